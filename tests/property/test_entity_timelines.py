@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.events import Report, contains_name, folded, stretches
+from conspectus.engine.events import Report, contains_name, folded, group_reports
 from conspectus.model.streams import CaptionRange, EntitySpan, NewCaption
 
 SETTINGS = replace(Settings(), embedder="none", tail_chunks=50)
@@ -34,7 +34,7 @@ def captions(count: int) -> list[NewCaption]:
 
 
 def expected(given: Sequence[NewCaption], name: str, start: float, end: float) -> list[tuple[float, float]]:
-    """The stretches, by looking at every caption."""
+    """The time ranges, by looking at every caption."""
     reports = []
     for number, each in enumerate(given):
         begins, ends = 10.0 * number, 10.0 * number + number % 8
@@ -42,7 +42,7 @@ def expected(given: Sequence[NewCaption], name: str, start: float, end: float) -
         inside = begins < end and (ends > start or begins >= start)
         if inside and (folded(name) in named or contains_name(name)(each.text)):
             reports.append(Report(name, begins, ends, str(number)))
-    return [(each.start, each.end) for each in stretches(reports)]
+    return [(each.start, each.end) for each in group_reports(reports)]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.engine.events import Report, entity_spans, event_spans, stretches
+from conspectus.engine.events import Report, entity_spans, event_spans, group_reports
 from conspectus.model.ids import SourceId
 from conspectus.text.intervals import GAP_SECONDS, belongs
 from conspectus.text.stream_clocks import StreamClock
@@ -19,7 +19,7 @@ def report(start: float, end: float, of: str = "fall", document: str = "", **mor
 
 
 def spans(*reports: Report) -> list[tuple[str, float, float]]:
-    return [(each.of, each.start, each.end) for each in stretches(reports)]
+    return [(each.of, each.start, each.end) for each in group_reports(reports)]
 
 
 def test_a_gap_of_up_to_four_seconds_is_none() -> None:
@@ -80,7 +80,7 @@ def test_an_entity_has_stretches() -> None:
 
 
 def test_without_reports_there_is_nothing() -> None:
-    assert stretches([]) == []
+    assert group_reports([]) == []
 
 
 def test_a_gap_of_none_still_joins_what_overlaps_or_touches() -> None:
@@ -105,12 +105,12 @@ reports = st.lists(
 def test_the_order_of_reports_does_not_matter(given_reports, chance) -> None:
     shuffled = list(given_reports)
     chance.shuffle(shuffled)
-    assert stretches(shuffled) == stretches(given_reports)
+    assert group_reports(shuffled) == group_reports(given_reports)
 
 
 @given(reports)
 def test_events_are_apart_and_hold_every_report(given_reports) -> None:
-    found = stretches(given_reports)
+    found = group_reports(given_reports)
     assert sorted(r.document for each in found for r in each.reports) == sorted(
         r.document for r in given_reports
     )

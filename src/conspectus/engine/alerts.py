@@ -52,20 +52,22 @@ class AlertService(Service):
         """
         require_scope(self._person, "write", "set an alert")
         settings, name = self._parts.settings, clean(alert.name)
-        _check(alert, longest_query=settings.max_query_characters)
+        _require_valid_alert(alert, longest_query=settings.max_query_characters)
         as_json = filter_to_json(alert.filter)
         if (size := len(json.dumps(as_json))) > MAX_FILTER_LENGTH:
             raise TooLarge("filter", size=size, limit=MAX_FILTER_LENGTH, unit="characters")
         access = await self._authorized.collection(alert.collection)
         collection_id = access.collection.id
-        streams = [(await self._reader.source(each, collection_id))[1].id for each in alert.streams]
+        streams = [
+            (await self._reader.source(stream_name, collection_id))[1].id for stream_name in alert.streams
+        ]
         if alert.webhook is not None:
             with as_field("webhook", was="url"):
                 self._core.poster().check(alert.webhook)
         self._context.screened("alerts.name", name, collection_id)
         self._context.screened("alerts.filter", as_json, collection_id)
         self._context.screened("alerts.webhook", alert.webhook, collection_id)
-        kept = Alert(
+        owned_alert = Alert(
             id=stable_id("alert", self._person.id, collection_id, name),
             owner=self._person.id,
             collection=collection_id,
@@ -79,30 +81,32 @@ class AlertService(Service):
             created=self._parts.clock(),
             checked=0,
         )
-        return _redacted(await self._parts.alerts.rows.put(kept, maximum=settings.max_alerts), access)
+        return _without_unreadable_fields(
+            await self._parts.alerts.rows.put(owned_alert, maximum=settings.max_alerts), access
+        )
 
     async def list(
         self, *, collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None
     ) -> Sequence[Alert]:
         """List your alerts by name, in collections that you may read now."""
         one = None if collection is None else await self._authorized.collection(collection)
-        asked = await self._authorized.collections() if one is None else [one]
-        accesses = {access.collection.id: access for access in asked}
+        readable_collections = await self._authorized.collections() if one is None else [one]
+        accesses = {access.collection.id: access for access in readable_collections}
         owned = await self._parts.alerts.rows.owned(self._person.id)
         return [
-            _redacted(each, accesses[CollectionId(each.collection)])
-            for each in owned
-            if each.collection in accesses
+            _without_unreadable_fields(alert, accesses[CollectionId(alert.collection)])
+            for alert in owned
+            if alert.collection in accesses
         ]
 
     async def get(self, alert: AlertIdentifier) -> Alert:
         """Return one of your alerts. Raises NotFound, also when its collection cannot be read any more."""
         require_scope(self._person, "read", "read")
-        found = await self._parts.alerts.rows.alert(alert)
-        access = None if found is None else await self._authorized.find(found.collection)
-        if found is None or access is None or found.owner != self._person.id:
+        stored_alert = await self._parts.alerts.rows.alert(alert)
+        access = None if stored_alert is None else await self._authorized.find(stored_alert.collection)
+        if stored_alert is None or access is None or stored_alert.owner != self._person.id:
             raise NotFound("alert", alert)
-        return _redacted(found, access)
+        return _without_unreadable_fields(stored_alert, access)
 
     async def delete(self, alert: AlertIdentifier) -> None:
         """Delete one of your alerts with its matches. Raises NotFound."""
@@ -121,14 +125,14 @@ class AlertService(Service):
         Matches of captions that were deleted, or cannot be read now, are left out.
         """
         await self._require_own(alert)
-        found: list[AlertEvent] = []
-        while len(found) < limit:
+        matches: list[AlertEvent] = []
+        while len(matches) < limit:
             page = await self._matches_after(after, alert, limit)
             if not page:
                 break
-            found += await _visible_events(self._authorized, page)
+            matches += await _visible_events(self._authorized, page)
             after = page[-1].number
-        return found[:limit]
+        return matches[:limit]
 
     async def subscribe(
         self,
@@ -147,8 +151,8 @@ class AlertService(Service):
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
             page = await self._matches_after(last, alert, MAX_EVENTS_READ)
-            for each in await _visible_events(self._authorized, page) if page else ():
-                yield each
+            for event in await _visible_events(self._authorized, page) if page else ():
+                yield event
             if page:
                 last = page[-1].number
             else:
@@ -170,9 +174,13 @@ class AlertService(Service):
     def _alert_service(self) -> AlertWorker:
         parts, core = self._parts, self._core
         settings, rows = parts.settings, parts.alerts.rows
-        checker = Checker(core.records, rows, eyes=self._read_check, meaning=self._meaning, clock=parts.clock)
+        checker = Checker(
+            core.records, rows, eyes=self._read_check, meaning=self._embed_query, clock=parts.clock
+        )
         patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_WAIT, MAX_WAIT_SECONDS)
-        deliverer = Deliverer(rows, core.poster(), body=self._body, patience=patience, clock=parts.clock)
+        deliverer = Deliverer(
+            rows, core.poster(), body=self._webhook_body, patience=patience, clock=parts.clock
+        )
         return AlertWorker(
             checker,
             deliverer,
@@ -190,11 +198,11 @@ class AlertService(Service):
         except NotFound:
             return None
 
-    async def _meaning(self, collection: Collection, query: str) -> Vectors | None:
+    async def _embed_query(self, collection: Collection, query: str) -> Vectors | None:
         embedder = await self._context.embedder(collection)
         return None if embedder is None else await embedder.embed_query(query)
 
-    async def _body(self, match: AlertMatch) -> bytes | None:
+    async def _webhook_body(self, match: AlertMatch) -> bytes | None:
         """Return the webhook body of an event, if the alert's owner may read it now."""
         try:
             person = await self._context.person_of(UserId(match.alert.owner))
@@ -218,7 +226,7 @@ class AlertService(Service):
 
 async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
     """Return the events whose captions the person may read now, with their texts."""
-    pairs = await authorized.documents(list(dict.fromkeys(each.document for each in events)))
+    pairs = await authorized.documents(list(dict.fromkeys(event.document for event in events)))
     texts = await authorized.texts([document for document, _ in pairs])
     accesses = {access.collection.id: access for _, access in pairs}
     clocks = {
@@ -227,13 +235,13 @@ async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMa
         for source in await authorized.sources(access)
     }
     return [
-        _event(each, texts[each.document], clocks[each.source])
-        for each in events
-        if each.document in texts and each.source in clocks
+        _event(event, texts[event.document], clocks[event.source])
+        for event in events
+        if event.document in texts and event.source in clocks
     ]
 
 
-def _redacted(alert: Alert, access: CollectionAccess) -> Alert:
+def _without_unreadable_fields(alert: Alert, access: CollectionAccess) -> Alert:
     """Return an alert without fields that reveal unreadable captions."""
     return alert if access.sees_all else replace(alert, checked=0)
 
@@ -257,7 +265,7 @@ def _event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
     )
 
 
-def _check(alert: NewAlert, *, longest_query: int) -> None:
+def _require_valid_alert(alert: NewAlert, *, longest_query: int) -> None:
     """Raise InvalidInput or TooLarge for an invalid alert."""
     if not fitting("name", alert.name, NAME_BYTES).strip():
         raise InvalidInput("name", "must have a visible character")

@@ -79,19 +79,25 @@ class ChannelService(Service):
         with as_field("channel", was="source"):
             target, access = await self._writer.writable(channel, collection, kind="channel")
         embedder = await self._context.embedder(access.collection)
-        given = [messages] if isinstance(messages, NewMessage) else messages
+        new_messages = [messages] if isinstance(messages, NewMessage) else messages
         linker = Linker(memory=MEMORY) if options.get("link", True) else None
         threading = Threading(linker, self._parts.clock())
         progress = options.get("progress")
         written: list[Written] = []
-        for batch in batches(given):
+        for batch in batches(new_messages):
             # The messages whose keys are in the batch, or that one of it replies to.
-            keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
+            keys = {
+                key for message in batch for key in (message.key, message.reply_to, message.thread) if key
+            }
             ids = [message_id(target.id, key) for key in sorted(keys)]
-            stored = {each.key: each for each in await self._authorized.inside(access, ids)} if ids else {}
+            stored = (
+                {document.key: document for document in await self._authorized.inside(access, ids)}
+                if ids
+                else {}
+            )
             guesses = not written and threading.guesses(batch, stored)
-            said = await self._earlier_messages(access, target, batch) if guesses else ()
-            documents = await asyncio.to_thread(threading.documents, batch, stored, said)
+            earlier_messages = await self._earlier_messages(access, target, batch) if guesses else ()
+            documents = await asyncio.to_thread(threading.documents, batch, stored, earlier_messages)
             written += await self._context.write(documents, target)
             self._context.begin_embedding(access.collection, embedder)
             if progress is not None:
@@ -143,31 +149,35 @@ class ChannelService(Service):
         The options are the fields of ChannelQuery and WindowForm. Raises NotFound for a channel that cannot
         be read, or that does not have the member.
         """
-        form, given = window_form(options, ChannelQueryOptions)
-        asked = ChannelQuery(query, channel, **given)
-        access = await self._authorized.collection(asked.collection)
+        form, query_options = window_form(options, ChannelQueryOptions)
+        channel_query = ChannelQuery(query, channel, **query_options)
+        access = await self._authorized.collection(channel_query.collection)
         here = await self._authorized.require_source(access, channel)
-        if not _is_member(here, asked.member):
+        if not _is_member(here, channel_query.member):
             raise NotFound("source", channel)
-        known = {here.id: here}
-        if asked.related:
-            known |= {each.id: each for each in await self._related(asked, access, here)}
-        wanted = Query(
+        channels_by_id = {here.id: here}
+        if channel_query.related:
+            channels_by_id |= {
+                source.id: source for source in await self._related(channel_query, access, here)
+            }
+        window_query = Query(
             query,
             collection=access.collection.id,
-            filter=_in_channel(list(known.values())),
-            min_similarity=_floor(asked),
-            min_confidence=asked.min_confidence,
-            query_context=QueryContext(here.id, asked.thread, asked.at, asked.profile),
-            thread_messages=asked.thread_messages,
-            min_trust=asked.min_trust,
+            filter=_in_channel(list(channels_by_id.values())),
+            min_similarity=_min_similarity_for(channel_query),
+            min_confidence=channel_query.min_confidence,
+            query_context=QueryContext(
+                here.id, channel_query.thread, channel_query.at, channel_query.profile
+            ),
+            thread_messages=channel_query.thread_messages,
+            min_trust=channel_query.min_trust,
         )
         window = await self._search.window(
-            wanted, max_tokens, format=form.format, parts=form.parts, previous=form.previous
+            window_query, max_tokens, format=form.format, parts=form.parts, previous=form.previous
         )
-        shown = list(dict.fromkeys(each.document for each in window.citations))
-        messages = tuple(await self._authorized.inside(access, shown))
-        others = sorted({known[each.source].name for each in messages} - {here.name})
+        cited_ids = list(dict.fromkeys(citation.document for citation in window.citations))
+        messages = tuple(await self._authorized.inside(access, cited_ids))
+        others = sorted({channels_by_id[message.source].name for message in messages} - {here.name})
         return ChannelWindow(messages, window.tokens, (here.name, *others), window)
 
     async def import_archive(
@@ -184,29 +194,33 @@ class ChannelService(Service):
         path is a path of the machine that holds the store. Raises UnreadableFile, UnsupportedContent or
         TooLarge.
         """
-        found = await self._writer.collection(collection)
+        stored_collection = await self._writer.collection(collection)
         with TemporaryDirectory() as folder:
-            path = await asyncio.to_thread(self._at_hand, archive, Path(folder))
+            path = await asyncio.to_thread(self._archive_path, archive, Path(folder))
             with named(archive):
                 read = await asyncio.to_thread(self._parts.make_archives().read, path, kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
-            target = (await self._writer.source(channel.name, found.id, channel.metadata or None, "channel"))[
-                0
-            ]
+            target = (
+                await self._writer.source(
+                    channel.name, stored_collection.id, channel.metadata or None, "channel"
+                )
+            )[0]
             return await self.add_messages(
                 messages,
                 channel=target.id,
-                collection=found.id,
+                collection=stored_collection.id,
                 link=options.get("link", True),
                 progress=options.get("progress"),
             )
 
         report = await take_in(read, put, options.get("progress"))
-        await self._context.embed(found, wait=options.get("wait", False), progress=options.get("progress"))
+        await self._context.embed(
+            stored_collection, wait=options.get("wait", False), progress=options.get("progress")
+        )
         return report
 
-    def _at_hand(self, archive: str | Path | Upload, folder: Path) -> Path:
+    def _archive_path(self, archive: str | Path | Upload, folder: Path) -> Path:
         """Return the readable archive. Only the owner account may give a path of this machine."""
         if isinstance(archive, Upload):
             return handed_in(archive, folder)
@@ -228,20 +242,22 @@ class ChannelService(Service):
 
     async def _related(self, query: ChannelQuery, access: CollectionAccess, here: Source) -> list[Source]:
         """Return other channels of the member that the person may read and that have comparable hits."""
-        everything = [each for each in await self._authorized.sources(access) if each.kind == "channel"]
-        belongs = [each for each in everything if _is_member(each, query.member)]
-        everywhere = len(belongs) == len(everything)
-        found = await self._search.retrieve(
+        all_channels = [
+            channel for channel in await self._authorized.sources(access) if channel.kind == "channel"
+        ]
+        member_channels = [channel for channel in all_channels if _is_member(channel, query.member)]
+        everywhere = len(member_channels) == len(all_channels)
+        retrieval = await self._search.retrieve(
             Query(
                 query.query,
                 collection=access.collection.id,
-                filter=MESSAGES if everywhere else _in_channel(belongs),
+                filter=MESSAGES if everywhere else _in_channel(member_channels),
                 limit=CANDIDATES,
                 min_similarity=MIN_SIMILARITY,
             )
         )
-        near = related(found.hits, here.id)
-        return [each for each in belongs if each.id in near]
+        near = select_related(retrieval.hits, here.id)
+        return [channel for channel in member_channels if channel.id in near]
 
     async def _with_texts(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
         """Return messages with their texts, given their first chunks. Deleted ones are skipped."""
@@ -254,14 +270,16 @@ class ChannelService(Service):
         ]
 
 
-def _floor(query: ChannelQuery) -> float | None:
+def _min_similarity_for(query: ChannelQuery) -> float | None:
     """Return the minimum similarity of the options; None if the profile has its own."""
-    own = profile_by_name(query.profile).min_similarity
-    return MIN_SIMILARITY if query.min_similarity is None and own is None else query.min_similarity
+    profile_minimum = profile_by_name(query.profile).min_similarity
+    return (
+        MIN_SIMILARITY if query.min_similarity is None and profile_minimum is None else query.min_similarity
+    )
 
 
 def _in_channel(channels: Sequence[Source]) -> Filter:
-    return And((MESSAGES, among(each.id for each in channels)))
+    return And((MESSAGES, among(channel.id for channel in channels)))
 
 
 def _is_member(channel: Source, member: str | None) -> bool:
@@ -269,17 +287,17 @@ def _is_member(channel: Source, member: str | None) -> bool:
     return member is None or not isinstance(members, list) or member in members
 
 
-MAX_SOURCES = 3
-SHARE = 0.6
+MAX_RELATED_CHANNELS = 3
+MIN_BEST_SCORE_SHARE = 0.6
 """A channel is related if its best hit has at least this fraction of the best score of all."""
 
 
-def related(hits: Iterable[Hit], here: str) -> list[str]:
+def select_related(hits: Iterable[Hit], here: str) -> list[str]:
     """Return up to three sources whose best scores come close to the best of all, without `here`."""
     best: dict[str, float] = {}
     for hit in hits:
         source = hit.document.source
         best[source] = max(best.get(source, 0.0), hit.score)
-    least = SHARE * max(best.values(), default=0.0)
+    least = MIN_BEST_SCORE_SHARE * max(best.values(), default=0.0)
     near = sorted((-score, source) for source, score in best.items() if score >= least and source != here)
-    return [source for _, source in near[:MAX_SOURCES]]
+    return [source for _, source in near[:MAX_RELATED_CHANNELS]]

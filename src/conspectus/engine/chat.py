@@ -89,7 +89,7 @@ class ChatService(Service):
         model, settings = self._parts.chat_model, self._parts.settings
         count = self._parts.counter(self._tokenizer)
         window = model.window if model else settings.chat_context_tokens
-        draft = await self._counted(
+        draft = await self._run_counting(
             lambda count: drafted(request, settings, window=window, count=count),
             count,
             characters=sum(len(turn.content) for turn in (*request.history, *request.since)),
@@ -102,21 +102,21 @@ class ChatService(Service):
             with as_field("store_in", was="source"):
                 channel, _ = await self._writer.writable(request.store_in, target, kind="channel")
         began = self._parts.clock()
-        given = await self._prompt_context(request, draft)
-        yield given.sources
+        prompt_context = await self._prompt_context(request, draft)
+        yield prompt_context.sources
         call = ModelRequest(
-            messages=draft.prompt.with_context(given.context, given.cached),
-            sources=given.sources.sources,
+            messages=draft.prompt.with_context(prompt_context.context, prompt_context.cached),
+            sources=prompt_context.sources.sources,
             max_tokens=request.allocation.answer,
             temperature=request.temperature,
-            store=partial(self._store, channel, request, given.sources.sources, began),
+            store=partial(self._store, channel, request, prompt_context.sources.sources, began),
             options=request.options,
             max_characters=settings.max_answer_characters,
         )
         async with aclosing(stream_answer(model, call, count)) as events:
             async for event in events:
                 if isinstance(event, Citations) and settings.chat_feedback == "on":
-                    await self._give_feedback(given.window, event)
+                    await self._give_feedback(prompt_context.window, event)
                 yield event
 
     @property
@@ -124,7 +124,7 @@ class ChatService(Service):
         model = self._parts.chat_model
         return model.tokenizer if model else self._parts.settings.chat_tokenizer
 
-    async def _counted(
+    async def _run_counting(
         self, function: Callable[[CountTokens], T], count: CountTokens, *, characters: int
     ) -> T:
         """Run a function that counts tokens, beside the event loop if that is long."""
@@ -134,7 +134,7 @@ class ChatService(Service):
 
     async def _give_feedback(self, window: ContextWindow | None, citations: Citations) -> None:
         """Give feedback on the cited passages of an answer whose citations all exist."""
-        numbers = [each.number for each in citations.cited]
+        numbers = [citation.number for citation in citations.cited]
         if window is None or not numbers or citations.unknown:
             return
         try:
@@ -154,21 +154,23 @@ class ChatService(Service):
         if channel is None or not answer.strip():
             return None
         model = self._parts.chat_model
-        asked = NewMessage(clean(request.message), key=str(uuid4()), author=self._person.name, at=began)
-        said = NewMessage(
+        user_message = NewMessage(
+            clean(request.message), key=str(uuid4()), author=self._person.name, at=began
+        )
+        answer_message = NewMessage(
             clean(answer),
             author=model.name if model else None,
             at=max(self._parts.clock(), began + timedelta(microseconds=1)),
             role="assistant",
-            reply_to=asked.key,
+            reply_to=user_message.key,
             metadata=answer_metadata(answer, sources),
-            trust=least(*(each.trust for each in sources)),
+            trust=least(*(source.trust for source in sources)),
         )
         try:
             access = await self._authorized.collection(channel.collection)
             await self._authorized.require_source(access, channel.id)
             await self._channels.add_messages(
-                (asked, said), channel=channel.id, collection=channel.collection, link=False
+                (user_message, answer_message), channel=channel.id, collection=channel.collection, link=False
             )
         except ConspectusError as fault:
             logger.warning("chat_store_failed error=%(error)s", {"error": fault})
@@ -182,8 +184,8 @@ class ChatService(Service):
             return _PromptContext("", Sources("off", notice=_joined_notices(draft.room.notice, NO_ROOM)))
         try:
             if (request.format or self._parts.settings.chat_form) == "tasks":
-                return await self._tasks(request, draft)
-            return await self._passages(request, draft)
+                return await self._retrieve_tasks(request, draft)
+            return await self._retrieve_passages(request, draft)
         except (InvalidInput, NotFound, PermissionDenied):
             raise
         except ConspectusError as fault:
@@ -191,77 +193,85 @@ class ChatService(Service):
             failed = _joined_notices(draft.room.notice, FAILED)
             return _PromptContext("", Sources("failed", question=draft.question, notice=failed))
 
-    async def _passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
+    async def _retrieve_passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         query, maximum = _query(request, draft), self._parts.settings.max_window_tokens
         tokens = min(draft.room.context - draft.frame, maximum)
-        before = self._state(request)
+        before = self._previous_state(request)
         while True:
             budget = Budget(max(tokens, 0), self._tokenizer)
             window = await self._search.window(query, budget, format="guarded", previous=before)
-            added = await self._added(draft, window.text)
+            added = await self._count_added_tokens(draft, window.text)
             if added <= draft.room.context:
                 break
             tokens -= added - draft.room.context
         texts = dict(passages(window.text))
-        sources = tuple(_passage(each, texts[each.number]) for each in window.citations)
-        remark = _remark(request, window)
-        given = _prompt_context(
-            draft, window.text, sources, found=window.outcome == "found", remark=remark, added=added
+        sources = tuple(_passage(citation, texts[citation.number]) for citation in window.citations)
+        remark = _search_notice(request, window)
+        prompt_context = _prompt_context(
+            draft, window.text, sources, has_hits=window.outcome == "found", remark=remark, added=added
         )
-        given = replace(given, window=window)
-        return given if request.session is None else self._in_session(request.session, given, window)
+        prompt_context = replace(prompt_context, window=window)
+        return (
+            prompt_context
+            if request.session is None
+            else self._remember_window(request.session, prompt_context, window)
+        )
 
-    async def _added(self, draft: PreparedChat, context: str) -> int:
+    async def _count_added_tokens(self, draft: PreparedChat, context: str) -> int:
         """Return the tokens that a context adds to the prompt."""
-        return await self._counted(
+        return await self._run_counting(
             lambda count: replace(draft, count=count).added_by(context), draft.count, characters=len(context)
         )
 
-    def _state(self, request: ChatRequest) -> str | None:
-        """The state of the window before in the session."""
+    def _previous_state(self, request: ChatRequest) -> str | None:
+        """Return the state of the previous window of the session."""
         if request.session is None:
             return None
         return self._context.core.chat_states.get((self._person.id, request.session))
 
-    def _in_session(self, session: str, given: _PromptContext, window: ContextWindow) -> _PromptContext:
-        """Keep the window for the next message, and say what may be cached of it."""
+    def _remember_window(
+        self, session: str, prompt_context: _PromptContext, window: ContextWindow
+    ) -> _PromptContext:
+        """Store the window for the next message; return the context with its cacheable lengths."""
         states = self._context.core.chat_states
         states.pop((self._person.id, session), None)
         states[self._person.id, session] = window.state
         if len(states) > MAX_SESSIONS:
             del states[next(iter(states))]
         if not window.citations:
-            return given
+            return prompt_context
         plan, end = window.cache_plan, len(window.text) - len(FRAME[1])
         stable = min(plan.stable_characters, end) if plan else 0
-        sources = replace(given.sources, stable_tokens=plan.stable_tokens if plan else 0)
-        return replace(given, sources=sources, cached=tuple(sorted({stable, end} - {0})))
+        sources = replace(prompt_context.sources, stable_tokens=plan.stable_tokens if plan else 0)
+        return replace(prompt_context, sources=sources, cached=tuple(sorted({stable, end} - {0})))
 
-    async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
+    async def _retrieve_tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         query = _query(request, draft)
-        found = await self._search.retrieve(
+        retrieval = await self._search.retrieve(
             query, filter=And((query.filter, Eq("kind", "task"))), limit=MAX_TASKS
         )
         best: dict[str, Hit] = {}
-        for hit in found.hits:
+        for hit in retrieval.hits:
             best.setdefault(hit.document.id, hit)
         lines = [_task_line(number, hit) for number, hit in enumerate(best.values(), 1)]
         tokens = draft.room.context - draft.frame
         while True:
-            text, shown = render_tasks(lines, draft.count, max(tokens, 0))
+            text, rendered_lines = render_tasks(lines, draft.count, max(tokens, 0))
             context = framed([text]) if text else ""
             if draft.fits(context):
                 break
             tokens -= draft.added_by(context) - draft.room.context
-        sources = tuple(_task(line, best[line.document]) for line in shown)
-        return _prompt_context(draft, context, sources, found=bool(lines), remark=_remark(request, found))
+        sources = tuple(_task(line, best[line.document]) for line in rendered_lines)
+        return _prompt_context(
+            draft, context, sources, has_hits=bool(lines), remark=_search_notice(request, retrieval)
+        )
 
 
-def _remark(request: ChatRequest, found: Retrieval | ContextWindow) -> str | None:
+def _search_notice(request: ChatRequest, retrieval: Retrieval | ContextWindow) -> str | None:
     """Return the notice about the search."""
-    if found.outcome == "no_match" and 0.0 < found.confidence < request.min_confidence:
+    if retrieval.outcome == "no_match" and 0.0 < retrieval.confidence < request.min_confidence:
         return UNSURE
-    return PARTLY if found.notices else None
+    return PARTLY if retrieval.notices else None
 
 
 def _query(request: ChatRequest, draft: PreparedChat) -> Query:
@@ -281,19 +291,19 @@ def _prompt_context(
     context: str,
     sources: tuple[ChatSource, ...],
     *,
-    found: bool,
+    has_hits: bool,
     remark: str | None,
     added: int | None = None,
 ) -> _PromptContext:
     """Return a context with its sources; `added` are the tokens that it adds, if they were counted."""
-    if not found and not sources and draft.fits(NOTHING_FOUND):
+    if not has_hits and not sources and draft.fits(NOTHING_FOUND):
         context, added = NOTHING_FOUND, None
     reported = Sources(
-        outcome="found" if found else "no_match",
+        outcome="found" if has_hits else "no_match",
         sources=sources,
         question=draft.question,
         tokens=draft.added_by(context) if added is None else added,
-        notice=_joined_notices(draft.room.notice, remark, NO_ROOM if found and not sources else None),
+        notice=_joined_notices(draft.room.notice, remark, NO_ROOM if has_hits and not sources else None),
     )
     return _PromptContext(context, reported)
 

@@ -52,14 +52,14 @@ class CollectionService(Service):
         """
         if is_uuid(name):
             raise InvalidInput("name", NO_ID)
-        own = self._authorized.qualified_name(name)
-        found = await self._authorized.find(own)
-        if found is not None and found.collection.name == own:
+        qualified_name = self._authorized.qualified_name(name)
+        existing = await self._authorized.find(qualified_name)
+        if existing is not None and existing.collection.name == qualified_name:
             raise Conflict("collection", name, "exists already")
-        chosen = self._sized(embedder or self._parts.settings.embedder, dimensions)
+        sized_embedder = self._embedder_with_dimensions(embedder or self._parts.settings.embedder, dimensions)
         with as_field("name", was="collection"):
             return await self._writer.make_collection(
-                name, embedder=chosen, language=language, description=description
+                name, embedder=sized_embedder, language=language, description=description
             )
 
     async def list(self) -> Sequence[Collection]:
@@ -100,14 +100,14 @@ class CollectionService(Service):
     async def delete(self, collection: CollectionName, *, purge: Purge = False) -> Receipt:
         """Delete a collection with everything in it. Raises NotFound."""
         access = await self._context.collection_with_role(collection, "owner", "delete a collection")
-        found = access.collection
-        async with self._context.purging(purge, found.id) as erasure:
+        stored_collection = access.collection
+        async with self._context.purging(purge, stored_collection.id) as erasure:
             # Without the collection its index cannot be found, so the index is deleted first.
-            await self._forget_index(found)
-            receipt = await self._core.records.delete_collection(found.id)
+            await self._forget_index(stored_collection)
+            receipt = await self._core.records.delete_collection(stored_collection.id)
             # A query may have built the index again meanwhile.
-            await self._forget_index(found)
-            await self._context.note_change("delete_collection", found.id, found.id)
+            await self._forget_index(stored_collection)
+            await self._context.note_change("delete_collection", stored_collection.id, stored_collection.id)
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def _forget_index(self, collection: Collection) -> None:
@@ -138,7 +138,7 @@ class CollectionService(Service):
 
         With a `collection`, the source is found by its name too.
         """
-        return (await self._source(source, collection))[0]
+        return (await self._require_source(source, collection))[0]
 
     async def update_source(
         self,
@@ -152,8 +152,8 @@ class CollectionService(Service):
 
         Raises NotFound, or Conflict if the new name is taken.
         """
-        found, access = await self._source(source, collection)
-        self._may_write(access, found, "change a source")
+        stored_source, access = await self._require_source(source, collection)
+        self._require_manager(access, stored_source, "change a source")
         new = None
         if name is not None:
             access.require("manager", "rename a source")
@@ -161,47 +161,47 @@ class CollectionService(Service):
             if is_stable_id(new):
                 raise InvalidInput("source", NO_ID)
         stored = None if metadata is None else self._writer.storable(metadata)
-        self._context.screened("sources.name", name, found.collection)
-        stored = self._context.screened("sources.metadata", stored, found.collection)
-        require_same_connection(access, found, stored)
-        changed = await self._core.records.change_source(found.id, name=new, metadata=stored)
+        self._context.screened("sources.name", name, stored_source.collection)
+        stored = self._context.screened("sources.metadata", stored, stored_source.collection)
+        require_same_connection(access, stored_source, stored)
+        changed = await self._core.records.change_source(stored_source.id, name=new, metadata=stored)
         fields = {"name": name, "metadata": metadata}
-        detail = ", ".join(field for field, given in fields.items() if given is not None)
-        await self._context.note_change("update_source", found.id, found.collection, detail)
+        detail = ", ".join(field for field, change in fields.items() if change is not None)
+        await self._context.note_change("update_source", stored_source.id, stored_source.collection, detail)
         return changed
 
     async def delete_source(
         self, source: SourceIdentifier, *, collection: str | None = None, purge: Purge = False
     ) -> Receipt:
         """Delete a source with its documents, and return how many of each were deleted. Raises NotFound."""
-        found, access = await self._source(source, collection)
-        self._may_write(access, found, "delete a source")
-        async with self._context.purging(purge, found.collection) as erasure:
-            receipt = await self._core.records.delete_source(found.id)
-            await self._context.note_change("delete_source", found.id, found.collection)
+        stored_source, access = await self._require_source(source, collection)
+        self._require_manager(access, stored_source, "delete a source")
+        async with self._context.purging(purge, stored_source.collection) as erasure:
+            receipt = await self._core.records.delete_source(stored_source.id)
+            await self._context.note_change("delete_source", stored_source.id, stored_source.collection)
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
-    def _may_write(self, access: CollectionAccess, source: Source, action: str) -> None:
+    def _require_manager(self, access: CollectionAccess, source: Source, action: str) -> None:
         require_scope(self._person, "write", "write")
         access.require("manager", action, source=source.id)
 
-    async def _source(self, source: str, collection: str | None) -> tuple[Source, CollectionAccess]:
+    async def _require_source(self, source: str, collection: str | None) -> tuple[Source, CollectionAccess]:
         for access in await self._authorized.collections(collection):
-            found = await self._authorized.source(access, source)
-            if found is not None and (collection or found.id == source):
-                return found, access
+            stored_source = await self._authorized.source(access, source)
+            if stored_source is not None and (collection or stored_source.id == source):
+                return stored_source, access
         raise NotFound("source", source)
 
-    def _sized(self, embedder: str, dimensions: int | None) -> str:
+    def _embedder_with_dimensions(self, embedder: str, dimensions: int | None) -> str:
         """Return the setting of an embedder with this vector size."""
         if dimensions is None or embedder == "none":
             return embedder
         name, _, size = embedder.partition("@")
         if size or (":" in name and not name.startswith(ONE_SIZE)):
             return f"{name}@{dimensions}"
-        made = self._parts.embedder_by_name(embedder)
-        if made is None or made.space.dimensions != dimensions:
-            has = made.space.dimensions if made else 0
+        embedding_model = self._parts.embedder_by_name(embedder)
+        if embedding_model is None or embedding_model.space.dimensions != dimensions:
+            has = embedding_model.space.dimensions if embedding_model else 0
             raise InvalidInput(
                 "dimensions", f"{embedder} makes vectors of {has} dimensions, not {dimensions}"
             )

@@ -80,12 +80,12 @@ class Versions:
 
     async def are_in(self, collection: Collection) -> bool:
         """Return whether there are any, as of the collection's newest change."""
-        known = self._known.get(collection.id)
-        if known is not None and known[0] == collection.sequence:
-            return known[1]
-        found = await self._memories.has_versions(collection.id)
-        self._known[collection.id] = (collection.sequence, found)
-        return found
+        cached = self._known.get(collection.id)
+        if cached is not None and cached[0] == collection.sequence:
+            return cached[1]
+        has_versions = await self._memories.has_versions(collection.id)
+        self._known[collection.id] = (collection.sequence, has_versions)
+        return has_versions
 
 
 class Feedbacks:
@@ -99,9 +99,9 @@ class Feedbacks:
         """Return the feedback on a collection as of its newest change; None if there is none."""
         sequence, past = self._known.get(collection.id, (None, None))
         if sequence != collection.sequence or (past is not None and past.space != space):
-            found = await self._store.judgments(collection.id, limit=MAX_JUDGMENTS)
-            if past is None or (past.judgments, past.space) != (found, space):
-                past = PastFeedback(found, collection.language, space) if found else None
+            judgments = await self._store.judgments(collection.id, limit=MAX_JUDGMENTS)
+            if past is None or (past.judgments, past.space) != (judgments, space):
+                past = PastFeedback(judgments, collection.language, space) if judgments else None
             self._known[collection.id] = (collection.sequence, past)
         return past
 
@@ -176,8 +176,8 @@ class EngineCore:
         opened.
         """
         await self.long_work.close()
-        for each in self._workers.values():
-            await each.close()
+        for worker in self._workers.values():
+            await worker.close()
         await self.purges.close()
         if self._poster is not None:
             await self._poster.close()
@@ -265,13 +265,13 @@ class EngineContext:
         await self.parts.accounts.add_change(change)
 
     async def note_review(
-        self, action: ReviewAction, found: Sequence[tuple[Document, CollectionAccess]]
+        self, action: ReviewAction, documents: Sequence[tuple[Document, CollectionAccess]]
     ) -> None:
         """Add what happens to quarantined documents to the audit log."""
         named: dict[CollectionId, list[str]] = {}
-        for each, access in found:
-            if each.kind == "quarantined":
-                named.setdefault(access.collection.id, []).append(each.id)
+        for document, access in documents:
+            if document.kind == "quarantined":
+                named.setdefault(access.collection.id, []).append(document.id)
         for home, ids in named.items():
             actor, now = self.person.id, self.parts.clock()
             entry = AuditEntry(str(uuid4()), actor, actor, home, " ".join(ids), now, action)

@@ -76,13 +76,16 @@ class DocumentService(Service):
         most 500, one transaction each. Raises InvalidInput, TooLarge or PreconditionFailed; the batch at
         fault is not written.
         """
-        given = [documents] if isinstance(documents, str | NewDocument) else documents
+        new_documents = [documents] if isinstance(documents, str | NewDocument) else documents
         target, access = await self._writer.writable(source, collection)
         embedder = await self._context.embedder(access.collection)
         complete = self._context.completion(access.collection, embedder) if wait else None
         written: list[Written] = []
         index: When = "now"
-        for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
+        for batch in batches(
+            NewDocument(text=document) if isinstance(document, str) else document
+            for document in new_documents
+        ):
             if written:
                 # The previous batch is embedded while this one is prepared.
                 self._context.begin_embedding(access.collection, embedder)
@@ -112,24 +115,24 @@ class DocumentService(Service):
         """
         if not self._person.owner:
             raise PermissionDenied("read files of the machine that holds the store", "its owner account")
-        found_source = await self._writer.collection(collection)
+        stored_collection = await self._writer.collection(collection)
         intake = Intake(self._parts.make_files(), self._context.write, progress)
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
-            whole, name, prefix = placed(path, source)
+            absolute_path, name, prefix = placed(path, source)
             if name not in targets:
                 targets[name], _ = await self._writer.writable(name, collection)
-            roots.append(Root(whole, targets[name], prefix))
-        access = await self._authorized.collection(found_source.id)
+            roots.append(Root(absolute_path, targets[name], prefix))
+        access = await self._authorized.collection(stored_collection.id)
 
         async def stored(where: Filter) -> AsyncIterator[Document]:
             async for page in self._authorized.stored(access, where):
-                for each in page:
-                    yield each
+                for document in page:
+                    yield document
 
         report = await take_in(intake, roots, stored, self.delete, prune=prune)
-        await self._context.embed(found_source, wait=wait, progress=progress)
+        await self._context.embed(stored_collection, wait=wait, progress=progress)
         return report
 
     async def wait_until_embedded(
@@ -157,11 +160,11 @@ class DocumentService(Service):
     ) -> Document:
         """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
         access = await self._authorized.collection(collection)
-        found_source = await self._authorized.require_source(access, source)
-        found = await self._authorized.inside(access, [message_id(found_source.id, key)])
-        if not found:
+        stored_source = await self._authorized.require_source(access, source)
+        documents = await self._authorized.inside(access, [message_id(stored_source.id, key)])
+        if not documents:
             raise NotFound("document", key)
-        return found[0]
+        return documents[0]
 
     async def get_text(self, document: DocumentIdentifier) -> StoredText:
         """Return the full text of a document. Raises NotFound."""
@@ -176,13 +179,15 @@ class DocumentService(Service):
         """Return the full texts of documents by id, at most 1,000; unknown ids are left out."""
         if len(ids) > LIST_LIMIT:
             raise TooLarge("documents", size=len(ids), limit=LIST_LIMIT, unit="ids")
-        seen = await self._authorized.documents(list(dict.fromkeys(ids)))
-        found = await self._authorized.texts([each for each, _ in seen])
-        return {str(name): text for name, text in found.items()}
+        readable_documents = await self._authorized.documents(list(dict.fromkeys(ids)))
+        texts = await self._authorized.texts([document for document, _ in readable_documents])
+        return {str(name): text for name, text in texts.items()}
 
     async def list_chunks(self, document: DocumentIdentifier) -> Sequence[Chunk]:
         """List the chunks of a document by position. Raises NotFound."""
-        return [each.chunk for each in await self._authorized.chunks(await self.get(document))]
+        return [
+            stored_chunk.chunk for stored_chunk in await self._authorized.chunks(await self.get(document))
+        ]
 
     async def list(
         self,
@@ -257,13 +262,17 @@ class DocumentService(Service):
         quarantined documents is noted in the audit log.
         """
         require_scope(self._person, "write", "write")
-        asked = [ids] if isinstance(ids, str) else list(ids)
-        found = await self._authorized.documents(asked, quarantined=True)
-        for document, access in found:
+        document_ids = [ids] if isinstance(ids, str) else list(ids)
+        documents = await self._authorized.documents(document_ids, quarantined=True)
+        for document, access in documents:
             self._context.may_edit(access, document, "delete a document")
-        await self._context.note_review("delete_quarantined", found)
-        async with self._context.purging(purge, *{each.collection for each, _ in found}) as erasure:
-            receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
+        await self._context.note_review("delete_quarantined", documents)
+        async with self._context.purging(
+            purge, *{document.collection for document, _ in documents}
+        ) as erasure:
+            receipt = await self._core.records.delete(
+                [document.id for document, _ in documents], now=self._parts.clock()
+            )
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def delete_by_key(
@@ -276,8 +285,8 @@ class DocumentService(Service):
     ) -> Receipt:
         """Delete the document of a key in a source, such as a message of a channel. Raises NotFound."""
         access = await self._authorized.collection(collection)
-        found_source = await self._authorized.require_source(access, source)
-        receipt = await self.delete(message_id(found_source.id, key), purge=purge)
+        stored_source = await self._authorized.require_source(access, source)
+        receipt = await self.delete(message_id(stored_source.id, key), purge=purge)
         if not receipt.documents:
             raise NotFound("document", key)
         return receipt
@@ -297,7 +306,7 @@ class DocumentService(Service):
         total = Receipt()
         async with self._context.purging(purge, access.collection.id) as erasure:
             async for page in self._authorized.stored(access, filter):
-                one = await self.delete([each.id for each in page])
+                one = await self.delete([document.id for document in page])
                 total = Receipt(
                     total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
                 )
@@ -310,8 +319,8 @@ class DocumentService(Service):
         require_own_origin(self._person, REVIEW)
         access = await self._authorized.collection(collection)
         access.require("manager", REVIEW)
-        found, cursor = await self._authorized.quarantined(access, after=after, limit=limit)
-        return QuarantinePage(tuple(map(quarantined, found)), cursor)
+        documents, cursor = await self._authorized.quarantined(access, after=after, limit=limit)
+        return QuarantinePage(tuple(map(quarantined, documents)), cursor)
 
     async def release_quarantined(self, document: DocumentIdentifier) -> Written:
         """Release a quarantined document after review: from now on it is in results, at its own level.
@@ -321,13 +330,13 @@ class DocumentService(Service):
         """
         require_scope(self._person, "write", REVIEW)
         require_own_origin(self._person, REVIEW)
-        found = await self._authorized.documents([document], quarantined=True)
-        if not found or found[0][0].kind != "quarantined":
+        documents = await self._authorized.documents([document], quarantined=True)
+        if not documents or documents[0][0].kind != "quarantined":
             raise NotFound("quarantined document", document)
-        ((stored, access),) = found
+        ((stored, access),) = documents
         access.require("manager", REVIEW)
         source = await self._authorized.require_source(access, stored.source)
-        await self._context.note_review("release", found)
+        await self._context.note_review("release", documents)
         written = await self._context.release(given_before(stored), source, if_match=stored.fingerprint)
         await self._context.embed(access.collection, wait=False)
         return written
@@ -339,12 +348,16 @@ class DocumentService(Service):
             return NewDocument(text="", **fields)
         new = NewDocument(text=await self._authorized.text(stored), **fields)
         chunks = await self.list_chunks(stored.id)
-        has_places = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
+        has_places = stored.syntax not in {"markdown", "rst"} or any(
+            chunk.page is not None for chunk in chunks
+        )
         spans = own_spans(chunks, new, self._context.preparation(source))
-        return replace(new, places=_places(chunks) if has_places else (), spans=spans)
+        return replace(new, places=_positions(chunks) if has_places else (), spans=spans)
 
 
-def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
+def _positions(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
     """Return the positions of pages and sections, as far as the chunks have them."""
-    known = [each for each in chunks if each.page is not None or each.heading is not None]
-    return tuple(TextPosition(each.start, each.page, tuple(filter(None, [each.heading]))) for each in known)
+    positioned = [chunk for chunk in chunks if chunk.page is not None or chunk.heading is not None]
+    return tuple(
+        TextPosition(chunk.start, chunk.page, tuple(filter(None, [chunk.heading]))) for chunk in positioned
+    )

@@ -67,16 +67,20 @@ class ReportGroup:
     @property
     def documents(self) -> tuple[str, ...]:
         """The distinct documents of the reports."""
-        return _distinct(each.document for each in self.reports)
+        return _distinct(report.document for report in self.reports)
 
 
-def stretches(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[ReportGroup]:
+def group_reports(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[ReportGroup]:
     """Group the reports in the order of time. Their given order does not matter."""
-    ordered = sorted(reports, key=lambda each: (each.of, each.start, each.end, each.document, each.text))
-    found = [
-        stretch for _, same in groupby(ordered, lambda each: each.of) for stretch in _joined(list(same), gap)
+    ordered = sorted(
+        reports, key=lambda report: (report.of, report.start, report.end, report.document, report.text)
+    )
+    groups = [
+        stretch
+        for _, same in groupby(ordered, lambda report: report.of)
+        for stretch in _merge_close_reports(list(same), gap)
     ]
-    return sorted(found, key=lambda each: (each.start, each.end, each.of))
+    return sorted(groups, key=lambda group: (group.start, group.end, group.of))
 
 
 def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EventSpan]:
@@ -84,16 +88,16 @@ def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock)
     return [
         EventSpan(
             stream=stream,
-            type=each.of,
-            start=each.start,
-            end=each.end,
-            start_text=format_time(each.start, clock),
-            end_text=format_time(each.end, clock),
-            descriptions=_distinct(report.text for report in each.reports if report.text),
-            entities=_distinct(name for report in each.reports for name in report.entities),
-            documents=each.documents,
+            type=group.of,
+            start=group.start,
+            end=group.end,
+            start_text=format_time(group.start, clock),
+            end_text=format_time(group.end, clock),
+            descriptions=_distinct(report.text for report in group.reports if report.text),
+            entities=_distinct(name for report in group.reports for name in report.entities),
+            documents=group.documents,
         )
-        for each in stretches(reports)
+        for group in group_reports(reports)
     ]
 
 
@@ -102,22 +106,24 @@ def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock
     return [
         EntitySpan(
             stream=stream,
-            entity=each.of,
-            start=each.start,
-            end=each.end,
-            start_text=format_time(each.start, clock),
-            end_text=format_time(each.end, clock),
-            documents=each.documents,
+            entity=group.of,
+            start=group.start,
+            end=group.end,
+            start_text=format_time(group.start, clock),
+            end_text=format_time(group.end, clock),
+            documents=group.documents,
         )
-        for each in stretches(reports)
+        for group in group_reports(reports)
     ]
 
 
-def _joined(reports: Sequence[Report], gap: float) -> Iterator[ReportGroup]:
+def _merge_close_reports(reports: Sequence[Report], gap: float) -> Iterator[ReportGroup]:
     """Return runs of reports of one thing."""
-    for run in runs([(each.start, each.end) for each in reports], gap=gap):
-        mine = tuple(reports[place] for place in run)
-        yield ReportGroup(mine[0].of, mine[0].start, max(each.end for each in mine), mine)
+    for run in runs([(report.start, report.end) for report in reports], gap=gap):
+        run_reports = tuple(reports[index] for index in run)
+        yield ReportGroup(
+            run_reports[0].of, run_reports[0].start, max(report.end for report in run_reports), run_reports
+        )
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:
@@ -172,7 +178,7 @@ def common_names(counts: Mapping[str, int]) -> dict[str, int]:
     """Return names with counts, most frequent first, each in its most frequent spelling."""
     totals: dict[str, int] = {}
     spellings: dict[str, str] = {}
-    for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+    for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
         same = folded(name)
         if same:
             spellings.setdefault(same, name)
@@ -183,12 +189,12 @@ def common_names(counts: Mapping[str, int]) -> dict[str, int]:
 
 def contains_name(name: str) -> Callable[[str], bool]:
     """Return a predicate of texts: whether they contain the name as whole words."""
-    wanted = folded(name)
-    pattern = r"\s+".join(regex.escape(word) for word in wanted.split(" "))
-    before = r"(?<!\w)" if _is_bounded(wanted[:1]) else ""
-    after = r"(?!\w)" if _is_bounded(wanted[-1:]) else ""
-    found = regex.compile(f"{before}{pattern}{after}")
-    return lambda text: bool(wanted) and found.search(folded(text)) is not None
+    folded_name = folded(name)
+    pattern = r"\s+".join(regex.escape(word) for word in folded_name.split(" "))
+    before = r"(?<!\w)" if _is_bounded(folded_name[:1]) else ""
+    after = r"(?!\w)" if _is_bounded(folded_name[-1:]) else ""
+    bounded_pattern = regex.compile(f"{before}{pattern}{after}")
+    return lambda text: bool(folded_name) and bounded_pattern.search(folded(text)) is not None
 
 
 def _is_bounded(character: str) -> bool:
@@ -220,17 +226,17 @@ class EventService(Service):
         event with a stored key replaces that event. Raises InvalidInput, TooLarge or Conflict; the batch at
         fault is not written.
         """
-        given = [events] if isinstance(events, NewEvent) else events
+        new_events = [events] if isinstance(events, NewEvent) else events
         target, access = await self._writer.writable(stream, collection, kind="stream")
         if target.kind != "stream":
             raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
         clock = clock_of(target)
         written: list[Written] = []
-        for documents in batches(event_document(each, target, clock) for each in given):
-            ids = [event_id(target.id, each.key or "") for each in documents]
-            for each in await self._authorized.inside(access, ids):
-                if each.kind != "event":
-                    raise Conflict("event", each.key, f"is the key of a {each.kind}")
+        for documents in batches(event_document(event, target, clock) for event in new_events):
+            ids = [event_id(target.id, document.key or "") for document in documents]
+            for stored_document in await self._authorized.inside(access, ids):
+                if stored_document.kind != "event":
+                    raise Conflict("event", stored_document.key, f"is the key of a {stored_document.kind}")
             written += await self._context.write(documents, target)
         await self._context.embed_in(access, wait=False)
         return written
@@ -250,11 +256,11 @@ class EventService(Service):
         access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        found = await self._reader.timeline(access, source, replace(span, start=None, end=None), "event")
-        reports = [report for each in found for report in _reports(each)]
-        chosen = [each for each in reports if type is None or each.of == type]
-        spans = event_spans(source.id, chosen, clock)
-        return [each for each in spans if _meets(_period(clock, each), span)]
+        captions = await self._reader.timeline(access, source, replace(span, start=None, end=None), "event")
+        reports = [report for caption in captions for report in _reports(caption)]
+        matching_reports = [report for report in reports if type is None or report.of == type]
+        spans = event_spans(source.id, matching_reports, clock)
+        return [event_span for event_span in spans if _meets(_period(clock, event_span), span)]
 
     async def count_entities(
         self,
@@ -287,11 +293,14 @@ class EventService(Service):
         access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        given = await self._authorized.names(access, source, span)
-        called = [name for name in given if folded(name) == folded(entity)]
-        found = await self._authorized.mentions(access, source, span, entities=called)
-        seen = {str(each.document): each.occurred for each in found}
-        seen |= {each.id: each.occurred for each in await self._naming(access, source, span, entity)}
+        names = await self._authorized.names(access, source, span)
+        spellings = [name for name in names if folded(name) == folded(entity)]
+        mentions = await self._authorized.mentions(access, source, span, entities=spellings)
+        seen = {str(mention.document): mention.occurred for mention in mentions}
+        seen |= {
+            document.id: document.occurred
+            for document in await self._captions_with_name(access, source, span, entity)
+        }
         reports = [
             Report(entity.strip(), clock.seconds(when.start), clock.seconds(when.end), document)
             for document, when in seen.items()
@@ -299,25 +308,27 @@ class EventService(Service):
         ]
         return entity_spans(source.id, reports, clock)
 
-    async def _naming(
+    async def _captions_with_name(
         self, access: CollectionAccess, source: Source, span: Span, entity: str
     ) -> Sequence[Document]:
         """Return the captions whose text contains the name: the index preselects, the texts decide."""
         named, words = contains_name(entity), folded(entity)
-        ids = await self._holding(access, _captions_in(source, span), words)
+        ids = await self._chunks_with_words(access, _captions_in(source, span), words)
         if ids is None:
             everything = await self._reader.timeline(access, source, span)
-            return [each.document for each in everything if named(each.text)]
+            return [caption.document for caption in everything if named(caption.text)]
         rows = [row for row in await self._authorized.rows(access)(ids) if named(row.chunk.text)]
         return [row.document for row in rows if _meets(row.document.occurred, span)]
 
-    async def _holding(self, access: CollectionAccess, where: Filter, words: str) -> Sequence[ChunkId] | None:
+    async def _chunks_with_words(
+        self, access: CollectionAccess, where: Filter, words: str
+    ) -> Sequence[ChunkId] | None:
         """Return the chunks that contain any of the words; None if the index cannot tell for all."""
         if not Language(access.collection.language).telling(words):
             return None
         opened = await self._core.open_indexes.current(access.collection)
-        found = await opened.index.search(Probe(access.narrowed(where), words, None, MAX_CANDIDATES))
-        ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
+        candidates = await opened.index.search(Probe(access.narrowed(where), words, None, MAX_CANDIDATES))
+        ids = [ChunkId(int(number)) for number in candidates.ids[candidates.words > 0]]
         return ids if len(ids) < MAX_CANDIDATES else None
 
 
@@ -338,7 +349,7 @@ def _reports(event: Caption) -> Iterator[Report]:
 
 
 def _period(clock: StreamClock, event: EventSpan) -> Period:
-    start, end = (clock.origin + timedelta(seconds=each) for each in (event.start, event.end))
+    start, end = (clock.origin + timedelta(seconds=seconds) for seconds in (event.start, event.end))
     return Period(start, end)
 
 

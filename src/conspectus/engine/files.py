@@ -47,7 +47,7 @@ from conspectus.text.lines import LinePattern, MatchedLine, shown
 MAX_GLOB: Final = 200
 BATCH: Final = 200
 BATCH_CHARACTERS: Final = 2_000_000
-LIKELY: Final = 200
+MAX_LIKELY_FILES: Final = 200
 """Number of passages in whose documents a pattern is searched for first."""
 MIN_TOKENS: Final = 16
 """The smallest budget of a text: a character has fewer tokens."""
@@ -119,18 +119,22 @@ class FileService(Service):
         """
         parts, begin = parsed_path(path), None if after is None else parsed_path(after)
         if parts.source:
-            found = await self._entries(await self._folder(path, parts), begin, limit)
-            if not found and parts.key and after is None:
+            entries = await self._entries(await self._folder(path, parts), begin, limit)
+            if not entries and parts.key and after is None:
                 raise NotFound("file", path)
-            return _page(found, limit)
+            return _page(entries, limit)
         if parts.collection:
             folders = await self._folders(path)
-            found = [FileEntry(f"{each.path('')}/", folder=True, kind=each.source.kind) for each in folders]
+            entries = [
+                FileEntry(f"{folder.path('')}/", folder=True, kind=folder.source.kind) for folder in folders
+            ]
         else:
             accesses = await self._authorized.collections()
-            found = [FileEntry(f"{path_of(each.collection.name)}/", folder=True) for each in accesses]
-        ordered = sorted(found, key=lambda each: each.path)
-        return _page([each for each in ordered if after is None or each.path > after], limit)
+            entries = [FileEntry(f"{path_of(access.collection.name)}/", folder=True) for access in accesses]
+        ordered = sorted(entries, key=lambda file_entry: file_entry.path)
+        return _page(
+            [file_entry for file_entry in ordered if after is None or file_entry.path > after], limit
+        )
 
     async def read(
         self,
@@ -158,7 +162,7 @@ class FileService(Service):
         begin, end = _range(text, first_line, last_line, start)
         count = self._parts.counter("o200k_base")
         cut, tokens = await self._core.long_work.run_counting(
-            partial(_fitting, text[begin:end], max_tokens),
+            partial(_cut_to_budget, text[begin:end], max_tokens),
             count,
             characters=end - begin,
             user=self._person.id,
@@ -194,14 +198,14 @@ class FileService(Service):
         `name` is a glob of the file's name, such as `*.md`, or of the whole key if it has a slash. Raises
         NotFound.
         """
-        chosen = Chosen(_glob(name), filter)
+        selection = FileSelection(_glob(name), filter)
         begin = None if after is None else parsed_path(after)
-        found: list[FileEntry] = []
-        async for folder, documents in self._below(await self._folders(path), begin):
-            found += [folder.entry(each) for each in documents if chosen.has(each)]
-            if len(found) > limit:
+        entries: list[FileEntry] = []
+        async for folder, documents in self._documents_below(await self._folders(path), begin):
+            entries += [folder.entry(document) for document in documents if selection.has(document)]
+            if len(entries) > limit:
                 break
-        return _page(found, limit)
+        return _page(entries, limit)
 
     async def grep(self, /, pattern: str, path: str = "/", **options: Unpack[GrepOptions]) -> GrepResult:
         """Search the lines of files for a pattern, as `grep -r` does. Lines have their place in the document.
@@ -209,10 +213,10 @@ class FileService(Service):
         The options are the fields of Grep. Raises InvalidInput for a pattern that is not supported, and
         NotFound.
         """
-        asked = Grep(pattern, path, **options)
-        require_settings(asked, self._parts.settings)
-        scan, folders = Scan(asked), await self._folders(path)
-        for stage in (self._likely(asked, folders), self._below(folders)):
+        grep = Grep(pattern, path, **options)
+        require_settings(grep, self._parts.settings)
+        scan, folders = Scan(grep), await self._folders(path)
+        for stage in (self._documents_with_words(grep, folders), self._documents_below(folders)):
             async for folder, documents in stage:
                 await self._scan(scan, folder, documents)
                 if scan.stopped:
@@ -225,11 +229,13 @@ class FileService(Service):
         )
 
     async def _scan(self, scan: "Scan", folder: Folder, documents: Sequence[Document]) -> None:
-        fresh = scan.fresh(documents)
-        for batch in portions(fresh, lambda each: each.characters, most=BATCH, room=BATCH_CHARACTERS):
+        unseen = scan.select_unseen(documents)
+        for batch in portions(
+            unseen, lambda document: document.characters, most=BATCH, room=BATCH_CHARACTERS
+        ):
             if not scan.stopped:
                 texts = await self._authorized.texts(batch)
-                named = [(folder.path(each.key), each) for each in batch]
+                named = [(folder.path(document.key), document) for document in batch]
                 await asyncio.to_thread(scan.run, named, texts)
 
     async def _collection_access(self, path: str, parts: PathParts) -> CollectionAccess:
@@ -245,39 +251,39 @@ class FileService(Service):
         source = await self._authorized.source(access, parts.source)
         if source is not None and not _is_folder(source):
             return Folder(access, source, source.name, parts.key)
-        for each, name in _in_paths(await self._authorized.sources(access)):
-            if name == parts.source or each == source:
-                return Folder(access, each, name, parts.key)
+        for folder_source, name in _with_path_names(await self._authorized.sources(access)):
+            if name == parts.source or folder_source == source:
+                return Folder(access, folder_source, name, parts.key)
         raise NotFound("file", path)
 
     async def _file(self, folder: Folder) -> Document | None:
         """Return the document whose key the path has."""
-        found = await self._authorized.inside(folder.access, [message_id(folder.source.id, folder.key)])
-        return found[0] if found and found[0].key == folder.key else None
+        documents = await self._authorized.inside(folder.access, [message_id(folder.source.id, folder.key)])
+        return documents[0] if documents and documents[0].key == folder.key else None
 
     async def _entries(self, folder: Folder, after: PathParts | None, limit: int) -> Sequence[FileEntry]:
         """Return the entries of a folder, more than `limit` if there are, and a file of its name."""
-        found: dict[str, FileEntry] = {}
+        entries: dict[str, FileEntry] = {}
         start = folder.prefix
         if after is not None:
             start = max(start, _after(after.key))
-        elif folder.key and (own := await self._file(folder)) is not None:
-            found[own.key] = folder.entry(own)
-        while len(found) <= limit:
-            documents = await self._keyed(folder, start)
-            for each in documents:
-                name, slash, _ = each.key[len(folder.prefix) :].partition("/")
+        elif folder.key and (file := await self._file(folder)) is not None:
+            entries[file.key] = folder.entry(file)
+        while len(entries) <= limit:
+            documents = await self._list_by_key(folder, start)
+            for document in documents:
+                name, slash, _ = document.key[len(folder.prefix) :].partition("/")
                 key = folder.prefix + name + slash
-                is_file = key == each.key
-                found.setdefault(
-                    key, folder.entry(each) if is_file else FileEntry(folder.path(key), folder=True)
+                is_file = key == document.key
+                entries.setdefault(
+                    key, folder.entry(document) if is_file else FileEntry(folder.path(key), folder=True)
                 )
                 start = _after(key)
             if len(documents) < BATCH:
                 break
-        return list(found.values())
+        return list(entries.values())
 
-    async def _keyed(self, folder: Folder, start: str) -> Sequence[Document]:
+    async def _list_by_key(self, folder: Folder, start: str) -> Sequence[Document]:
         return await self._authorized.list_by_key(
             folder.access, folder.source, start=start, end=folder.end, limit=BATCH
         )
@@ -292,11 +298,11 @@ class FileService(Service):
             if parts.collection
             else await self._authorized.collections()
         )
-        named = [(access, _in_paths(await self._authorized.sources(access))) for access in accesses]
-        found = [Folder(access, source, name) for access, inside in named for source, name in inside]
-        return sorted(found, key=lambda each: (each.access.collection.name, each.name))
+        named = [(access, _with_path_names(await self._authorized.sources(access))) for access in accesses]
+        folders = [Folder(access, source, name) for access, inside in named for source, name in inside]
+        return sorted(folders, key=lambda folder: (folder.access.collection.name, folder.name))
 
-    async def _below(
+    async def _documents_below(
         self, folders: Sequence[Folder], after: PathParts | None = None
     ) -> AsyncIterator[tuple[Folder, Sequence[Document]]]:
         """Yield all documents at and below folders in batches, by path."""
@@ -309,41 +315,41 @@ class FileService(Service):
 
     async def _in_folder(self, folder: Folder, after: str | None) -> AsyncIterator[Sequence[Document]]:
         start = folder.prefix if after is None else max(folder.prefix, _after(after))
-        if folder.key and after is None and (own := await self._file(folder)) is not None:
-            yield [own]
+        if folder.key and after is None and (file := await self._file(folder)) is not None:
+            yield [file]
         while True:
-            documents = await self._keyed(folder, start)
-            yield [each for each in documents if each.key != folder.key]
+            documents = await self._list_by_key(folder, start)
+            yield [document for document in documents if document.key != folder.key]
             if len(documents) < BATCH:
                 return
             start = _after(documents[-1].key)
 
-    async def _likely(
-        self, asked: Grep, folders: Sequence[Folder]
+    async def _documents_with_words(
+        self, grep: Grep, folders: Sequence[Folder]
     ) -> AsyncIterator[tuple[Folder, Sequence[Document]]]:
         """Yield the documents in which keyword search finds the words of a pattern, best first."""
-        words = _WORD.findall(asked.pattern if asked.literal else _ESCAPE.sub(" ", asked.pattern))
-        known = {str(each.source.id): each for each in folders}
-        collections = {str(each.source.collection) for each in folders}
+        words = _WORD.findall(grep.pattern if grep.literal else _ESCAPE.sub(" ", grep.pattern))
+        folders_by_source = {str(folder.source.id): folder for folder in folders}
+        collections = {str(folder.source.collection) for folder in folders}
         if not words or not folders:
             return
         here = Eq("source", str(folders[0].source.id)) if len(folders) == 1 else EVERYTHING
-        found = await self._search.retrieve(
+        retrieval = await self._search.retrieve(
             " ".join(words),
             collection=collections.pop() if len(collections) == 1 else EVERYWHERE,
-            filter=And((asked.filter, here)),
+            filter=And((grep.filter, here)),
             retrievers=("keyword",),
-            limit=LIKELY,
+            limit=MAX_LIKELY_FILES,
             rerank=False,
         )
-        for document in {hit.document.id: hit.document for hit in found.hits}.values():
-            folder = known.get(document.source)
+        for document in {hit.document.id: hit.document for hit in retrieval.hits}.values():
+            folder = folders_by_source.get(document.source)
             if folder is not None and folder.holds(document):
                 yield folder, [document]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FileSelection:
     """The files that a glob of the name and a filter choose."""
 
     name: str | None
@@ -362,11 +368,11 @@ class Chosen:
 class Scan:
     """A search of texts for a pattern, until one of its limits. Raises InvalidInput."""
 
-    def __init__(self, asked: Grep) -> None:
-        self._asked = asked
-        self._lines = LinePattern(asked.pattern, literal=asked.literal, ignore_case=asked.ignore_case)
-        self._chosen = Chosen(_glob(asked.name), asked.filter)
-        self._end = monotonic() + asked.max_seconds
+    def __init__(self, grep: Grep) -> None:
+        self._grep = grep
+        self._lines = LinePattern(grep.pattern, literal=grep.literal, ignore_case=grep.ignore_case)
+        self._selection = FileSelection(_glob(grep.name), grep.filter)
+        self._end = monotonic() + grep.max_seconds
         self._seen: set[DocumentId] = set()
         self._files: list[FileMatches] = []
         self._matches = 0
@@ -378,11 +384,15 @@ class Scan:
         """Whether a limit was reached."""
         return bool(self._notice)
 
-    def fresh(self, documents: Sequence[Document]) -> Sequence[Document]:
+    def select_unseen(self, documents: Sequence[Document]) -> Sequence[Document]:
         """Return the chosen documents among those that were not given before."""
-        found = [each for each in documents if each.id not in self._seen and self._chosen.has(each)]
-        self._seen.update(each.id for each in found)
-        return found
+        unseen = [
+            document
+            for document in documents
+            if document.id not in self._seen and self._selection.has(document)
+        ]
+        self._seen.update(document.id for document in unseen)
+        return unseen
 
     def run(self, named: Sequence[tuple[str, Document]], texts: Mapping[DocumentId, str]) -> None:
         """Search documents with their paths."""
@@ -391,18 +401,18 @@ class Scan:
                 return
             self._searched += 1
             text = texts.get(document.id, "")
-            found = list(self._matching(text))
-            if found:
-                lines = tuple(_with_context(text, found, self._asked.context))
+            matched_lines = list(self._matching(text))
+            if matched_lines:
+                lines = tuple(_with_context(text, matched_lines, self._grep.context))
                 self._files.append(FileMatches(path, document.id, document.title, lines, document.trust))
 
     def _matching(self, text: str) -> Iterator[MatchedLine]:
         for line in self._lines.matches(text):
             if line is None:
                 if monotonic() >= self._end:
-                    self._notice = f"the search ended after {self._asked.max_seconds:g} seconds"
+                    self._notice = f"the search ended after {self._grep.max_seconds:g} seconds"
                     return
-            elif self._matches == self._asked.limit:
+            elif self._matches == self._grep.limit:
                 self._notice = f"the search ended after {self._matches} lines; use a narrower pattern or path"
                 return
             else:
@@ -417,46 +427,46 @@ class Scan:
     def result(self, count: CountTokens) -> GrepResult:
         """Return what was found, as much as fits into the token budget."""
         notices = (self._notice,) if self._notice else ()
-        whole = GrepResult(tuple(self._files), self._matches, self._searched, not notices, notices)
-        limit = self._asked.max_tokens
-        if limit is None or _holds(whole.text, limit, count):
-            return replace(whole, tokens=count(whole.text))
-        low, high = 0, sum(len(each.lines) for each in self._files)
+        full = GrepResult(tuple(self._files), self._matches, self._searched, not notices, notices)
+        limit = self._grep.max_tokens
+        if limit is None or _fits_budget(full.text, limit, count):
+            return replace(full, tokens=count(full.text))
+        low, high = 0, sum(len(file.lines) for file in self._files)
         while low < high:
             middle = (low + high + 1) // 2
-            fits = _holds(_first(whole, middle).text, limit, count)
+            fits = _fits_budget(_first(full, middle).text, limit, count)
             low, high = (middle, high) if fits else (low, middle - 1)
-        cut = _first(whole, low)
-        left = whole.matches - sum(each.matched for found in cut.files for each in found.lines)
-        told = (*notices, f"{left} of {whole.matches} lines are left out: raise max_tokens")
-        return replace(cut, complete=False, notices=told, tokens=count(cut.text))
+        cut = _first(full, low)
+        left = full.matches - sum(line.matched for file in cut.files for line in file.lines)
+        all_notices = (*notices, f"{left} of {full.matches} lines are left out: raise max_tokens")
+        return replace(cut, complete=False, notices=all_notices, tokens=count(cut.text))
 
 
 def _first(result: GrepResult, number: int) -> GrepResult:
     """Return a result with only its first lines."""
     files: list[FileMatches] = []
-    for each in result.files:
+    for file in result.files:
         if number <= 0:
             break
-        files.append(replace(each, lines=each.lines[:number]))
-        number -= len(each.lines)
+        files.append(replace(file, lines=file.lines[:number]))
+        number -= len(file.lines)
     return replace(result, files=tuple(files))
 
 
-def _with_context(text: str, found: Sequence[MatchedLine], context: int) -> Iterator[FileLine]:
+def _with_context(text: str, matched_lines: Sequence[MatchedLine], context: int) -> Iterator[FileLine]:
     """Yield matching lines with the lines around them, each once."""
-    last, matching = 0, {each.number for each in found}
-    for each in found:
-        for line in (*_beside(text, each, -context), each, *_beside(text, each, context)):
-            if line.number > last and (line is each or line.number not in matching):
+    last, matching = 0, {match.number for match in matched_lines}
+    for match in matched_lines:
+        for line in (*_lines_beside(text, match, -context), match, *_lines_beside(text, match, context)):
+            if line.number > last and (line is match or line.number not in matching):
                 start, end = shown(line)
-                yield FileLine(line.number, text[start:end], start, end, line is each)
+                yield FileLine(line.number, text[start:end], start, end, line is match)
                 last = line.number
 
 
-def _beside(text: str, line: MatchedLine, context: int) -> Sequence[MatchedLine]:
+def _lines_beside(text: str, line: MatchedLine, context: int) -> Sequence[MatchedLine]:
     """Return lines before a line, or after it, in order."""
-    found: list[MatchedLine] = []
+    neighbors: list[MatchedLine] = []
     number, start, end = line.number, line.start, line.end
     for _ in range(abs(context)):
         if context < 0 and start > 0:
@@ -466,8 +476,8 @@ def _beside(text: str, line: MatchedLine, context: int) -> Sequence[MatchedLine]
             end = len(text) if end < 0 else end
         else:
             break
-        found.append(MatchedLine(number, start, end, start))
-    return found[::-1] if context < 0 else found
+        neighbors.append(MatchedLine(number, start, end, start))
+    return neighbors[::-1] if context < 0 else neighbors
 
 
 def _is_folder(source: Source) -> bool:
@@ -475,12 +485,12 @@ def _is_folder(source: Source) -> bool:
     return PurePosixPath(source.name).is_absolute() or PureWindowsPath(source.name).is_absolute()
 
 
-def _in_paths(sources: Sequence[Source]) -> Sequence[tuple[Source, str]]:
+def _with_path_names(sources: Sequence[Source]) -> Sequence[tuple[Source, str]]:
     """Return sources with their names in paths: of a folder its last part, if no other source has it."""
-    short = {each.id: PureWindowsPath(each.name).name for each in sources if _is_folder(each)}
-    used = Counter([*short.values(), *(each.name for each in sources)])
-    own = {name: each for name, each in short.items() if each and used[each] == 1}
-    return [(each, own.get(each.id, each.name)) for each in sources]
+    short = {source.id: PureWindowsPath(source.name).name for source in sources if _is_folder(source)}
+    used = Counter([*short.values(), *(source.name for source in sources)])
+    names = {id: name for id, name in short.items() if name and used[name] == 1}
+    return [(source, names.get(source.id, source.name)) for source in sources]
 
 
 def _after(key: str) -> str:
@@ -488,9 +498,9 @@ def _after(key: str) -> str:
     return f"{key[:-1]}0" if key.endswith("/") else f"{key}\x01"
 
 
-def _page(found: Sequence[FileEntry], limit: int) -> FilePage:
-    entries = tuple(found[:limit])
-    return FilePage(entries, entries[-1].path if len(found) > limit else None)
+def _page(listed: Sequence[FileEntry], limit: int) -> FilePage:
+    entries = tuple(listed[:limit])
+    return FilePage(entries, entries[-1].path if len(listed) > limit else None)
 
 
 def _glob(name: str | None) -> str | None:
@@ -509,25 +519,25 @@ def _range(text: str, first_line: int, last_line: int | None, start: int) -> tup
         raise InvalidInput("first_line" if first_line < 1 else "last_line", "lines count from 1, in order")
     if not 0 <= start <= len(text):
         raise InvalidInput("start", f"the file has {len(text)} characters")
-    borders = [0, *(found.end() for found in re.finditer("\n", text)), len(text)]
+    borders = [0, *(newline.end() for newline in re.finditer("\n", text)), len(text)]
     begin = max(start, borders[min(first_line, len(borders)) - 1])
     end = len(text) if last_line is None else borders[min(last_line, len(borders) - 1)]
     return begin, max(begin, end)
 
 
-def _holds(text: str, limit: int, count: CountTokens) -> bool:
+def _fits_budget(text: str, limit: int, count: CountTokens) -> bool:
     return len(text) <= limit * MAX_TOKEN_LENGTH and count(text) <= limit
 
 
-def _fitting(text: str, limit: int | None, count: CountTokens) -> tuple[str, int]:
+def _cut_to_budget(text: str, limit: int | None, count: CountTokens) -> tuple[str, int]:
     """Return as much of a text as fits, to the end of a line if it has one, and its tokens."""
-    if limit is None or _holds(text, limit, count):
+    if limit is None or _fits_budget(text, limit, count):
         return text, count(text)
     low, high = 0, min(len(text), max(0, limit) * MAX_TOKEN_LENGTH)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _holds(text[:middle], limit, count) else (low, middle - 1)
+        low, high = (middle, high) if _fits_budget(text[:middle], limit, count) else (low, middle - 1)
     end = text.rfind("\n", 0, low) + 1 or last_border(text, low)
-    while end and not _holds(text[:end], limit, count):
+    while end and not _fits_budget(text[:end], limit, count):
         end = last_border(text, end - 1)
     return text[:end], count(text[:end])

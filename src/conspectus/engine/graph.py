@@ -85,7 +85,7 @@ class GraphService(Service):
     ) -> Source:
         """Return the graph of that name; create it if it is new. Its source is `graph/` and the name."""
         with as_field("name", was="graph"):
-            return (await self._access.made(name, collection))[0]
+            return (await self._access.get_or_create(name, collection))[0]
 
     async def list(self, *, collection: CollectionName = "default") -> Sequence[GraphSummary]:
         """List the graphs of a collection that you may read, by name, with their sizes."""
@@ -137,7 +137,7 @@ class GraphService(Service):
         self, node: NodeName, *, graph: GraphName = "default", collection: CollectionName = "default"
     ) -> Node:
         """Return the node of that id. Raises NotFound."""
-        return await _one(await self._access.graph(graph, collection), node)
+        return await _require_node(await self._access.graph(graph, collection), node)
 
     async def list_nodes(
         self,
@@ -169,7 +169,7 @@ class GraphService(Service):
         """
         graphs = await self._access.graph(graph, collection)
         if node is not None:
-            await _one(graphs, node)
+            await _require_node(graphs, node)
         return await graphs.edges(node=node, min_trust=min_trust, after=after, limit=limit)
 
     async def delete_nodes(
@@ -207,11 +207,11 @@ class GraphService(Service):
         Raises NotFound or InvalidInput.
         """
         graphs = await self._access.graph(graph, collection)
-        asked = checked(walk, self._parts.settings)
-        found = await graphs.walk([node], asked)
-        if not found:
-            await _one(graphs, node)
-        return list(found)
+        checked_walk = checked(walk, self._parts.settings)
+        neighbors = await graphs.walk([node], checked_walk)
+        if not neighbors:
+            await _require_node(graphs, node)
+        return list(neighbors)
 
     async def search_nodes(
         self,
@@ -235,8 +235,8 @@ class GraphService(Service):
             raise TooLarge("query", size=len(query), limit=limited, unit="characters")
         graphs = await self._access.graph(graph, collection)
         words = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(query)))
-        called, levels = await graphs.nodes_by_name([key_of(query)]), levels_from(min_trust)
-        hits = {node.id: NodeHit(node, 1.0) for _, node in called if node.trust in levels}
+        exact_matches, levels = await graphs.nodes_by_name([key_of(query)]), levels_from(min_trust)
+        hits = {node.id: NodeHit(node, 1.0) for _, node in exact_matches if node.trust in levels}
         rows = await graphs.nodes_by_terms(words, min_trust=min_trust, limit=limit) if words else ()
         for node, count in rows:
             hits.setdefault(node.id, NodeHit(node, count / len(words)))
@@ -345,7 +345,7 @@ class GraphService(Service):
         """
         least = self._parts.settings.entity_link_min_percent / 100 if min_score is None else min_score
         graphs = await self._access.graph(graph, collection)
-        return await self._linker.linked(text, graphs, mention=mention, threshold=least)
+        return await self._linker.link_mentions(text, graphs, mention=mention, threshold=least)
 
     async def merge_nodes(
         self,
@@ -365,14 +365,16 @@ class GraphService(Service):
         Raises NotFound, PermissionDenied, or InvalidInput if no other node is given.
         """
         source = await self._access.edited(graph, collection, "merge nodes")
-        gone = [each for each in dict.fromkeys(self._access.bounded_ids("nodes", nodes)) if each != into]
-        if not gone:
+        merged_ids = [
+            node for node in dict.fromkeys(self._access.bounded_ids("nodes", nodes)) if node != into
+        ]
+        if not merged_ids:
             raise InvalidInput("nodes", "names no other node")
-        before = (into, *gone)
+        before = (into, *merged_ids)
         reason = self._context.screened("graph_events.reason", reason, source.collection)
         event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (into,), reason)
         origin = self._person.origin or "user"
-        return await self._parts.graphs.merge(source.id, into, gone, event, origin=origin)
+        return await self._parts.graphs.merge(source.id, into, merged_ids, event, origin=origin)
 
     async def undo_merge(
         self,
@@ -388,7 +390,7 @@ class GraphService(Service):
         """
         source = await self._access.edited(graph, collection, "split a node")
         events = await self._parts.graphs.events(source.id)
-        merged = next((each for each in events if each.number == merge and each.kind == "merge"), None)
+        merged = next((event for event in events if event.number == merge and event.kind == "merge"), None)
         if merged is None:
             raise NotFound("merge", str(merge))
         reason = self._context.screened("graph_events.reason", reason, source.collection)
@@ -426,17 +428,17 @@ def _written(form: GraphForm, name: str, nodes: Sequence[Node], edges: Sequence[
             return to_svg(name, nodes, edges)
 
 
-async def _one(graphs: VisibleGraphs, node: str) -> Node:
-    found = await graphs.nodes_by_id([node])
-    if not found:
+async def _require_node(graphs: VisibleGraphs, node: str) -> Node:
+    nodes = await graphs.nodes_by_id([node])
+    if not nodes:
         raise NotFound("node", node)
-    return found[0]
+    return nodes[0]
 
 
-_MAX_CONTEXT: Final = 20
-_LIKE: Final = 10
-_DESCRIBED: Final = 20
-_LOOKED_UP: Final = 500
+_MAX_CONTEXT_NEIGHBORS: Final = 20
+_MAX_SIMILAR_NODES: Final = 10
+_MAX_DESCRIBED_NODES: Final = 20
+_KEYS_PER_QUERY: Final = 500
 
 
 class EntityLinker(Service, checked=False):
@@ -446,7 +448,7 @@ class EntityLinker(Service, checked=False):
         super().__init__(context)
         self._access = GraphAccess(context)
 
-    async def linked(
+    async def link_mentions(
         self,
         text: str,
         graphs: VisibleGraphs,
@@ -455,11 +457,17 @@ class EntityLinker(Service, checked=False):
         threshold: float,
     ) -> list[Linked]:
         """Link the mentions of a text, or only the mention at one span."""
-        found, named = await self.names_in(text, graphs)
-        asked = found if mention is None else [_mention(text, mention, found)]
-        selection_filter = {each: await self._candidates(each, named, graphs) for each in asked}
-        around = await self._around(text, found, selection_filter, graphs)
-        return [link(each, selection_filter[each], around, threshold=threshold) for each in asked]
+        mentions, named = await self.names_in(text, graphs)
+        linkable = mentions if mention is None else [_mention(text, mention, mentions)]
+        candidates_by_mention = {
+            linked_mention: await self._candidates(linked_mention, named, graphs)
+            for linked_mention in linkable
+        }
+        around = await self._around(text, mentions, candidates_by_mention, graphs)
+        return [
+            link(linked_mention, candidates_by_mention[linked_mention], around, threshold=threshold)
+            for linked_mention in linkable
+        ]
 
     async def names_in(
         self, text: str, graphs: VisibleGraphs
@@ -469,47 +477,50 @@ class EntityLinker(Service, checked=False):
         if len(text) > limit:
             raise TooLarge("text", size=len(text), limit=limit, unit="characters")
         keys = [form for key in phrases(text) for form in (key, singular_of(key)) if form]
-        named = await _called(graphs, keys)
+        named = await _nodes_by_keys(graphs, keys)
         nodes = {node.id: node for _, node in named}
-        known = Gazetteer(
+        gazetteer = Gazetteer(
             {node.id: (node.name, *node.aliases) for node in nodes.values()},
             {node.id: node.type for node in nodes.values()},
         )
-        found = (await self._core.names.extractor().extract([text]))[0]
-        return with_gazetteer(text, found, known), named
+        extracted = (await self._core.names.extractor().extract([text]))[0]
+        return with_gazetteer(text, extracted, gazetteer), named
 
     async def _candidates(
         self, mention: Mention, named: Sequence[tuple[str, Node]], graphs: VisibleGraphs
     ) -> list[Node]:
         """Return candidate nodes: with the mention's name, named in the text, or sharing words."""
-        called = await _called(graphs, [mention.key, singular_of(mention.key) or mention.key])
+        same_name = await _nodes_by_keys(graphs, [mention.key, singular_of(mention.key) or mention.key])
         words = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(mention.text)))
-        like = await graphs.nodes_by_terms(words, limit=_LIKE) if words else ()
-        found = [node for _, node in (*called, *named)] + [node for node, _ in like]
-        return list({(node.graph.id, node.id): node for node in found}.values())
+        like = await graphs.nodes_by_terms(words, limit=_MAX_SIMILAR_NODES) if words else ()
+        candidates = [node for _, node in (*same_name, *named)] + [node for node, _ in like]
+        return list({(node.graph.id, node.id): node for node in candidates}.values())
 
     async def _around(
         self,
         text: str,
-        found: Sequence[Mention],
-        selection_filter: Mapping[Mention, Sequence[Node]],
+        mentions: Sequence[Mention],
+        candidates_by_mention: Mapping[Mention, Sequence[Node]],
         graphs: VisibleGraphs,
     ) -> Surroundings:
         """Return the context words of the text, and descriptions of the nodes that share a name."""
         terms = analyzer_for(graphs.access.collection.language).terms
         rivals = {
-            node.id: node for each, nodes in selection_filter.items() for node in rivals_of(each, nodes)
+            node.id: node
+            for mention, nodes in candidates_by_mention.items()
+            for node in rivals_of(mention, nodes)
         }
         about: dict[str, str] = {}
-        for node in list(rivals.values())[:_DESCRIBED]:
-            beside = await graphs.walk([node.id], Traversal(limit=_MAX_CONTEXT))
-            about[node.id] = description_of(node, [each.node.name for each in beside])
-        there = {each.key for each in found}
-        everyone = {node.id: node for nodes in selection_filter.values() for node in nodes}
+        for node in list(rivals.values())[:_MAX_DESCRIBED_NODES]:
+            beside = await graphs.walk([node.id], Traversal(limit=_MAX_CONTEXT_NEIGHBORS))
+            about[node.id] = description_of(node, [neighbor.node.name for neighbor in beside])
+        there = {mention.key for mention in mentions}
+        everyone = {node.id: node for nodes in candidates_by_mention.values() for node in nodes}
         return Surroundings(
             words=frozenset(terms(text)),
             about={
-                id: frozenset(terms(said)) - frozenset(terms(rivals[id].name)) for id, said in about.items()
+                id: frozenset(terms(description)) - frozenset(terms(rivals[id].name))
+                for id, description in about.items()
             },
             recent=frozenset(node.id for node in everyone.values() if named_whole(node, there)),
             close=await self._closeness(text, about, graphs),
@@ -534,16 +545,16 @@ class EntityLinker(Service, checked=False):
         return {id: float(row @ question) for id, row in zip(about, rows, strict=True)}
 
 
-async def _called(graphs: VisibleGraphs, keys: Sequence[str]) -> list[tuple[str, Node]]:
-    found: list[tuple[str, Node]] = []
-    for first in range(0, len(keys), _LOOKED_UP):
-        found += await graphs.nodes_by_name(keys[first : first + _LOOKED_UP])
-    return found
+async def _nodes_by_keys(graphs: VisibleGraphs, keys: Sequence[str]) -> list[tuple[str, Node]]:
+    named_nodes: list[tuple[str, Node]] = []
+    for first in range(0, len(keys), _KEYS_PER_QUERY):
+        named_nodes += await graphs.nodes_by_name(keys[first : first + _KEYS_PER_QUERY])
+    return named_nodes
 
 
-def _mention(text: str, span: tuple[int, int], found: Sequence[Mention]) -> Mention:
+def _mention(text: str, span: tuple[int, int], mentions: Sequence[Mention]) -> Mention:
     start, end = span
     if not 0 <= start < end <= len(text) or not key_of(text[start:end]):
         raise InvalidInput("mention", f"must be characters of the text, from 0 to {len(text)}")
-    same = next((each for each in found if (each.start, each.end) == span), None)
+    same = next((mention for mention in mentions if (mention.start, mention.end) == span), None)
     return same or Mention(start, end, text[start:end], key_of(text[start:end]), ENTITY)

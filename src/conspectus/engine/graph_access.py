@@ -62,16 +62,16 @@ class Entries:
     ) -> Adding:
         """Return the value to store. Raises InvalidInput or TooLarge."""
         maximum = self.settings.max_graph_batch
-        new_nodes = [self._node(each) for each in _bounded("nodes", nodes, maximum)]
+        new_nodes = [self._node(new) for new in _bounded("nodes", nodes, maximum)]
         values = _bounded("edges", edges, maximum)
-        new_edges = [self._edge(each) for each in values]
+        new_edges = [self._edge(new) for new in values]
         return Adding(
             nodes=tuple(new_nodes),
             edges=tuple(new_edges),
             single=frozenset(edge.id for edge, new in zip(new_edges, values, strict=True) if new.single),
-            keys={each.id: keys_of(each.name, each.aliases) for each in new_nodes},
-            terms={each.id: self._terms(each) for each in new_nodes},
-            passing=frozenset(each.id for each in new_nodes) if passing else frozenset(),
+            keys={node.id: keys_of(node.name, node.aliases) for node in new_nodes},
+            terms={node.id: self._terms(node) for node in new_nodes},
+            passing=frozenset(node.id for node in new_nodes) if passing else frozenset(),
         )
 
     def _node(self, new: NewNode) -> Node:
@@ -83,14 +83,14 @@ class Entries:
         name = named("node", screened("graph_nodes.id", new.id, "node"))
         aliases = screened("graph_nodes.aliases", list(new.aliases))
         type = named("type", screened("graph_nodes.type", new.type))
-        called = name if new.name is None else named("name", screened("graph_nodes.name", new.name))
+        display_name = name if new.name is None else named("name", screened("graph_nodes.name", new.name))
         properties = self._properties("graph_nodes.properties", new.properties, tags)
         origin, trust = self._level(new.origin, new.trust)
         node = Node(
             id=name,
             graph=self.graph,
             type=type,
-            name=called,
+            name=display_name,
             aliases=tuple(dict.fromkeys(named("alias", alias) for alias in aliases)),
             properties=properties,
             recorded=self.now,
@@ -152,8 +152,8 @@ class Entries:
 
     def _terms(self, node: Node) -> tuple[str, ...]:
         texts = chain((node.name,), node.aliases, *map(_texts, node.properties.values()))
-        found = chain.from_iterable(self.terms(text) for text in texts)
-        return tuple(islice(dict.fromkeys(found), MAX_TERMS))
+        terms = chain.from_iterable(self.terms(text) for text in texts)
+        return tuple(islice(dict.fromkeys(terms), MAX_TERMS))
 
 
 def checked(walk: Traversal, settings: Settings) -> Traversal:
@@ -164,15 +164,15 @@ def checked(walk: Traversal, settings: Settings) -> Traversal:
     if isinstance(walk.types, str):
         raise InvalidInput("types", "must be a sequence of types")
     at = None if walk.at is None else parse_instant(walk.at)
-    types = tuple(dict.fromkeys(named("types", each) for each in walk.types))
+    types = tuple(dict.fromkeys(named("types", type) for type in walk.types))
     return replace(walk, types=types, min_weight=float(walk.min_weight), at=at)
 
 
 def _bounded(field: str, values: Iterable[Item], maximum: int) -> list[Item]:
-    found = list(islice(values, maximum + 1))
-    if len(found) > maximum:
-        raise TooLarge(field, size=len(found), limit=maximum, unit=field)
-    return found
+    bounded = list(islice(values, maximum + 1))
+    if len(bounded) > maximum:
+        raise TooLarge(field, size=len(bounded), limit=maximum, unit=field)
+    return bounded
 
 
 def _weight(field: str, value: float) -> float:
@@ -210,10 +210,10 @@ class GraphAccess(Service, checked=False):
     async def readable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph with its collection, if both are readable. Raises NotFound."""
         access = await self._authorized.collection(collection)
-        found = await self._reader.find(access, _whole(graph), graph)
-        if found is None:
+        source = await self._reader.find(access, _source_name_of(graph), graph)
+        if source is None:
             raise NotFound("graph", graph)
-        return found, access
+        return source, access
 
     async def visible(self, access: CollectionAccess) -> list[Source]:
         """Return the readable graphs of a collection by name."""
@@ -224,22 +224,22 @@ class GraphAccess(Service, checked=False):
         source, access = await self.readable(graph, collection)
         return self._reader.of(access, [source])
 
-    async def made(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
+    async def get_or_create(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph with its collection; both are created if they are new."""
         access = await self._authorized.find(collection)
-        found = None if access is None else await self._reader.find(access, _whole(graph), graph)
-        if found is None and is_stable_id(graph):
+        source = None if access is None else await self._reader.find(access, _source_name_of(graph), graph)
+        if source is None and is_stable_id(graph):
             raise NotFound("graph", graph)
-        if access is None or found is None:
-            whole = named("graph", _whole(named("graph", graph)))
-            found, access = await self._writer.source(whole, collection, None, "graph")
-        if found.kind != "graph":
-            raise Conflict("source", found.name, "is not a graph")
-        return found, access
+        if access is None or source is None:
+            source_name = named("graph", _source_name_of(named("graph", graph)))
+            source, access = await self._writer.source(source_name, collection, None, "graph")
+        if source.kind != "graph":
+            raise Conflict("source", source.name, "is not a graph")
+        return source, access
 
     async def writable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph to write to; it is created if the user may do so."""
-        source, access = await self.made(graph, collection)
+        source, access = await self.get_or_create(graph, collection)
         require_scope(self._person, "write", "write")
         access.require("editor", "write into a graph", source=source.id)
         return source, access
@@ -328,7 +328,7 @@ def _derived_nodes(adding: Adding) -> tuple[Node, ...]:
     )
 
 
-def _whole(graph: str) -> str:
+def _source_name_of(graph: str) -> str:
     """Return the source name of a graph."""
     return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="surrogatepass")
 
@@ -358,16 +358,16 @@ async def connections(
     notices = await _notices(core, access, reader)
 
     async def nodes_by_name(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
-        found = await parts.graphs.nodes_by_name(graphs, keys) if graphs and keys else ()
+        named_nodes = await parts.graphs.nodes_by_name(graphs, keys) if graphs and keys else ()
         return [
             (key, node)
-            for key, node in found
+            for key, node in named_nodes
             if node.trust in levels and (as_of is None or node.updated <= as_of)
         ]
 
     async def walk(starts: Sequence[str], how: Traversal) -> Sequence[Neighbor]:
-        found = await parts.graphs.walk(graphs, starts, replace(how, min_trust=min_trust), as_of=as_of)
-        return [each for each in found if as_of is None or each.node.updated <= as_of]
+        neighbors = await parts.graphs.walk(graphs, starts, replace(how, min_trust=min_trust), as_of=as_of)
+        return [neighbor for neighbor in neighbors if as_of is None or neighbor.node.updated <= as_of]
 
     return GraphCandidates(
         names_of=reader.of,

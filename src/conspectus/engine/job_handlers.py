@@ -64,27 +64,27 @@ class JobHandlers(Service, checked=False):
     async def _performed(self, job: Job, tell: Tell) -> Outcome:
         match job.kind:
             case "ingest_url":
-                return await self._take_page(job, tell)
+                return await self._ingest_page(job, tell)
             case "ingest_files":
-                return await self._take_files(job, tell)
+                return await self._ingest_files(job, tell)
             case "sync":
                 return await self._follow(job, tell)
             case "summary" | "retention" | "extraction":
                 raise Conflict("job", job.id, "needs an engine with streams and memories")
 
-    async def _take_page(self, job: Job, tell: Tell) -> Outcome:
+    async def _ingest_page(self, job: Job, tell: Tell) -> Outcome:
         """Fetch and parse a page, and replace its earlier version."""
-        given = {**job.arguments, **(await self._parts.work.files.secret(job.id) or {})}
-        url, headers = given.get("url"), given.get("headers", {})
+        request = {**job.arguments, **(await self._parts.work.files.secret(job.id) or {})}
+        url, headers = request.get("url"), request.get("headers", {})
         if not isinstance(url, str) or not isinstance(headers, dict):
             raise Conflict("job", job.id, "its request was deleted; start a new job")
         sent = {name: str(value) for name, value in headers.items()}
-        fetched = checked(await self._core.fetcher().fetch(url, method=str(given["method"]), headers=sent))
+        fetched = checked(await self._core.fetcher().fetch(url, method=str(request["method"]), headers=sent))
         tell(1, 3)
         parsed = await asyncio.to_thread(
             self._parts.make_files().parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset
         )
-        source = await self._target(job, str(given["source"]), "web")
+        source = await self._target(job, str(request["source"]), "web")
         documents = _page_documents(parsed, fetched, page_key(url))
         counts = await self._replace(job, source, documents, Eq(("url",), page_key(url)))
         tell(2, 3)
@@ -93,7 +93,7 @@ class JobHandlers(Service, checked=False):
         notice = {} if parsed.notice is None else {"notice": parsed.notice}
         return Outcome({**counts, **notice, "type": fetched.content_type, "bytes": len(fetched.body)})
 
-    async def _take_files(self, job: Job, tell: Tell) -> Outcome:
+    async def _ingest_files(self, job: Job, tell: Tell) -> Outcome:
         """Parse each file, and replace its earlier version. A failed file does not stop the others."""
         names, paths = _names(job), await self._parts.work.files.files(job.id)
         if len(paths) != len(names):
@@ -105,7 +105,7 @@ class JobHandlers(Service, checked=False):
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
-                counts.update(await self._take_file(job, source, name, path))
+                counts.update(await self._ingest_file(job, source, name, path))
             except ConspectusError as fault:
                 if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
@@ -116,12 +116,17 @@ class JobHandlers(Service, checked=False):
         everything = failures[0] if len(failures) == len(names) else None
         return Outcome({**counts, "failures": failed}, everything)
 
-    async def _take_file(self, job: Job, source: Source, name: str, path: Path) -> Counter[str]:
-        found = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
-        parsed = await asyncio.to_thread(self._parts.make_files().parse, found)
+    async def _ingest_file(self, job: Job, source: Source, name: str, path: Path) -> Counter[str]:
+        uploaded = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
+        parsed = await asyncio.to_thread(self._parts.make_files().parse, uploaded)
         documents = [
-            replace(each, key=each.key or name, metadata={**each.metadata, "path": name}, origin="import")
-            for each in parsed.documents
+            replace(
+                document,
+                key=document.key or name,
+                metadata={**document.metadata, "path": name},
+                origin="import",
+            )
+            for document in parsed.documents
         ]
         return await self._replace(job, source, documents, Eq(("path",), name))
 
@@ -201,13 +206,13 @@ class JobHandlers(Service, checked=False):
             if now is not None and now.attempts != job.attempts:
                 raise LockLost(f"job {job.id}")
             written += await self._put(job, source, batch)
-        counts = Counter[str](each.outcome for each in written)
-        kept = {each.id for each in written}
+        counts = Counter[str](document.outcome for document in written)
+        written_ids = {document.id for document in written}
         access = await self._authorized.collection(source.collection)
         stored = self._authorized.stored(access, And((Eq("source", source.id), belonging)))
-        gone = [each.id async for page in stored for each in page if each.id not in kept]
+        gone = [document.id async for page in stored for document in page if document.id not in written_ids]
         deleted = (await self._documents.delete(gone)).documents if gone else 0
-        chunks = sum(each.chunks for each in written)
+        chunks = sum(document.chunks for document in written)
         counts.update({"documents": len(written), "chunks": chunks, "deleted": deleted})
         return counts
 
@@ -251,16 +256,18 @@ def may_follow(person: Person, connection: Connection) -> None:
 
 def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:
     """Return the documents of a page, named by its address, without anything that varies between fetches."""
-    whole = len(parsed.documents) == 1
+    is_single = len(parsed.documents) == 1
     nameless = PurePath(file_name(fetched)).name
     documents = []
-    for each in parsed.documents:
-        facts = {name: value for name, value in each.metadata.items() if name not in {"path", "media_type"}}
+    for document in parsed.documents:
+        facts = {
+            name: value for name, value in document.metadata.items() if name not in {"path", "media_type"}
+        }
         documents.append(
             replace(
-                each,
-                key=key if whole else f"{key}#{each.key}",
-                title=title_of(key) if each.title in {"", nameless} else each.title,
+                document,
+                key=key if is_single else f"{key}#{document.key}",
+                title=title_of(key) if document.title in {"", nameless} else document.title,
                 metadata={**facts, "url": key, "content_type": fetched.content_type},
                 origin="web",
             )
@@ -315,26 +322,26 @@ class ConnectionSources:
 
     async def spaces(self) -> Sequence[str]:
         """Return the spaces that have a source."""
-        return [str(each.metadata["space"]) for each in await self._sources()]
+        return [str(source.metadata["space"]) for source in await self._sources()]
 
     async def source(self, space: str) -> Source:
         """Return the source of a space, created if it is new. Raises Conflict if its name is taken."""
         wiki = self._connection
         name = wiki.name if space in ROOT else f"{wiki.name}/{space}"
-        for each in await self._collections.list_sources(collection=wiki.collection):
-            if each.name == name and each.metadata.get("wiki") != wiki.id:
+        for source in await self._collections.list_sources(collection=wiki.collection):
+            if source.name == name and source.metadata.get("wiki") != wiki.id:
                 raise Conflict("source", name, "exists already and does not belong to this connection")
-            if each.metadata.get("wiki") == wiki.id and each.metadata.get("space") == space:
-                return each
+            if source.metadata.get("wiki") == wiki.id and source.metadata.get("space") == space:
+                return source
         return await self._make(name, {"wiki": wiki.id, "space": space})
 
     async def delete_source(self, space: str) -> int:
         """Delete the source with its documents, if it exists. Returns the number of documents."""
         gone = 0
-        for each in await self._sources():
-            if each.metadata["space"] == space:
+        for source in await self._sources():
+            if source.metadata["space"] == space:
                 receipt = await self._collections.delete_source(
-                    each.id, collection=self._connection.collection
+                    source.id, collection=self._connection.collection
                 )
                 gone += receipt.documents
         return gone
@@ -343,27 +350,28 @@ class ConnectionSources:
         """Return the stored pages with these keys, in any namespace."""
         sources = await self._sources()
         ids = [stable_id("document", source.id, key) for source in sources for key in keys]
-        found: list[Document] = []
+        documents: list[Document] = []
         for start in range(0, len(ids), PAGE):
             where = In("document", tuple(ids[start : start + PAGE]))
-            found += [as_given(each) async for each in self._matching(where)]
-        return found
+            documents += [as_given(document) async for document in self._matching(where)]
+        return documents
 
     async def stored(self) -> AsyncIterator[Document]:
         """Return every stored page."""
-        async for each in self._matching(In("source", tuple(each.id for each in await self._sources()))):
-            yield each
+        sources = In("source", tuple(source.id for source in await self._sources()))
+        async for document in self._matching(sources):
+            yield document
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
         """Write documents to a source, all or none."""
-        return await self._write(source, [replace(each, origin="import") for each in documents])
+        return await self._write(source, [replace(document, origin="import") for document in documents])
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
         """Delete these pages. Their children only lose their parent, unless they are quarantined."""
         gone = set(documents)
         for start in range(0, len(documents), PAGE):
             parents = In("parent", tuple(documents[start : start + PAGE]))
-            for child in [each async for each in self._matching(parents)]:
+            for child in [document async for document in self._matching(parents)]:
                 if child.id not in gone and child.kind != "quarantined":
                     await self._documents.update(child.id, parent=None)
         await self._documents.delete(documents)
@@ -403,15 +411,15 @@ class ConnectionSources:
     async def update(self, **fields: Any) -> None:
         """Update fields of the connection, if it still exists."""
         wiki = self._connection = replace(self._connection, **fields)
-        if any(each.id == wiki.id for each in await self._job_store.connections(wiki.collection)):
+        if any(connection.id == wiki.id for connection in await self._job_store.connections(wiki.collection)):
             await self._job_store.put_connection(wiki)
 
     async def _sources(self) -> list[Source]:
-        found = await self._collections.list_sources(collection=self._connection.collection)
-        return [each for each in found if each.metadata.get("wiki") == self._connection.id]
+        sources = await self._collections.list_sources(collection=self._connection.collection)
+        return [source for source in sources if source.metadata.get("wiki") == self._connection.id]
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:
         access = await self._authorized.collection(self._connection.collection)
         async for page in self._authorized.stored(access, And((where, Eq(("wiki",), self._connection.id)))):
-            for each in page:
-                yield each
+            for document in page:
+                yield document

@@ -84,7 +84,7 @@ class JobQueue(Service, checked=False):
         work = parts.work
         runner = Runner(
             work.job_store,
-            self._as_its_owner,
+            self._run_as_owner,
             work.files.drop,
             parts.clock,
             patience,
@@ -145,10 +145,10 @@ class JobQueue(Service, checked=False):
         if self._context.does_background_work:
             await self.start()
 
-    async def _as_its_owner(self, job: Job, tell: Tell) -> Outcome:
+    async def _run_as_owner(self, job: Job, tell: Tell) -> Outcome:
         """Run a job as its owner, with their current rights, and with the origin of the key that made it."""
-        person, made = await self._context.person_of(job.owner), job.arguments.get(ORIGIN)
-        origin = next((each for each in ORIGINS if each == made), None)
+        person, origin_name = await self._context.person_of(job.owner), job.arguments.get(ORIGIN)
+        origin = next((known_origin for known_origin in ORIGINS if known_origin == origin_name), None)
         return await self._perform(replace(person, origin=origin), job, tell)
 
 
@@ -201,17 +201,17 @@ class JobService(Service):
             raise InvalidInput("headers", "must be names and values, both text")
         if method.upper() not in METHODS:
             raise InvalidInput("method", f"must be one of {', '.join(METHODS)}")
-        whole = str(address)
+        full_url = str(address)
         secret: dict[str, Json] = {"headers": sent} if sent else {}
         if address.query:
-            secret["url"] = whole
-        target_name = source_name(whole) if source is None else named("source", source)
-        arguments = {"method": method.upper(), "source": target_name, **self._cut(**options)}
+            secret["url"] = full_url
+        target_name = source_name(full_url) if source is None else named("source", source)
+        arguments = {"method": method.upper(), "source": target_name, **self._chunk_arguments(**options)}
         if secret:
             arguments["repeatable"] = False
         if not address.query:
-            arguments["url"] = whole
-        access, target = await self._into(collection, target_name)
+            arguments["url"] = full_url
+        access, target = await self._job_target(collection, target_name)
         job = self._queue.new_job("ingest_url", access, target, title=address.redacted, arguments=arguments)
         if secret:
             await self._parts.work.files.store_secret(job.id, secret)
@@ -222,7 +222,7 @@ class JobService(Service):
     ) -> Job:
         """Add uploaded files in the background; they are stored on disk when this returns the job."""
         names = await asyncio.to_thread(self._checked_names, files)
-        access, target = await self._into(collection, named("source", source))
+        access, target = await self._job_target(collection, named("source", source))
         listed: list[Json] = list(names)
         title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
         arguments: dict[str, Json] = {"files": listed, "source": source, "repeatable": False}
@@ -251,15 +251,15 @@ class JobService(Service):
 
         What it stored stays: a cancelled upload names these files under `stored` in its result.
         """
-        found = await self._stoppable(job, "cancel a job")
+        stored_job = await self._require_changeable(job, "cancel a job")
         ended = tuple(sorted(FINISHED))
-        found = await self._parts.work.job_store.change(
-            found.id, unless=ended, state="cancelled", finished=self._parts.clock()
+        stored_job = await self._parts.work.job_store.change(
+            stored_job.id, unless=ended, state="cancelled", finished=self._parts.clock()
         )
-        await self._core.jobs.cancel(found.id)
-        await self._parts.work.files.drop(found.id)
-        await note_stored_files(self._context, found)
-        return await self.get(found.id)
+        await self._core.jobs.cancel(stored_job.id)
+        await self._parts.work.files.drop(stored_job.id)
+        await note_stored_files(self._context, stored_job)
+        return await self.get(stored_job.id)
 
     async def retry(self, job: JobIdentifier) -> Job:
         """Run a job again that failed or was cancelled.
@@ -267,15 +267,17 @@ class JobService(Service):
         Raises Conflict for other jobs, and for one whose input was deleted when it ended: files, and
         addresses or headers that may hold secrets.
         """
-        found = await self._stoppable(job, "run a job again")
-        if found.state not in {"failed", "cancelled"}:
-            raise Conflict("job", job, f"is {found.state}; only failed and cancelled jobs can be retried")
-        if "retry" not in found.possible_actions:
+        stored_job = await self._require_changeable(job, "run a job again")
+        if stored_job.state not in {"failed", "cancelled"}:
+            raise Conflict(
+                "job", job, f"is {stored_job.state}; only failed and cancelled jobs can be retried"
+            )
+        if "retry" not in stored_job.possible_actions:
             raise Conflict("job", job, "needs data that were deleted when it ended; start a new job")
         cleared = dict.fromkeys(("code", "error", "result", "started", "finished"))
         unless: tuple[JobState, ...] = ("queued", "running", "succeeded")
         again = await self._parts.work.job_store.change(
-            found.id, unless=unless, state="queued", done=0, total=0, **cleared
+            stored_job.id, unless=unless, state="queued", done=0, total=0, **cleared
         )
         await self._queue.hand_over(again)
         return replace(again, actions=again.possible_actions)
@@ -283,15 +285,15 @@ class JobService(Service):
     async def wait(self, job: JobIdentifier, *, timeout: float | None = None) -> Job:
         """Wait until a job has ended, at most `timeout` seconds, and return it. Raises NotFound."""
         give_up = None if timeout is None else time.monotonic() + timeout
-        found = await self.get(job)
-        if found.state not in FINISHED:
+        current = await self.get(job)
+        if current.state not in FINISHED:
             await self._queue.begin()
         pause = MIN_POLL_SECONDS
-        while found.state not in FINISHED and (give_up is None or time.monotonic() < give_up):
+        while current.state not in FINISHED and (give_up is None or time.monotonic() < give_up):
             await asyncio.sleep(pause)
             pause = min(1.2 * pause, MAX_POLL_SECONDS)
-            found = await self.get(job)
-        return found
+            current = await self.get(job)
+        return current
 
     async def report(
         self, *, collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None
@@ -316,31 +318,31 @@ class JobService(Service):
         require_owner(self._person, "see calls to model providers")
         return await self._parts.request_log.totals(self._parts.clock() - timedelta(hours=hours))
 
-    async def _stoppable(self, job: str, action: str) -> Job:
+    async def _require_changeable(self, job: str, action: str) -> Job:
         """Return a job that the user may cancel or retry: an own one, or with the role for it."""
-        found, access = await self._authorized_jobs.job(job)
+        stored_job, access = await self._authorized_jobs.job(job)
         require_scope(self._person, "write", action)
-        if not may_change_job(access.roles, self._person, found):
-            access.require("editor", action, source=found.source)
-        return found
+        if not may_change_job(access.roles, self._person, stored_job):
+            access.require("editor", action, source=stored_job.source)
+        return stored_job
 
     async def start(self) -> None:
         """Run queued jobs in this process, or in another one that holds the store."""
         await self._queue.start()
 
-    async def _into(self, collection: str, source: str) -> tuple[CollectionAccess, SourceId | None]:
+    async def _job_target(self, collection: str, source: str) -> tuple[CollectionAccess, SourceId | None]:
         """Return the target of a job, and the source if it exists. Raises what the job would raise later."""
         require_scope(self._person, "write", "write")
         target = await self._writer.collection(collection)
         access = await self._authorized.collection(target.id)
-        found = await self._authorized.source(access, source)
-        if found is None:
+        stored_source = await self._authorized.source(access, source)
+        if stored_source is None:
             access.require("manager", "make a source")
             return access, None
-        access.require("editor", "add documents", source=found.id)
-        return access, found.id
+        access.require("editor", "add documents", source=stored_source.id)
+        return access, stored_source.id
 
-    def _cut(self, chunk_size: int | None = None, overlap: int | None = None) -> dict[str, Json]:
+    def _chunk_arguments(self, chunk_size: int | None = None, overlap: int | None = None) -> dict[str, Json]:
         """Return the chunk sizes, if any is given. Raises InvalidInput."""
         if chunk_size is None and overlap is None:
             return {}
@@ -354,11 +356,11 @@ class JobService(Service):
         settings = self._parts.settings
         if not 1 <= len(files) <= settings.max_upload_files:
             raise InvalidInput("files", f"must be from 1 to {settings.max_upload_files}")
-        names = [named("files", each.name) for each in files]
+        names = [named("files", upload.name) for upload in files]
         if len(set(names)) < len(names):
             raise InvalidInput("files", "have the same name twice")
-        for each in files:
-            size = _size(each)
+        for upload in files:
+            size = _size(upload)
             if size > settings.max_file_bytes:
                 raise TooLarge("file", size=size, limit=settings.max_file_bytes)
         return names
@@ -424,7 +426,7 @@ class ConnectionService(Service):
             raise InvalidInput("name", "has no slash")
         options = options or {}
         _refuse_secrets(options)
-        if any(each.name == name for each in await self._authorized_jobs.connections(access)):
+        if any(connection.name == name for connection in await self._authorized_jobs.connections(access)):
             raise Conflict("connection", name, "exists already")
         self._context.screened("connections.name", name, access.collection.id)
         self._context.screened("connections.options", options, access.collection.id)
@@ -462,9 +464,9 @@ class ConnectionService(Service):
         await self._parts.work.forget_connection(wiki)
         await self._context.note_change("delete_connection", wiki.id, wiki.collection)
         total = Receipt()
-        for each in await self._collections.list_sources(collection=access.collection.id) if delete else ():
-            if each.metadata.get("wiki") == wiki.id:
-                gone = await self._collections.delete_source(each.id, collection=access.collection.id)
+        for source in await self._collections.list_sources(collection=access.collection.id) if delete else ():
+            if source.metadata.get("wiki") == wiki.id:
+                gone = await self._collections.delete_source(source.id, collection=access.collection.id)
                 total = Receipt(
                     total.documents + gone.documents, total.chunks + gone.chunks, total.vectors + gone.vectors
                 )
@@ -506,7 +508,7 @@ class ConnectionService(Service):
             while True:
                 changed = asyncio.ensure_future(anext(changes))
                 try:
-                    await self._in_step(wiki, on_job)
+                    await self._sync_after_change(wiki, on_job)
                     await changed
                 finally:
                     changed.cancel()
@@ -520,24 +522,24 @@ class ConnectionService(Service):
     async def _syncs(self, access: CollectionAccess, wiki: Connection) -> Sequence[Job]:
         """Return the unfinished sync jobs of this connection."""
         scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
-        found = pages(self._parts.work.job_store.jobs, scope)
+        job_pages = pages(self._parts.work.job_store.jobs, scope)
         return [
-            job async for page in found for job in page.jobs if job.arguments.get("connection") == wiki.id
+            job async for page in job_pages for job in page.jobs if job.arguments.get("connection") == wiki.id
         ]
 
     async def _watched(self) -> Mapping[str, Follow]:
-        found: dict[str, Follow] = {}
+        follows: dict[str, Follow] = {}
         for access in await self._authorized.collections():
             for wiki in await self._parts.work.job_store.connections(access.collection.id):
                 if wiki.options.get("watch"):
-                    found[wiki.id] = partial(self._follow_as_owner, wiki)
-        return found
+                    follows[wiki.id] = partial(self._follow_as_owner, wiki)
+        return follows
 
     async def _follow_as_owner(self, wiki: Connection) -> None:
         person = await self._context.person_of(wiki.owner)
         await self._as_person(person).watch(wiki.name, collection=wiki.collection)
 
-    async def _in_step(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
+    async def _sync_after_change(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
         """Return a sync that starts after this call: a running one may have missed the change."""
         while True:
             job = await self.sync(wiki.name, collection=wiki.collection)
