@@ -40,14 +40,17 @@ class MaintenanceService(Service):
         Only the owner account gets the path and the size of the store.
         """
         accesses = await self._authorized.collections(collection)
-        whole = [access for access in accesses if access.sees_all]
-        if collection and not whole:
+        complete_accesses = [access for access in accesses if access.sees_all]
+        if collection and not complete_accesses:
             raise PermissionDenied("read the status of a collection", "the role viewer on all of it")
         core = self._core
-        found = [await collection_status(core.records, core.open_indexes, each.collection) for each in whole]
+        statuses = [
+            await collection_status(core.records, core.open_indexes, access.collection)
+            for access in complete_accesses
+        ]
         if not self._person.owner:
-            return Status("", self._parts.version(), 0, tuple(found))
-        return Status(self._parts.path, self._parts.version(), await self._parts.size(), tuple(found))
+            return Status("", self._parts.version(), 0, tuple(statuses))
+        return Status(self._parts.path, self._parts.version(), await self._parts.size(), tuple(statuses))
 
     async def scan(
         self,
@@ -113,10 +116,10 @@ class MaintenanceService(Service):
         await self._context.retry_failed(old, refused=True)
         if old.space == new.space:
             return await self._documents.wait_until_embedded(collection=old.id, progress=progress)
-        made = await move(core.records, core.open_indexes, old, new, progress=progress)
+        vector_count = await move(core.records, core.open_indexes, old, new, progress=progress)
         await self._parts.indexes.forget(old, old.space)
         await self._context.embed((await self._authorized.collection(old.id)).redacted, wait=True)
-        return made
+        return vector_count
 
     async def resume(self, *, rested: float = 0.0) -> None:
         """Embed chunks without vectors, unless an error stopped that less than `rested` seconds ago.

@@ -110,13 +110,15 @@ class MemoryService(Service):
         batches of at most 500, one transaction each. Raises InvalidInput or TooLarge; the batch at fault is
         not written.
         """
-        given = [memories] if isinstance(memories, str | NewMemory) else memories
+        inputs = [memories] if isinstance(memories, str | NewMemory) else memories
         done: list[MemoryWritten] = []
         with self._parts.records.one_snapshot():
             source, access = await self._batches.source(checked(scope), collection)
             embedder = await self._context.embedder(access.collection)
             complete = self._context.completion(access.collection, embedder) if wait else None
-            for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
+            for batch in batches(
+                NewMemory(memory) if isinstance(memory, str) else memory for memory in inputs
+            ):
                 await self._facts.check(source, access, batch)
                 for run in runs(batch):
                     done += await self._batches.write(source, access, scope, run, complete=complete)
@@ -191,8 +193,8 @@ class MemoryService(Service):
         memory_sources = await self._reader.memory_sources(scope, collection)
         now = await self._reader.memory(memory_sources, memory)
         before = [
-            memory_in(memory_sources, each, text)
-            for each, text in await memory_sources.versions(now.document)
+            memory_in(memory_sources, document, text)
+            for document, text in await memory_sources.versions(now.document)
         ]
         return superseded([*await self._reader.present(memory_sources, before), now])
 
@@ -209,12 +211,14 @@ class MemoryService(Service):
         limit, newest_first = options.get("limit", 100), options.get("newest_first", False)
         after, filter = options.get("after"), options.get("filter", EVERYTHING)
         memory_sources = await self._reader.memory_sources(scope, collection)
-        wanted = And((memory_filter(kind, entity), filter))
-        rows, cursor = await memory_sources.page(wanted, after=after, limit=limit, newest_first=newest_first)
-        found = await self._reader.present(
-            memory_sources, [memory_in(memory_sources, each, text) for each, text in rows]
+        condition = And((memory_filter(kind, entity), filter))
+        rows, cursor = await memory_sources.page(
+            condition, after=after, limit=limit, newest_first=newest_first
         )
-        return MemoryPage(tuple(found), cursor)
+        memories = await self._reader.present(
+            memory_sources, [memory_in(memory_sources, document, text) for document, text in rows]
+        )
+        return MemoryPage(tuple(memories), cursor)
 
     async def count(
         self,
@@ -274,8 +278,8 @@ class MemoryService(Service):
         It never exceeds `max_tokens`. The options and errors are those of `recall`, with the fields of
         WindowForm.
         """
-        form, given = window_form(options, MemoryQueryOptions)
-        return await self._search.window(MemoryQuery(query, scope, **given), max_tokens, form)
+        form, query_options = window_form(options, MemoryQueryOptions)
+        return await self._search.window(MemoryQuery(query, scope, **query_options), max_tokens, form)
 
     async def extract(
         self,
@@ -336,13 +340,15 @@ class MemoryService(Service):
     ) -> Sequence[ConversationSummary]:
         """List the conversations of a scope, the newest one first."""
         memory_sources = await self._reader.memory_sources(scope, collection)
-        found = [
+        summaries = [
             ConversationSummary(
-                scope_of(memory_sources.by_id[each.source].name), each.memories, each.first, each.last
+                scope_of(memory_sources.by_id[span.source].name), span.memories, span.first, span.last
             )
-            for each in await memory_sources.spans()
+            for span in await memory_sources.spans()
         ]
-        return sorted(found, key=lambda each: -each.last.timestamp() if each.last is not None else 0.0)
+        return sorted(
+            summaries, key=lambda summary: -summary.last.timestamp() if summary.last is not None else 0.0
+        )
 
     async def stats(
         self, *, scope: Annotated[Scope, "Scope of the memories."], collection: MemoryCollection = MEMORY
@@ -419,12 +425,12 @@ class MemoryImporter(Service, checked=False):
         memory_sources: dict[Scope, Source] = {}
         done: list[MemoryWritten] = []
         for batch in reader.batches(lines, maximum=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
-            for each in dict.fromkeys(line.scope for line in batch if line.scope not in memory_sources):
-                memory_sources[each], _ = await self._batches.source(each, collection)
+            for line_scope in dict.fromkeys(line.scope for line in batch if line.scope not in memory_sources):
+                memory_sources[line_scope], _ = await self._batches.source(line_scope, collection)
             batch = [self._screened(line, memory_sources[line.scope]) for line in batch]
             access = await self._authorized.collection(memory_sources[batch[0].scope].collection)
-            for each in {line.scope for line in batch}:
-                access.require("editor", "import memories", source=memory_sources[each].id)
+            for line_scope in {line.scope for line in batch}:
+                access.require("editor", "import memories", source=memory_sources[line_scope].id)
             done += await self._write_batch(batch, access, memory_sources)
             await self._context.embed(access.collection, wait=False)
             if progress is not None:
@@ -457,14 +463,15 @@ class MemoryImporter(Service, checked=False):
                 if ready:
                     written = (await self._core.records.write(ready)).written
                     # What was quarantined before is not in `stored`.
-                    known = {str(each.id): each.outcome for each in written}
+                    outcomes = {str(memory.id): memory.outcome for memory in written}
                     done = [
-                        replace(each, outcome=known[each.id]) if each.quarantined else each for each in done
+                        replace(memory, outcome=outcomes[memory.id]) if memory.quarantined else memory
+                        for memory in done
                     ]
             except PreconditionFailed:
                 continue
             await self._core.open_indexes.catch_up(access.collection.id)
-            hidden = {each.id for each in done if each.quarantined is not None}
+            hidden = {memory.id for memory in done if memory.quarantined is not None}
             facts = [
                 line
                 for line in batch
@@ -488,20 +495,24 @@ class MemoryImporter(Service, checked=False):
     ) -> dict[Reference, str]:
         """Return the ids of memories that these lines refer to and other lines define, if they are known."""
         named = {
-            each
+            reference
             for line in batch
             for state in line.states
-            for each in (*state.closes, *state.near, *filter(None, [state.closed_by]))
-            if each not in ids
+            for reference in (*state.closes, *state.near, *filter(None, [state.closed_by]))
+            if reference not in ids
         }
-        found: dict[Reference, str] = {}
-        for scope in {each.scope for each in named}:
+        referenced: dict[Reference, str] = {}
+        for scope in {reference.scope for reference in named}:
             stored = await self._authorized.source(access, source_name(scope))
             source = (
                 stable_id("source", access.collection.id, source_name(scope)) if stored is None else stored.id
             )
-            found |= {each: stable_id("document", source, each.key) for each in named if each.scope == scope}
-        return found
+            referenced |= {
+                reference: stable_id("document", source, reference.key)
+                for reference in named
+                if reference.scope == scope
+            }
+        return referenced
 
     async def _histories_of(
         self, batch: Sequence[Line], access: CollectionAccess, ids: Mapping[Reference, str]
@@ -511,14 +522,14 @@ class MemoryImporter(Service, checked=False):
         memory_sources = await self._reader.stored.memory_sources(
             access, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
         )
-        wanted = [ids[Reference(line.scope, line.key)] for line in batch]
-        found: dict[str, Sequence[Memory]] = {}
+        document_ids = [ids[Reference(line.scope, line.key)] for line in batch]
+        histories: dict[str, Sequence[Memory]] = {}
         for history in await memory_sources.histories(
-            await self._reader.stored.documents(memory_sources, wanted)
+            await self._reader.stored.documents(memory_sources, document_ids)
         ):
-            memories = [memory_in(memory_sources, *each) for each in history]
-            found[memories[-1].id] = memories
-        return found
+            memories = [memory_in(memory_sources, *version) for version in history]
+            histories[memories[-1].id] = memories
+        return histories
 
     async def _state_facts(
         self,

@@ -41,15 +41,15 @@ class MemoryExporter(Service, checked=False):
         size = limit or maximum
         memory_sources = await self._reader.memory_sources(scope, collection)
         if after is not None and after.partition(" ")[0] == QUARANTINED:
-            histories, following = await self._withheld(memory_sources, after, size)
+            histories, following = await self._read_quarantined(memory_sources, after, size)
         else:
-            histories, following = await self._given(memory_sources, after, size)
-        known = await self._referred(memory_sources, histories)
-        lines = await asyncio.to_thread(lambda: tuple(line_of(history, known) for history in histories))
+            histories, following = await self._read_visible(memory_sources, after, size)
+        references = await self._referred(memory_sources, histories)
+        lines = await asyncio.to_thread(lambda: tuple(line_of(history, references) for history in histories))
         left_out = {} if following is not None else await self._left_out(memory_sources)
         return MemoryExport(lines, following, left_out)
 
-    async def _given(
+    async def _read_visible(
         self, memory_sources: MemorySources, after: str | None, limit: int
     ) -> tuple[list[list[Memory]], str | None]:
         """Return memories with their versions, and the cursor of the rest."""
@@ -61,7 +61,7 @@ class MemoryExporter(Service, checked=False):
                 return histories, QUARANTINED
         return histories, following
 
-    async def _withheld(
+    async def _read_quarantined(
         self, memory_sources: MemorySources, after: str, limit: int
     ) -> tuple[list[list[Memory]], str | None]:
         """Return quarantined memories, marked as such, with their versions, and the cursor of the rest."""

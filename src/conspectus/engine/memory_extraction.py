@@ -71,8 +71,8 @@ class Progress:
     @classmethod
     def of(cls, result: Metadata | None) -> "Progress":
         """Return the counts in the result of a job."""
-        found = {name: (result or {}).get(name) for name in cls.__slots__}
-        return cls(**{name: number for name, number in found.items() if isinstance(number, int)})
+        counts = {name: (result or {}).get(name) for name in cls.__slots__}
+        return cls(**{name: number for name, number in counts.items() if isinstance(number, int)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class FactExtraction(Service, checked=False):
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a job: read what no answer is stored for, until all is read or the budget is spent."""
         run = await self._run(job)
-        given: Any = job.arguments.get("scope")
-        sources = await self._sources(run.access, None if given is None else Scope(**given))
+        scope_fields: Any = job.arguments.get("scope")
+        sources = await self._sources(run.access, None if scope_fields is None else Scope(**scope_fields))
         total, looked = await sources.count(GIVEN), 0
         outcome = COMPLETE
         for source in sources.sources:
@@ -159,21 +159,30 @@ class FactExtraction(Service, checked=False):
         budget = TokenBudget(limit if isinstance(limit, int) else 0, count, progress.tokens)
         recipe = stable_id("recipe", "facts", PROMPT, model.name)
         failures = (job.result or {}).get("failures")
-        known = list(failures) if isinstance(failures, list) else []
-        return Run(job, access, model, budget, progress, known, job.arguments.get("replay") is True, recipe)
+        earlier_failures = list(failures) if isinstance(failures, list) else []
+        return Run(
+            job,
+            access,
+            model,
+            budget,
+            progress,
+            earlier_failures,
+            job.arguments.get("replay") is True,
+            recipe,
+        )
 
     async def _sources(self, access: CollectionAccess, scope: Scope | None) -> MemorySources:
         """Return the sources of a scope, or all. Raises PermissionDenied if one may not be written to."""
         begins = f"{MEMORIES}/"
-        found = await self._reader.stored.memory_sources(
+        memory_sources = await self._reader.stored.memory_sources(
             access,
             begins=begins,
             below=beyond(begins),
             holds=lambda source: scope is None or holds(scope, scope_of(source.name)),
         )
-        for each in found.ids:
-            access.require("editor", "extract facts", source=each)
-        return found
+        for source_id in memory_sources.ids:
+            access.require("editor", "extract facts", source=source_id)
+        return memory_sources
 
     async def _read(
         self, run: Run, source: Source, sources: MemorySources, memories: Sequence[Memory]
@@ -185,23 +194,23 @@ class FactExtraction(Service, checked=False):
         size = max(1, self._parts.settings.summary_concurrency)
         for start in range(0, len(todo), size):
             done = await all_of(
-                [self._answered(run, summary_model, each) for each in todo[start : start + size]]
+                [self._answered(run, summary_model, reading) for reading in todo[start : start + size]]
             )
-            for each in done:
-                await self._keep(run, source, sources, each)
+            for reading in done:
+                await self._keep(run, source, sources, reading)
             run.progress.calls = calls + summary_model.calls
             # An interrupted run goes on with the budget that its job keeps.
             await self._parts.work.job_store.change(
                 run.job.id, unless=tuple(FINISHED), attempt=run.job.attempts, result=run.result
             )
-            if any(isinstance(each.fault, BudgetSpent) for each in done):
+            if any(isinstance(reading.fault, BudgetSpent) for reading in done):
                 return False
             if len(summary_model.silence) >= MAX_FAILURES:
                 raise summary_model.silence[-1]
         return True
 
     def _summary_model(self, run: Run, source: Source, memories: Sequence[Memory]) -> SummaryModel:
-        fingerprints = {each.document.id: each.document.fingerprint for each in memories}
+        fingerprints = {memory.document.id: memory.document.fingerprint for memory in memories}
         batch = SummaryBatch(self._parts.summaries, source.id, run.recipe, fingerprints)
         patience = summary_patience(self._parts.settings)
         turns = self._core.summary_turns
@@ -214,13 +223,13 @@ class FactExtraction(Service, checked=False):
         named = []
         for memory in memories:
             # The mark of a memory that was read is equal for equal prompts, model and trust.
-            asked = [summary_model.name_of(each) for each in self._prompts(run, memory)]
-            mark = stable_id("facts", memory.document.origin, memory.document.trust, *asked)
+            names = [summary_model.name_of(prompt) for prompt in self._prompts(run, memory)]
+            mark = stable_id("facts", memory.document.origin, memory.document.trust, *names)
             named.append(MemoryAnswers(memory, mark))
         if run.replay:
             return named
-        known = await self._parts.summaries.stored([each.name for each in named])
-        return [each for each in named if each.name not in known]
+        stored = await self._parts.summaries.stored([reading.name for reading in named])
+        return [reading for reading in named if reading.name not in stored]
 
     def _prompts(self, run: Run, memory: Memory) -> list[SummaryPrompt]:
         return list(prompts(memory, window=run.model.window, count=run.budget.count))
@@ -228,12 +237,12 @@ class FactExtraction(Service, checked=False):
     async def _answered(self, run: Run, summary_model: SummaryModel, reading: MemoryAnswers) -> MemoryAnswers:
         """Return a memory with its answers, which are stored, or with the error."""
         try:
-            asked = [await summary_model.ask(each) for each in self._prompts(run, reading.memory)]
+            answers = [await summary_model.ask(prompt) for prompt in self._prompts(run, reading.memory)]
         except HOPELESS:
             raise
         except (ChatError, BudgetSpent, NotStored, PreconditionFailed) as fault:
             return replace(reading, fault=fault)
-        return replace(reading, answers=tuple(each.text for each in asked))
+        return replace(reading, answers=tuple(answer.text for answer in answers))
 
     async def _keep(self, run: Run, source: Source, sources: MemorySources, reading: MemoryAnswers) -> None:
         """Store the facts of a memory, and then that it was read. What is interrupted is repeated."""
@@ -243,14 +252,14 @@ class FactExtraction(Service, checked=False):
         if reading.fault is not None:
             return
         memory = reading.memory
-        found = [each for answer in reading.answers for each in found_facts(answer)]
-        facts, refused = cited_facts(memory, found, run.model.name)
+        extracted = [fact for answer in reading.answers for fact in found_facts(answer)]
+        facts, refused = cited_facts(memory, extracted, run.model.name)
         written = await self._write(run, source, memory, facts)
         now = await self._reader.stored.documents(sources, [memory.id])
         state = (memory.document.content_hash, memory.document.trust)
-        same = [each for each in now if (each.content_hash, each.trust) == state]
-        kept = {each for each, _ in written} if same else set()
-        run.progress.deleted += await self._delete_others(sources, memory, kept)
+        same = [document for document in now if (document.content_hash, document.trust) == state]
+        current_ids = {fact_id for fact_id, _ in written} if same else set()
+        run.progress.deleted += await self._delete_others(sources, memory, current_ids)
         if same:
             mark = NewSummary(reading.name, run.recipe, "", ((memory.document.id, same[0].fingerprint),))
             try:
@@ -265,7 +274,7 @@ class FactExtraction(Service, checked=False):
         self, run: Run, source: Source, memory: Memory, facts: Sequence[ExtractedFact]
     ) -> list[tuple[str, bool]]:
         """Store facts; return their ids, and whether they are new. What no graph can hold is left out."""
-        storable = [each for each in facts if await self._memories.accepts(source, run.access, each)]
+        storable = [fact for fact in facts if await self._memories.accepts(source, run.access, fact)]
         if not storable:
             return []
         try:
@@ -274,12 +283,12 @@ class FactExtraction(Service, checked=False):
             return []
         collection = run.access.collection
         self._context.begin_embedding(collection, await self._context.embedder(collection))
-        return [(each.id, each.outcome == "added") for each in done]
+        return [(fact.id, fact.outcome == "added") for fact in done]
 
-    async def _delete_others(self, sources: MemorySources, memory: Memory, kept: set[str]) -> int:
+    async def _delete_others(self, sources: MemorySources, memory: Memory, current_ids: set[str]) -> int:
         """Delete the facts of a memory that are not among those kept; return their number."""
         rows, _ = await sources.page(Eq("parent", memory.id), after=None, limit=PAGE)
-        gone = [document.id for document, _ in rows if document.id not in kept]
+        gone = [document.id for document, _ in rows if document.id not in current_ids]
         if not gone:
             return 0
         return (await delete_selected(self._context, gone, pinned=True, dry_run=False)).memories
@@ -287,7 +296,7 @@ class FactExtraction(Service, checked=False):
     def watch(self) -> None:
         """Start runs for the collections of the settings, in one process of the store."""
         settings = self._parts.settings
-        names = [each.strip() for each in settings.fact_collections.split(",") if each.strip()]
+        names = [name.strip() for name in settings.fact_collections.split(",") if name.strip()]
         if not names or not settings.fact_interval_minutes:
             return
         latest: dict[str, tuple[int, JobId]] = {}

@@ -66,7 +66,7 @@ class MemoryReader(Service, checked=False):
         memory_sources = await self.memory_sources(scope, collection)
         rows = await memory_sources.newest(limit=min(maximum, LIMIT)) if maximum else ()
         newest = await self.present(
-            memory_sources, [memory_in(memory_sources, each, text) for each, text in rows]
+            memory_sources, [memory_in(memory_sources, document, text) for document, text in rows]
         )
         return await self._core.long_work.run_counting(
             lambda count: latest(newest, turns=maximum, tokens=room, count=count),
@@ -79,25 +79,31 @@ class MemoryReader(Service, checked=False):
     async def memory(self, memory_sources: MemorySources, memory: str) -> Memory:
         """Return a memory by id. Raises NotFound."""
         stored = await self.stored.documents(memory_sources, [memory])
-        found = await self.memories(memory_sources, stored)
-        if not found:
+        memories = await self.memories(memory_sources, stored)
+        if not memories:
             raise NotFound("memory", memory)
-        return found[0]
+        return memories[0]
 
     async def memories(self, memory_sources: MemorySources, documents: Sequence[Document]) -> list[Memory]:
         """Return the memories of documents, without deleted ones."""
         texts = await self._authorized.texts(documents)
-        found = [memory_in(memory_sources, each, texts[each.id]) for each in documents if each.id in texts]
-        return await self.present(memory_sources, found)
+        memories = [
+            memory_in(memory_sources, document, texts[document.id])
+            for document in documents
+            if document.id in texts
+        ]
+        return await self.present(memory_sources, memories)
 
     async def present(self, memory_sources: MemorySources, memories: Sequence[Memory]) -> list[Memory]:
         """Return memories without references to deleted or unreadable ones."""
-        named = {name for each in memories for name in (*each.near, *each.closes, each.closed_by) if name}
+        named = {
+            name for memory in memories for name in (*memory.near, *memory.closes, memory.closed_by) if name
+        }
         if not named:
             return list(memories)
-        found = await self.stored.documents(memory_sources, sorted(named))
-        ended = {str(each.id): closed_by(each) for each in found}
-        return [naming_only(ended, each) for each in memories]
+        documents = await self.stored.documents(memory_sources, sorted(named))
+        ended = {str(document.id): closed_by(document) for document in documents}
+        return [naming_only(ended, memory) for memory in memories]
 
     async def keyed(self, memory_sources: MemorySources, source: Source, keys: Sequence[str]) -> list[Memory]:
         """Return the memories of these keys in one source."""
@@ -143,7 +149,9 @@ class MemoryDeletion(Service, checked=False):
             ids = [document.id for document in page]
             seen += ids
             if not dry_run:
-                await self._context.note_review("delete_quarantined", [(each, access) for each in page])
+                await self._context.note_review(
+                    "delete_quarantined", [(document, access) for document in page]
+                )
                 done = await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
                 receipt = added(receipt, done)
         return await delete_selected(self._context, seen, pinned=pinned, dry_run=True) if dry_run else receipt
@@ -189,11 +197,11 @@ async def delete_selected(
     context: EngineContext, memories: Sequence[DocumentId], *, pinned: bool, dry_run: bool
 ) -> MemoryReceipt:
     """Delete memories in batches, or count all of them together."""
-    kept, now = context.parts.memories, context.parts.clock()
+    memory_store, now = context.parts.memories, context.parts.clock()
     if dry_run:
-        return await kept.forget(memories, pinned=pinned, now=now, dry_run=True)
+        return await memory_store.forget(memories, pinned=pinned, now=now, dry_run=True)
     total = MemoryReceipt(0)
     for start in range(0, len(memories), BATCH):
         batch = memories[start : start + BATCH]
-        total = added(total, await kept.forget(batch, pinned=pinned, now=now))
+        total = added(total, await memory_store.forget(batch, pinned=pinned, now=now))
     return total

@@ -81,58 +81,58 @@ class MemorySearch(Service, checked=False):
         """Return the memories of a scope for a query, best first, each with the parts of its score."""
         resolved = await self._memory_query(query)
         memory_sources, at = resolved.memory_sources, resolved.at
-        found = await self._answers(resolved, query.limit)
-        texts = await self._texts(found.hits)
-        last = {each.memory.id for each in await self._last(query, memory_sources)}
+        retrieval = await self._answers(resolved, query.limit)
+        texts = await self._texts(retrieval.hits)
+        last = {turn.memory.id for turn in await self._last(query, memory_sources)}
         recalled: dict[str, MemoryHit] = {}
-        hits = [hit for hit in found.hits if hit.document.id in texts]
+        hits = [hit for hit in retrieval.hits if hit.document.id in texts]
         memories = [memory_in(memory_sources, hit.document, texts[hit.document.id]) for hit in hits]
         for memory, hit in zip(await self._reader.present(memory_sources, memories), hits, strict=True):
-            recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
+            recalled.setdefault(memory.id, _to_memory_hit(memory, hit, memory.id in last, at))
         return MemoryRetrieval(
             outcome="found" if recalled else "no_match",
             memories=tuple(recalled.values())[: query.limit],
-            plan=found.plan,
-            notices=found.notices,
-            timings=found.timings,
+            plan=retrieval.plan,
+            notices=retrieval.notices,
+            timings=retrieval.timings,
             since=None if query.as_of is None else await memory_sources.since(query.as_of),
-            confidence=found.confidence,
+            confidence=retrieval.confidence,
         )
 
     async def _texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
         """Return the full texts of hits, most of which are one chunk, without those deleted meanwhile."""
         short = {
-            each.document.id: each.chunk.text
-            for each in hits
-            if each.document.chunks == 1 and len(each.chunk.text) == each.document.characters
+            hit.document.id: hit.chunk.text
+            for hit in hits
+            if hit.document.chunks == 1 and len(hit.chunk.text) == hit.document.characters
         }
-        rest = [each.document for each in hits if each.document.id not in short]
+        rest = [hit.document for hit in hits if hit.document.id not in short]
         return {**short, **await self._authorized.texts(rest)} if rest else short
 
     async def window(self, query: MemoryQuery, max_tokens: int | Budget, form: WindowForm) -> MemoryWindow:
         """Build the window of the next turn: notes, the newest turns, and hits for the query."""
-        wanted = window_budget(max_tokens, self._parts.settings)
+        budget = window_budget(max_tokens, self._parts.settings)
         resolved = await self._memory_query(query)
         at = resolved.at
-        standing = await self._fixed_part(resolved, wanted)
+        standing = await self._fixed_part(resolved, budget)
         first = await self._fixed_hits(standing)
-        taken = {hit.document.id for hit in first}
+        fixed_ids = {hit.document.id for hit in first}
 
         async def search(limit: int) -> Retrieval:
-            found = await self._answers(resolved, limit)
-            rest = [_dated(hit, at) for hit in found.hits if hit.document.id not in taken]
-            hits = (*(_dated(hit, at) for hit in first), *rest)
-            return replace(found, outcome="found" if hits else found.outcome, hits=hits)
+            retrieval = await self._answers(resolved, limit)
+            rest = [_with_remarks(hit, at) for hit in retrieval.hits if hit.document.id not in fixed_ids]
+            hits = (*(_with_remarks(hit, at) for hit in first), *rest)
+            return replace(retrieval, outcome="found" if hits else retrieval.outcome, hits=hits)
 
         before = await self._previous(form.previous, resolved, first) if form.previous else None
         how = WindowBuilder(options=WindowOptions(previous=before))
-        window = await self._searcher.fill_window(search, wanted, form, how)
-        shown = {each.document for each in window.citations}
+        window = await self._searcher.fill_window(search, budget, form, how)
+        cited = {citation.document for citation in window.citations}
         return MemoryWindow(
             text=window.text,
             tokens=window.tokens,
-            notes=tuple(each for each in standing.notes if each.document.id in shown),
-            recent=tuple(each for each in standing.recent if each.memory.id in shown),
+            notes=tuple(note for note in standing.notes if note.document.id in cited),
+            recent=tuple(turn for turn in standing.recent if turn.memory.id in cited),
             window=window,
         )
 
@@ -140,16 +140,16 @@ class MemorySearch(Service, checked=False):
         """Return the window with a state, with those of its memories that the query may show."""
         query, memory_sources = resolved.query, resolved.memory_sources
         filter = with_min_trust(And((as_of_filter(query.as_of), memory_filter())), query.min_trust)
-        known = {hit.chunk.id: hit for hit in first}
+        fixed_hits = {hit.chunk.id: hit for hit in first}
 
-        def allowed(found: StoredChunk) -> bool:
-            document = found.document
+        def allowed(row: StoredChunk) -> bool:
+            document = row.document
             return document.source in memory_sources.by_id and matches(filter, document_row(document))
 
-        def shown(hit: Hit) -> Hit:
-            return _dated(known.get(hit.chunk.id, hit), resolved.at)
+        def add_remarks(hit: Hit) -> Hit:
+            return _with_remarks(fixed_hits.get(hit.chunk.id, hit), resolved.at)
 
-        return await self._searcher.previous_where(state, allowed, shown)
+        return await self._searcher.previous_where(state, allowed, add_remarks)
 
     async def _memory_query(self, query: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(query.scope, conversation=None) if query.all_conversations else query.scope
@@ -183,27 +183,27 @@ class MemorySearch(Service, checked=False):
         index_query = checked_query(index_query, {}, self._parts.settings)
         if not memory_sources.sources:
             return Retrieval("no_match", ())
-        own = () if graph is None else await self._reader.graphs_of(query.scope, memory_sources.access)
-        found = await self._searcher.finish(
+        graphs = () if graph is None else await self._reader.graphs_of(query.scope, memory_sources.access)
+        retrieval = await self._searcher.finish(
             index_query,
-            await self._searcher.search_collection(index_query, memory_sources.access, graphs=own),
+            await self._searcher.search_collection(index_query, memory_sources.access, graphs=graphs),
         )
-        hits = [_weighed(hit, resolved.at) for hit in found.hits]
+        hits = [_rank_ended_lower(hit, resolved.at) for hit in retrieval.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
-        return replace(found, hits=tuple(hits))
+        return replace(retrieval, hits=tuple(hits))
 
     async def _last(self, query: MemoryQuery, memory_sources: MemorySources) -> list[RecentMemory]:
         """Return the newest turns of the conversation; none without one, or as of another time."""
         if query.scope.conversation is None or query.as_of is not None or not memory_sources.sources:
             return []
-        found = await self._reader.recent(
+        turns = await self._reader.recent(
             scope=query.scope,
             collection=query.collection,
             limit=query.recent,
             max_tokens=query.recent_tokens,
         )
         lowest = query.min_trust or "untrusted"
-        return [each for each in found if least(each.memory.document.trust, lowest) == lowest]
+        return [turn for turn in turns if least(turn.memory.document.trust, lowest) == lowest]
 
     async def _fixed_part(self, resolved: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
         query = resolved.query
@@ -216,7 +216,7 @@ class MemorySearch(Service, checked=False):
             if cost <= left:
                 notes.append(note)
                 left -= cost
-        turns = [each.memory for each in await self._last(query, resolved.memory_sources)][::-1]
+        turns = [turn.memory for turn in await self._last(query, resolved.memory_sources)][::-1]
         settings = self._parts.settings
         tokens = settings.recent_memory_tokens if query.recent_tokens is None else query.recent_tokens
         maximum = min(tokens, int(room * RECENT_SHARE))
@@ -227,32 +227,32 @@ class MemorySearch(Service, checked=False):
         """Return the trusted notes of the scope: those relevant to the query first, then the newest."""
         query, access = resolved.query, resolved.memory_sources.access
         wide = await self._reader.memory_sources(Scope(query.scope.user), query.collection)
-        own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
-        rows = await wide.notes(own, limit=MAX_NOTES)
-        now = [memory_in(wide, each, text) for each, text in rows if each.trust == "trusted"]
-        there = now if query.as_of is None else await _then(wide, now, query.as_of)
-        seen = {each.document.id: each for each in await self._reader.present(wide, there)}
+        source_ids = {source.id for source in wide.sources if reaches(scope_of(source.name), query.scope)}
+        rows = await wide.notes(source_ids, limit=MAX_NOTES)
+        now = [memory_in(wide, document, text) for document, text in rows if document.trust == "trusted"]
+        there = now if query.as_of is None else await _notes_at(wide, now, query.as_of)
+        seen = {memory.document.id: memory for memory in await self._reader.present(wide, there)}
         if not seen or not query.query.strip():
             return list(seen.values())
         index_query = Query(
             query.query,
             collection=access.collection.id,
-            filter=And((among(own), memory_filter("note"))),
+            filter=And((among(source_ids), memory_filter("note"))),
             limit=min(len(seen), MAX_NOTES),
             vector=resolved.vector,
             as_of=query.as_of,
         )
-        found = await self._searcher.search_collection(
+        retrieval = await self._searcher.search_collection(
             checked_query(index_query, {}, self._parts.settings), access
         )
-        order = [hit.document.id for hit in found.hits if hit.document.id in seen]
+        order = [hit.document.id for hit in retrieval.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 
     async def _fixed_hits(self, standing: PinnedNotes) -> list[Hit]:
         """Return the fixed part as hits that rank first; a truncated turn has the rest of its text."""
-        texts = {each.memory.id: each.text for each in standing.recent if each.cut}
-        scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
-        scores |= {each.memory.id: (LAST, LAST_SCORE) for each in standing.recent}
+        texts = {turn.memory.id: turn.text for turn in standing.recent if turn.cut}
+        scores = {str(note.document.id): (NOTE, NOTE_SCORE) for note in standing.notes}
+        scores |= {turn.memory.id: (LAST, LAST_SCORE) for turn in standing.recent}
         hits = []
         for row in await self._authorized.beginnings(list(scores)):
             name, score = scores[row.document.id]
@@ -262,18 +262,20 @@ class MemorySearch(Service, checked=False):
         return hits
 
 
-async def _then(memory_sources: MemorySources, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
+async def _notes_at(
+    memory_sources: MemorySources, notes: Sequence[Memory], instant: datetime
+) -> list[Memory]:
     """Return the texts of these notes at an instant, of those that existed as notes then."""
-    found = []
-    for history in await memory_sources.histories([each.document for each in notes]):
+    memories = []
+    for history in await memory_sources.histories([note.document for note in notes]):
         for memory in (memory_in(memory_sources, document, text) for document, text in history):
             until = memory.known_until
             if memory.known_from <= instant and (until is None or until > instant) and memory.kind == "note":
-                found.append(memory)
-    return found
+                memories.append(memory)
+    return memories
 
 
-def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHit:
+def _to_memory_hit(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHit:
     origins: list[FoundAs] = ["note" if memory.kind == "note" else "long_term"]
     if is_last:
         origins.insert(0, "recent")
@@ -284,11 +286,11 @@ def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHi
         origins=tuple(origins),
         similarity=hit.similarity,
         through=hit.through,
-        why=_why(memory, hit.through, at),
+        why=_reasons(memory, hit.through, at),
     )
 
 
-def _why(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...]:
+def _reasons(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...]:
     """Return the reasons that a memory's score refers to."""
     why = [f"found through {' → '.join(through)}"] if through else []
     if memory.cites is not None:
@@ -306,14 +308,14 @@ def _why(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...
     return tuple(why)
 
 
-def _weighed(hit: Hit, at: datetime) -> Hit:
+def _rank_ended_lower(hit: Hit, at: datetime) -> Hit:
     if not ended(hit.document, at):
         return hit
     parts = {**hit.parts, ENDED: ENDED_SCORE}
     return replace(hit, parts=parts, score=sum(parts.values()))
 
 
-def _dated(hit: Hit, at: datetime) -> Hit:
+def _with_remarks(hit: Hit, at: datetime) -> Hit:
     """State in the text of a memory what it was extracted from, and if it is not valid at that time."""
-    said = " ".join(filter(None, (source_remark(hit.document), validity_remark(hit.document, at))))
-    return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {said}")) if said else hit
+    remarks = " ".join(filter(None, (source_remark(hit.document), validity_remark(hit.document, at))))
+    return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {remarks}")) if remarks else hit

@@ -61,13 +61,13 @@ class MemoryFacts(Service, checked=False):
 
         Raises InvalidInput, or PermissionDenied if the user may not write to the graph.
         """
-        facts = [each for each in memories if each.fact is not None]
+        facts = [memory for memory in memories if memory.fact is not None]
         if not facts:
             return
         now, entries = self._parts.clock(), replace(self.graphs.entries(source, access), origin=None)
-        for each in facts:
+        for memory in facts:
             with as_field("fact", was="node"):
-                entries.adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+                entries.adding(ends_of_fact(memory), [edge_of_fact(memory, None, now)])
         await self.graphs.writable(graph_name(scope_of(source.name)), access.collection.id)
 
     def screened(self, new: NewMemory, source: Source) -> NewMemory:
@@ -106,18 +106,18 @@ class MemoryFacts(Service, checked=False):
     ) -> tuple[str, ...]:
         """Record on memories which fact ended which, and when. Returns the memories that this one ended."""
         memory_sources = await self._reader.memory_sources(scope_of(source.name), access.collection.id)
-        met = {each.id: each for each in await self._edges_here(source, [*written.closed, written.id])}
-        own = met.pop(written.id, None)
-        others = [each for each in met.values() if each.evidence not in {None, memory}]
-        gone = [str(each.evidence) for each in others if await self._end(memory_sources, source, each)]
+        met = {edge.id: edge for edge in await self._edges_here(source, [*written.closed, written.id])}
+        stated_edge = met.pop(written.id, None)
+        others = [edge for edge in met.values() if edge.evidence not in {None, memory}]
+        gone = [str(edge.evidence) for edge in others if await self._end(memory_sources, source, edge)]
         if gone:
             await self._close(memory_sources, memory, *gone)
-        if own is None or own.closed_by is None:
+        if stated_edge is None or stated_edge.closed_by is None:
             return tuple(gone)
-        await self._end(memory_sources, source, replace(own, evidence=memory), version=False)
-        for each in await self._edges_here(source, [own.closed_by]):
-            if each.evidence not in {None, memory}:
-                await self._close(memory_sources, str(each.evidence), memory, version=True)
+        await self._end(memory_sources, source, replace(stated_edge, evidence=memory), version=False)
+        for edge in await self._edges_here(source, [stated_edge.closed_by]):
+            if edge.evidence not in {None, memory}:
+                await self._close(memory_sources, str(edge.evidence), memory, version=True)
         return tuple(gone)
 
     async def _take_back(
@@ -132,8 +132,8 @@ class MemoryFacts(Service, checked=False):
         source, _ = await self.graphs.readable(graph, collection)
         begins = parse_instant(edge.valid_from or now)
         name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
-        for each in await self.graphs.edges_by_id(graph, collection, [name]):
-            if each.valid_until is None and each.evidence == before.id:
+        for stored_edge in await self.graphs.edges_by_id(graph, collection, [name]):
+            if stored_edge.valid_until is None and stored_edge.evidence == before.id:
                 ended = replace(edge, valid_until=max(now, begins))
                 await self.graphs.add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
 
@@ -159,8 +159,8 @@ class MemoryFacts(Service, checked=False):
     ) -> None:
         """Record on a memory which ones it ended."""
 
-        async def closing(each: Memory) -> Memory:
-            return replace(each, closes=tuple(dict.fromkeys((*each.closes, *ended))))
+        async def closing(before: Memory) -> Memory:
+            return replace(before, closes=tuple(dict.fromkeys((*before.closes, *ended))))
 
         await self._revise(memory_sources, memory, closing, version=version)
 
@@ -173,10 +173,10 @@ class MemoryFacts(Service, checked=False):
         """
         while True:
             stored = await self._reader.stored.documents(memory_sources, [memory])
-            found = await self._reader.memories(memory_sources, stored)
-            if not found:
+            memories = await self._reader.memories(memory_sources, stored)
+            if not memories:
                 return False
-            before, after = found[0], await change(found[0])
+            before, after = memories[0], await change(memories[0])
             try:
                 if after != before:
                     await self._rewrite(memory_sources, before, after, version=version)
@@ -191,9 +191,9 @@ class MemoryFacts(Service, checked=False):
             await self.revise(memory_sources, before, as_input(after), store_metadata(after))
             return
         source = memory_sources.by_id[before.document.source]
-        known: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
+        known_from: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
         fresh = document_of(
-            as_input(after), before.scope, now=self._parts.clock(), beside=store_metadata(after) | known
+            as_input(after), before.scope, now=self._parts.clock(), beside=store_metadata(after) | known_from
         )
         await self._context.write([replace(fresh, if_match=before.document.fingerprint)], source)
 
@@ -248,9 +248,9 @@ class MemoryWriter(Service, checked=False):
         access, source = await self._authorized.find_with_source(collection, source_name(scope))
         if access is None:
             require_scope(self._person, "write", "write")
-            made = await self._writer.collection(collection)
-            await self._context.extract_entities(made.id)
-            return await self._writer.writable(source_name(scope), made.id, kind="memory")
+            new_collection = await self._writer.collection(collection)
+            await self._context.extract_entities(new_collection.id)
+            return await self._writer.writable(source_name(scope), new_collection.id, kind="memory")
         if source is None:
             return await self._writer.writable(source_name(scope), collection, kind="memory")
         require_scope(self._person, "write", "write")
@@ -275,10 +275,10 @@ class MemoryWriter(Service, checked=False):
         done: dict[int, MemoryWritten] = {}
         inputs: dict[int, NewMemory] = {}
         for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
-            known = stored.get(new.key or "")
-            if known is not None:
-                inputs[number] = replace(new, at=as_input(known).at if new.at is None else new.at)
-                done[number] = await self._update_existing(source, access, inputs[number], known)
+            existing = stored.get(new.key or "")
+            if existing is not None:
+                inputs[number] = replace(new, at=as_input(existing).at if new.at is None else new.at)
+                done[number] = await self._update_existing(source, access, inputs[number], existing)
                 continue
             beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
@@ -303,12 +303,12 @@ class MemoryWriter(Service, checked=False):
         self, source: Source, access: CollectionAccess, scope: Scope, batch: Sequence[NewMemory]
     ) -> dict[str, Memory]:
         """Return the stored memories with the keys of a batch."""
-        keys = [each.key for each in batch if each.key is not None]
+        keys = [new.key for new in batch if new.key is not None]
         if not keys:
             return {}
         memory_sources = await self._reader.memory_sources(scope, access.collection.id)
-        found = await self._reader.keyed(memory_sources, source, keys)
-        return {each.document.key: each for each in found}
+        memories = await self._reader.keyed(memory_sources, source, keys)
+        return {memory.document.key: memory for memory in memories}
 
     async def _update_existing(
         self, source: Source, access: CollectionAccess, new: NewMemory, stored: Memory
@@ -318,15 +318,15 @@ class MemoryWriter(Service, checked=False):
         If it is deleted meanwhile, it is stored again.
         """
         memory_sources = await self._reader.memory_sources(stored.scope, access.collection.id)
-        found: list[Memory] = [stored]
-        while found:
-            stored, ended = found[0], as_ended(new, found[0])
+        memories: list[Memory] = [stored]
+        while memories:
+            stored, ended = memories[0], as_ended(new, memories[0])
             if _identity(ended) == _identity(as_input(stored)):
                 return MemoryWritten(stored.id, "unchanged", stored.near)
             try:
                 written = await self.facts.revise(memory_sources, stored, ended)
             except PreconditionFailed:
-                found = await self._reader.keyed(memory_sources, source, [stored.document.key])
+                memories = await self._reader.keyed(memory_sources, source, [stored.document.key])
                 continue
             return MemoryWritten(written.id, written.outcome, stored.near, quarantined=written.quarantined)
         fresh = document_of(new, stored.scope, now=self._parts.clock(), beside={})
@@ -338,13 +338,13 @@ class MemoryWriter(Service, checked=False):
     ) -> list[tuple[str, ...]]:
         """Return for each new memory its stored near duplicates in the same source."""
         alike = NearDuplicates(access.collection.language)
-        found: list[tuple[str, ...]] = []
+        duplicates: list[tuple[str, ...]] = []
         for new in batch:
             skip = len(batch) > MAX_COMPARED or new.key in stored
-            own: frozenset[str] = frozenset() if skip else alike.terms(new.text)
-            others = await self._similar(source, access, new, len(own)) if own else []
-            found.append(tuple(alike.near(own, others)))
-        return found
+            terms: frozenset[str] = frozenset() if skip else alike.terms(new.text)
+            others = await self._similar(source, access, new, len(terms)) if terms else []
+            duplicates.append(tuple(alike.near(terms, others)))
+        return duplicates
 
     async def _similar(
         self, source: Source, access: CollectionAccess, new: NewMemory, terms: int
@@ -353,11 +353,11 @@ class MemoryWriter(Service, checked=False):
         opened = await self._core.open_indexes.current(access.collection)
         here = And((Eq("source", source.id), Eq("kind", "memory")))
         words = new.text[: self._parts.settings.max_query_characters]
-        found = await opened.index.search(Probe(access.narrowed(here), words, None, COMPARED))
-        least = least_score(found, terms)
+        matches = await opened.index.search(Probe(access.narrowed(here), words, None, COMPARED))
+        least = least_score(matches, terms)
         near = [
-            ChunkId(each)
-            for each, score in zip(found.ids.tolist(), found.words.tolist(), strict=True)
+            ChunkId(chunk_id)
+            for chunk_id, score in zip(matches.ids.tolist(), matches.words.tolist(), strict=True)
             if score >= least
         ]
         rows = await self._authorized.rows(access)(near) if near else ()
@@ -382,6 +382,6 @@ def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
 
 def _identity(new: NewMemory) -> tuple[object, ...]:
     """Return the properties of a memory that identify it once it is stored."""
-    times = tuple(period(getattr(new, each), field=each) for each in ("at", "valid_from", "valid_until"))
+    times = tuple(period(getattr(new, field), field=field) for field in ("at", "valid_from", "valid_until"))
     what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
     return (*what, *times, dict(new.metadata))
