@@ -194,10 +194,10 @@ class FactExtraction(Service, checked=False):
         size = max(1, self._parts.settings.summary_concurrency)
         for start in range(0, len(todo), size):
             done = await all_of(
-                [self._answered(run, summary_model, reading) for reading in todo[start : start + size]]
+                [self._ask(run, summary_model, reading) for reading in todo[start : start + size]]
             )
             for reading in done:
-                await self._keep(run, source, sources, reading)
+                await self._store_facts(run, source, sources, reading)
             run.progress.calls = calls + summary_model.calls
             # An interrupted run goes on with the budget that its job keeps.
             await self._parts.work.job_store.change(
@@ -234,7 +234,7 @@ class FactExtraction(Service, checked=False):
     def _prompts(self, run: Run, memory: Memory) -> list[SummaryPrompt]:
         return list(prompts(memory, window=run.model.window, count=run.budget.count))
 
-    async def _answered(self, run: Run, summary_model: SummaryModel, reading: MemoryAnswers) -> MemoryAnswers:
+    async def _ask(self, run: Run, summary_model: SummaryModel, reading: MemoryAnswers) -> MemoryAnswers:
         """Return a memory with its answers, which are stored, or with the error."""
         try:
             answers = [await summary_model.ask(prompt) for prompt in self._prompts(run, reading.memory)]
@@ -244,7 +244,9 @@ class FactExtraction(Service, checked=False):
             return replace(reading, fault=fault)
         return replace(reading, answers=tuple(answer.text for answer in answers))
 
-    async def _keep(self, run: Run, source: Source, sources: MemorySources, reading: MemoryAnswers) -> None:
+    async def _store_facts(
+        self, run: Run, source: Source, sources: MemorySources, reading: MemoryAnswers
+    ) -> None:
         """Store the facts of a memory, and then that it was read. What is interrupted is repeated."""
         if isinstance(reading.fault, ChatError):
             failure: dict[str, Json] = {"memory": reading.memory.id, "code": reading.fault.code}
@@ -303,13 +305,13 @@ class FactExtraction(Service, checked=False):
 
         async def look() -> None:
             for name in names:
-                await self._look(name, latest)
+                await self._start_if_changed(name, latest)
 
         pause = 60.0 * settings.fact_interval_minutes
         turn = partial(self._parts.turns, EXTRACTING)
         self._core.ensure_running(FactWorker, lambda: FactWorker(look, turn=turn, pause=pause))
 
-    async def _look(self, name: str, latest: dict[str, tuple[int, JobId]]) -> None:
+    async def _start_if_changed(self, name: str, latest: dict[str, tuple[int, JobId]]) -> None:
         """Start a run if the collection has changed since the last one, or that left something."""
         try:
             access = await self._authorized.find(name)

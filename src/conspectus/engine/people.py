@@ -102,10 +102,10 @@ class PeopleService(Service):
     ) -> User:
         """Disable a user from the next request on, or enable it. Raises NotFound."""
         require_owner(self._person, "disable accounts")
-        found = await self._other_than_owner(user)
+        account = await self._other_than_owner(user)
         detail = "disabled" if disabled else "enabled"
-        change = self._context.change("set_user_disabled", found.id, found.name, detail=detail)
-        return await self._parts.accounts.set_user_disabled(found.id, disabled=disabled, change=change)
+        change = self._context.change("set_user_disabled", account.id, account.name, detail=detail)
+        return await self._parts.accounts.set_user_disabled(account.id, disabled=disabled, change=change)
 
     async def delete_user(
         self,
@@ -125,16 +125,16 @@ class PeopleService(Service):
         no `transfer_to`, or that account has some of the same names.
         """
         require_owner(self._person, "delete accounts")
-        found = await self._other_than_owner(user)
+        account = await self._other_than_owner(user)
         follower = None if transfer_to is None else await self._directory.user(transfer_to)
-        if follower == found:
+        if follower == account:
             raise InvalidInput("transfer_to", "is the account to delete; choose another one")
         heir = None if follower is None else follower.id
         detail = "" if heir is None else f"transferred to {heir}"
-        name = "" if purge else found.name
-        change = self._context.change("delete_user", found.id, name, detail=detail)
+        name = "" if purge else account.name
+        change = self._context.change("delete_user", account.id, name, detail=detail)
         async with self._context.purging(purge):
-            await self._parts.accounts.delete_user(found.id, transfer_to=heir, change=change, purge=purge)
+            await self._parts.accounts.delete_user(account.id, transfer_to=heir, change=change, purge=purge)
 
     async def create_group(
         self, name: Annotated[str, Length(1, 100), "Name of the group.", Example("operators")]
@@ -240,12 +240,12 @@ class PeopleService(Service):
         if not old.valid(now):
             raise Conflict("key", key, "is not valid any more; create a new one")
         renewed = replace(old, created=now, last_used=None, origin=self._lowered(old.origin))
-        made = await self._new_key(renewed, "rotate_key", f"replaces {old.id}")
+        new_key = await self._new_key(renewed, "rotate_key", f"replaces {old.id}")
         ended = await self._parts.accounts.revoke_key(old.id, now)
         if ended.revoked != now:
-            await self._parts.accounts.revoke_key(made.key.id, now)
+            await self._parts.accounts.revoke_key(new_key.key.id, now)
             raise Conflict("key", key, "was revoked meanwhile; create a new one")
-        return made
+        return new_key
 
     async def authenticate(self, secret: str) -> Person:
         """Return the person of an API key, for servers. Raises Unauthenticated."""
@@ -312,8 +312,8 @@ class PeopleService(Service):
         """List the grants on a collection and its sources, or on one source. Only managers may."""
         access, part = await self._granted(collection, source)
         require_grantor(role_on(access.roles, part), "viewer")
-        found = await self._parts.accounts.grants(access.collection.id)
-        return [each for each in found if part is None or each.source == part]
+        grants = await self._parts.accounts.grants(access.collection.id)
+        return [grant for grant in grants if part is None or grant.source == part]
 
     async def effective_roles(
         self,
@@ -328,42 +328,42 @@ class PeopleService(Service):
         require_scope(self._person, "admin", SEE_ROLES)
         if collection is None:
             accesses = [
-                each
-                for each in await self._authorized.collections()
-                if at_least(each.roles.collection, "manager")
+                access
+                for access in await self._authorized.collections()
+                if at_least(access.roles.collection, "manager")
             ]
         else:
             accesses = [await self._managed(collection)]
         if not accesses and not self._person.owner:
             raise PermissionDenied(SEE_ROLES, "the role manager")
         whom = await self._directory.user(user)
-        found: list[EffectiveRole] = []
+        roles: list[EffectiveRole] = []
         for access in accesses:
             found_collection = access.collection
             origins = (await self._origins(found_collection, [whom]))[whom.id]
             for source in (None, *await self._authorized.sources(access)):
                 why = origins[None] + (origins.get(source.id, []) if source else [])
-                role = highest(each.role for each in why) if why else None
+                role = highest(origin.role for origin in why) if why else None
                 at, name = (source.id, source.name) if source else (None, None)
-                found.append(
+                roles.append(
                     EffectiveRole(found_collection.id, found_collection.name, at, name, role, tuple(why))
                 )
-        return found
+        return roles
 
     async def list_readers(self, document: DocumentIdentifier) -> Sequence[DocumentReader]:
         """List the users who can read a document, by name, with their role and where it comes from.
 
         Only managers of the whole collection may. Raises NotFound or PermissionDenied.
         """
-        found, access = await self._authorized.document(document)
+        stored, access = await self._authorized.document(document)
         await self._managed(access.collection.id)
-        users = [each for each in await self._parts.accounts.users() if not each.disabled]
+        users = [user for user in await self._parts.accounts.users() if not user.disabled]
         readers: list[DocumentReader] = []
         for user, origins in zip(
             users, (await self._origins(access.collection, users)).values(), strict=True
         ):
-            if why := origins[None] + origins.get(found.source, []):
-                role = highest(each.role for each in why)
+            if why := origins[None] + origins.get(stored.source, []):
+                role = highest(origin.role for origin in why)
                 readers.append(DocumentReader(user.id, user.name, role, tuple(why)))
         return readers
 
@@ -387,15 +387,15 @@ class PeopleService(Service):
     ) -> Mapping[UserId, Mapping[SourceId | None, list[RoleOrigin]]]:
         """Return the origins of the roles that users have: on the whole collection (None), and on sources."""
         accounts = self._parts.accounts
-        names = {str(each.id): each.name for each in await accounts.groups()}
+        names = {str(group.id): group.name for group in await accounts.groups()}
         granted = await accounts.grants(collection.id)
-        groups = {GroupId(each.grantee.id) for each in granted if each.grantee.kind == "group"}
-        holders = {str(each): {user.id for user in await accounts.members(each)} for each in groups}
+        groups = {GroupId(grant.grantee.id) for grant in granted if grant.grantee.kind == "group"}
+        holders = {str(group): {user.id for user in await accounts.members(group)} for group in groups}
         return {
             user.id: origins_of(
                 user,
                 collection,
-                [each for each in granted if user.id in holders.get(each.grantee.id, {each.grantee.id})],
+                [grant for grant in granted if user.id in holders.get(grant.grantee.id, {grant.grantee.id})],
                 names,
             )
             for user in users
@@ -410,10 +410,10 @@ class PeopleService(Service):
                 await self._parts.accounts.add_user(owner, change)
 
     async def _other_than_owner(self, user: str) -> User:
-        found = await self._directory.user(user)
-        if found.owner:
+        account = await self._directory.user(user)
+        if account.owner:
             raise Conflict("user", user, "is the owner account, which cannot be changed")
-        return found
+        return account
 
     async def _holder(self, user: str | None, action: str) -> UserId:
         """Return the user whose keys are meant: oneself; for the owner account, anyone."""
@@ -471,10 +471,10 @@ class PeopleService(Service):
 
     async def _key(self, key: str, action: str) -> Key:
         require_scope(self._person, "admin", action)
-        found = await self._parts.accounts.key(KeyId(key))
-        if found is None or not (self._person.owner or found[0].user == self._person.id):
+        stored = await self._parts.accounts.key(KeyId(key))
+        if stored is None or not (self._person.owner or stored[0].user == self._person.id):
             raise NotFound("key", key)
-        return found[0]
+        return stored[0]
 
     async def _key_change(self, action: str, key: Key, detail: str = "") -> AccountChange:
         """Return the change of a key: its holder and what it may do, without its secret and label."""
@@ -482,8 +482,8 @@ class PeopleService(Service):
         limits = [f"scopes {' '.join(key.scopes)}"]
         limits += [f"expires {key.expires.isoformat()}"] if key.expires else ["never expires"]
         limits += [f"origin {key.origin}"] if key.origin else []
-        told = "; ".join(filter(None, (detail, *limits)))
-        return self._context.change(action, key.id, holder.name if holder else "", detail=told)
+        full_detail = "; ".join(filter(None, (detail, *limits)))
+        return self._context.change(action, key.id, holder.name if holder else "", detail=full_detail)
 
     def _grant_change(
         self,
@@ -523,8 +523,8 @@ class PeopleService(Service):
         The error does not reveal whether a name exists to users who may not grant roles.
         """
         require_own_origin(self._person, "grant or revoke roles")
-        own = role_on(access.roles, part)
-        require_grantor(own, role)
+        own_role = role_on(access.roles, part)
+        require_grantor(own_role, role)
         account: User | Group
         if grantee.kind == "group":
             account = await self._directory.group(grantee.id)
@@ -535,5 +535,5 @@ class PeopleService(Service):
         principal = Principal(grantee.kind, account.id)
         for grant in await self._parts.accounts.grants(access.collection.id):
             if (grant.source, grant.grantee) == (part, principal):
-                require_grantor(own, grant.role)
+                require_grantor(own_role, grant.role)
         return account

@@ -53,8 +53,10 @@ class RetentionRules(Service, checked=False):
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a retention job."""
         access = await self._authorized.collection(job.collection)
-        chosen = job.arguments.get(RULES)
-        rules = [each for each in await self.of(access) if not isinstance(chosen, list) or each.id in chosen]
+        rule_ids = job.arguments.get(RULES)
+        rules = [
+            rule for rule in await self.of(access) if not isinstance(rule_ids, list) or rule.id in rule_ids
+        ]
         due = await self.due(access, rules, None)
         done = counts_of(job.result)["memories"]
         total = done + len(due)
@@ -71,7 +73,7 @@ class RetentionRules(Service, checked=False):
         self, access: CollectionAccess, rules: Sequence[StoredRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
         """Return the memories that these rules delete, if the user may. Raises PermissionDenied."""
-        scopes = [(read_from(each.begins), each.retention) for each in rules]
+        scopes = [(read_from(rule.begins), rule.retention) for rule in rules]
         begins = f"{MEMORIES}/"
         memory_sources = await self._reader.stored.memory_sources(
             access,
@@ -81,33 +83,33 @@ class RetentionRules(Service, checked=False):
         )
         now = self._parts.clock()
         withheld = self._reader.stored.withheld(memory_sources, Not(Eq((PINNED,), True)))
-        turns = [each async for page in withheld for each in page if each.thread is not None]
+        turns = [document async for page in withheld for document in page if document.thread is not None]
         due: list[DocumentId] = []
         for each_source in memory_sources.sources:
             rule = holding(scopes, scope_of(each_source.name))
             if rule is None:
                 continue
             before = None if rule.days is None else days_before(now, rule.days)
-            found = await memory_sources.oldest(
+            due_in_source = await memory_sources.oldest(
                 each_source.id, before=before, beyond=rule.max_count, pinned=False, limit=ALL
             )
-            held = [each for each in turns if each.source == each_source.id]
-            found = [*found, *oldest(held, before=before, beyond=rule.max_count)]
-            if found:
+            quarantined_turns = [turn for turn in turns if turn.source == each_source.id]
+            due_in_source = [*due_in_source, *oldest(quarantined_turns, before=before, beyond=rule.max_count)]
+            if due_in_source:
                 access.require("editor", "apply retention rules", source=each_source.id)
-            due += found
+            due += due_in_source
         return due
 
     async def of(self, access: CollectionAccess) -> Sequence[StoredRetention]:
         """Return the rules of a collection that the user may read."""
-        rule = await self._parts.memories.retentions(access.collection.id)
-        return [each for each in rule if access.sees_all or each.owner == self._person.id]
+        rules = await self._parts.memories.retentions(access.collection.id)
+        return [rule for rule in rules if access.sees_all or rule.owner == self._person.id]
 
     async def note_run(self, rules: Sequence[StoredRetention]) -> None:
         """Record that these rules were applied now."""
         now = self._parts.clock()
-        for each in rules:
-            await self._parts.memories.ran(each.id, now)
+        for rule in rules:
+            await self._parts.memories.ran(rule.id, now)
 
 
 class RetentionService(Service):
@@ -138,8 +140,8 @@ class RetentionService(Service):
         rule = checked_retention(retention)
         checked(scope)
         if await self._authorized.find(collection) is None:
-            made = await self._writer.collection(collection)
-            await self._context.extract_entities(made.id)
+            new_collection = await self._writer.collection(collection)
+            await self._context.extract_entities(new_collection.id)
         collection_id = await self._changeable(scope, collection)
         begins = rule_address(scope)
         self._context.screened("retentions.begins", unquote(begins), collection_id, field="scope")
@@ -172,7 +174,7 @@ class RetentionService(Service):
         access = await self._authorized.collection(collection)
         name = access.collection.name
         rules = await self._rules.of(access)
-        return [RetentionRule(read_from(each.begins), each.retention, name, each.last_run) for each in rules]
+        return [RetentionRule(read_from(rule.begins), rule.retention, name, rule.last_run) for rule in rules]
 
     async def apply(
         self,
@@ -216,9 +218,9 @@ class RetentionService(Service):
     async def _start_due_jobs(self) -> None:
         """Start a job for each collection whose due rules delete something."""
         pause, now = timedelta(minutes=self._parts.settings.retention_interval_minutes), self._parts.clock()
-        rule = sorted(await self._parts.memories.retentions(), key=_keeper)
-        for (collection, owner), rules in groupby(rule, key=_keeper):
-            late = [each for each in rules if each.last_run is None or not now - pause < each.last_run <= now]
+        all_rules = sorted(await self._parts.memories.retentions(), key=_keeper)
+        for (collection, owner), rules in groupby(all_rules, key=_keeper):
+            late = [rule for rule in rules if rule.last_run is None or not now - pause < rule.last_run <= now]
             if not late:
                 continue
             try:
@@ -234,7 +236,7 @@ class RetentionService(Service):
         if not await self._rules.due(access, rules, None):
             await self._rules.note_run(rules)
             return
-        names: list[Json] = [each.id for each in rules]
+        names: list[Json] = [rule.id for rule in rules]
         await self._retention_job(access, {RULES: names})
 
     async def _retention_job(self, access: CollectionAccess, arguments: dict[str, Json]) -> Job:

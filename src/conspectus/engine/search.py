@@ -89,16 +89,16 @@ class SearchService(Service):
         retrieved as it takes to fill the budget.
         """
         budget = window_budget(max_tokens, self._parts.settings)
-        form, given = window_form(options, QueryOptions)
-        asked = checked_query(query, given, self._parts.settings)
-        before = await self._searcher.previous(form.previous, asked)
+        form, query_options = window_form(options, QueryOptions)
+        index_query = checked_query(query, query_options, self._parts.settings)
+        before = await self._searcher.previous(form.previous, index_query)
 
         async def search(limit: int) -> Retrieval:
             return await self._searcher.search(
-                checked_query(query, {"limit": limit, **given}, self._parts.settings)
+                checked_query(query, {"limit": limit, **query_options}, self._parts.settings)
             )
 
-        how = WindowBuilder(once="limit" in given, options=WindowOptions(previous=before))
+        how = WindowBuilder(once="limit" in query_options, options=WindowOptions(previous=before))
         window = await self._searcher.fill_window(search, budget, form, how)
         return replace(window, query=clean(query.query if isinstance(query, Query) else query))
 
@@ -122,22 +122,24 @@ class SearchService(Service):
         """
         budget = window_budget(max_tokens, self._parts.settings)
         stored = None if document is None else (await self._authorized.document(document))[0]
-        asked = self._max_query(query, options)
-        found = await self._searcher.search(asked, also=stored)
-        if asked.min_trust is not None:
+        index_query = self._max_query(query, options)
+        retrieval = await self._searcher.search(index_query, also=stored)
+        if index_query.min_trust is not None:
             wide = self._max_query(query, {**options, "min_trust": None})
-            found = await self._searcher.with_below_min_trust(found, wide, asked.min_trust)
-        below = (*found.below_min_confidence, *found.below_min_similarity, *found.below_min_trust)
-        if stored is not None and stored.id not in {hit.document.id for hit in (*found.hits, *below)}:
+            retrieval = await self._searcher.with_below_min_trust(retrieval, wide, index_query.min_trust)
+        below = (*retrieval.below_min_confidence, *retrieval.below_min_similarity, *retrieval.below_min_trust)
+        if stored is not None and stored.id not in {hit.document.id for hit in (*retrieval.hits, *below)}:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
-            found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
+            retrieval = replace(retrieval, notices=(*retrieval.notices, f"{stored.id} was not ranked: {why}"))
         maximum = self._parts.settings.max_limit
         if stored is not None and stored.chunks > maximum:
             why = f"only the first {maximum} of {stored.chunks} chunks of {stored.id} are ranked in any case"
-            found = replace(found, notices=(*found.notices, why))
-        before = await self._searcher.previous(previous, asked)
-        shown = replace(self._explanation, fits_from=FITTED * fits_from, document=document, previous=before)
-        return await self._searcher.windows.make(found, budget, "text", shown)
+            retrieval = replace(retrieval, notices=(*retrieval.notices, why))
+        before = await self._searcher.previous(previous, index_query)
+        window_options = replace(
+            self._explanation, fits_from=FITTED * fits_from, document=document, previous=before
+        )
+        return await self._searcher.windows.make(retrieval, budget, "text", window_options)
 
     async def explain_as(
         self,
@@ -154,29 +156,29 @@ class SearchService(Service):
         Raises NotFound, PermissionDenied, or Conflict for a user who is disabled.
         """
         budget = window_budget(max_tokens, self._parts.settings)
-        asked = self._max_query(query, options)
-        access = await self._authorized.collection(asked.collection)
+        index_query = self._max_query(query, options)
+        access = await self._authorized.collection(index_query.collection)
         require_scope(self._person, "admin", SEE_AS)
         require_own_origin(self._person, SEE_AS)
         access.require("manager", SEE_AS)
         whom = await self._other(user)
-        asked = replace(asked, collection=access.collection.id)
+        index_query = replace(index_query, collection=access.collection.id)
         here, now = access.collection.id, self._parts.clock()
-        text = self._context.screened("audit.query", asked.query, here)
+        text = self._context.screened("audit.query", index_query.query, here)
         await self._parts.accounts.add_audit(
             AuditEntry(str(uuid4()), self._person.id, whom.id, here, text, now)
         )
-        found = await self._searcher.search(asked)
-        own = await self._searcher.windows.make(found, budget, "text", self._explanation)
+        retrieval = await self._searcher.search(index_query)
+        own_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
         theirs = self._context.as_person(whom.person)
         try:
-            found = await Searcher(theirs, self._person.id).search(asked)
+            retrieval = await Searcher(theirs, self._person.id).search(index_query)
         except NotFound as fault:
-            found = Retrieval("no_match", (), notices=(str(fault),))
+            retrieval = Retrieval("no_match", (), notices=(str(fault),))
         seen = await theirs.authorized.find(access.collection.id)
-        grants = await self._missing_grants(access, seen, own)
-        seen_window = await self._searcher.windows.make(found, budget, "text", self._explanation)
-        return ExplanationAs(whom.id, seen_window, own, grants)
+        grants = await self._missing_grants(access, seen, own_window)
+        seen_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
+        return ExplanationAs(whom.id, seen_window, own_window, grants)
 
     async def feedback(
         self, window: ContextWindow, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
@@ -185,7 +187,7 @@ class SearchService(Service):
 
         Raises InvalidInput for a number that the window does not have.
         """
-        chunks = {each.number: each.chunks for each in window.citations}
+        chunks = {citation.number: citation.chunks for citation in window.citations}
         judged: dict[str, list[int]] = {"used": [], "wrong": []}
         for name, numbers in (("used", used), ("wrong", wrong)):
             for number in numbers:
@@ -209,8 +211,8 @@ class SearchService(Service):
         """
         require_scope(self._person, "write", "give feedback")
         require_own_origin(self._person, "give feedback")
-        asked = checked_query(query, {}, self._parts.settings).query.strip()
-        if not asked:
+        query_text = checked_query(query, {}, self._parts.settings).query.strip()
+        if not query_text:
             raise InvalidInput("query", "has no text")
         if not 1 <= len({*used, *wrong}) <= MAX_JUDGED:
             raise InvalidInput("used", f"must name from 1 to {MAX_JUDGED} chunks, together with `wrong`")
@@ -218,13 +220,13 @@ class SearchService(Service):
             raise InvalidInput("wrong", f"chunk {min(both)} is also in `used`")
         rows = await self._authorized.editable(list(dict.fromkeys((*used, *wrong))), "give feedback")
         user, now = self._person.id, self._parts.clock()
-        given = [feedback_on(row, asked, user, used=row.chunk.id in used, now=now) for row in rows]
-        for collection in dict.fromkeys(each.collection for each in given):
-            space, vector = await self._query_vector(asked, collection)
-            text = self._context.screened("feedback.query", asked, collection)
-            mine = [replace(row, query=text) for row in given if row.collection == collection]
+        feedback = [feedback_on(row, query_text, user, used=row.chunk.id in used, now=now) for row in rows]
+        for collection in dict.fromkeys(row.collection for row in feedback):
+            space, vector = await self._query_vector(query_text, collection)
+            text = self._context.screened("feedback.query", query_text, collection)
+            mine = [replace(row, query=text) for row in feedback if row.collection == collection]
             await self._parts.feedback.add(mine, space=space, vector=vector)
-        return given
+        return feedback
 
     async def list_feedback(
         self, *, collection: CollectionName = "default", after: Cursor | None = None, limit: PageLimit = 100
@@ -243,10 +245,10 @@ class SearchService(Service):
         """Delete your feedback; managers of the whole collection may delete anyone's. Raises NotFound."""
         require_scope(self._person, "write", "revoke feedback")
         require_own_origin(self._person, "revoke feedback")
-        found = await self._parts.feedback.get(feedback)
-        access = None if found is None else await self._authorized.find(found.collection)
-        own = found is not None and found.user == self._person.id
-        if not own and (access is None or not _manages(access)):
+        stored = await self._parts.feedback.get(feedback)
+        access = None if stored is None else await self._authorized.find(stored.collection)
+        is_own = stored is not None and stored.user == self._person.id
+        if not is_own and (access is None or not _manages(access)):
             raise NotFound("feedback", feedback)
         await self._parts.feedback.delete(feedback)
 
@@ -256,8 +258,8 @@ class SearchService(Service):
         Raises InvalidInput for more ids than `max_limit` of the settings.
         """
         Range(0, "max_limit").require("number of chunks", len(chunks), self._parts.settings)
-        found = await self._authorized.passages(chunks)
-        return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
+        rows = await self._authorized.passages(chunks)
+        return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
     async def rerank(self, query: QueryText, hits: Sequence[Hit], *, limit: HitLimit = RERANKED) -> Reranking:
         """Rerank hits with the reranker of the settings, and return the best with their relevance.
@@ -280,23 +282,29 @@ class SearchService(Service):
         limit = options.get("limit", RERANKED)
         Range(0, "max_limit").require("limit", limit, self._parts.settings)
         broad: QueryOptions = {**options, "limit": candidates, "rerank": False}
-        found = await self.retrieve(query, **broad)
-        return await self.rerank(query.query if isinstance(query, Query) else query, found.hits, limit=limit)
+        retrieval = await self.retrieve(query, **broad)
+        return await self.rerank(
+            query.query if isinstance(query, Query) else query, retrieval.hits, limit=limit
+        )
 
     async def augment(
         self, /, query: str | Query, max_tokens: WindowTokens, **options: Unpack[QueryWindowOptions]
     ) -> ContextWindow:
         """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
-        given: QueryWindowOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
-        return await self.window(query, max_tokens, **given)
+        window_options: QueryWindowOptions = {
+            "collection": EVERYWHERE,
+            "min_similarity": MIN_SIMILARITY,
+            **options,
+        }
+        return await self.window(query, max_tokens, **window_options)
 
     async def _query_vector(self, query: str, collection: CollectionId) -> tuple[str | None, bytes | None]:
         """Return the space and the vector of a query; None without an embedding model, or if it fails."""
         space = (await self._authorized.collection(collection)).collection.space
-        asked = await self._searcher.embed_query(Query(query), space)
-        if space is None or asked.vector is None:
+        embedded = await self._searcher.embed_query(Query(query), space)
+        if space is None or embedded.vector is None:
             return None, None
-        return space.name, np.asarray(asked.vector, dtype="<f2").tobytes()
+        return space.name, np.asarray(embedded.vector, dtype="<f2").tobytes()
 
     def _max_query(self, query: str | Query, options: QueryOptions) -> Query:
         """Return the query with the highest limit, unless one is given."""
@@ -317,12 +325,17 @@ class SearchService(Service):
         self, access: CollectionAccess, seen: CollectionAccess | None, window: ContextWindow
     ) -> tuple[MissingGrant, ...]:
         """Return the sources with candidates that another user may not read, most passages first."""
-        counted = Counter(each.source for each in window.trace)
-        shown = Counter(each.source for each in window.trace if each.status in {"included", "truncated"})
+        counted = Counter(candidate.source for candidate in window.trace)
+        included = Counter(
+            candidate.source for candidate in window.trace if candidate.status in {"included", "truncated"}
+        )
         sources = await self._authorized.sources_by_name(access, list(counted))
-        hidden = [each for each in sources if each.id in counted and not (seen and seen.visible([each]))]
+        hidden = [
+            source for source in sources if source.id in counted and not (seen and seen.visible([source]))
+        ]
         grants = (
-            MissingGrant(each.id, each.name, "viewer", counted[each.id], shown[each.id]) for each in hidden
+            MissingGrant(source.id, source.name, "viewer", counted[source.id], included[source.id])
+            for source in hidden
         )
         return tuple(
             sorted(grants, key=lambda grant: (-grant.passages, -grant.candidates, grant.source_name))

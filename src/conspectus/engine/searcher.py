@@ -67,20 +67,20 @@ class Searcher:
     async def search(self, query: Query, also: Document | None = None) -> Retrieval:
         """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
         with on_behalf_of(self._asker):
-            found = await self._find(query, also)
-            return await self.finish(query, with_highest_similarity(query, found))
+            retrieval = await self._find(query, also)
+            return await self.finish(query, with_highest_similarity(query, retrieval))
 
-    async def with_below_min_trust(self, found: Retrieval, query: Query, level: MinTrust) -> Retrieval:
+    async def with_below_min_trust(self, retrieval: Retrieval, query: Query, level: MinTrust) -> Retrieval:
         """Add the hits that only the minimum level excludes."""
         below = And((Not(with_min_trust(EVERYTHING, level)), query.filter))
         hits = (await self._find(replace(query, filter=below), None)).hits
-        return replace(found, below_min_trust=hits, plan={**found.plan, "min_trust": level})
+        return replace(retrieval, below_min_trust=hits, plan={**retrieval.plan, "min_trust": level})
 
-    async def finish(self, query: Query, found: Retrieval) -> Retrieval:
+    async def finish(self, query: Query, retrieval: Retrieval) -> Retrieval:
         """Apply the minimum confidence, rerank, and add reply chains, as the query asks."""
-        found = above_min_confidence(query, found)
-        found = await self._rerank(query, found) if query.rerank else found
-        return await self._with_chains(query, found) if query.thread_messages else found
+        retrieval = above_min_confidence(query, retrieval)
+        retrieval = await self._rerank(query, retrieval) if query.rerank else retrieval
+        return await self._with_chains(query, retrieval) if query.thread_messages else retrieval
 
     async def search_collection(
         self,
@@ -113,9 +113,9 @@ class Searcher:
             connections=await self._connections(query, access, graphs, where=filter),
             feedback=await self._core.feedback.on(access.collection, opened.space),
         )
-        found = await search(query, context, requested=await self._chunks(access, also))
-        found = replace(found, timings={**updated, **found.timings})
-        return await self._with_notice(found, query, access, opened.space)
+        retrieval = await search(query, context, requested=await self._chunks(access, also))
+        retrieval = replace(retrieval, timings={**updated, **retrieval.timings})
+        return await self._with_notice(retrieval, query, access, opened.space)
 
     async def fill_window(
         self,
@@ -128,19 +128,19 @@ class Searcher:
         options = replace(how.options, parts=form.parts)
         once = how.once or bool(options.previous and options.previous.hits)
         maximum = self._parts.settings.max_limit
-        limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.each), maximum)
+        limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.tokens_per_hit), maximum)
         while True:
-            found = await search(limit)
+            retrieval = await search(limit)
             start = perf_counter()
-            window = await self.windows.make(found, budget, form.format, options)
+            window = await self.windows.make(retrieval, budget, form.format, options)
             took = {"pack_and_render": (perf_counter() - start) * 1_000}
-            own = sum(hit.along_with is None for hit in found.hits)
-            enough = window.tokens >= FULL * window.max_tokens or own < limit
+            hit_count = sum(hit.along_with is None for hit in retrieval.hits)
+            enough = window.tokens >= FULL * window.max_tokens or hit_count < limit
             if enough or once or limit == maximum:
-                near = await self._nearest(found, window)
+                near = await self._nearest(retrieval, window)
                 if near:
-                    found = replace(found, nearest=near)
-                    window = await self.windows.make(found, budget, form.format, options)
+                    retrieval = replace(retrieval, nearest=near)
+                    window = await self.windows.make(retrieval, budget, form.format, options)
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, maximum)
 
@@ -153,10 +153,10 @@ class Searcher:
         )
         filter = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
 
-        def allowed(found: StoredChunk) -> bool:
-            document = found.document
+        def allowed(row: StoredChunk) -> bool:
+            document = row.document
             here = access is None or document.collection == access.collection.id
-            return here and matches(filter, document_row(document, found.chunk.position))
+            return here and matches(filter, document_row(document, row.chunk.position))
 
         return await self.previous_where(state, allowed)
 
@@ -164,48 +164,53 @@ class Searcher:
         self,
         state: str,
         allowed: Callable[[StoredChunk], bool],
-        shown: Callable[[Hit], Hit] = lambda hit: hit,
+        prepare_hit: Callable[[Hit], Hit] = lambda hit: hit,
     ) -> Previous:
         """Return the window with a state, with the chunks that are allowed, as they are to be shown."""
         before = previous_of(state)
-        found = await self._authorized.passages(before.chunks) if before.groups else []
-        return before.with_chunks(found, allowed, shown)
+        rows = await self._authorized.passages(before.chunks) if before.groups else []
+        return before.with_chunks(rows, allowed, prepare_hit)
 
-    async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
+    async def _nearest(self, retrieval: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
         """Return similarities of the sentences of truncated hits that share no term with the query."""
         cut = {entry.chunk for entry in window.trace if entry.status == "truncated"}
         near: dict[int, tuple[float, ...]] = {}
-        for hit in found.hits:
-            asked = found.terms.get(hit.document.collection)
-            if hit.chunk.id not in cut or asked is None or asked.vector is None or asked.space is None:
+        for hit in retrieval.hits:
+            query_terms = retrieval.terms.get(hit.document.collection)
+            if (
+                hit.chunk.id not in cut
+                or query_terms is None
+                or query_terms.vector is None
+                or query_terms.space is None
+            ):
                 continue
             spans = list(sentences(hit.chunk.text))[:MAX_SENTENCES]
-            embedder = await self._parts.embedder_for(asked.space)
-            if embedder is None or len(spans) < 2 or Focus(found.terms).sentences(hit):
+            embedder = await self._parts.embedder_for(query_terms.space)
+            if embedder is None or len(spans) < 2 or Focus(retrieval.terms).sentences(hit):
                 continue
             try:
                 vectors = await embedder.embed_documents([hit.chunk.text[slice(*span)] for span in spans])
             except ProviderError:
                 continue
-            near[hit.chunk.id] = tuple((vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist())
+            near[hit.chunk.id] = tuple((vectors @ np.asarray(query_terms.vector, dtype=np.float32)).tolist())
         return near
 
-    async def _rerank(self, query: Query, found: Retrieval) -> Retrieval:
+    async def _rerank(self, query: Query, retrieval: Retrieval) -> Retrieval:
         if self._parts.reranker is None:
-            return found
+            return retrieval
         start = perf_counter()
-        found = await rerank_best(query.query, found, self._parts.reranker)
-        return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
+        retrieval = await rerank_best(query.query, retrieval, self._parts.reranker)
+        return replace(retrieval, timings={**retrieval.timings, "rerank": (perf_counter() - start) * 1_000})
 
-    async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
+    async def _with_chains(self, query: Query, retrieval: Retrieval) -> Retrieval:
         """Add ancestors and replies to hits."""
         authorized, maximum = self._authorized, self._parts.settings.max_thread_chunks
         start = perf_counter()
         reading = ChainReader(
             authorized.threaded, authorized.beginnings, authorized.passages, query.filter, maximum
         )
-        found = await with_chains(found, reading, maximum=query.thread_messages)
-        return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
+        retrieval = await with_chains(retrieval, reading, maximum=query.thread_messages)
+        return replace(retrieval, timings={**retrieval.timings, "chains": (perf_counter() - start) * 1_000})
 
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection == EVERYWHERE:
@@ -220,19 +225,19 @@ class Searcher:
         ranking = await self._ranking(query.query_context, accesses)
         spaces = {access.collection.space for access in accesses}
         embedded = {space: await self.embed_query(query, space) for space in spaces}
-        found: list[Retrieval] = []
+        retrievals: list[Retrieval] = []
         failed: dict[str, ProviderError] = {}
         for access in accesses:
-            asked = embedded[access.collection.space]
+            collection_query = embedded[access.collection.space]
             try:
-                found.append(await self.search_collection(asked, access, also, ranking))
+                retrievals.append(await self.search_collection(collection_query, access, also, ranking))
             except ProviderError as fault:
                 failed[access.collection.name] = fault
-        if failed and not found:
+        if failed and not retrievals:
             raise next(iter(failed.values()))
-        whole = merge_retrievals(query, found, comparable=len(spaces) == 1)
+        merged = merge_retrievals(query, retrievals, comparable=len(spaces) == 1)
         notices = (f"collection {name} was not searched: {fault}" for name, fault in failed.items())
-        return replace(whole, notices=(*whole.notices, *notices))
+        return replace(merged, notices=(*merged.notices, *notices))
 
     async def embed_query(self, query: Query, space: EmbeddingSpace | None) -> Query:
         """Embed the query for a model, to be used for many collections."""
@@ -302,19 +307,19 @@ class Searcher:
         )
 
     async def _with_notice(
-        self, found: Retrieval, query: Query, access: CollectionAccess, space: EmbeddingSpace | None
+        self, retrieval: Retrieval, query: Query, access: CollectionAccess, space: EmbeddingSpace | None
     ) -> Retrieval:
         """Add a notice if vector search is incomplete among the documents that the query concerns."""
         problem = self._core.backfill.of(access.collection.id).error
         if problem is not None:
-            said = str(problem) if access.sees_all else STOPPED
-            return replace(found, notices=(*found.notices, said))
+            problem_notice = str(problem) if access.sees_all else STOPPED
+            return replace(retrieval, notices=(*retrieval.notices, problem_notice))
         asks = query.vector is not None or bool(query.query.strip())
         if space is None or "vector" not in query.retrievers or not asks:
-            return found
-        asked = access.narrowed(query.filter)
-        notice = await self._core.missing_vectors.notice_among(access.collection, asked)
-        return found if notice is None else replace(found, notices=(*found.notices, notice))
+            return retrieval
+        readable = access.narrowed(query.filter)
+        notice = await self._core.missing_vectors.notice_among(access.collection, readable)
+        return retrieval if notice is None else replace(retrieval, notices=(*retrieval.notices, notice))
 
     async def _version_filter(self, query: Query, access: CollectionAccess) -> Filter:
         """Return the filter of the query with that of `as_of`; without it, only current versions match."""

@@ -74,11 +74,11 @@ def _places_in_documents(
 def _places_in(document: Document, text: str, categories: Set[SensitiveCategory]) -> Iterator[SensitivePlace]:
     title = _MASK.in_report(document.title)
     for span in find_sensitive(text, categories):
-        yield _place(span, "chunks.text", document.id, document.id, title)
+        yield _report_place(span, "chunks.text", document.id, document.id, title)
     for field in _FIELDS:
         for written in strings_in(getattr(document, field)):
             for span in find_sensitive(written, categories):
-                yield _place(span, f"documents.{field}", document.id, document.id, title)
+                yield _report_place(span, f"documents.{field}", document.id, document.id, title)
 
 
 def _places_in_rows(
@@ -86,13 +86,13 @@ def _places_in_rows(
 ) -> list[SensitivePlace]:
     """Return what texts of other tables have. The id of a node may be a secret itself."""
     return [
-        _place(span, text.column, _MASK.in_report(text.row))
+        _report_place(span, text.column, _MASK.in_report(text.row))
         for text in texts
         for span in find_sensitive(text.text, categories)
     ]
 
 
-def _place(
+def _report_place(
     span: SensitiveSpan, column: str, row: str, document: DocumentId | None = None, title: str = ""
 ) -> SensitivePlace:
     name = DocumentId("") if document is None else document

@@ -40,9 +40,9 @@ class SourceWriter:
 
         Raises NotFound for an unknown name that has the form of an id, which cannot be a name.
         """
-        found = await self._authorized.find(name)
-        if found is not None:
-            return found.redacted
+        access = await self._authorized.find(name)
+        if access is not None:
+            return access.redacted
         if is_uuid(name):
             raise NotFound("collection", name)
         embedder = "none" if words_only else None
@@ -52,10 +52,10 @@ class SourceWriter:
         self, source: str, collection: str, kind: SourceKind = "manual"
     ) -> tuple[Source, CollectionAccess]:
         """Return a source to write to. It is created if the user may do so."""
-        found, access = await self.source(source, collection, None, kind)
+        stored, access = await self.source(source, collection, None, kind)
         require_scope(self._person, "write", "write")
-        access.require("editor", "add documents", source=found.id)
-        return found, access
+        access.require("editor", "add documents", source=stored.id)
+        return stored, access
 
     async def source(
         self, name: str, collection: str, metadata: Mapping[str, Any] | None, kind: SourceKind
@@ -63,19 +63,19 @@ class SourceWriter:
         """Return the source of that name with its collection. Both are created if they are new."""
         if kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
-        access, found = await self._authorized.find_with_source(collection, name)
+        access, stored = await self._authorized.find_with_source(collection, name)
         if access is None:
             collection_id = await self.collection(collection)
             access = await self._authorized.collection(collection_id.id)
-            found = await self._authorized.source(access, name)
-        if found is not None and metadata is None:
-            return found, access
-        return await self._put_source(access, found, name, metadata=metadata or {}, kind=kind), access
+            stored = await self._authorized.source(access, name)
+        if stored is not None and metadata is None:
+            return stored, access
+        return await self._put_source(access, stored, name, metadata=metadata or {}, kind=kind), access
 
     async def _put_source(
         self,
         access: CollectionAccess,
-        found: Source | None,
+        existing: Source | None,
         name: str,
         *,
         metadata: Mapping[str, Any],
@@ -84,12 +84,12 @@ class SourceWriter:
         """Create a source, or update the metadata of an existing one."""
         require_scope(self._person, "write", "write")
         stored = self._screened("sources.metadata", self.storable(metadata), access.collection.id)
-        if found is not None and found.metadata == stored:
-            return found
-        if found is not None:
-            access.require("manager", "change a source", source=found.id)
-            require_same_connection(access, found, stored)
-            return await self._parts.records.change_source(found.id, metadata=stored)
+        if existing is not None and existing.metadata == stored:
+            return existing
+        if existing is not None:
+            access.require("manager", "change a source", source=existing.id)
+            require_same_connection(access, existing, stored)
+            return await self._parts.records.change_source(existing.id, metadata=stored)
         if is_stable_id(name):
             raise NotFound("source", name)
         access.require("manager", "make a source")
@@ -110,19 +110,21 @@ class SourceWriter:
         require_scope(self._person, "write", "write")
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
-        made = await self._parts.load_embedder(embedder or usual)
-        chosen = self._parts.settings.default_language if language is None else language
-        whole = self._authorized.qualified_name(named("collection", name))
-        now, plain = self._parts.clock(), stable_id("collection", whole)
+        loaded = await self._parts.load_embedder(embedder or usual)
+        language_name = self._parts.settings.default_language if language is None else language
+        full_name = self._authorized.qualified_name(named("collection", name))
+        now, plain = self._parts.clock(), stable_id("collection", full_name)
         # A collection that was renamed may have the id that follows from the name.
-        taken = await self._authorized.exists(plain)
-        collection_id = CollectionId(stable_id("collection", whole, now.isoformat()) if taken else plain)
+        is_id_in_use = await self._authorized.exists(plain)
+        collection_id = CollectionId(
+            stable_id("collection", full_name, now.isoformat()) if is_id_in_use else plain
+        )
         self._screened("collections.name", name, collection_id, field="collection")
         new = Collection(
             id=collection_id,
-            name=await self.free_name(whole),
-            space=made.space if made else None,
-            language=None if chosen == "none" else chosen,
+            name=await self.free_name(full_name),
+            space=loaded.space if loaded else None,
+            language=None if language_name == "none" else language_name,
             created=now,
             owner=self._person.id,
             description=self._screened("collections.description", description, collection_id),
@@ -135,13 +137,13 @@ class SourceWriter:
             raise InvalidInput("collection", f"{name!r} is reserved for all collections")
         if is_uuid(name):
             raise InvalidInput("collection", NO_ID)
-        whole = named("collection", name)
+        full_name = named("collection", name)
         if renamed is not None and renamed.owner != LOCAL:
             prefix = renamed.name.partition("/")[0]
-            whole = whole if whole.startswith(f"{prefix}/") else f"{prefix}/{whole}"
+            full_name = full_name if full_name.startswith(f"{prefix}/") else f"{prefix}/{full_name}"
         elif self._person.owner:
-            await self._not_anothers(whole)
-        return whole
+            await self._not_anothers(full_name)
+        return full_name
 
     async def _not_anothers(self, name: str) -> None:
         """Check that a name of the owner account's collections is not the prefix or id of another's."""
@@ -151,8 +153,8 @@ class SourceWriter:
             raise Conflict(
                 "collection", name, "begins with the name of another account; only that account can create it"
             )
-        found = await self._authorized.find(name)
-        if found is not None and found.collection.id == name:
+        access = await self._authorized.find(name)
+        if access is not None and access.collection.id == name:
             raise Conflict("collection", name, "is the id of another collection; choose another name")
 
     def _screened(self, column: str, value: T, collection: CollectionId, *, field: str = "") -> T:

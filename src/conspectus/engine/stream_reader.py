@@ -21,10 +21,10 @@ class StreamReader(Service, checked=False):
     async def source(self, stream: str, collection: str) -> tuple[CollectionAccess, Source]:
         """Return a readable stream with its collection. Raises NotFound."""
         access = await self._authorized.collection(collection)
-        found = await self._authorized.source(access, stream)
-        if found is None or found.kind != "stream":
+        source = await self._authorized.source(access, stream)
+        if source is None or source.kind != "stream":
             raise NotFound("stream", stream)
-        return access, found
+        return access, source
 
     async def stream(self, access: CollectionAccess, source: Source) -> Stream:
         """Return the stream of a source."""
@@ -35,14 +35,14 @@ class StreamReader(Service, checked=False):
     ) -> list[Caption]:
         """Return all captions of a range in the order of time."""
         clock = clock_of(source)
-        return [as_caption(*each, clock) for each in await self.documents(access, source, span, kind)]
+        return [as_caption(*row, clock) for row in await self.documents(access, source, span, kind)]
 
     async def documents(
         self, access: CollectionAccess, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
         """Return the captions of a range as documents with their texts."""
         read = pages(self._authorized.timeline, access, source, span, kind=kind, limit=PAGE)
-        return [each async for page in read for each in page.documents]
+        return [row async for page in read for row in page.documents]
 
 
 def stream_of(source: Source, extent: Extent) -> Stream:
@@ -50,8 +50,8 @@ def stream_of(source: Source, extent: Extent) -> Stream:
     title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
     clock = clock_of(source)
     ends = [
-        None if each is None else format_time(clock.seconds(each), clock)
-        for each in (extent.first, extent.last)
+        None if instant is None else format_time(clock.seconds(instant), clock)
+        for instant in (extent.first, extent.last)
     ]
     return Stream(
         source=source,

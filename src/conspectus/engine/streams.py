@@ -110,32 +110,32 @@ class StreamService(Service):
         if await self._authorized.find(new.collection) is None:
             await self._writer.collection(new.collection)
         access = await self._authorized.collection(new.collection)
-        found = await self._authorized.source(access, new.name)
-        if found is not None and found.kind != "stream":
-            raise Conflict("stream", new.name, f"is the name of a source of the kind {found.kind}")
-        stored = {} if found is None else found.metadata
+        source = await self._authorized.source(access, new.name)
+        if source is not None and source.kind != "stream":
+            raise Conflict("stream", new.name, f"is the name of a source of the kind {source.kind}")
+        stored = {} if source is None else source.metadata
         if new.time_zone is not None:
             zone_by_name(new.time_zone)
         zone = new.time_zone or stored.get(ZONE)
         origin = origin_of(new.start_time, zone if isinstance(zone, str) else None)
         moves = origin is not None and origin != stored.get(ORIGIN)
-        if found is not None and moves and (await self._authorized.extent(access, found)).captions:
-            raise Conflict("stream", found.name, "has captions; another start time would change their times")
-        given = {TITLE: new.title, ORIGIN: origin, ZONE: new.time_zone, LIVE: new.live}
-        merged = stream_metadata(stored, given, new.metadata)
-        if found is None or merged != stored:
+        if source is not None and moves and (await self._authorized.extent(access, source)).captions:
+            raise Conflict("stream", source.name, "has captions; another start time would change their times")
+        fields = {TITLE: new.title, ORIGIN: origin, ZONE: new.time_zone, LIVE: new.live}
+        merged = stream_metadata(stored, fields, new.metadata)
+        if source is None or merged != stored:
             with as_field("name", was="source"):
-                found = (await self._writer.source(new.name, new.collection, merged, "stream"))[0]
-        made = await self._reader.stream(access, found)
+                source = (await self._writer.source(new.name, new.collection, merged, "stream"))[0]
+        written = await self._reader.stream(access, source)
         if new.live is False:
-            await self._live.stream_ended(made)
-        return made
+            await self._live.stream_ended(written)
+        return written
 
     async def list(self, *, collection: CollectionName = "default") -> Sequence[Stream]:
         """List the streams of a collection that you may read, by name."""
         access = await self._authorized.collection(collection)
-        found = [each for each in await self._authorized.sources(access) if each.kind == "stream"]
-        return [await self._reader.stream(access, each) for each in found]
+        sources = [source for source in await self._authorized.sources(access) if source.kind == "stream"]
+        return [await self._reader.stream(access, source) for source in sources]
 
     async def get(self, stream: StreamName, *, collection: CollectionName = "default") -> Stream:
         """Return the stream of that id or name. Raises NotFound."""
@@ -166,20 +166,20 @@ class StreamService(Service):
         not written.
         """
         indexes: set[int | None] = set()
-        given = _with_indexes([captions] if isinstance(captions, NewCaption) else captions, indexes)
+        numbered = _with_indexes([captions] if isinstance(captions, NewCaption) else captions, indexes)
         target, access = await self._writer.writable(stream, collection, kind="stream")
         if target.kind != "stream":
             raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
         embedder, clock = await self._context.embedder(access.collection), clock_of(target)
         written: list[Written] = []
-        for batch in batches(given):
+        for batch in batches(numbered):
             documents = await asyncio.to_thread(_documents, batch, target, clock)
             written += await self._write_captions(access, target, documents, replacing=replace)
             self._context.begin_embedding(access.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
         await self._context.embed_in(access, wait=wait, progress=progress)
-        if any(each.outcome != "unchanged" for each in written):
+        if any(caption.outcome != "unchanged" for caption in written):
             await self._live.captions_added(stream, collection, indexes)
         return written
 
@@ -197,7 +197,7 @@ class StreamService(Service):
         clock = clock_of(source)
         span = span_of(range, clock)
         page = await self._authorized.timeline(access, source, span, kind="caption", after=after, limit=limit)
-        return CaptionPage(tuple(as_caption(*each, clock) for each in page.documents), page.next)
+        return CaptionPage(tuple(as_caption(*row, clock) for row in page.documents), page.next)
 
     async def delete_captions(
         self,
@@ -231,10 +231,10 @@ class StreamService(Service):
         """
         counts = CaptionCounts()
         progress = options.get("progress")
-        given = await asyncio.to_thread(self._caption_files, files)
-        for number, (name, data, is_named) in enumerate(given):
+        caption_files = await asyncio.to_thread(self._caption_files, files)
+        for number, (name, data, is_named) in enumerate(caption_files):
             if progress is not None:
-                progress("reading", number, len(given))
+                progress("reading", number, len(caption_files))
             if name in counts.names:
                 counts.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
                 continue
@@ -268,8 +268,8 @@ class StreamService(Service):
 
         The options are those of `search`, which also says what is raised, and the fields of WindowForm.
         """
-        form, given = window_form(options, StreamQueryOptions)
-        return await self._videos.window(StreamQuery(query, **given), max_tokens, form)
+        form, query_options = window_form(options, StreamQueryOptions)
+        return await self._videos.window(StreamQuery(query, **query_options), max_tokens, form)
 
     async def subscribe(
         self, *, stream: StreamName, collection: CollectionName = "default", after: int | None = None
@@ -283,9 +283,9 @@ class StreamService(Service):
         sequence = await self._authorized.newest_change(access) if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            reached, found = await self._authorized.written_since(access, source, sequence, limit=CHANGES)
-            captions = [each for each in found if each[1].kind == "caption"]
-            texts = await self._authorized.texts([each for _, each in captions])
+            reached, changes = await self._authorized.written_since(access, source, sequence, limit=CHANGES)
+            captions = [change for change in changes if change[1].kind == "caption"]
+            texts = await self._authorized.texts([document for _, document in captions])
             read = monotonic()
             for at, document in captions:
                 if monotonic() - read > pause:
@@ -330,30 +330,32 @@ class StreamService(Service):
                 progress=options.get("progress"),
             )
             counts.count(of, written)
-            await self._drop_others(of, collection, name, {str(each.id) for each in written})
+            await self._drop_others(of, collection, name, {str(caption.id) for caption in written})
 
     async def _drop_others(self, stream: str, collection: str, name: str, kept_keys: set[str]) -> None:
         """Delete captions of the file that it no longer contains."""
         access, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
         stored = self._authorized.stored(access, where)
-        if gone := [each.id async for page in stored for each in page if each.id not in kept_keys]:
+        if gone := [
+            document.id async for page in stored for document in page if document.id not in kept_keys
+        ]:
             await self._documents.delete(gone)
 
     def _caption_files(
         self, files: Sequence[str | Path | Upload]
     ) -> Sequence[tuple[str, bytes | Path, bool]]:
         """Return the names of all files, their bytes or paths, and whether each was named by the caller."""
-        found: list[tuple[str, bytes | Path, bool]] = []
-        for each in files:
-            if isinstance(each, Upload):
-                found.append((path_within(each.name), each.data, True))
+        caption_files: list[tuple[str, bytes | Path, bool]] = []
+        for file in files:
+            if isinstance(file, Upload):
+                caption_files.append((path_within(file.name), file.data, True))
             elif not self._person.owner:
                 raise PermissionDenied("read files of the machine that holds the store", "its owner account")
             else:
-                inside = self._parts.make_files().discover([expanded(each)])
-                found += [(one.name, one.path, one.is_named) for one in inside]
-        return found
+                inside = self._parts.make_files().discover([expanded(file)])
+                caption_files += [(one.name, one.path, one.is_named) for one in inside]
+        return caption_files
 
     def _bytes_of(self, data: bytes | Path) -> bytes:
         maximum = self._parts.settings.max_file_bytes
@@ -366,29 +368,30 @@ class StreamService(Service):
         self, access: CollectionAccess, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
     ) -> Sequence[Written]:
         """Return each of a batch as it was written, in the given order."""
-        names = [caption_id(stream.id, each.key or "") for each in documents]
+        names = [caption_id(stream.id, document.key or "") for document in documents]
         stored = {
-            str(each.id): each for each in await self._authorized.inside(access, list(dict.fromkeys(names)))
+            str(document.id): document
+            for document in await self._authorized.inside(access, list(dict.fromkeys(names)))
         }
-        chosen = checked_against(documents, stored, stream, replacing=replacing)
-        written = await self._context.write(chosen, stream)
-        by_id = {str(each.id): each for each in written}
-        again = {name: changed(each, outcome="unchanged") for name, each in by_id.items()}
+        new_documents = checked_against(documents, stored, stream, replacing=replacing)
+        written = await self._context.write(new_documents, stream)
+        by_id = {str(document.id): document for document in written}
+        again = {name: changed(document, outcome="unchanged") for name, document in by_id.items()}
         return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
 
 
 def _with_indexes(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:
-    for each in captions:
-        indexes.add(each.index)
-        yield each
+    for caption in captions:
+        indexes.add(caption.index)
+        yield caption
 
 
 def _documents(batch: Sequence[NewCaption], stream: Source, clock: StreamClock) -> list[NewDocument]:
-    found: list[NewDocument] = []
+    documents: list[NewDocument] = []
     for number, caption in enumerate(batch, start=1):
         try:
-            found.append(caption_document(caption, stream, clock))
+            documents.append(caption_document(caption, stream, clock))
         except ConspectusError as fault:
             fault.add_note(f"caption {number} of {len(batch)}")
             raise
-    return found
+    return documents

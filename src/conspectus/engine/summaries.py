@@ -46,7 +46,7 @@ class LiveSummaries(Service, checked=False):
         """Return whether a batch may have become full; only the end and the given indexes are checked."""
         size, model = request.request.batch_size, self._parts.chat_model
         source = request.source
-        numbers = {each // size for each in indexes if each is not None}
+        numbers = {index // size for index in indexes if index is not None}
         if None not in indexes:
             for number in sorted(numbers):
                 span = Span(first=number * size, last=number * size + size - 1)
@@ -61,7 +61,9 @@ class LiveSummaries(Service, checked=False):
         timed = begin[0] < float("inf")
         span = Span(start=clock_of(source).instant(begin[0])) if timed else Span()
         after = [
-            each for each in await self._reader.timeline(request.access, source, span) if spot(each) >= begin
+            caption
+            for caption in await self._reader.timeline(request.access, source, span)
+            if spot(caption) >= begin
         ]
         return len(after) - last.full >= size
 
@@ -88,9 +90,9 @@ class LiveSummaries(Service, checked=False):
     ) -> Job:
         """Return the job of a request; for a live summary, as its owner and with a model."""
         source = request.source
-        own = changed(request.request, stream=source.id, collection=source.collection)
+        owned_request = changed(request.request, stream=source.id, collection=source.collection)
         arguments: dict[str, Json] = {
-            "request": request_to_json(own),
+            "request": request_to_json(owned_request),
             "filling": filling,
             "standing": standing is not None,
         }
@@ -135,9 +137,9 @@ class SummaryService(Service):
         """
         request = await self._pipeline.resolved(SummaryRequest(stream, **options))
         with suppress(NotStored):
-            made = await self._pipeline.summarize(request, SummaryOptions(reading=True))
-            if made.text or made.outcome == "empty":
-                return made
+            summary = await self._pipeline.summarize(request, SummaryOptions(reading=True))
+            if summary.text or summary.outcome == "empty":
+                return summary
         raise NotFound("summary", request.source.name)
 
     async def start_job(self, stream: StreamName, **options: Unpack[SummaryRequestOptions]) -> Job:

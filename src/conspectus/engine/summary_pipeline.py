@@ -100,7 +100,7 @@ class TokenBudget:
 
     def reserve(self, prompt: SummaryPrompt) -> int:
         """Reserve the tokens of a call; return those of its prompt. Raises BudgetSpent."""
-        size = sum(self.count(each.content) + TOKENS_PER_MESSAGE for each in prompt.messages)
+        size = sum(self.count(message.content) + TOKENS_PER_MESSAGE for message in prompt.messages)
         if self.used + size + prompt.max_tokens > self.limit:
             raise BudgetSpent
         self.used += size + prompt.max_tokens
@@ -140,26 +140,28 @@ class SummaryModel:
             if self.reading:
                 raise NotStored
             async with self.turns:
-                text = await self._patiently(question, question)
-                captions = tuple((each, self.batch.fingerprints[each]) for each in question.captions)
+                text = await self._ask_with_retries(question, question)
+                captions = tuple((caption, self.batch.fingerprints[caption]) for caption in question.captions)
                 new = NewSummary(name, self.batch.recipe, text, captions, question.parts)
                 await self.batch.store.add(self.batch.source, new)
         self.used.add(name)
         return CaptionText(name, text)
 
-    async def _patiently(self, question: SummaryPrompt, request: SummaryPrompt, attempt: int = 1) -> str:
+    async def _ask_with_retries(
+        self, question: SummaryPrompt, request: SummaryPrompt, attempt: int = 1
+    ) -> str:
         """Return a usable answer, retrying as long as that may help."""
         if len(self.silence) >= MAX_FAILURES:
             raise self.silence[-1]
         try:
-            text = await self._once(request)
+            text = await self._call_model(request)
         except PASSING as fault:
             await self.patience.sleep(self._wait(attempt, fault))
             again = _with_reason(question, fault)
         else:
             self.silence.clear()
             return text
-        return await self._patiently(question, again, attempt + 1)
+        return await self._ask_with_retries(question, again, attempt + 1)
 
     def _wait(self, attempt: int, fault: ChatError) -> float:
         """Return the seconds until the next attempt; raise the error if there is to be none."""
@@ -170,21 +172,21 @@ class SummaryModel:
             raise fault
         return wait
 
-    async def _once(self, question: SummaryPrompt) -> str:
+    async def _call_model(self, question: SummaryPrompt) -> str:
         size = self.budget.reserve(question) if self.budget is not None else 0
         self.calls += 1
-        said, told = "", None
+        answer, usage = "", None
         try:
             stream = self.model.stream(question.messages, max_tokens=question.max_tokens)
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
-                    said += piece.text if isinstance(piece, Delta) else ""
-                    told = piece if isinstance(piece, Usage) else told
+                    answer += piece.text if isinstance(piece, Delta) else ""
+                    usage = piece if isinstance(piece, Usage) else usage
         finally:
             if self.budget is not None:
-                spent = size + self.budget.count(said) if told is None else told.input + told.output
+                spent = size + self.budget.count(answer) if usage is None else usage.input + usage.output
                 self.budget.used += spent - size - question.max_tokens
-        text = clean(said).strip()
+        text = clean(answer).strip()
         if not text:
             raise ChatBadAnswer(self.model.name, "the answer is empty")
         if self.form is None:
@@ -196,8 +198,8 @@ class SummaryModel:
 
     def name_of(self, question: SummaryPrompt) -> str:
         """Return a name that is equal for equal prompts about equal captions to the same model."""
-        said = [(each.role, each.content) for each in question.messages]
-        value = [self.batch.source, self.model.name, said, question.captions, question.parts]
+        messages = [(message.role, message.content) for message in question.messages]
+        value = [self.batch.source, self.model.name, messages, question.captions, question.parts]
         return stable_id("summary", json.dumps(value))
 
 
@@ -282,18 +284,20 @@ class SummaryPipeline(Service, checked=False):
         """Make the summaries, with the model if there is one; one task at a time per request."""
         model = None if request.request.extractive else self._parts.chat_model
         if model is None:
-            return await self._extracted(request)
+            return await self._extract(request)
         name = request.named(model.name)
         lock = self._core.summary_locks.setdefault(f"{request.source.id} {name}", asyncio.Lock())
         if how.reading:
-            return await self._made(request, model, how)
+            return await self._summarize_once(request, model, how)
         async with lock:
             for _ in range(ROUNDS - 1):
                 with suppress(PreconditionFailed):
-                    return await self._made(request, model, how)
-            return await self._made(request, model, how)
+                    return await self._summarize_once(request, model, how)
+            return await self._summarize_once(request, model, how)
 
-    async def _made(self, request: ResolvedSummaryRequest, model: ChatModel, how: SummaryOptions) -> Summary:
+    async def _summarize_once(
+        self, request: ResolvedSummaryRequest, model: ChatModel, how: SummaryOptions
+    ) -> Summary:
         """Make one attempt with the current captions."""
         name, store = request.named(model.name), self._parts.summaries
         captions = await self._captions_of(request)
@@ -314,9 +318,11 @@ class SummaryPipeline(Service, checked=False):
             finished = await in_batches(writer, parts, done, workers=workers, together=not how.filling)
         if not how.reading and not how.filling and finished.fault is None:
             await store.tidy(request.source.id, name, summary_model.used)
-        made = reported(finished, model.name, request.form, calls=summary_model.calls)
-        made = replace(made, trust=_lowest(captions, "standard"))
-        return replace(made, batches=tuple(timed(each, clock_of(request.source)) for each in made.batches))
+        summary = reported(finished, model.name, request.form, calls=summary_model.calls)
+        summary = replace(summary, trust=_lowest_trust(captions, "standard"))
+        return replace(
+            summary, batches=tuple(timed(batch, clock_of(request.source)) for batch in summary.batches)
+        )
 
     async def _batches(
         self, request: ResolvedSummaryRequest, name: str, captions: Sequence[Caption], how: SummaryOptions
@@ -324,26 +330,26 @@ class SummaryPipeline(Service, checked=False):
         """Return the batches. Boundaries by time are stored before any model call."""
         source, size = request.source.id, request.request.batch_size
         if by_index(captions):
-            made = batches(captions, size)
+            parts = batches(captions, size)
         else:
-            kept = await self._parts.summaries.borders(source, name)
-            made = batches(captions, size, kept)
-            borders = [each.border for each in made if each.full or not how.filling]
-            if not how.reading and borders != list(kept):
+            stored_borders = await self._parts.summaries.borders(source, name)
+            parts = batches(captions, size, stored_borders)
+            borders = [part.border for part in parts if part.full or not how.filling]
+            if not how.reading and borders != list(stored_borders):
                 await self._parts.summaries.set_boundaries(source, name, borders)
-        return [each for each in made if each.full] if how.filling else made
+        return [part for part in parts if part.full] if how.filling else parts
 
     async def _captions_of(self, request: ResolvedSummaryRequest) -> list[Caption]:
         maximum = self._parts.settings.max_summary_captions
-        found = await self._reader.timeline(request.access, request.source, request.span)
-        if len(found) > maximum:
-            raise TooLarge("range", size=len(found), limit=maximum, unit="captions")
-        return [each for each in found if each.text.strip()]
+        captions = await self._reader.timeline(request.access, request.source, request.span)
+        if len(captions) > maximum:
+            raise TooLarge("range", size=len(captions), limit=maximum, unit="captions")
+        return [caption for caption in captions if caption.text.strip()]
 
     def _summary_model(
         self, request: ResolvedSummaryRequest, model: ChatModel, captions: Sequence[Caption], *, reading: bool
     ) -> SummaryModel:
-        fingerprints = {each.document.id: each.document.fingerprint for each in captions}
+        fingerprints = {caption.document.id: caption.document.fingerprint for caption in captions}
         batch = SummaryBatch(
             self._parts.summaries, request.source.id, request.named(model.name), fingerprints
         )
@@ -360,7 +366,7 @@ class SummaryPipeline(Service, checked=False):
             format_time=lambda seconds: format_time(seconds, clock),
         )
 
-    async def _extracted(self, request: ResolvedSummaryRequest) -> Summary:
+    async def _extract(self, request: ResolvedSummaryRequest) -> Summary:
         captions = await self._captions_of(request)
         if not captions:
             return Summary("empty", "", EXTRACTIVE, ())
@@ -371,26 +377,26 @@ class SummaryPipeline(Service, checked=False):
         def selected(work: Work) -> list[tuple[Caption, str]]:
             return extracted(captions, number, terms=analyzer.terms, vectors=vectors, checkpoint=work)
 
-        chosen = await self._core.long_work.run(selected, user=self._person.id)
+        sentences = await self._core.long_work.run(selected, user=self._person.id)
         lines = [
-            f"{between(each.start, each.end, lambda at: format_time(at, clock))}{said}"
-            for each, said in chosen
+            f"{between(caption.start, caption.end, lambda at: format_time(at, clock))}{sentence}"
+            for caption, sentence in sentences
         ]
         text = "\n".join(lines)
         start, end = Batch(0, tuple(captions), full=True).times
         only = BatchSummary(0, start, end, len(captions), "done", text)
-        return Summary("complete", text, EXTRACTIVE, (timed(only, clock),), trust=_lowest(captions))
+        return Summary("complete", text, EXTRACTIVE, (timed(only, clock),), trust=_lowest_trust(captions))
 
     async def _caption_vectors(self, access: CollectionAccess, captions: Sequence[Caption]) -> Vectors | None:
         """Return one row per caption; None if any has no vector."""
         space = access.collection.space
         if space is None:
             return None
-        ids = [each.document.id for each in captions]
-        found = await self._parts.summaries.vectors(ids, space)
-        if len(found) < len(ids):
+        ids = [caption.document.id for caption in captions]
+        vectors = await self._parts.summaries.vectors(ids, space)
+        if len(vectors) < len(ids):
             return None
-        joined = b"".join(found[each] for each in ids)
+        joined = b"".join(vectors[caption_id] for caption_id in ids)
         return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(ids), -1)
 
 
@@ -401,23 +407,25 @@ def summary_patience(settings: Settings) -> RetryPolicy:
     return RetryPolicy(max(1, settings.summary_max_attempts), first_wait=first, max_wait=longest)
 
 
-def _lowest(captions: Sequence[Caption], *levels: Trust) -> Trust:
-    return least(*levels, *(each.document.trust for each in captions))
+def _lowest_trust(captions: Sequence[Caption], *levels: Trust) -> Trust:
+    return least(*levels, *(caption.document.trust for caption in captions))
 
 
 def timed(batch: BatchSummary, clock: StreamClock) -> BatchSummary:
     """Return a batch with formatted times."""
-    start, end = (None if each is None else format_time(each, clock) for each in (batch.start, batch.end))
+    start, end = (
+        None if seconds is None else format_time(seconds, clock) for seconds in (batch.start, batch.end)
+    )
     return replace(batch, start_text=start, end_text=end)
 
 
 def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, calls: int) -> Summary:
     """Return the outcome. Raises the first error if nothing was made."""
-    whole = finished.full_text
-    done = [each for each in finished.batches if each.state == "done"]
+    full_text = finished.full_text
+    done = [batch for batch in finished.batches if batch.state == "done"]
     if finished.fault is not None and not done and isinstance(finished.fault, ChatError):
         raise finished.fault
-    text = "" if whole is None else whole.text
+    text = "" if full_text is None else full_text.text
     return Summary(
         outcome="complete" if finished.fault is None else "partial",
         text=text,
@@ -430,11 +438,11 @@ def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, c
 
 def _counts(summary: Summary) -> Mapping[str, Json]:
     """Return the report of a job, without text, which is deleted with its captions."""
-    failures: list[Json] = [{"batch": each.number, "code": each.code} for each in summary.failures]
+    failures: list[Json] = [{"batch": failure.number, "code": failure.code} for failure in summary.failures]
     return {
         "outcome": summary.outcome,
         "by": summary.by,
-        "captions": sum(each.captions for each in summary.batches),
+        "captions": sum(batch.captions for batch in summary.batches),
         "batches": len(summary.batches),
         "calls": summary.calls,
         "failures": failures,

@@ -93,13 +93,15 @@ def is_stale(attachment: Document, task: Task) -> bool:
 
 def restated(attachment: Document, text: str, task: Task) -> NewDocument:
     """Return a stored attachment with the state of its task."""
-    kept = {name: each for name, each in attachment.metadata.items() if name not in {"status", "priority"}}
+    other_fields = {
+        name: content for name, content in attachment.metadata.items() if name not in {"status", "priority"}
+    }
     return NewDocument(
         text=text,
         title=attachment.title,
         kind=attachment.kind,
         key=attachment.key,
-        metadata={**kept, **_state(task)},
+        metadata={**other_fields, **_state(task)},
         parent=attachment.parent,
         if_match=attachment.fingerprint,
     )
@@ -116,7 +118,7 @@ def to_task(stored: Document, text: str) -> StoredTask:
         tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
         status=one_of("status", facts["status"], STATUSES),
         priority=_priority(stored),
-        metadata={name: each for name, each in facts.items() if name not in OWN},
+        metadata={name: content for name, content in facts.items() if name not in OWN},
         has_attachments=facts.get("has_attachments") is True,
         document=stored.id,
         fingerprint=stored.fingerprint,
@@ -130,12 +132,12 @@ def to_task(stored: Document, text: str) -> StoredTask:
 def to_attachment(stored: Document, text: str) -> StoredAttachment:
     """Return the attachment of a document of which `is_task` holds and that has a parent."""
     facts = stored.metadata
-    own = text[: _length(stored, text)]
+    attachment_text = text[: _length(stored, text)]
     return StoredAttachment(
         id=str(facts["attachment_id"]),
-        text=own,
-        title=stored.title if own else text,
-        metadata={name: each for name, each in facts.items() if name not in OWN},
+        text=attachment_text,
+        title=stored.title if attachment_text else text,
+        metadata={name: content for name, content in facts.items() if name not in OWN},
         task_id=str(facts["task_id"]),
         document=stored.id,
         created=stored.recorded,
@@ -161,7 +163,7 @@ def is_task(stored: Document) -> bool:
 
 def to_result(hit: Hit, text: str) -> TaskResult:
     """Return the result of a hit on a task or an attachment with its full text."""
-    facts, whole = hit.document.metadata, passage(hit.document, text)
+    facts, full_text = hit.document.metadata, passage(hit.document, text)
     attachment = facts.get("attachment_id")
     similarity = nearness(hit)
     return TaskResult(
@@ -169,13 +171,13 @@ def to_result(hit: Hit, text: str) -> TaskResult:
         type="task" if hit.document.parent is None else "attachment",
         attachment_id=None if attachment is None else str(attachment),
         title=hit.document.title or text,
-        document=whole,
+        document=full_text,
         distance=round(1.0 - similarity, PLACES),
         similarity=similarity,
         status=one_of("status", facts["status"], STATUSES),
         priority=_priority(hit.document),
         has_attachments=hit.document.parent is not None or facts.get("has_attachments") is True,
-        snippet=snippet(whole),
+        snippet=snippet(full_text),
         reference=hit.document.id,
         trust=hit.document.trust,
     )
@@ -203,12 +205,12 @@ def _priority(stored: Document) -> Priority | None:
 def checked(task: Task) -> Task:
     """Return a storable task. Raises InvalidInput."""
     title = _named("title", task.title, TITLE_LENGTH)
-    if not isinstance(task.tags, list | tuple) or not all(isinstance(each, str) for each in task.tags):
+    if not isinstance(task.tags, list | tuple) or not all(isinstance(tag, str) for tag in task.tags):
         raise InvalidInput("tags", "must be a list of strings")
-    tags = tuple(dict.fromkeys(clean(each).strip() for each in task.tags))
+    tags = tuple(dict.fromkeys(clean(tag).strip() for tag in task.tags))
     if not all(tags):
         raise InvalidInput("tags", "a tag needs a visible character")
-    _own(task.metadata)
+    _refuse_reserved(task.metadata)
     return Task(
         id=_named("id", task.id, ID_LENGTH),
         title=title,
@@ -227,7 +229,7 @@ def checked_attachment(attachment: Attachment) -> Attachment:
         raise InvalidInput("title", f"has more than {TITLE_LENGTH} characters")
     if not (title.strip() or text.strip()):
         raise InvalidInput("text", "an attachment needs a text or a title")
-    _own(attachment.metadata)
+    _refuse_reserved(attachment.metadata)
     name = _named("attachment", attachment.id, ATTACHMENT_ID_LENGTH)
     return Attachment(name, text if text.strip() else "", title, dict(attachment.metadata))
 
@@ -253,9 +255,9 @@ def parse_priority(value: str | None) -> Priority | None:
 
 def one_of(field: str, value: object, values: tuple[Word, ...]) -> Word:
     """Return the value, if it is one of these. Raises InvalidInput."""
-    for each in values:
-        if value == each:
-            return each
+    for word in values:
+        if value == word:
+            return word
     raise InvalidInput(field, f"must be one of {', '.join(values)}")
 
 
@@ -266,6 +268,6 @@ def _named(field: str, value: object, maximum: int) -> str:
     return name
 
 
-def _own(metadata: Mapping[str, object]) -> None:
-    if taken := OWN & metadata.keys():
-        raise InvalidInput("metadata", f"{min(taken)!r} is reserved for tasks")
+def _refuse_reserved(metadata: Mapping[str, object]) -> None:
+    if reserved := OWN & metadata.keys():
+        raise InvalidInput("metadata", f"{min(reserved)!r} is reserved for tasks")

@@ -138,7 +138,7 @@ class TaskService:
         written: list[TaskWritten] = []
         source: Source | None = None
         for batch in _batches(tasks):
-            source = source or await self._source.made()
+            source = source or await self._source.get_or_create()
             written += await self._put_batch(source, batch)
         if source is not None and wait:
             await self._engine.documents.wait_until_embedded(collection=source.collection)
@@ -146,8 +146,8 @@ class TaskService:
 
     async def get(self, task_id: str) -> StoredTask:
         """Return a task. Raises NotFound."""
-        _, place = await self._source.place("task", task_id)
-        return to_task(*await self._source.read(place, "task", task_id))
+        _, document_id = await self._source.locate("task", task_id)
+        return to_task(*await self._source.read(document_id, "task", task_id))
 
     async def list(
         self,
@@ -160,15 +160,17 @@ class TaskService:
     ) -> TaskPage:
         """List a page of tasks in the order in which they were created; `after` is a cursor."""
         where = _where(status, priority)
-        source = await self._source.found()
+        source = await self._source.find()
         if source is None:
             return TaskPage((), None)
         tagged = () if tag is None else (Eq(("tags",), tag),)
-        chosen = And((Eq("source", source.id), Not(Exists("parent")), where, *tagged))
+        condition = And((Eq("source", source.id), Not(Exists("parent")), where, *tagged))
         page = await self._engine.documents.list(
-            collection=source.collection, filter=chosen, after=after, limit=limit
+            collection=source.collection, filter=condition, after=after, limit=limit
         )
-        return TaskPage(tuple(to_task(*each) for each in await self._source.whole(page.documents)), page.next)
+        return TaskPage(
+            tuple(to_task(*row) for row in await self._source.with_texts(page.documents)), page.next
+        )
 
     async def update(
         self,
@@ -212,18 +214,18 @@ class TaskService:
     async def attachment(self, task_id: str, attachment_id: str) -> StoredAttachment:
         """Return an attachment of a task. Raises NotFound."""
         key = attachment_key(task_id, attachment_id)
-        _, place = await self._source.place("attachment", attachment_id, key)
-        return to_attachment(*await self._source.read(place, "attachment", attachment_id))
+        _, document_id = await self._source.locate("attachment", attachment_id, key)
+        return to_attachment(*await self._source.read(document_id, "attachment", attachment_id))
 
     async def attachments(self, task_id: str) -> Sequence[StoredAttachment]:
         """List the attachments of a task by id. Raises NotFound."""
-        source, place = await self._source.place("task", task_id)
-        await self._source.read(place, "task", task_id)
-        found = [
-            to_attachment(*each)
-            for each in await self._source.whole(await self._source.children(source, (place,)))
+        source, document_id = await self._source.locate("task", task_id)
+        await self._source.read(document_id, "task", task_id)
+        attachments = [
+            to_attachment(*row)
+            for row in await self._source.with_texts(await self._source.children(source, (document_id,)))
         ]
-        return sorted(found, key=lambda each: each.id)
+        return sorted(attachments, key=lambda attachment: attachment.id)
 
     async def search(
         self,
@@ -243,7 +245,7 @@ class TaskService:
         where = _where(status, priority)
         if not query.strip():
             raise InvalidInput("query", "must have a visible character")
-        source = await self._source.found()
+        source = await self._source.find()
         if source is None:
             return []
         within = with_min_trust(And((Eq("source", source.id), where)), min_trust)
@@ -263,31 +265,36 @@ class TaskService:
 
         Untrusted tasks are marked; `min_trust` is the lowest level of a task.
         """
-        found = await self.search(query, limit, min_similarity=min_similarity, min_trust=min_trust)
+        hits = await self.search(query, limit, min_similarity=min_similarity, min_trust=min_trust)
         count = self._engine.tokenizer(self._tokenizer)
-        if not found:
+        if not hits:
             fits = max_tokens is None or count(NO_TASKS) <= max_tokens
             text = NO_TASKS if fits else ""
             return TaskContext(text, count(text) if text else 0, "no_match", ())
-        lines = [_line(number, each) for number, each in enumerate(found, 1)]
+        lines = [_line(number, hit) for number, hit in enumerate(hits, 1)]
         text, inside = render_tasks(lines, count, max_tokens, metadata=include_metadata)
-        shown = tuple(found[line.number - 1] for line in inside)
-        return TaskContext(text, count(text) if text else 0, "found", shown, len(found) - len(shown))
+        included = tuple(hits[line.number - 1] for line in inside)
+        return TaskContext(text, count(text) if text else 0, "found", included, len(hits) - len(included))
 
     async def _put_batch(self, source: Source, batch: Sequence[Task]) -> Sequence[TaskWritten]:
         """Write tasks together, reading them again after a concurrent write.
 
         With their attachments, they may be too large for one transaction.
         """
-        tasks = {place_of(source, task_key(task.id)): task for task in batch}
+        tasks = {document_id_of(source, task_key(task.id)): task for task in batch}
         while True:
-            known = {each.id: each for each in await self._source.all(source, In("document", tuple(tasks)))}
-            children = await self._source.children(source, tuple(known))
+            stored = {
+                document.id: document
+                for document in await self._source.all(source, In("document", tuple(tasks)))
+            }
+            children = await self._source.children(source, tuple(stored))
             documents: list[NewDocument] = []
             try:
-                for place, task in tasks.items():
-                    below = [each for each in children if each.parent == place]
-                    documents += await self._source.documents(task, known.get(DocumentId(place)), below)
+                for document_id, task in tasks.items():
+                    below = [child for child in children if child.parent == document_id]
+                    documents += await self._source.documents(
+                        task, stored.get(DocumentId(document_id)), below
+                    )
                 if len(batch) > 1 and _is_too_much(documents):
                     break
                 outcomes = await self._source.add(documents)
@@ -295,10 +302,10 @@ class TaskService:
                 continue
             # Quarantined tasks are stored and not read.
             is_read = (
-                place in known
-                or outcomes[place].outcome == "added"
-                or outcomes[place].quarantined is not None
-                for place in tasks
+                task_document_id in stored
+                or outcomes[task_document_id].outcome == "added"
+                or outcomes[task_document_id].quarantined is not None
+                for task_document_id in tasks
             )
             if all(is_read):
                 return [_written(task.id, at, outcomes[at]) for at, task in tasks.items()]
@@ -317,12 +324,14 @@ class TaskService:
         attachment: Attachment | None = None,
     ) -> TaskWritten:
         """Write a task, optionally with an attachment, retrying after concurrent writes."""
-        source, place = await self._source.place("task", task_id)
+        source, document_id = await self._source.locate("task", task_id)
         name = None if attachment is None else attachment_key(task_id, attachment.id)
         while True:
-            document, text = await self._source.read(place, "task", task_id)
+            document, text = await self._source.read(document_id, "task", task_id)
             task = change(to_task(document, text))
-            below = [each for each in await self._source.children(source, (place,)) if each.key != name]
+            below = [
+                child for child in await self._source.children(source, (document_id,)) if child.key != name
+            ]
             with suppress(PreconditionFailed):
                 outcomes = await self._source.add(
                     await self._source.documents(task, document, below, attachment)
@@ -330,7 +339,7 @@ class TaskService:
                 break
         if wait:
             await self._engine.documents.wait_until_embedded(collection=source.collection)
-        at = place if name is None else place_of(source, name)
+        at = document_id if name is None else document_id_of(source, name)
         return _written(task_id if attachment is None else attachment.id, at, outcomes[at])
 
 
@@ -354,7 +363,7 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
 
 def _is_too_much(documents: Sequence[NewDocument]) -> bool:
     """Return whether the engine would write them in several transactions."""
-    return len(documents) > BATCH or sum(len(each.text) for each in documents) > BATCH_CHARACTERS
+    return len(documents) > BATCH or sum(len(document.text) for document in documents) > BATCH_CHARACTERS
 
 
 def _where(status: str | None, priority: str | None) -> Filter:
@@ -370,17 +379,17 @@ def _where(status: str | None, priority: str | None) -> Filter:
     )
 
 
-def _line(number: int, found: TaskResult) -> TaskLine:
+def _line(number: int, hit: TaskResult) -> TaskLine:
     return TaskLine(
         number=number,
-        task=found.task_id,
-        status=found.status,
-        priority=found.priority,
-        snippet=found.snippet,
-        similarity=found.similarity,
-        document=found.reference,
-        attachment=found.attachment_id,
-        trust=found.trust,
+        task=hit.task_id,
+        status=hit.status,
+        priority=hit.priority,
+        snippet=hit.snippet,
+        similarity=hit.similarity,
+        document=hit.reference,
+        attachment=hit.attachment_id,
+        trust=hit.trust,
     )
 
 
@@ -407,32 +416,36 @@ class TaskSource:
         The number of attachments reveals concurrent additions and deletions.
         """
         number = len(children) + (attachment is not None)
-        whole = [task_document(task, attachments=number, if_match=stored.fingerprint if stored else None)]
-        for child in (each for each in children if is_stale(each, task)):
+        documents = [task_document(task, attachments=number, if_match=stored.fingerprint if stored else None)]
+        for child in children:
+            if not is_stale(child, task):
+                continue
             try:
-                whole.append(restated(child, await self._engine.documents.get_text(child.id), task))
+                documents.append(restated(child, await self._engine.documents.get_text(child.id), task))
             except NotFound:
                 raise PreconditionFailed("attachment", child.key) from None
         if attachment is not None and stored is not None:
-            whole.append(attachment_document(attachment, task, parent=stored.id))
-        return whole
+            documents.append(attachment_document(attachment, task, parent=stored.id))
+        return documents
 
     async def add(self, documents: Sequence[NewDocument]) -> Mapping[str, Written]:
         """Write documents, and return the outcome of each by id. Raises PreconditionFailed."""
         written = await self._engine.documents.add(
             documents, source=self._source, collection=self._collection
         )
-        return {each.id: each for each in written}
+        return {document.id: document for document in written}
 
     async def delete(self, key: str) -> Receipt:
         """Delete the document of that key with its children. An unknown key is ignored."""
-        source = await self.found()
-        return Receipt() if source is None else await self._engine.documents.delete(place_of(source, key))
+        source = await self.find()
+        return (
+            Receipt() if source is None else await self._engine.documents.delete(document_id_of(source, key))
+        )
 
-    async def read(self, place: str, kind: str, name: str) -> tuple[Document, str]:
+    async def read(self, document_id: str, kind: str, name: str) -> tuple[Document, str]:
         """Return a document of this service and its text, consistently. Raises NotFound."""
         try:
-            document, text = await self._at_one_time(await self._engine.documents.get(place))
+            document, text = await self._at_one_time(await self._engine.documents.get(document_id))
         except NotFound:
             raise NotFound(kind, name) from None
         if not is_task(document):
@@ -447,54 +460,54 @@ class TaskSource:
             document = await self._engine.documents.get(document.id)
         raise StorageBusy(f"document {document.id} changed while it was read; try again")
 
-    async def whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
+    async def with_texts(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
         """Return documents of this service with their texts, without those deleted meanwhile."""
-        ours = {each.id: each for each in documents if is_task(each)}
+        ours = {document.id: document for document in documents if is_task(document)}
         ids, texts = list(ours), dict[str, str]()
         for start in range(0, len(ids), PAGE):
             texts |= await self._engine.documents.get_texts(ids[start : start + PAGE])
-        whole = []
+        rows = []
         for name, document in ours.items():
             if name in texts and content_hash(texts[name]) == document.content_hash:
-                whole.append((document, texts[name]))
+                rows.append((document, texts[name]))
             elif name in texts:
                 with suppress(NotFound):
-                    whole.append(await self._at_one_time(document))
-        return [(document, text) for document, text in whole if is_task(document)]
+                    rows.append(await self._at_one_time(document))
+        return [(document, text) for document, text in rows if is_task(document)]
 
     async def children(self, source: Source, parents: Sequence[str]) -> Sequence[Document]:
         """Return the attachments of tasks."""
-        found = await self.all(source, In("parent", tuple(parents))) if parents else []
-        return [each for each in found if is_task(each)]
+        documents = await self.all(source, In("parent", tuple(parents))) if parents else []
+        return [document for document in documents if is_task(document)]
 
     async def all(self, source: Source, where: Filter) -> Sequence[Document]:
         """Yield every document of the source that matches."""
         within = And((Eq("source", source.id), where))
-        found = pages(self._engine.documents.list, collection=source.collection, filter=within, limit=PAGE)
-        return [each async for page in found for each in page.documents]
+        listing = pages(self._engine.documents.list, collection=source.collection, filter=within, limit=PAGE)
+        return [document async for page in listing for document in page.documents]
 
-    async def place(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
-        """Return the id of a task's document, whether it exists or not. Raises NotFound without a source."""
-        source = await self.found()
+    async def locate(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
+        """Return the source and the id of a task's document, stored or not. Raises NotFound."""
+        source = await self.find()
         if source is None:
             raise NotFound(kind, name)
-        return source, place_of(source, task_key(name) if key is None else key)
+        return source, document_id_of(source, task_key(name) if key is None else key)
 
-    async def found(self) -> Source | None:
+    async def find(self) -> Source | None:
         """Return the source, if it is readable."""
         try:
             return await self._engine.collections.get_source(self._source, collection=self._collection)
         except NotFound:
             return None
 
-    async def made(self) -> Source:
+    async def get_or_create(self) -> Source:
         """Return the source, created if it is new."""
         return await self._engine.collections.get_or_create_source(
             self._source, collection=self._collection, kind="tasks"
         )
 
 
-def place_of(source: Source, key: str) -> str:
+def document_id_of(source: Source, key: str) -> str:
     """Return the id of the document of that key."""
     return stable_id("document", source.id, key)
 
@@ -530,24 +543,26 @@ async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
             ) from fault
         raise
     near = [hit for hit in best.values() if is_task(hit.document) and nearness(hit) >= question.least]
-    chosen = sorted(near, key=_order)[: question.number]
-    found = await asyncio.gather(*(_result(engine, hit) for hit in chosen))
-    return [each for each in found if each is not None]
+    best_hits = sorted(near, key=_order)[: question.number]
+    task_hits = await asyncio.gather(*(_read_result(engine, hit) for hit in best_hits))
+    return [task_hit for task_hit in task_hits if task_hit is not None]
 
 
 async def _best_pieces(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
     """Return the best chunk of each document, reading more until there are enough documents."""
     best: dict[str, Hit] = {}
     while True:
-        found = await _look(engine, question, tuple(best))
-        for hit in found.hits:
+        retrieval = await _retrieve_others(engine, question, tuple(best))
+        for hit in retrieval.hits:
             best.setdefault(hit.document.id, hit)
-        if len(found.hits) < _pieces(question) or _is_enough(best, found, question):
+        if len(retrieval.hits) < _pieces(question) or _is_enough(best, retrieval, question):
             return best
 
 
-async def _look(engine: TaskEngine, question: TaskQuery, known: tuple[str, ...]) -> Retrieval:
-    others = (Not(In("document", known)),) if known else ()
+async def _retrieve_others(
+    engine: TaskEngine, question: TaskQuery, excluded_ids: tuple[str, ...]
+) -> Retrieval:
+    others = (Not(In("document", excluded_ids)),) if excluded_ids else ()
     return await engine.search.retrieve(
         question.text,
         collection=question.source.collection,
@@ -562,16 +577,16 @@ def _pieces(question: TaskQuery) -> int:
     return max(MIN_CHUNKS, PIECES * question.number)
 
 
-def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -> bool:
+def _is_enough(best: Mapping[str, Hit], retrieval: Retrieval, question: TaskQuery) -> bool:
     """Return whether no unread chunk can be among the results."""
-    farthest = min(nearness(hit) for hit in found.hits)
+    farthest = min(nearness(hit) for hit in retrieval.hits)
     if farthest < question.least or len(best) >= MAX_TITLES:
         return True
     nearer = [hit for hit in best.values() if nearness(hit) > farthest and is_task(hit.document)]
     return len(nearer) >= question.number
 
 
-async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
+async def _read_result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
     """Return the result of a hit; None if its document was deleted meanwhile."""
     if hit.chunk.end - hit.chunk.start == hit.document.characters:
         return to_result(hit, hit.chunk.text)

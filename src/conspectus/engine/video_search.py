@@ -81,10 +81,10 @@ class ParsedVideoQuery:
             return described(self.time_expression, self.face)
         if self.span.start is None and self.span.end is None:
             return None
-        start, end = (self._shown(each) for each in (self.span.start, self.span.end))
+        start, end = (self._format_instant(instant) for instant in (self.span.start, self.span.end))
         return f"{start or 'the beginning'} to {end or 'the end'}"
 
-    def _shown(self, moment: datetime | None) -> str | None:
+    def _format_instant(self, moment: datetime | None) -> str | None:
         if moment is None:
             return None
         return moment.isoformat() if self.face.wall else timecode(self.clock.seconds(moment))
@@ -103,7 +103,7 @@ class ResolvedStreams:
     @property
     def bounded(self) -> bool:
         """Whether only a part of the streams is searched."""
-        return any(inside(looked.span) for looked in self.streams.values())
+        return any(inside(parsed.span) for parsed in self.streams.values())
 
     @property
     def filter(self) -> Filter:
@@ -113,11 +113,11 @@ class ResolvedStreams:
             if self.query.filter == EVERYTHING
             else (CAPTIONS_AND_EVENTS, self.query.filter)
         )
-        stretches = {name: inside(looked.span) for name, looked in self.streams.items()}
+        stretches = {name: inside(parsed.span) for name, parsed in self.streams.items()}
         if not any(stretches.values()):
-            return And((among(looked.stream.source.id for looked in self.streams.values()), *narrow))
-        each = tuple(And((Eq("source", name), *bounds)) for name, bounds in stretches.items())
-        return And((Or(each), *narrow))
+            return And((among(parsed.stream.source.id for parsed in self.streams.values()), *narrow))
+        stream_filters = tuple(And((Eq("source", name), *bounds)) for name, bounds in stretches.items())
+        return And((Or(stream_filters), *narrow))
 
 
 def may_name_time(query: str, at: datetime) -> bool:
@@ -154,21 +154,24 @@ def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
 def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
     """Return the ranges as text: one if it is the same for all streams, else each; None without streams."""
     names: dict[str | None, list[str]] = {}
-    for looked in sorted(streams.values(), key=lambda each: each.name):
-        names.setdefault(looked.range, []).append(looked.name)
+    for parsed in sorted(streams.values(), key=lambda parsed: parsed.name):
+        names.setdefault(parsed.range, []).append(parsed.name)
     if len(names) < 2:
         return next(iter(names), None)
-    shown = [f"{named(each)}: {range_ or 'all'}" for range_, each in islice(names.items(), MAX_SHOWN)]
-    more = len(names) - len(shown)
-    return "; ".join([*shown, f"and {more} other stretches"] if more else shown)
+    lines = [
+        f"{named(stream_names)}: {range_ or 'all'}"
+        for range_, stream_names in islice(names.items(), MAX_SHOWN)
+    ]
+    more = len(names) - len(lines)
+    return "; ".join([*lines, f"and {more} other stretches"] if more else lines)
 
 
-def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQuery]:
+def with_time_expression(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQuery]:
     """Return the streams whose clocks contain the time in the query; all if none does.
 
     "Yesterday" is no time of a recording, whose clock has no date.
     """
-    timed = {name: looked for name, looked in streams.items() if looked.time_expression is not None}
+    timed = {name: parsed for name, parsed in streams.items() if parsed.time_expression is not None}
     return timed or dict(streams)
 
 
@@ -180,26 +183,26 @@ def named(names: Sequence[str]) -> str:
 
 def joined(spans: Sequence[Span]) -> list[Span]:
     """Merge the same time in overlapping ranges; all have the same other bounds, and both ends."""
-    found: list[Span] = []
-    for span in sorted(spans, key=lambda each: (each.start or EPOCH, each.end or EPOCH)):
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start or EPOCH, span.end or EPOCH)):
         start, end = span.start, span.end
-        if found and start and end and found[-1].end and start <= found[-1].end:
-            found[-1] = replace(found[-1], end=max(found[-1].end, end))
+        if merged and start and end and merged[-1].end and start <= merged[-1].end:
+            merged[-1] = replace(merged[-1], end=max(merged[-1].end, end))
         else:
-            found.append(span)
-    return found
+            merged.append(span)
+    return merged
 
 
 def scored_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, ScoredCaption]:
     """Return hits with times as scored captions, by document. Neighbors are scored separately."""
     analyser = analyzer_for(query.access.collection.language)
     terms = frozenset(analyser.terms(query.text))
-    found: dict[str, ScoredCaption] = {}
+    captions: dict[str, ScoredCaption] = {}
     for hit in hits:
         period, source = hit.document.occurred, hit.document.source
-        if period is not None and hit.document.id not in found:
+        if period is not None and hit.document.id not in captions:
             clock = query.streams[source].clock
-            found[hit.document.id] = ScoredCaption(
+            captions[hit.document.id] = ScoredCaption(
                 stream=source,
                 start=clock.seconds(period.start),
                 end=clock.seconds(period.end),
@@ -207,7 +210,7 @@ def scored_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Sc
                 similarity=nan if hit.similarity is None else hit.similarity,
                 words=terms.intersection(analyser.terms(hit.chunk.text)) if hit.bm25 else frozenset(),
             )
-    return found
+    return captions
 
 
 def caption_of(query: ResolvedStreams, document: Document, text: str) -> Caption:
@@ -217,14 +220,14 @@ def caption_of(query: ResolvedStreams, document: Document, text: str) -> Caption
 
 def moment_of(query: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Caption | None]) -> Moment:
     """Return a moment with those of its captions that exist."""
-    found = query.streams[stretch.stream]
+    parsed = query.streams[stretch.stream]
     return Moment(
-        stream=found.stream.source,
+        stream=parsed.stream.source,
         start=stretch.start,
         end=stretch.end,
-        start_text=format_time(stretch.start, found.clock),
-        end_text=format_time(stretch.end, found.clock),
-        captions=tuple(each for each in captions if each is not None),
+        start_text=format_time(stretch.start, parsed.clock),
+        end_text=format_time(stretch.end, parsed.clock),
+        captions=tuple(caption for caption in captions if caption is not None),
         score=stretch.score,
         parts=stretch.parts,
     )
@@ -232,14 +235,14 @@ def moment_of(query: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Ca
 
 def whole_ranges(query: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
     """Return the content of the ranges, as one moment per stream, in the order of time."""
-    found: dict[str, list[Caption]] = {}
+    by_stream: dict[str, list[Caption]] = {}
     for hit in hits:
-        found.setdefault(hit.document.source, []).append(caption_of(query, hit.document, hit.chunk.text))
+        by_stream.setdefault(hit.document.source, []).append(caption_of(query, hit.document, hit.chunk.text))
     moments = []
-    for name, captions in found.items():
-        captions.sort(key=lambda each: (each.start or 0.0, each.end or 0.0, each.document.id))
-        first = min(each.start or 0.0 for each in captions)
-        last = max(each.end or 0.0 for each in captions)
+    for name, captions in by_stream.items():
+        captions.sort(key=lambda caption: (caption.start or 0.0, caption.end or 0.0, caption.document.id))
+        first = min(caption.start or 0.0 for caption in captions)
+        last = max(caption.end or 0.0 for caption in captions)
         stretch = MomentSpan(name, first, last, (), 1.0, {IN_RANGE: 1.0})
         moments.append(moment_of(query, stretch, captions))
     return moments
@@ -270,46 +273,48 @@ class VideoSearch(Service, checked=False):
     async def search(self, query: StreamQuery) -> Moments:
         """Return the moments of streams that answer a query, best first."""
         resolved = await self._read(query)
-        looked = await self._candidates(resolved, max(CANDIDATES, 10 * query.limit))
+        retrieval = await self._candidates(resolved, max(CANDIDATES, 10 * query.limit))
         start = perf_counter()
         if resolved.text:
-            best = await self._moments(resolved, looked.hits, query.limit)
+            best = await self._moments(resolved, retrieval.hits, query.limit)
         else:
-            best = whole_ranges(resolved, looked.hits)[: query.limit]
+            best = whole_ranges(resolved, retrieval.hits)[: query.limit]
         took = {"merge_moments": (perf_counter() - start) * 1_000}
         return Moments(
             outcome="found" if best else "no_match",
             moments=tuple(best),
-            plan={**looked.plan, **resolved.plan},
-            notices=looked.notices,
-            timings={**looked.timings, **took},
+            plan={**retrieval.plan, **resolved.plan},
+            notices=retrieval.notices,
+            timings={**retrieval.timings, **took},
             ranges=tuple(
-                StreamRange(source, each.span.start, each.span.end)
-                for source, each in resolved.streams.items()
-                if each.span.start is not None or each.span.end is not None
+                StreamRange(source, parsed.span.start, parsed.span.end)
+                for source, parsed in resolved.streams.items()
+                if parsed.span.start is not None or parsed.span.end is not None
             ),
-            confidence=looked.confidence,
+            confidence=retrieval.confidence,
         )
 
     async def window(self, query: StreamQuery, max_tokens: int | Budget, form: WindowForm) -> StreamWindow:
         """Build the window of a query to streams. It never exceeds the budget."""
-        wanted = window_budget(max_tokens, self._parts.settings)
+        budget = window_budget(max_tokens, self._parts.settings)
         resolved = await self._read(query)
-        labels = {name: looked.name for name, looked in resolved.streams.items()}
-        zones = {name: looked.clock.zone for name, looked in resolved.streams.items()}
+        labels = {name: parsed.name for name, parsed in resolved.streams.items()}
+        zones = {name: parsed.clock.zone for name, parsed in resolved.streams.items()}
 
         async def search(limit: int) -> Retrieval:
             return await self._with_moments(resolved, await self._candidates(resolved, limit), limit)
 
-        whole = Query(resolved.text, query.collection, resolved.filter)
-        before = await self._searcher.previous(form.previous, whole)
+        index_query = Query(resolved.text, query.collection, resolved.filter)
+        before = await self._searcher.previous(form.previous, index_query)
         options = WindowOptions(labels if len(labels) > 1 else {}, zones, previous=before)
-        how = WindowBuilder(each=SHORT, options=options)
-        window = await self._searcher.fill_window(search, wanted, form, how)
-        shown = list(dict.fromkeys(each.document for each in window.citations))
-        found = await self._authorized.inside(resolved.access, shown)
-        captions = tuple(with_clock_times(each, resolved.streams[each.source].clock) for each in found)
-        streams = {each.source: resolved.streams[each.source].stream.source for each in captions}
+        how = WindowBuilder(tokens_per_hit=SHORT, options=options)
+        window = await self._searcher.fill_window(search, budget, form, how)
+        cited = list(dict.fromkeys(citation.document for citation in window.citations))
+        documents = await self._authorized.inside(resolved.access, cited)
+        captions = tuple(
+            with_clock_times(document, resolved.streams[document.source].clock) for document in documents
+        )
+        streams = {caption.source: resolved.streams[caption.source].stream.source for caption in captions}
         return StreamWindow(captions, tuple(streams.values()), resolved.plan, window)
 
     async def _read(self, query: StreamQuery) -> ResolvedStreams:
@@ -327,23 +332,25 @@ class VideoSearch(Service, checked=False):
         access = await self._authorized.collection(query.collection)
         if query.streams:
             names = dict.fromkeys(query.streams)
-            found = [(await self._reader.source(name, query.collection))[1] for name in names]
+            sources = [(await self._reader.source(name, query.collection))[1] for name in names]
         else:
-            found = [each for each in await self._authorized.sources(access) if each.kind == "stream"]
+            sources = [source for source in await self._authorized.sources(access) if source.kind == "stream"]
         at = query.at or self._parts.clock()
-        if len(found) > FEW and query.read_times and not may_name_time(query.query, at):
+        if len(sources) > FEW and query.read_times and not may_name_time(query.query, at):
             query = replace(query, read_times=False)
-        every = {str(each.id): await self._looked(query, access, each, at) for each in found}
-        looked = telling(every)
-        rest = (each.time_expression.rest for each in looked.values() if each.time_expression is not None)
-        shown = ranges(looked)
-        plan = {} if shown is None else {"time_range": shown}
-        without = sorted(each.name for source, each in every.items() if source not in looked)
+        every = {str(source.id): await self._parse_query(query, access, source, at) for source in sources}
+        streams = with_time_expression(every)
+        rest = (
+            parsed.time_expression.rest for parsed in streams.values() if parsed.time_expression is not None
+        )
+        time_range = ranges(streams)
+        plan = {} if time_range is None else {"time_range": time_range}
+        without = sorted(parsed.name for source, parsed in every.items() if source not in streams)
         if without:
             plan[SKIPPED_STREAMS] = f"{named(without)} (no such time on the clock)"
-        return ResolvedStreams(query, access, next(rest, query.query).strip(), looked, plan)
+        return ResolvedStreams(query, access, next(rest, query.query).strip(), streams, plan)
 
-    async def _looked(
+    async def _parse_query(
         self, query: StreamQuery, access: CollectionAccess, source: Source, at: datetime
     ) -> ParsedVideoQuery:
         clock = clock_of(source)
@@ -353,10 +360,14 @@ class VideoSearch(Service, checked=False):
         stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if query.read_times and span.start is None and span.end is None:
-            said = find_time(query.query, face)
-            if said is not None:
+            time_expression = find_time(query.query, face)
+            if time_expression is not None:
                 return ParsedVideoQuery(
-                    stream, clock, replace(span, start=said.start, end=said.end), face, said
+                    stream,
+                    clock,
+                    replace(span, start=time_expression.start, end=time_expression.end),
+                    face,
+                    time_expression,
                 )
         return ParsedVideoQuery(stream, clock, span, face)
 
@@ -376,41 +387,41 @@ class VideoSearch(Service, checked=False):
             min_similarity=query.min_similarity,
             min_confidence=query.min_confidence,
         )
-        found = await self._searcher.search_collection(
+        retrieval = await self._searcher.search_collection(
             checked_query(index_query, {}, self._parts.settings), resolved.access, alone=True
         )
-        return await self._searcher.finish(index_query, found)
+        return await self._searcher.finish(index_query, retrieval)
 
     async def _in_range(self, query: ResolvedStreams, limit: int) -> Retrieval:
         """Return the captions in the ranges, nearest to the time of the query first."""
-        found: list[tuple[float, Hit]] = []
-        for looked in query.streams.values():
-            last = looked.time_expression is not None and looked.time_expression.relation in NEARING
-            source = looked.stream.source
+        ranked: list[tuple[float, Hit]] = []
+        for parsed in query.streams.values():
+            last = parsed.time_expression is not None and parsed.time_expression.relation in NEARING
+            source = parsed.stream.source
             rows = await self._authorized.stretches(
-                query.access, source, [looked.span], limit=limit, last=last
+                query.access, source, [parsed.span], limit=limit, last=last
             )
-            kept = [document for document, _ in rows if _matches(query, document)]
-            for rank, hit in enumerate(await self._hits_of([each.id for each in kept])):
-                far = len(kept) - rank if last else rank
-                found.append((-far, replace(hit, score=1.0 / (1 + far), parts={IN_RANGE: 1.0 / (1 + far)})))
-        hits = [hit for _, hit in sorted(found, key=lambda each: -each[0])][:limit]
+            documents = [document for document, _ in rows if _matches(query, document)]
+            for rank, hit in enumerate(await self._hits_of([document.id for document in documents])):
+                far = len(documents) - rank if last else rank
+                ranked.append((-far, replace(hit, score=1.0 / (1 + far), parts={IN_RANGE: 1.0 / (1 + far)})))
+        hits = [hit for _, hit in sorted(ranked, key=lambda ranked_hit: -ranked_hit[0])][:limit]
         return Retrieval("found" if hits else "no_match", tuple(hits), plan={"retrievers": "time"})
 
     async def _hits_of(self, documents: Sequence[str]) -> list[Hit]:
         rows = await self._authorized.beginnings(documents)
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
-    async def _with_moments(self, query: ResolvedStreams, found: Retrieval, limit: int) -> Retrieval:
+    async def _with_moments(self, query: ResolvedStreams, retrieval: Retrieval, limit: int) -> Retrieval:
         """Group hits into moments, each with the captions between its hits."""
         if not query.text:
-            return found
+            return retrieval
         by_document: dict[str, Hit] = {}
-        for hit in found.hits:
+        for hit in retrieval.hits:
             by_document.setdefault(hit.document.id, hit)
         brought: dict[str, Hit] = {}
-        for moment in await self._moments(query, found.hits, max(limit // 5, 1)):
-            names = [each.document.id for each in moment.captions]
+        for moment in await self._moments(query, retrieval.hits, max(limit // 5, 1)):
+            names = [caption.document.id for caption in moment.captions]
             best = max(
                 (by_document[name] for name in names if name in by_document), key=lambda hit: hit.score
             )
@@ -420,48 +431,53 @@ class VideoSearch(Service, checked=False):
             for hit in await self._hits_of(list(brought))
             for best in (brought[hit.document.id],)
         ]
-        return replace(found, hits=(*found.hits, *beside))
+        return replace(retrieval, hits=(*retrieval.hits, *beside))
 
     async def _moments(self, query: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """Return the best time ranges around hits, with the other captions in them."""
         seen = scored_captions(query, hits)
         for name, spans in self._near(query, hits[: READ_AROUND * max(limit, 1)]).items():
-            looked = query.streams[name]
-            origin = to_microseconds(looked.clock.origin)
-            for spot in await self._authorized.spots(query.access, looked.stream.source, spans):
+            parsed = query.streams[name]
+            origin = to_microseconds(parsed.clock.origin)
+            for spot in await self._authorized.spots(query.access, parsed.stream.source, spans):
                 if spot.document not in seen:
                     times = (spot.start - origin) / 1_000_000, (spot.end - origin) / 1_000_000
                     seen[spot.document] = ScoredCaption(name, *times, nan)
         names = list(seen)
         best = moments(list(seen.values()), limit=limit)
-        wanted = dict.fromkeys(names[place] for each in best for place in each.members)
+        member_ids = dict.fromkeys(names[position] for span in best for position in span.members)
         captions = {
             str(hit.document.id): caption_of(query, hit.document, hit.chunk.text)
             for hit in hits
-            if hit.document.chunks == 1 and hit.document.id in wanted
+            if hit.document.chunks == 1 and hit.document.id in member_ids
         }
         others = await self._authorized.inside(
-            query.access, [name for name in wanted if name not in captions]
+            query.access, [name for name in member_ids if name not in captions]
         )
-        kept = [each for each in others if _matches(query, each)]
-        texts = await self._authorized.texts(kept)
-        captions |= {each.id: caption_of(query, each, texts[each.id]) for each in kept if each.id in texts}
+        documents = [document for document in others if _matches(query, document)]
+        texts = await self._authorized.texts(documents)
+        captions |= {
+            document.id: caption_of(query, document, texts[document.id])
+            for document in documents
+            if document.id in texts
+        }
         return [
-            moment_of(query, each, [captions.get(names[place]) for place in each.members]) for each in best
+            moment_of(query, span, [captions.get(names[position]) for position in span.members])
+            for span in best
         ]
 
     def _near(self, query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
         """Return the captions around hits in the ranges, by stream."""
         near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - SHARE_BEFORE))
-        found: dict[str, list[Span]] = {}
+        spans_by_stream: dict[str, list[Span]] = {}
         for hit in hits:
             period = hit.document.occurred
             if period is not None:
                 bounds = query.streams[hit.document.source].span
-                found.setdefault(hit.document.source, []).append(
+                spans_by_stream.setdefault(hit.document.source, []).append(
                     narrowed(bounds, period.start - near, period.end + near)
                 )
-        return {name: joined(spans) for name, spans in found.items()}
+        return {name: joined(spans) for name, spans in spans_by_stream.items()}
 
 
 def _matches(query: ResolvedStreams, document: Document) -> bool:

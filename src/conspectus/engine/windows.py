@@ -29,10 +29,10 @@ CHARACTERS_A_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class WindowBuilder:
-    """The number of hits for a window: one per `each` tokens, and more until it is full unless `once`."""
+    """The number of hits for a window: one per `tokens_per_hit`, and more until it is full unless `once`."""
 
     once: bool = False
-    each: int = SHORT
+    tokens_per_hit: int = SHORT
     options: WindowOptions = field(default_factory=WindowOptions)
 
 
@@ -52,8 +52,8 @@ def packing_seconds(hits: Sequence[Hit], budget: Budget) -> float:
     tokens = sum(hit.chunk.tokens for hit in hits)
     beside = (len(budget.system) + len(budget.query)) // CHARACTERS_A_TOKEN
     counted = beside if budget.tokenizer == CHUNKS_COUNTED_WITH else beside + tokens
-    shown = min(tokens, budget.max_tokens)
-    return len(hits) * HIT_SECONDS + shown * SHOWN_TOKEN_SECONDS + counted * COUNTED_TOKEN_SECONDS
+    window_tokens = min(tokens, budget.max_tokens)
+    return len(hits) * HIT_SECONDS + window_tokens * SHOWN_TOKEN_SECONDS + counted * COUNTED_TOKEN_SECONDS
 
 
 class WindowMaker:
@@ -64,18 +64,18 @@ class WindowMaker:
         self._user = user
 
     async def make(
-        self, found: Retrieval, budget: Budget, format: str, options: WindowOptions
+        self, retrieval: Retrieval, budget: Budget, format: str, options: WindowOptions
     ) -> ContextWindow:
         """Build a window from hits."""
         renderer, count = renderer_by_name(format), self._core.parts.counter(budget.tokenizer)
         earlier = options.previous.hits.values() if options.previous else ()
-        is_short = packing_seconds([*found.hits, *earlier], budget) < LONG_SECONDS
+        is_short = packing_seconds([*retrieval.hits, *earlier], budget) < LONG_SECONDS
         if is_short and not options.fits_from:
-            return build_window(found, budget, renderer, count, options)
+            return build_window(retrieval, budget, renderer, count, options)
 
         def built(work: Work) -> ContextWindow:
             timed = replace(options, is_over=lambda: work.is_over(FITTING_SECONDS))
-            return build_window(found, budget, renderer, count, timed, work)
+            return build_window(retrieval, budget, renderer, count, timed, work)
 
         kind: WorkKind = "explanation" if options.fits_from else "window"
         return await self._core.long_work.run(built, kind=kind, user=self._user)
