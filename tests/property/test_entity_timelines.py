@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.events import Report, contains_name, folded, group_reports
+from conspectus.engine.events import Report, contains_name, fold_name, group_reports
 from conspectus.model.streams import CaptionRange, EntitySpan, NewCaption
 
 SETTINGS = replace(Settings(), embedder="none", tail_chunks=50)
@@ -38,9 +38,9 @@ def expected(given: Sequence[NewCaption], name: str, start: float, end: float) -
     reports = []
     for number, each in enumerate(given):
         begins, ends = 10.0 * number, 10.0 * number + number % 8
-        named = {folded(one) for one in (*each.entities, each.speaker or "")}
+        named = {fold_name(one) for one in (*each.entities, each.speaker or "")}
         inside = begins < end and (ends > start or begins >= start)
-        if inside and (folded(name) in named or contains_name(name)(each.text)):
+        if inside and (fold_name(name) in named or contains_name(name)(each.text)):
             reports.append(Report(name, begins, ends, str(number)))
     return [(each.start, each.end) for each in group_reports(reports)]
 

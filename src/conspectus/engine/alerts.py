@@ -33,7 +33,7 @@ from conspectus.text.stream_clocks import StreamClock, clock_of
 
 MAX_EVENTS_READ = 10
 """Maximum number of events read for a subscriber at once. Revoked access applies from the next read on."""
-FIRST_WAIT = 1.0
+FIRST_RETRY_SECONDS = 1.0
 """Seconds until the first retry of a webhook delivery."""
 
 
@@ -127,7 +127,7 @@ class AlertService(Service):
         await self._require_own(alert)
         matches: list[AlertEvent] = []
         while len(matches) < limit:
-            page = await self._matches_after(after, alert, limit)
+            page = await self._list_matches_after(after, alert, limit)
             if not page:
                 break
             matches += await _visible_events(self._authorized, page)
@@ -150,7 +150,7 @@ class AlertService(Service):
         last = await self.last_match() if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            page = await self._matches_after(last, alert, MAX_EVENTS_READ)
+            page = await self._list_matches_after(last, alert, MAX_EVENTS_READ)
             for event in await _visible_events(self._authorized, page) if page else ():
                 yield event
             if page:
@@ -169,15 +169,15 @@ class AlertService(Service):
 
         Every alert is checked with the rights that its owner has at that moment.
         """
-        self._core.ensure_running(AlertWorker, self._alert_service)
+        self._core.ensure_running(AlertWorker, self._make_alert_worker)
 
-    def _alert_service(self) -> AlertWorker:
+    def _make_alert_worker(self) -> AlertWorker:
         parts, core = self._parts, self._core
         settings, rows = parts.settings, parts.alerts.rows
         checker = Checker(
             core.records, rows, eyes=self._read_check, meaning=self._embed_query, clock=parts.clock
         )
-        patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_WAIT, MAX_WAIT_SECONDS)
+        patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_RETRY_SECONDS, MAX_WAIT_SECONDS)
         deliverer = Deliverer(
             rows, core.poster(), body=self._webhook_body, patience=patience, clock=parts.clock
         )
@@ -219,7 +219,7 @@ class AlertService(Service):
         if alert is not None:
             await self.get(alert)
 
-    async def _matches_after(self, after: int, alert: str | None, limit: int) -> Sequence[AlertMatch]:
+    async def _list_matches_after(self, after: int, alert: str | None, limit: int) -> Sequence[AlertMatch]:
         rows = self._parts.alerts.rows
         return await rows.events(self._person.id, alert=alert, after=after, limit=limit)
 
@@ -235,7 +235,7 @@ async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMa
         for source in await authorized.sources(access)
     }
     return [
-        _event(event, texts[event.document], clocks[event.source])
+        _to_alert_event(event, texts[event.document], clocks[event.source])
         for event in events
         if event.document in texts and event.source in clocks
     ]
@@ -246,7 +246,7 @@ def _without_unreadable_fields(alert: Alert, access: CollectionAccess) -> Alert:
     return alert if access.sees_all else replace(alert, checked=0)
 
 
-def _event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
+def _to_alert_event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
     when = match.occurred
     return AlertEvent(
         number=match.number,

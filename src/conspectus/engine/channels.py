@@ -46,13 +46,13 @@ from conspectus.retrieval.profiles import profile_by_name
 from conspectus.text.replies import Linker
 from conspectus.window.build import window_form
 
-MEMORY = 100
+MAX_EARLIER_MESSAGES = 100
 """Number of earlier messages among which the message is searched that a new one replies to."""
-RECALLED = 30
+MAX_EARLIER_MESSAGES_FOR_ONE = 30
 """Number of stored messages read for a single new message; reading more takes too long."""
 MESSAGES = And((Eq("kind", "message"), Not(Eq("role", "system"))))
 """Messages of people and programs. Notices such as "joined the channel" answer no query."""
-CANDIDATES = 50
+MAX_RELATED_HITS = 50
 """Hits in other channels that decide which of these are related."""
 
 
@@ -80,7 +80,7 @@ class ChannelService(Service):
             target, access = await self._writer.writable(channel, collection, kind="channel")
         embedder = await self._context.embedder(access.collection)
         new_messages = [messages] if isinstance(messages, NewMessage) else messages
-        linker = Linker(memory=MEMORY) if options.get("link", True) else None
+        linker = Linker(memory=MAX_EARLIER_MESSAGES) if options.get("link", True) else None
         threading = Threading(linker, self._parts.clock())
         progress = options.get("progress")
         written: list[Written] = []
@@ -158,7 +158,7 @@ class ChannelService(Service):
         channels_by_id = {here.id: here}
         if channel_query.related:
             channels_by_id |= {
-                source.id: source for source in await self._related(channel_query, access, here)
+                source.id: source for source in await self._find_related_channels(channel_query, access, here)
             }
         window_query = Query(
             query,
@@ -237,10 +237,12 @@ class ChannelService(Service):
         if begins is None and first.sequence is not None:
             return ()
         until = self._parts.clock() if begins is None else begins.start
-        maximum = RECALLED if len(batch) == 1 else MEMORY
+        maximum = MAX_EARLIER_MESSAGES_FOR_ONE if len(batch) == 1 else MAX_EARLIER_MESSAGES
         return await self._authorized.latest(access, channel, limit=maximum, until=until)
 
-    async def _related(self, query: ChannelQuery, access: CollectionAccess, here: Source) -> list[Source]:
+    async def _find_related_channels(
+        self, query: ChannelQuery, access: CollectionAccess, here: Source
+    ) -> list[Source]:
         """Return other channels of the member that the person may read and that have comparable hits."""
         all_channels = [
             channel for channel in await self._authorized.sources(access) if channel.kind == "channel"
@@ -252,7 +254,7 @@ class ChannelService(Service):
                 query.query,
                 collection=access.collection.id,
                 filter=MESSAGES if everywhere else _in_channel(member_channels),
-                limit=CANDIDATES,
+                limit=MAX_RELATED_HITS,
                 min_similarity=MIN_SIMILARITY,
             )
         )

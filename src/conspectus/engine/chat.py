@@ -36,7 +36,7 @@ from conspectus.text.prompt_frame import escaped, framed, passages
 MAX_TASKS = 20
 MAX_SESSIONS = 1_000
 """Sessions of chats whose last window is known; older ones begin anew."""
-SNIPPET = 200
+SNIPPET_CHARACTERS = 200
 FAILED = "The stored documents could not be searched; the answer does without them."
 PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
 UNSURE = "What is stored probably does not answer this."
@@ -109,7 +109,7 @@ class ChatService(Service):
             sources=prompt_context.sources.sources,
             max_tokens=request.allocation.answer,
             temperature=request.temperature,
-            store=partial(self._store, channel, request, prompt_context.sources.sources, began),
+            store=partial(self._store_exchange, channel, request, prompt_context.sources.sources, began),
             options=request.options,
             max_characters=settings.max_answer_characters,
         )
@@ -142,7 +142,7 @@ class ChatService(Service):
         except ConspectusError as fault:
             logger.info("chat_feedback_failed code=%(code)s", {"code": fault.code})
 
-    async def _store(
+    async def _store_exchange(
         self,
         channel: Source | None,
         request: ChatRequest,
@@ -321,7 +321,7 @@ def _passage(citation: Citation, text: str) -> ChatSource:
         title=citation.title,
         start=citation.start,
         end=citation.end,
-        snippet=graphemes_prefix(text, SNIPPET),
+        snippet=graphemes_prefix(text, SNIPPET_CHARACTERS),
         page=citation.page,
         heading=citation.heading,
         location=citation.location,
@@ -354,7 +354,7 @@ def _task(line: TaskLine, hit: Hit) -> ChatSource:
         title=hit.document.title,
         start=hit.chunk.start,
         end=hit.chunk.end,
-        snippet=graphemes_prefix(disarm(hit.chunk.text), SNIPPET),
+        snippet=graphemes_prefix(disarm(hit.chunk.text), SNIPPET_CHARACTERS),
         location=hit.document.location,
         trust=hit.document.trust,
     )

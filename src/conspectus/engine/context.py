@@ -76,15 +76,15 @@ class Versions:
 
     def __init__(self, memories: Memories) -> None:
         self._memories = memories
-        self._known: dict[str, tuple[int, bool]] = {}
+        self._cache: dict[str, tuple[int, bool]] = {}
 
     async def are_in(self, collection: Collection) -> bool:
-        """Return whether there are any, as of the collection's newest change."""
-        cached = self._known.get(collection.id)
+        """Return whether a collection has earlier versions, as of its newest change."""
+        cached = self._cache.get(collection.id)
         if cached is not None and cached[0] == collection.sequence:
             return cached[1]
         has_versions = await self._memories.has_versions(collection.id)
-        self._known[collection.id] = (collection.sequence, has_versions)
+        self._cache[collection.id] = (collection.sequence, has_versions)
         return has_versions
 
 
@@ -93,16 +93,16 @@ class Feedbacks:
 
     def __init__(self, store: FeedbackStore) -> None:
         self._store = store
-        self._known: dict[str, tuple[int, PastFeedback | None]] = {}
+        self._cache: dict[str, tuple[int, PastFeedback | None]] = {}
 
     async def on(self, collection: Collection, space: EmbeddingSpace | None) -> PastFeedback | None:
         """Return the feedback on a collection as of its newest change; None if there is none."""
-        sequence, past = self._known.get(collection.id, (None, None))
+        sequence, past = self._cache.get(collection.id, (None, None))
         if sequence != collection.sequence or (past is not None and past.space != space):
             judgments = await self._store.judgments(collection.id, limit=MAX_JUDGMENTS)
             if past is None or (past.judgments, past.space) != (judgments, space):
                 past = PastFeedback(judgments, collection.language, space) if judgments else None
-            self._known[collection.id] = (collection.sequence, past)
+            self._cache[collection.id] = (collection.sequence, past)
         return past
 
 

@@ -52,8 +52,8 @@ from conspectus.model.records import (
 from conspectus.model.reports import FilesReport, Page, QuarantinePage
 from conspectus.ports import Progress
 
-LIST_LIMIT = 1_000
-REVIEW = "review quarantined documents"
+MAX_TEXT_IDS = 1_000
+REVIEW_ACTION = "review quarantined documents"
 
 
 class DocumentService(Service):
@@ -177,8 +177,8 @@ class DocumentService(Service):
         ],
     ) -> Mapping[str, str]:
         """Return the full texts of documents by id, at most 1,000; unknown ids are left out."""
-        if len(ids) > LIST_LIMIT:
-            raise TooLarge("documents", size=len(ids), limit=LIST_LIMIT, unit="ids")
+        if len(ids) > MAX_TEXT_IDS:
+            raise TooLarge("documents", size=len(ids), limit=MAX_TEXT_IDS, unit="ids")
         readable_documents = await self._authorized.documents(list(dict.fromkeys(ids)))
         texts = await self._authorized.texts([document for document, _ in readable_documents])
         return {str(name): text for name, text in texts.items()}
@@ -316,9 +316,9 @@ class DocumentService(Service):
         self, *, collection: CollectionName = "default", after: Cursor | None = None, limit: PageLimit = 100
     ) -> QuarantinePage:
         """List the quarantined documents of a collection with their texts, for its managers."""
-        require_own_origin(self._person, REVIEW)
+        require_own_origin(self._person, REVIEW_ACTION)
         access = await self._authorized.collection(collection)
-        access.require("manager", REVIEW)
+        access.require("manager", REVIEW_ACTION)
         documents, cursor = await self._authorized.quarantined(access, after=after, limit=limit)
         return QuarantinePage(tuple(map(quarantined, documents)), cursor)
 
@@ -328,13 +328,13 @@ class DocumentService(Service):
         Only managers may, and no key or request with an origin. It is noted in the audit log. The fact of a
         memory is not added to a graph. Raises NotFound or PermissionDenied.
         """
-        require_scope(self._person, "write", REVIEW)
-        require_own_origin(self._person, REVIEW)
+        require_scope(self._person, "write", REVIEW_ACTION)
+        require_own_origin(self._person, REVIEW_ACTION)
         documents = await self._authorized.documents([document], quarantined=True)
         if not documents or documents[0][0].kind != "quarantined":
             raise NotFound("quarantined document", document)
         ((stored, access),) = documents
-        access.require("manager", REVIEW)
+        access.require("manager", REVIEW_ACTION)
         source = await self._authorized.require_source(access, stored.source)
         await self._context.note_review("release", documents)
         written = await self._context.release(given_before(stored), source, if_match=stored.fingerprint)

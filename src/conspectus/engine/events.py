@@ -71,7 +71,7 @@ class ReportGroup:
 
 
 def group_reports(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[ReportGroup]:
-    """Group the reports in the order of time. Their given order does not matter."""
+    """Group overlapping or close reports of one thing, in the order of time; input order does not matter."""
     ordered = sorted(
         reports, key=lambda report: (report.of, report.start, report.end, report.document, report.text)
     )
@@ -146,7 +146,7 @@ def event_document(new: NewEvent, stream: Source, clock: StreamClock) -> NewDocu
         text=new.description if new.description.strip() else new.type,
         title=title if isinstance(title, str) else "",
         kind="event",
-        key=PREFIX + (_content(new, occurred) if new.key is None else new.key),
+        key=PREFIX + (_content_key(new, occurred) if new.key is None else new.key),
         metadata={**new.metadata, EVENT_TYPE: new.type, **entities},
         occurred=occurred,
     )
@@ -157,7 +157,7 @@ def event_id(stream: SourceId, key: str) -> str:
     return caption_id(stream, clean(key))
 
 
-def _content(new: NewEvent, occurred: Period) -> str:
+def _content_key(new: NewEvent, occurred: Period) -> str:
     """Return a key derived from the content, equal for equal events."""
     times = (canonical(occurred.start), canonical(occurred.end))
     return content_hash("\0".join((*times, clean(new.type), clean(new.description))))
@@ -168,7 +168,7 @@ DENSE: Final = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p
 """Scripts written without spaces, in which word boundaries are not visible."""
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Normalize spellings that differ only in case, spaces or Unicode composition."""
     composed = unicodedata.normalize("NFC", " ".join(name.split())).casefold()
     return unicodedata.normalize("NFC", composed)
@@ -179,7 +179,7 @@ def common_names(counts: Mapping[str, int]) -> dict[str, int]:
     totals: dict[str, int] = {}
     spellings: dict[str, str] = {}
     for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        same = folded(name)
+        same = fold_name(name)
         if same:
             spellings.setdefault(same, name)
             totals[same] = totals.get(same, 0) + count
@@ -189,12 +189,12 @@ def common_names(counts: Mapping[str, int]) -> dict[str, int]:
 
 def contains_name(name: str) -> Callable[[str], bool]:
     """Return a predicate of texts: whether they contain the name as whole words."""
-    folded_name = folded(name)
+    folded_name = fold_name(name)
     pattern = r"\s+".join(regex.escape(word) for word in folded_name.split(" "))
     before = r"(?<!\w)" if _is_bounded(folded_name[:1]) else ""
     after = r"(?!\w)" if _is_bounded(folded_name[-1:]) else ""
     bounded_pattern = regex.compile(f"{before}{pattern}{after}")
-    return lambda text: bool(folded_name) and bounded_pattern.search(folded(text)) is not None
+    return lambda text: bool(folded_name) and bounded_pattern.search(fold_name(text)) is not None
 
 
 def _is_bounded(character: str) -> bool:
@@ -294,7 +294,7 @@ class EventService(Service):
         clock = clock_of(source)
         span = span_of(range, clock)
         names = await self._authorized.names(access, source, span)
-        spellings = [name for name in names if folded(name) == folded(entity)]
+        spellings = [name for name in names if fold_name(name) == fold_name(entity)]
         mentions = await self._authorized.mentions(access, source, span, entities=spellings)
         seen = {str(mention.document): mention.occurred for mention in mentions}
         seen |= {
@@ -312,7 +312,7 @@ class EventService(Service):
         self, access: CollectionAccess, source: Source, span: Span, entity: str
     ) -> Sequence[Document]:
         """Return the captions whose text contains the name: the index preselects, the texts decide."""
-        named, words = contains_name(entity), folded(entity)
+        named, words = contains_name(entity), fold_name(entity)
         ids = await self._chunks_with_words(access, _captions_in(source, span), words)
         if ids is None:
             everything = await self._reader.timeline(access, source, span)

@@ -44,15 +44,15 @@ from conspectus.ports import CountTokens
 from conspectus.text.graphemes import last_border
 from conspectus.text.lines import LinePattern, MatchedLine, shown
 
-MAX_GLOB: Final = 200
-BATCH: Final = 200
-BATCH_CHARACTERS: Final = 2_000_000
-MAX_LIKELY_FILES: Final = 200
+MAX_GLOB_CHARACTERS: Final = 200
+DOCUMENTS_PER_BATCH: Final = 200
+CHARACTERS_PER_BATCH: Final = 2_000_000
+MAX_LIKELY_HITS: Final = 200
 """Number of passages in whose documents a pattern is searched for first."""
 MIN_TOKENS: Final = 16
 """The smallest budget of a text: a character has fewer tokens."""
 MAX_TOKENS: Final = 1_000_000
-MAX_TOKEN_LENGTH: Final = 16
+MAX_TOKEN_CHARACTERS: Final = 16
 """At most this number of characters for each token is examined."""
 _WORD = re.compile(r"\w{3,}")
 _ESCAPE = re.compile(r"\\.")
@@ -76,7 +76,7 @@ class Folder:
     @property
     def end(self) -> str | None:
         """The end of the keys below."""
-        return _after(self.prefix) if self.prefix else None
+        return _next_key(self.prefix) if self.prefix else None
 
     def holds(self, document: Document) -> bool:
         """Whether a document is at or below the path."""
@@ -119,12 +119,12 @@ class FileService(Service):
         """
         parts, begin = parsed_path(path), None if after is None else parsed_path(after)
         if parts.source:
-            entries = await self._entries(await self._folder(path, parts), begin, limit)
+            entries = await self._list_entries(await self._require_folder(path, parts), begin, limit)
             if not entries and parts.key and after is None:
                 raise NotFound("file", path)
-            return _page(entries, limit)
+            return _first_page(entries, limit)
         if parts.collection:
-            folders = await self._folders(path)
+            folders = await self._list_folders(path)
             entries = [
                 FileEntry(f"{folder.path('')}/", folder=True, kind=folder.source.kind) for folder in folders
             ]
@@ -132,7 +132,7 @@ class FileService(Service):
             accesses = await self._authorized.collections()
             entries = [FileEntry(f"{path_of(access.collection.name)}/", folder=True) for access in accesses]
         ordered = sorted(entries, key=lambda file_entry: file_entry.path)
-        return _page(
+        return _first_page(
             [file_entry for file_entry in ordered if after is None or file_entry.path > after], limit
         )
 
@@ -145,7 +145,7 @@ class FileService(Service):
         start: Annotated[int, Range(0), "First character."] = 0,
         max_tokens: Annotated[
             int | None,
-            Range(16, 1_000_000),
+            Range(MIN_TOKENS, MAX_TOKENS),
             "Maximum number of tokens, counted with o200k_base.",
             Example(1_000),
         ] = None,
@@ -155,11 +155,11 @@ class FileService(Service):
         With `start`, the text begins at that character if it is after the first line. Raises NotFound.
         """
         parts = parsed_path(path)
-        document = await self._file(await self._folder(path, parts)) if parts.source else None
+        document = await self._find_file(await self._require_folder(path, parts)) if parts.source else None
         if document is None:
             raise NotFound("file", path)
         text = await self._authorized.text(document)
-        begin, end = _range(text, first_line, last_line, start)
+        begin, end = _character_range(text, first_line, last_line, start)
         count = self._parts.counter("o200k_base")
         cut, tokens = await self._core.long_work.run_counting(
             partial(_cut_to_budget, text[begin:end], max_tokens),
@@ -177,7 +177,7 @@ class FileService(Service):
             close,
             first_line=text.count("\n", 0, begin) + 1,
             last_line=text.count("\n", 0, max(begin, close - 1)) + 1,
-            lines=_lines(text),
+            lines=_count_lines(text),
             characters=len(text),
             tokens=tokens,
             next=close if close < end else None,
@@ -198,14 +198,14 @@ class FileService(Service):
         `name` is a glob of the file's name, such as `*.md`, or of the whole key if it has a slash. Raises
         NotFound.
         """
-        selection = FileSelection(_glob(name), filter)
+        selection = FileSelection(_valid_glob(name), filter)
         begin = None if after is None else parsed_path(after)
         entries: list[FileEntry] = []
-        async for folder, documents in self._documents_below(await self._folders(path), begin):
+        async for folder, documents in self._documents_below(await self._list_folders(path), begin):
             entries += [folder.entry(document) for document in documents if selection.has(document)]
             if len(entries) > limit:
                 break
-        return _page(entries, limit)
+        return _first_page(entries, limit)
 
     async def grep(self, /, pattern: str, path: str = "/", **options: Unpack[GrepOptions]) -> GrepResult:
         """Search the lines of files for a pattern, as `grep -r` does. Lines have their place in the document.
@@ -215,10 +215,10 @@ class FileService(Service):
         """
         grep = Grep(pattern, path, **options)
         require_settings(grep, self._parts.settings)
-        scan, folders = Scan(grep), await self._folders(path)
+        scan, folders = Scan(grep), await self._list_folders(path)
         for stage in (self._documents_with_words(grep, folders), self._documents_below(folders)):
             async for folder, documents in stage:
-                await self._scan(scan, folder, documents)
+                await self._scan_documents(scan, folder, documents)
                 if scan.stopped:
                     break
         return await self._core.long_work.run_counting(
@@ -228,10 +228,10 @@ class FileService(Service):
             user=self._person.id,
         )
 
-    async def _scan(self, scan: "Scan", folder: Folder, documents: Sequence[Document]) -> None:
+    async def _scan_documents(self, scan: "Scan", folder: Folder, documents: Sequence[Document]) -> None:
         unseen = scan.select_unseen(documents)
         for batch in portions(
-            unseen, lambda document: document.characters, most=BATCH, room=BATCH_CHARACTERS
+            unseen, lambda document: document.characters, most=DOCUMENTS_PER_BATCH, room=CHARACTERS_PER_BATCH
         ):
             if not scan.stopped:
                 texts = await self._authorized.texts(batch)
@@ -245,7 +245,7 @@ class FileService(Service):
             raise NotFound("file", path)
         return access
 
-    async def _folder(self, path: str, parts: PathParts) -> Folder:
+    async def _require_folder(self, path: str, parts: PathParts) -> Folder:
         """Return the source and key of a path. Raises NotFound."""
         access = await self._collection_access(path, parts)
         source = await self._authorized.source(access, parts.source)
@@ -256,18 +256,18 @@ class FileService(Service):
                 return Folder(access, folder_source, name, parts.key)
         raise NotFound("file", path)
 
-    async def _file(self, folder: Folder) -> Document | None:
+    async def _find_file(self, folder: Folder) -> Document | None:
         """Return the document whose key the path has."""
         documents = await self._authorized.inside(folder.access, [message_id(folder.source.id, folder.key)])
         return documents[0] if documents and documents[0].key == folder.key else None
 
-    async def _entries(self, folder: Folder, after: PathParts | None, limit: int) -> Sequence[FileEntry]:
+    async def _list_entries(self, folder: Folder, after: PathParts | None, limit: int) -> Sequence[FileEntry]:
         """Return the entries of a folder, more than `limit` if there are, and a file of its name."""
         entries: dict[str, FileEntry] = {}
         start = folder.prefix
         if after is not None:
-            start = max(start, _after(after.key))
-        elif folder.key and (file := await self._file(folder)) is not None:
+            start = max(start, _next_key(after.key))
+        elif folder.key and (file := await self._find_file(folder)) is not None:
             entries[file.key] = folder.entry(file)
         while len(entries) <= limit:
             documents = await self._list_by_key(folder, start)
@@ -278,21 +278,21 @@ class FileService(Service):
                 entries.setdefault(
                     key, folder.entry(document) if is_file else FileEntry(folder.path(key), folder=True)
                 )
-                start = _after(key)
-            if len(documents) < BATCH:
+                start = _next_key(key)
+            if len(documents) < DOCUMENTS_PER_BATCH:
                 break
         return list(entries.values())
 
     async def _list_by_key(self, folder: Folder, start: str) -> Sequence[Document]:
         return await self._authorized.list_by_key(
-            folder.access, folder.source, start=start, end=folder.end, limit=BATCH
+            folder.access, folder.source, start=start, end=folder.end, limit=DOCUMENTS_PER_BATCH
         )
 
-    async def _folders(self, path: str) -> Sequence[Folder]:
+    async def _list_folders(self, path: str) -> Sequence[Folder]:
         """Return the sources at a path, with the key that it names. Raises NotFound."""
         parts = parsed_path(path)
         if parts.source:
-            return [await self._folder(path, parts)]
+            return [await self._require_folder(path, parts)]
         accesses = (
             [await self._collection_access(path, parts)]
             if parts.collection
@@ -310,19 +310,21 @@ class FileService(Service):
             at = (folder.access.collection.name, folder.name)
             if after is None or at >= (after.collection, after.source):
                 key = after.key if after is not None and at == (after.collection, after.source) else None
-                async for documents in self._in_folder(folder, key):
+                async for documents in self._documents_in_folder(folder, key):
                     yield folder, documents
 
-    async def _in_folder(self, folder: Folder, after: str | None) -> AsyncIterator[Sequence[Document]]:
-        start = folder.prefix if after is None else max(folder.prefix, _after(after))
-        if folder.key and after is None and (file := await self._file(folder)) is not None:
+    async def _documents_in_folder(
+        self, folder: Folder, after: str | None
+    ) -> AsyncIterator[Sequence[Document]]:
+        start = folder.prefix if after is None else max(folder.prefix, _next_key(after))
+        if folder.key and after is None and (file := await self._find_file(folder)) is not None:
             yield [file]
         while True:
             documents = await self._list_by_key(folder, start)
             yield [document for document in documents if document.key != folder.key]
-            if len(documents) < BATCH:
+            if len(documents) < DOCUMENTS_PER_BATCH:
                 return
-            start = _after(documents[-1].key)
+            start = _next_key(documents[-1].key)
 
     async def _documents_with_words(
         self, grep: Grep, folders: Sequence[Folder]
@@ -339,7 +341,7 @@ class FileService(Service):
             collection=collections.pop() if len(collections) == 1 else EVERYWHERE,
             filter=And((grep.filter, here)),
             retrievers=("keyword",),
-            limit=MAX_LIKELY_FILES,
+            limit=MAX_LIKELY_HITS,
             rerank=False,
         )
         for document in {hit.document.id: hit.document for hit in retrieval.hits}.values():
@@ -350,13 +352,13 @@ class FileService(Service):
 
 @dataclass(frozen=True, slots=True)
 class FileSelection:
-    """The files that a glob of the name and a filter choose."""
+    """A selection of files by a glob of their name and a filter."""
 
     name: str | None
     filter: Filter
 
     def has(self, document: Document) -> bool:
-        """Whether a document is one of them."""
+        """Whether a document is in the selection."""
         return self._fits(document.key) and matches(self.filter, document_row(document))
 
     def _fits(self, key: str) -> bool:
@@ -371,7 +373,7 @@ class Scan:
     def __init__(self, grep: Grep) -> None:
         self._grep = grep
         self._lines = LinePattern(grep.pattern, literal=grep.literal, ignore_case=grep.ignore_case)
-        self._selection = FileSelection(_glob(grep.name), grep.filter)
+        self._selection = FileSelection(_valid_glob(grep.name), grep.filter)
         self._end = monotonic() + grep.max_seconds
         self._seen: set[DocumentId] = set()
         self._files: list[FileMatches] = []
@@ -385,7 +387,7 @@ class Scan:
         return bool(self._notice)
 
     def select_unseen(self, documents: Sequence[Document]) -> Sequence[Document]:
-        """Return the chosen documents among those that were not given before."""
+        """Return the selected documents that were not searched yet."""
         unseen = [
             document
             for document in documents
@@ -401,12 +403,12 @@ class Scan:
                 return
             self._searched += 1
             text = texts.get(document.id, "")
-            matched_lines = list(self._matching(text))
+            matched_lines = list(self._match_lines(text))
             if matched_lines:
                 lines = tuple(_with_context(text, matched_lines, self._grep.context))
                 self._files.append(FileMatches(path, document.id, document.title, lines, document.trust))
 
-    def _matching(self, text: str) -> Iterator[MatchedLine]:
+    def _match_lines(self, text: str) -> Iterator[MatchedLine]:
         for line in self._lines.matches(text):
             if line is None:
                 if monotonic() >= self._end:
@@ -421,11 +423,11 @@ class Scan:
 
     @property
     def characters(self) -> int:
-        """The characters of the lines that were found."""
+        """Number of characters of the matching lines."""
         return sum(len(line.text) for file in self._files for line in file.lines)
 
     def result(self, count: CountTokens) -> GrepResult:
-        """Return what was found, as much as fits into the token budget."""
+        """Return the matching lines that fit into the token budget."""
         notices = (self._notice,) if self._notice else ()
         full = GrepResult(tuple(self._files), self._matches, self._searched, not notices, notices)
         limit = self._grep.max_tokens
@@ -434,15 +436,15 @@ class Scan:
         low, high = 0, sum(len(file.lines) for file in self._files)
         while low < high:
             middle = (low + high + 1) // 2
-            fits = _fits_budget(_first(full, middle).text, limit, count)
+            fits = _fits_budget(_with_first_lines(full, middle).text, limit, count)
             low, high = (middle, high) if fits else (low, middle - 1)
-        cut = _first(full, low)
+        cut = _with_first_lines(full, low)
         left = full.matches - sum(line.matched for file in cut.files for line in file.lines)
         all_notices = (*notices, f"{left} of {full.matches} lines are left out: raise max_tokens")
         return replace(cut, complete=False, notices=all_notices, tokens=count(cut.text))
 
 
-def _first(result: GrepResult, number: int) -> GrepResult:
+def _with_first_lines(result: GrepResult, number: int) -> GrepResult:
     """Return a result with only its first lines."""
     files: list[FileMatches] = []
     for file in result.files:
@@ -493,27 +495,27 @@ def _with_path_names(sources: Sequence[Source]) -> Sequence[tuple[Source, str]]:
     return [(source, names.get(source.id, source.name)) for source in sources]
 
 
-def _after(key: str) -> str:
+def _next_key(key: str) -> str:
     """Return the first possible key after a key, or after all that begin with a folder."""
     return f"{key[:-1]}0" if key.endswith("/") else f"{key}\x01"
 
 
-def _page(listed: Sequence[FileEntry], limit: int) -> FilePage:
+def _first_page(listed: Sequence[FileEntry], limit: int) -> FilePage:
     entries = tuple(listed[:limit])
     return FilePage(entries, entries[-1].path if len(listed) > limit else None)
 
 
-def _glob(name: str | None) -> str | None:
-    if name is not None and not 0 < len(name) <= MAX_GLOB:
-        raise InvalidInput("name", f"must have 1 to {MAX_GLOB} characters")
+def _valid_glob(name: str | None) -> str | None:
+    if name is not None and not 0 < len(name) <= MAX_GLOB_CHARACTERS:
+        raise InvalidInput("name", f"must have 1 to {MAX_GLOB_CHARACTERS} characters")
     return name
 
 
-def _lines(text: str) -> int:
+def _count_lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
-def _range(text: str, first_line: int, last_line: int | None, start: int) -> tuple[int, int]:
+def _character_range(text: str, first_line: int, last_line: int | None, start: int) -> tuple[int, int]:
     """Return the characters of a range of lines, from `start` on. Raises InvalidInput."""
     if first_line < 1 or (last_line is not None and last_line < first_line):
         raise InvalidInput("first_line" if first_line < 1 else "last_line", "lines count from 1, in order")
@@ -526,14 +528,14 @@ def _range(text: str, first_line: int, last_line: int | None, start: int) -> tup
 
 
 def _fits_budget(text: str, limit: int, count: CountTokens) -> bool:
-    return len(text) <= limit * MAX_TOKEN_LENGTH and count(text) <= limit
+    return len(text) <= limit * MAX_TOKEN_CHARACTERS and count(text) <= limit
 
 
 def _cut_to_budget(text: str, limit: int | None, count: CountTokens) -> tuple[str, int]:
-    """Return as much of a text as fits, to the end of a line if it has one, and its tokens."""
+    """Return the beginning of a text that fits the budget, whole lines if possible, and its tokens."""
     if limit is None or _fits_budget(text, limit, count):
         return text, count(text)
-    low, high = 0, min(len(text), max(0, limit) * MAX_TOKEN_LENGTH)
+    low, high = 0, min(len(text), max(0, limit) * MAX_TOKEN_CHARACTERS)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _fits_budget(text[:middle], limit, count) else (low, middle - 1)

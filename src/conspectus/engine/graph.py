@@ -9,7 +9,7 @@ from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.graph_access import STOPPED, GraphAccess, checked
+from conspectus.engine.graph_access import STOPPED, GraphAccess, checked_traversal
 from conspectus.errors import (
     InvalidInput,
     NotFound,
@@ -207,7 +207,7 @@ class GraphService(Service):
         Raises NotFound or InvalidInput.
         """
         graphs = await self._access.graph(graph, collection)
-        checked_walk = checked(walk, self._parts.settings)
+        checked_walk = checked_traversal(walk, self._parts.settings)
         neighbors = await graphs.walk([node], checked_walk)
         if not neighbors:
             await _require_node(graphs, node)
@@ -273,7 +273,7 @@ class GraphService(Service):
             nodes, edges = await graphs.everything(by=self._parts.settings.max_limit, min_trust=min_trust)
         else:
             nodes, edges = await graphs.at(parse_instant(at), min_trust)
-        return await asyncio.to_thread(_written, format, name, nodes, edges)
+        return await asyncio.to_thread(_serialize_graph, format, name, nodes, edges)
 
     async def set_entity_extraction(
         self, enabled: Annotated[bool, "Extract entities."] = True, *, collection: CollectionName = "default"
@@ -418,7 +418,7 @@ class GraphService(Service):
         return 0
 
 
-def _written(form: GraphForm, name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
+def _serialize_graph(form: GraphForm, name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
     match form:
         case "json":
             return to_json(name, nodes, edges)
@@ -458,12 +458,12 @@ class EntityLinker(Service, checked=False):
     ) -> list[Linked]:
         """Link the mentions of a text, or only the mention at one span."""
         mentions, named = await self.names_in(text, graphs)
-        linkable = mentions if mention is None else [_mention(text, mention, mentions)]
+        linkable = mentions if mention is None else [_mention_at(text, mention, mentions)]
         candidates_by_mention = {
-            linked_mention: await self._candidates(linked_mention, named, graphs)
+            linked_mention: await self._find_candidates(linked_mention, named, graphs)
             for linked_mention in linkable
         }
-        around = await self._around(text, mentions, candidates_by_mention, graphs)
+        around = await self._describe_surroundings(text, mentions, candidates_by_mention, graphs)
         return [
             link(linked_mention, candidates_by_mention[linked_mention], around, threshold=threshold)
             for linked_mention in linkable
@@ -486,7 +486,7 @@ class EntityLinker(Service, checked=False):
         extracted = (await self._core.names.extractor().extract([text]))[0]
         return with_gazetteer(text, extracted, gazetteer), named
 
-    async def _candidates(
+    async def _find_candidates(
         self, mention: Mention, named: Sequence[tuple[str, Node]], graphs: VisibleGraphs
     ) -> list[Node]:
         """Return candidate nodes: with the mention's name, named in the text, or sharing words."""
@@ -496,7 +496,7 @@ class EntityLinker(Service, checked=False):
         candidates = [node for _, node in (*same_name, *named)] + [node for node, _ in like]
         return list({(node.graph.id, node.id): node for node in candidates}.values())
 
-    async def _around(
+    async def _describe_surroundings(
         self,
         text: str,
         mentions: Sequence[Mention],
@@ -523,10 +523,10 @@ class EntityLinker(Service, checked=False):
                 for id, description in about.items()
             },
             recent=frozenset(node.id for node in everyone.values() if named_whole(node, there)),
-            close=await self._closeness(text, about, graphs),
+            close=await self._similarities_to(text, about, graphs),
         )
 
-    async def _closeness(
+    async def _similarities_to(
         self, text: str, about: Mapping[str, str], graphs: VisibleGraphs
     ) -> dict[str, float]:
         """Return the similarity of the text to each node's description, if the collection has an embedder.
@@ -552,7 +552,7 @@ async def _nodes_by_keys(graphs: VisibleGraphs, keys: Sequence[str]) -> list[tup
     return named_nodes
 
 
-def _mention(text: str, span: tuple[int, int], mentions: Sequence[Mention]) -> Mention:
+def _mention_at(text: str, span: tuple[int, int], mentions: Sequence[Mention]) -> Mention:
     start, end = span
     if not 0 <= start < end <= len(text) or not key_of(text[start:end]):
         raise InvalidInput("mention", f"must be characters of the text, from 0 to {len(text)}")

@@ -60,7 +60,7 @@ class Entries:
     def adding(
         self, nodes: Iterable[NewNode] = (), edges: Iterable[NewEdge] = (), *, passing: bool = False
     ) -> Adding:
-        """Return the value to store. Raises InvalidInput or TooLarge."""
+        """Return the validated nodes and edges to store. Raises InvalidInput or TooLarge."""
         maximum = self.settings.max_graph_batch
         new_nodes = [self._node(new) for new in _bounded("nodes", nodes, maximum)]
         values = _bounded("edges", edges, maximum)
@@ -156,7 +156,7 @@ class Entries:
         return tuple(islice(dict.fromkeys(terms), MAX_TERMS))
 
 
-def checked(walk: Traversal, settings: Settings) -> Traversal:
+def checked_traversal(walk: Traversal, settings: Settings) -> Traversal:
     """Return a valid traversal, with time zones. Raises InvalidInput."""
     require_settings(walk, settings)
     if walk.direction not in DIRECTIONS:

@@ -40,7 +40,7 @@ from conspectus.ports import FoundFile, ParsedFile
 from conspectus.ports.web import Fetched
 from conspectus.text.hashing import stable_id
 
-PAGE = 1_000
+DOCUMENTS_PER_QUERY = 1_000
 
 
 class JobHandlers(Service, checked=False):
@@ -57,11 +57,11 @@ class JobHandlers(Service, checked=False):
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a job and return its result. However it ends, what it stored is embedded."""
         try:
-            return await self._performed(job, tell)
+            return await self._handle(job, tell)
         finally:
             await self._embed_stored(job)
 
-    async def _performed(self, job: Job, tell: Tell) -> Outcome:
+    async def _handle(self, job: Job, tell: Tell) -> Outcome:
         match job.kind:
             case "ingest_url":
                 return await self._ingest_page(job, tell)
@@ -84,9 +84,9 @@ class JobHandlers(Service, checked=False):
         parsed = await asyncio.to_thread(
             self._parts.make_files().parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset
         )
-        source = await self._target(job, str(request["source"]), "web")
+        source = await self._require_target(job, str(request["source"]), "web")
         documents = _page_documents(parsed, fetched, page_key(url))
-        counts = await self._replace(job, source, documents, Eq(("url",), page_key(url)))
+        counts = await self._replace_documents(job, source, documents, Eq(("url",), page_key(url)))
         tell(2, 3)
         await self._finish_embedding(job)
         tell(3, 3)
@@ -98,7 +98,7 @@ class JobHandlers(Service, checked=False):
         names, paths = _names(job), await self._parts.work.files.files(job.id)
         if len(paths) != len(names):
             raise Conflict("job", job.id, "its files were deleted; upload them again")
-        source = await self._target(job, str(job.arguments["source"]), "upload")
+        source = await self._require_target(job, str(job.arguments["source"]), "upload")
         counts: Counter[str] = Counter()
         failures: list[ConspectusError] = []
         failed: list[Json] = []
@@ -128,7 +128,7 @@ class JobHandlers(Service, checked=False):
             )
             for document in parsed.documents
         ]
-        return await self._replace(job, source, documents, Eq(("path",), name))
+        return await self._replace_documents(job, source, documents, Eq(("path",), name))
 
     async def _follow(self, job: Job, tell: Tell) -> Outcome:
         """Sync the collection with its connection."""
@@ -137,7 +137,7 @@ class JobHandlers(Service, checked=False):
         may_follow(self._person, connection)
 
         async def make(name: str, facts: Metadata) -> Source:
-            return await self._target(job, name, "wiki", facts)
+            return await self._require_target(job, name, "wiki", facts)
 
         store = ConnectionSources(
             self._context,
@@ -145,7 +145,7 @@ class JobHandlers(Service, checked=False):
             self._documents,
             connection,
             make=make,
-            write=partial(self._put, job),
+            write=partial(self._write_batch, job),
         )
         connector = self._parts.work.connector_for(connection, self._core.fetcher())
         state: SyncState = "idle"
@@ -167,9 +167,11 @@ class JobHandlers(Service, checked=False):
         finally:
             await connector.close()
             await store.update(state=state, error=error, last_run=self._parts.clock())
-        return _synced(report)
+        return _sync_outcome(report)
 
-    async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
+    async def _require_target(
+        self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None
+    ) -> Source:
         """Return the source that a job writes to; it is created if the user may do so.
 
         A collection that is no longer readable raises NotFound and is not created again.
@@ -182,7 +184,7 @@ class JobHandlers(Service, checked=False):
             await self._parts.work.job_store.change(job.id, source=source.id)
         return source
 
-    async def _put(self, job: Job, source: Source, batch: Sequence[NewDocument]) -> Sequence[Written]:
+    async def _write_batch(self, job: Job, source: Source, batch: Sequence[NewDocument]) -> Sequence[Written]:
         """Write a batch in one transaction, if the user still may."""
         access = await self._authorized.collection(job.collection)
         require_scope(self._person, "write", "write")
@@ -195,7 +197,7 @@ class JobHandlers(Service, checked=False):
         await self._core.open_indexes.catch_up(source.collection, done.update)
         return done.written
 
-    async def _replace(
+    async def _replace_documents(
         self, job: Job, source: Source, documents: Sequence[NewDocument], belonging: Filter
     ) -> Counter[str]:
         """Replace the content of an origin by these documents; its other documents are deleted."""
@@ -205,7 +207,7 @@ class JobHandlers(Service, checked=False):
             now = await self._parts.work.job_store.job(job.id)
             if now is not None and now.attempts != job.attempts:
                 raise LockLost(f"job {job.id}")
-            written += await self._put(job, source, batch)
+            written += await self._write_batch(job, source, batch)
         counts = Counter[str](document.outcome for document in written)
         written_ids = {document.id for document in written}
         access = await self._authorized.collection(source.collection)
@@ -280,7 +282,7 @@ def _names(job: Job) -> list[str]:
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def _synced(report: SyncReport) -> Outcome:
+def _sync_outcome(report: SyncReport) -> Outcome:
     failures: list[Json] = [{"name": name, "reason": reason} for name, reason in report.failures]
     counts = {name: value for name, value in asdict(report).items() if name != "failures"}
     result: Metadata = {**counts, "failures": failures}
@@ -351,15 +353,15 @@ class ConnectionSources:
         sources = await self._sources()
         ids = [stable_id("document", source.id, key) for source in sources for key in keys]
         documents: list[Document] = []
-        for start in range(0, len(ids), PAGE):
-            where = In("document", tuple(ids[start : start + PAGE]))
-            documents += [as_given(document) async for document in self._matching(where)]
+        for start in range(0, len(ids), DOCUMENTS_PER_QUERY):
+            where = In("document", tuple(ids[start : start + DOCUMENTS_PER_QUERY]))
+            documents += [as_given(document) async for document in self._stored_documents(where)]
         return documents
 
     async def stored(self) -> AsyncIterator[Document]:
         """Return every stored page."""
         sources = In("source", tuple(source.id for source in await self._sources()))
-        async for document in self._matching(sources):
+        async for document in self._stored_documents(sources):
             yield document
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
@@ -369,9 +371,9 @@ class ConnectionSources:
     async def delete(self, documents: Sequence[DocumentId]) -> None:
         """Delete these pages. Their children only lose their parent, unless they are quarantined."""
         gone = set(documents)
-        for start in range(0, len(documents), PAGE):
-            parents = In("parent", tuple(documents[start : start + PAGE]))
-            for child in [document async for document in self._matching(parents)]:
+        for start in range(0, len(documents), DOCUMENTS_PER_QUERY):
+            parents = In("parent", tuple(documents[start : start + DOCUMENTS_PER_QUERY]))
+            for child in [document async for document in self._stored_documents(parents)]:
                 if child.id not in gone and child.kind != "quarantined":
                     await self._documents.update(child.id, parent=None)
         await self._documents.delete(documents)
@@ -418,7 +420,7 @@ class ConnectionSources:
         sources = await self._collections.list_sources(collection=self._connection.collection)
         return [source for source in sources if source.metadata.get("wiki") == self._connection.id]
 
-    async def _matching(self, where: Filter) -> AsyncIterator[Document]:
+    async def _stored_documents(self, where: Filter) -> AsyncIterator[Document]:
         access = await self._authorized.collection(self._connection.collection)
         async for page in self._authorized.stored(access, And((where, Eq(("wiki",), self._connection.id)))):
             for document in page:

@@ -221,7 +221,7 @@ class JobService(Service):
         self, files: Sequence[Upload], *, collection: CollectionName = "default", source: str = "uploads"
     ) -> Job:
         """Add uploaded files in the background; they are stored on disk when this returns the job."""
-        names = await asyncio.to_thread(self._checked_names, files)
+        names = await asyncio.to_thread(self._require_names, files)
         access, target = await self._job_target(collection, named("source", source))
         listed: list[Json] = list(names)
         title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
@@ -352,7 +352,7 @@ class JobService(Service):
         SplitOptions(size=size, overlap=overlap)
         return {"chunk_size": size, "overlap": overlap}
 
-    def _checked_names(self, files: Sequence[Upload]) -> Sequence[str]:
+    def _require_names(self, files: Sequence[Upload]) -> Sequence[str]:
         settings = self._parts.settings
         if not 1 <= len(files) <= settings.max_upload_files:
             raise InvalidInput("files", f"must be from 1 to {settings.max_upload_files}")
@@ -458,7 +458,7 @@ class ConnectionService(Service):
         """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
         access = await self._context.collection_with_role(collection, "manager", "disconnect a collection")
         wiki = await self._authorized_jobs.connection(access, name)
-        for job in await self._syncs(access, wiki):
+        for job in await self._unfinished_syncs(access, wiki):
             await self._jobs.cancel(job.id)
         await self._parts.work.job_store.delete_connection(wiki.id)
         await self._parts.work.forget_connection(wiki)
@@ -479,7 +479,7 @@ class ConnectionService(Service):
         require_scope(self._person, "write", "write")
         access.require("editor", "sync a collection")
         may_follow(self._person, wiki)
-        for job in await self._syncs(access, wiki):
+        for job in await self._unfinished_syncs(access, wiki):
             return job
         arguments = {"connection": wiki.id}
         return await self._queue.submit(
@@ -517,9 +517,9 @@ class ConnectionService(Service):
 
     async def start(self) -> None:
         """Watch every connection with the option `watch` in the background, with the rights of its owner."""
-        self._core.ensure_running(Followers, lambda: Followers(self._watched))
+        self._core.ensure_running(Followers, lambda: Followers(self._watched_connections))
 
-    async def _syncs(self, access: CollectionAccess, wiki: Connection) -> Sequence[Job]:
+    async def _unfinished_syncs(self, access: CollectionAccess, wiki: Connection) -> Sequence[Job]:
         """Return the unfinished sync jobs of this connection."""
         scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
         job_pages = pages(self._parts.work.job_store.jobs, scope)
@@ -527,7 +527,7 @@ class ConnectionService(Service):
             job async for page in job_pages for job in page.jobs if job.arguments.get("connection") == wiki.id
         ]
 
-    async def _watched(self) -> Mapping[str, Follow]:
+    async def _watched_connections(self) -> Mapping[str, Follow]:
         follows: dict[str, Follow] = {}
         for access in await self._authorized.collections():
             for wiki in await self._parts.work.job_store.connections(access.collection.id):
