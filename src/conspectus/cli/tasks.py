@@ -21,7 +21,7 @@ from conspectus.cli.output import cell, facts_table, progress, rows_table, writt
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
 from conspectus.engine.task_documents import checked
-from conspectus.engine.tasks import BATCH, TaskService
+from conspectus.engine.tasks import MAX_BATCH_TASKS, TaskService
 from conspectus.errors import InvalidInput, UnreadableFile
 from conspectus.model.tasks import Attachment, StoredAttachment, StoredTask, Task, TaskWritten
 from conspectus.settings import Settings
@@ -338,9 +338,9 @@ def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Impor
     outcomes: Counter[str] = Counter()
     skipped = 0
     with progress() as bars:
-        for start in range(0, len(rows), BATCH):
-            batch = [row.task for row in rows[start : start + BATCH] if row.task is not None]
-            if len(batch) < len(rows[start : start + BATCH]):
+        for start in range(0, len(rows), MAX_BATCH_TASKS):
+            batch = [row.task for row in rows[start : start + MAX_BATCH_TASKS] if row.task is not None]
+            if len(batch) < len(rows[start : start + MAX_BATCH_TASKS]):
                 skipped += len(batch)
                 continue
             written = session.engine.run(tasks.put_many(batch, wait=False))

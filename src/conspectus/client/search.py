@@ -6,7 +6,7 @@ from dataclasses import replace
 from conspectus.client.operations import derived
 from conspectus.client.request import query_request, to_json
 from conspectus.client.transport import RemoteService
-from conspectus.engine.search import RERANKED, SearchService
+from conspectus.engine.search import RERANKED_HITS, SearchService
 from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
 
 
@@ -14,7 +14,7 @@ from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
 class RemoteSearch(RemoteService, SearchService):
     """Search on a server."""
 
-    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED) -> Reranking:
+    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED_HITS) -> Reranking:
         hits_by_chunk = {hit.chunk.id: hit for hit in hits}
         body = {"query": query, "chunks": list(hits_by_chunk), "limit": limit}
         answer = await self._channel.one(Reranking, query_request("/rerank", to_json(body)))

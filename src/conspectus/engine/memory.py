@@ -69,7 +69,7 @@ from conspectus.window.build import window_form
 if TYPE_CHECKING:
     from conspectus.engine.memory_extraction import FactExtraction
 
-OF_FACTS = frozenset({"fact", "valid_from", "valid_until", "at"})
+FACT_FIELDS = frozenset({"fact", "valid_from", "valid_until", "at"})
 
 
 class MemoryService(Service):
@@ -156,13 +156,13 @@ class MemoryService(Service):
                 new = replace(new, valid_until=None)
             source = memory_sources.by_id[before.document.source]
             new = self._facts.screened(new, source)
-            if changes.keys() & OF_FACTS:
+            if changes.keys() & FACT_FIELDS:
                 await self._facts.check(source, memory_sources.access, [new])
             try:
                 written = await self._facts.revise(memory_sources, before, new)
             except PreconditionFailed:
                 continue
-            if changes.keys() & OF_FACTS:
+            if changes.keys() & FACT_FIELDS:
                 done = MemoryWritten(written.id, "updated", quarantined=written.quarantined)
                 await self._facts.stated(source, memory_sources.access, new, done, before)
             await self._context.embed(memory_sources.access.collection, wait=False)
@@ -454,12 +454,12 @@ class MemoryImporter(Service, checked=False):
             Reference(line.scope, line.key): stable_id("document", memory_sources[line.scope].id, line.key)
             for line in batch
         }
-        ids |= await self._referenced_ids(batch, access, ids)
+        ids |= await self._read_referenced_ids(batch, access, ids)
         preparations = {line.scope: self._context.preparation(memory_sources[line.scope]) for line in batch}
         while True:
-            stored = await self._histories_of(batch, access, ids)
+            stored = await self._read_histories(batch, access, ids)
             try:
-                ready, done = await self._planned(partial(plan_import, batch, stored, ids, preparations))
+                ready, done = await self._make_plan(partial(plan_import, batch, stored, ids, preparations))
                 if ready:
                     written = (await self._core.records.write(ready)).written
                     # What was quarantined before is not in `stored`.
@@ -478,10 +478,10 @@ class MemoryImporter(Service, checked=False):
                 if is_newest(line, stored.get(ids[Reference(line.scope, line.key)], ()))
                 and ids[Reference(line.scope, line.key)] not in hidden
             ]
-            await self._state_facts(facts, access, memory_sources, ids)
+            await self._add_facts(facts, access, memory_sources, ids)
             return done
 
-    async def _planned(self, plan: Callable[..., ImportPlan]) -> ImportPlan:
+    async def _make_plan(self, plan: Callable[..., ImportPlan]) -> ImportPlan:
         """Return the plan of an import, made again at the levels of the documents that are stored already."""
         ready, done = await asyncio.to_thread(plan, {})
         ids = [prepared.document.id for prepared in ready]
@@ -490,7 +490,7 @@ class MemoryImporter(Service, checked=False):
             return ready, done
         return await asyncio.to_thread(plan, {document.id: document for document, _ in stored})
 
-    async def _referenced_ids(
+    async def _read_referenced_ids(
         self, batch: Sequence[Line], access: CollectionAccess, ids: Mapping[Reference, str]
     ) -> dict[Reference, str]:
         """Return the ids of memories that these lines refer to and other lines define, if they are known."""
@@ -514,7 +514,7 @@ class MemoryImporter(Service, checked=False):
             }
         return referenced
 
-    async def _histories_of(
+    async def _read_histories(
         self, batch: Sequence[Line], access: CollectionAccess, ids: Mapping[Reference, str]
     ) -> Stored:
         """Return the stored memories of these lines, by id."""
@@ -531,7 +531,7 @@ class MemoryImporter(Service, checked=False):
             histories[memories[-1].id] = memories
         return histories
 
-    async def _state_facts(
+    async def _add_facts(
         self,
         batch: Sequence[Line],
         access: CollectionAccess,

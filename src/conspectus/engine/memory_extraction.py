@@ -47,7 +47,7 @@ from conspectus.text.hashing import stable_id
 
 logger = logging.getLogger(__name__)
 
-PAGE: Final = 200
+MEMORIES_PER_PAGE: Final = 200
 MAX_FAILURES_LISTED: Final = 100
 EXTRACTING: Final = "extracting"
 COMPLETE, SPENT = "complete", "budget_spent"
@@ -139,7 +139,7 @@ class FactExtraction(Service, checked=False):
         outcome = COMPLETE
         for source in sources.sources:
             one = MemorySources(run.access, (source,), self._parts.memories)
-            async for page in one.pages(GIVEN, size=PAGE):
+            async for page in one.pages(GIVEN, size=MEMORIES_PER_PAGE):
                 memories = [memory_in(one, document, text) for document, text in page]
                 if not await self._read(run, source, one, memories):
                     outcome = SPENT
@@ -188,8 +188,8 @@ class FactExtraction(Service, checked=False):
         self, run: Run, source: Source, sources: MemorySources, memories: Sequence[Memory]
     ) -> bool:
         """Read those memories that were not read before. Returns False when the budget is spent."""
-        summary_model = self._summary_model(run, source, memories)
-        todo = await self._unread(run, summary_model, memories)
+        summary_model = self._make_model(run, source, memories)
+        todo = await self._filter_unread(run, summary_model, memories)
         calls = run.progress.calls
         size = max(1, self._parts.settings.summary_concurrency)
         for start in range(0, len(todo), size):
@@ -209,14 +209,14 @@ class FactExtraction(Service, checked=False):
                 raise summary_model.silence[-1]
         return True
 
-    def _summary_model(self, run: Run, source: Source, memories: Sequence[Memory]) -> SummaryModel:
+    def _make_model(self, run: Run, source: Source, memories: Sequence[Memory]) -> SummaryModel:
         fingerprints = {memory.document.id: memory.document.fingerprint for memory in memories}
         batch = SummaryBatch(self._parts.summaries, source.id, run.recipe, fingerprints)
         patience = summary_patience(self._parts.settings)
         turns = self._core.summary_turns
         return SummaryModel(run.model, batch, FactForm(), patience, turns, run.replay, run.budget)
 
-    async def _unread(
+    async def _filter_unread(
         self, run: Run, summary_model: SummaryModel, memories: Sequence[Memory]
     ) -> list[MemoryAnswers]:
         """Return the memories of which not all facts are stored: with a replay, all."""
@@ -289,7 +289,7 @@ class FactExtraction(Service, checked=False):
 
     async def _delete_others(self, sources: MemorySources, memory: Memory, current_ids: set[str]) -> int:
         """Delete the facts of a memory that are not among those kept; return their number."""
-        rows, _ = await sources.page(Eq("parent", memory.id), after=None, limit=PAGE)
+        rows, _ = await sources.page(Eq("parent", memory.id), after=None, limit=MEMORIES_PER_PAGE)
         gone = [document.id for document, _ in rows if document.id not in current_ids]
         if not gone:
             return 0

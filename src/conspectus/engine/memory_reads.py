@@ -25,7 +25,7 @@ from conspectus.model.records import Document, Source
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
-LIMIT = 1_000
+MAX_RECENT_TURNS = 1_000
 
 
 class MemoryReader(Service, checked=False):
@@ -64,7 +64,7 @@ class MemoryReader(Service, checked=False):
         window_budget(room, settings)
         count = self._parts.counter(tokenizer)
         memory_sources = await self.memory_sources(scope, collection)
-        rows = await memory_sources.newest(limit=min(maximum, LIMIT)) if maximum else ()
+        rows = await memory_sources.newest(limit=min(maximum, MAX_RECENT_TURNS)) if maximum else ()
         newest = await self.present(
             memory_sources, [memory_in(memory_sources, document, text) for document, text in rows]
         )
@@ -126,7 +126,7 @@ def memory_in(memory_sources: MemorySources, document: Document, text: str) -> M
     return memory_of(document, text, scope_of(memory_sources.by_id[document.source].name))
 
 
-BATCH = 500
+MAX_DELETED_MEMORIES = 500
 """Number of memories deleted in one transaction."""
 
 
@@ -187,7 +187,7 @@ class MemoryDeletion(Service, checked=False):
             yield await stored.documents(memory_sources, ids, quarantined=True)
             return
         where = selection_filter(what, self._parts.clock())
-        async for rows in memory_sources.pages(where, size=BATCH):
+        async for rows in memory_sources.pages(where, size=MAX_DELETED_MEMORIES):
             yield [document for document, _ in rows]
         async for page in stored.withheld(memory_sources, where):
             yield page
@@ -201,7 +201,7 @@ async def delete_selected(
     if dry_run:
         return await memory_store.forget(memories, pinned=pinned, now=now, dry_run=True)
     total = MemoryReceipt(0)
-    for start in range(0, len(memories), BATCH):
-        batch = memories[start : start + BATCH]
+    for start in range(0, len(memories), MAX_DELETED_MEMORIES):
+        batch = memories[start : start + MAX_DELETED_MEMORIES]
         total = added(total, await memory_store.forget(batch, pinned=pinned, now=now))
     return total

@@ -98,7 +98,7 @@ class MemoryFacts(Service, checked=False):
             stated = await self.graphs.add_facts(ends_of_fact(new), [edge], **where)
             closed = await self.explain(access, source, done.id, stated[0])
         if before is not None and before.fact is not None:
-            await self._take_back(access, source, before, new)
+            await self._end_former_fact(access, source, before, new)
         return replace(done, closed=closed) if closed else done
 
     async def explain(
@@ -106,7 +106,7 @@ class MemoryFacts(Service, checked=False):
     ) -> tuple[str, ...]:
         """Record on memories which fact ended which, and when. Returns the memories that this one ended."""
         memory_sources = await self._reader.memory_sources(scope_of(source.name), access.collection.id)
-        met = {edge.id: edge for edge in await self._edges_here(source, [*written.closed, written.id])}
+        met = {edge.id: edge for edge in await self._read_edges(source, [*written.closed, written.id])}
         stated_edge = met.pop(written.id, None)
         others = [edge for edge in met.values() if edge.evidence not in {None, memory}]
         gone = [str(edge.evidence) for edge in others if await self._end(memory_sources, source, edge)]
@@ -115,12 +115,12 @@ class MemoryFacts(Service, checked=False):
         if stated_edge is None or stated_edge.closed_by is None:
             return tuple(gone)
         await self._end(memory_sources, source, replace(stated_edge, evidence=memory), version=False)
-        for edge in await self._edges_here(source, [stated_edge.closed_by]):
+        for edge in await self._read_edges(source, [stated_edge.closed_by]):
             if edge.evidence not in {None, memory}:
                 await self._close(memory_sources, str(edge.evidence), memory, version=True)
         return tuple(gone)
 
-    async def _take_back(
+    async def _end_former_fact(
         self, access: CollectionAccess, memories_in: Source, before: Memory, new: NewMemory
     ) -> None:
         """End facts that a memory no longer states, unless something else ended them."""
@@ -137,7 +137,7 @@ class MemoryFacts(Service, checked=False):
                 ended = replace(edge, valid_until=max(now, begins))
                 await self.graphs.add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
 
-    async def _edges_here(self, source: Source, edges: list[str]) -> list[Edge]:
+    async def _read_edges(self, source: Source, edges: list[str]) -> list[Edge]:
         return await self.graphs.edges_by_id(graph_name(scope_of(source.name)), source.collection, edges)
 
     async def _end(
@@ -146,8 +146,8 @@ class MemoryFacts(Service, checked=False):
         """Record on the memory of an edge what ended its fact, and when. Returns whether it exists."""
 
         async def ended(memory: Memory) -> Memory:
-            for now in await self._edges_here(source, [edge.id]):
-                later = await self._edges_here(source, [now.closed_by] if now.closed_by else [])
+            for now in await self._read_edges(source, [edge.id]):
+                later = await self._read_edges(source, [now.closed_by] if now.closed_by else [])
                 by = later[0].evidence if later else None
                 return replace(memory, valid_until=now.valid_until, closed_by=by)
             return memory
@@ -220,9 +220,9 @@ class MemoryFacts(Service, checked=False):
         return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
 
 
-COMPARED = 5
+MAX_SIMILAR_MEMORIES = 5
 """Number of memories sharing words with a new one that are compared with it."""
-MAX_COMPARED = 50
+MAX_COMPARED_BATCH = 50
 """Larger batches are not compared: that would take longer than embedding them."""
 
 
@@ -268,8 +268,8 @@ class MemoryWriter(Service, checked=False):
     ) -> list[MemoryWritten]:
         """Write a batch without duplicate keys; a few are made `complete`."""
         batch = [self.facts.screened(new, source) for new in batch]
-        stored = await self._stored_before(source, access, scope, batch)
-        near = await self._near_duplicates(source, access, batch, stored)
+        stored = await self._read_stored(source, access, scope, batch)
+        near = await self._find_near_duplicates(source, access, batch, stored)
         now = self._parts.clock()
         fresh, numbers = [], []
         done: dict[int, MemoryWritten] = {}
@@ -284,7 +284,7 @@ class MemoryWriter(Service, checked=False):
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             fresh.append(document_of(inputs[number], scope, now=now, beside=beside))
             numbers.append(number)
-        index: When = "later" if len(fresh) <= MAX_COMPARED else "now"
+        index: When = "later" if len(fresh) <= MAX_COMPARED_BATCH else "now"
         put: Sequence[Written] = ()
         if fresh:
             put = await self._context.write(fresh, source, index=index, complete=complete)
@@ -299,7 +299,7 @@ class MemoryWriter(Service, checked=False):
             for number in sorted(done)
         ]
 
-    async def _stored_before(
+    async def _read_stored(
         self, source: Source, access: CollectionAccess, scope: Scope, batch: Sequence[NewMemory]
     ) -> dict[str, Memory]:
         """Return the stored memories with the keys of a batch."""
@@ -333,27 +333,27 @@ class MemoryWriter(Service, checked=False):
         written = (await self._context.write([fresh], source))[0]
         return MemoryWritten(written.id, written.outcome, quarantined=written.quarantined)
 
-    async def _near_duplicates(
+    async def _find_near_duplicates(
         self, source: Source, access: CollectionAccess, batch: Sequence[NewMemory], stored: dict[str, Memory]
     ) -> list[tuple[str, ...]]:
         """Return for each new memory its stored near duplicates in the same source."""
         alike = NearDuplicates(access.collection.language)
         duplicates: list[tuple[str, ...]] = []
         for new in batch:
-            skip = len(batch) > MAX_COMPARED or new.key in stored
+            skip = len(batch) > MAX_COMPARED_BATCH or new.key in stored
             terms: frozenset[str] = frozenset() if skip else alike.terms(new.text)
-            others = await self._similar(source, access, new, len(terms)) if terms else []
+            others = await self._find_similar(source, access, new, len(terms)) if terms else []
             duplicates.append(tuple(alike.near(terms, others)))
         return duplicates
 
-    async def _similar(
+    async def _find_similar(
         self, source: Source, access: CollectionAccess, new: NewMemory, terms: int
     ) -> list[tuple[str, str]]:
         """Return ids and texts of the memories in the same source that share the most with a new one."""
         opened = await self._core.open_indexes.current(access.collection)
         here = And((Eq("source", source.id), Eq("kind", "memory")))
         words = new.text[: self._parts.settings.max_query_characters]
-        matches = await opened.index.search(Probe(access.narrowed(here), words, None, COMPARED))
+        matches = await opened.index.search(Probe(access.narrowed(here), words, None, MAX_SIMILAR_MEMORIES))
         least = least_score(matches, terms)
         near = [
             ChunkId(chunk_id)

@@ -59,7 +59,7 @@ from conspectus.model.trust import Origin, least_trusted
 
 OWNER_NAME = "owner"
 MAX_KEY_DAYS = 36_500
-AUDIT = 100
+AUDIT_ENTRIES_PER_PAGE = 100
 """Maximum number of entries of a page of the audit log."""
 SEE_ROLES = "see the roles of others"
 
@@ -367,7 +367,9 @@ class PeopleService(Service):
                 readers.append(DocumentReader(user.id, user.name, role, tuple(why)))
         return readers
 
-    async def list_audit(self, *, after: Cursor | None = None, limit: PageLimit = AUDIT) -> AuditPage:
+    async def list_audit(
+        self, *, after: Cursor | None = None, limit: PageLimit = AUDIT_ENTRIES_PER_PAGE
+    ) -> AuditPage:
         """List changes of accounts and settings, queries asked as another user and reviews, newest first.
 
         Accounts are users, groups, keys and grants. Only the owner account may.

@@ -12,7 +12,7 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.jobs import JobQueue
-from conspectus.engine.memory_reads import BATCH, MemoryReader, delete_selected
+from conspectus.engine.memory_reads import MAX_DELETED_MEMORIES, MemoryReader, delete_selected
 from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.retention import (
@@ -38,7 +38,7 @@ from conspectus.text.hashing import stable_id
 
 logger = logging.getLogger(__name__)
 
-ALL = 2**31
+NO_LIMIT = 2**31
 RULES = "rules"
 KEEPING = "keeping"
 
@@ -61,8 +61,8 @@ class RetentionRules(Service, checked=False):
         done = counts_of(job.result)["memories"]
         total = done + len(due)
         tell(done, total)
-        for start in range(0, len(due), BATCH):
-            batch, now = due[start : start + BATCH], self._parts.clock()
+        for start in range(0, len(due), MAX_DELETED_MEMORIES):
+            batch, now = due[start : start + MAX_DELETED_MEMORIES], self._parts.clock()
             await self._parts.memories.forget(batch, pinned=False, now=now, job=job.id)
             tell(done + start + len(batch), total)
         await self.note_run(rules)
@@ -91,7 +91,7 @@ class RetentionRules(Service, checked=False):
                 continue
             before = None if rule.days is None else days_before(now, rule.days)
             due_in_source = await memory_sources.oldest(
-                each_source.id, before=before, beyond=rule.max_count, pinned=False, limit=ALL
+                each_source.id, before=before, beyond=rule.max_count, pinned=False, limit=NO_LIMIT
             )
             quarantined_turns = [turn for turn in turns if turn.source == each_source.id]
             due_in_source = [*due_in_source, *oldest(quarantined_turns, before=before, beyond=rule.max_count)]
@@ -198,7 +198,7 @@ class RetentionService(Service):
         require_scope(self._person, "write", "apply retention rules")
         access = await self._authorized.collection(collection)
         await self._rules.due(access, await self._rules.of(access), None)
-        return await self._retention_job(access, {})
+        return await self._submit_job(access, {})
 
     async def start(self) -> None:
         """Apply every retention rule in the background when it is due, with the rights of its creator.
@@ -218,8 +218,8 @@ class RetentionService(Service):
     async def _start_due_jobs(self) -> None:
         """Start a job for each collection whose due rules delete something."""
         pause, now = timedelta(minutes=self._parts.settings.retention_interval_minutes), self._parts.clock()
-        all_rules = sorted(await self._parts.memories.retentions(), key=_keeper)
-        for (collection, owner), rules in groupby(all_rules, key=_keeper):
+        all_rules = sorted(await self._parts.memories.retentions(), key=_rule_group)
+        for (collection, owner), rules in groupby(all_rules, key=_rule_group):
             late = [rule for rule in rules if rule.last_run is None or not now - pause < rule.last_run <= now]
             if not late:
                 continue
@@ -237,12 +237,12 @@ class RetentionService(Service):
             await self._rules.note_run(rules)
             return
         names: list[Json] = [rule.id for rule in rules]
-        await self._retention_job(access, {RULES: names})
+        await self._submit_job(access, {RULES: names})
 
-    async def _retention_job(self, access: CollectionAccess, arguments: dict[str, Json]) -> Job:
+    async def _submit_job(self, access: CollectionAccess, arguments: dict[str, Json]) -> Job:
         title = access.collection.name
         return await self._queue.submit_once("retention", access, title=title, arguments=arguments)
 
 
-def _keeper(rule: StoredRetention) -> tuple[str, str]:
+def _rule_group(rule: StoredRetention) -> tuple[str, str]:
     return rule.collection, rule.owner

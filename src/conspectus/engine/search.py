@@ -51,12 +51,12 @@ from conspectus.retrieval.reranking import rerank_hits
 from conspectus.text.clean import clean
 from conspectus.window.build import WindowOptions, window_form
 
-RERANKED = 5
+RERANKED_HITS = 5
 MIN_SIMILARITY = 0.25
 """The minimum similarity: unrelated texts rarely have a higher one with the shipped model."""
-FITTED = 20
+MAX_FITTED_CANDIDATES = 20
 """Maximum number of candidates for which the necessary budget is computed."""
-MAX_JUDGED = 1_000
+MAX_JUDGED_CHUNKS = 1_000
 """Maximum number of chunks in a call, and of feedback in a page."""
 SEE_AS = "see as another user"
 
@@ -137,7 +137,7 @@ class SearchService(Service):
             retrieval = replace(retrieval, notices=(*retrieval.notices, why))
         before = await self._searcher.previous(previous, index_query)
         window_options = replace(
-            self._explanation, fits_from=FITTED * fits_from, document=document, previous=before
+            self._explanation, fits_from=MAX_FITTED_CANDIDATES * fits_from, document=document, previous=before
         )
         return await self._searcher.windows.make(retrieval, budget, "text", window_options)
 
@@ -214,8 +214,10 @@ class SearchService(Service):
         query_text = checked_query(query, {}, self._parts.settings).query.strip()
         if not query_text:
             raise InvalidInput("query", "has no text")
-        if not 1 <= len({*used, *wrong}) <= MAX_JUDGED:
-            raise InvalidInput("used", f"must name from 1 to {MAX_JUDGED} chunks, together with `wrong`")
+        if not 1 <= len({*used, *wrong}) <= MAX_JUDGED_CHUNKS:
+            raise InvalidInput(
+                "used", f"must name from 1 to {MAX_JUDGED_CHUNKS} chunks, together with `wrong`"
+            )
         if both := {*used} & {*wrong}:
             raise InvalidInput("wrong", f"chunk {min(both)} is also in `used`")
         rows = await self._authorized.editable(list(dict.fromkeys((*used, *wrong))), "give feedback")
@@ -261,7 +263,9 @@ class SearchService(Service):
         rows = await self._authorized.passages(chunks)
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
-    async def rerank(self, query: QueryText, hits: Sequence[Hit], *, limit: HitLimit = RERANKED) -> Reranking:
+    async def rerank(
+        self, query: QueryText, hits: Sequence[Hit], *, limit: HitLimit = RERANKED_HITS
+    ) -> Reranking:
         """Rerank hits with the reranker of the settings, and return the best with their relevance.
 
         Without a reranker, or if it fails, returns the first hits in the given order, without relevance and
@@ -279,7 +283,7 @@ class SearchService(Service):
         **options: Unpack[QueryOptions],
     ) -> Reranking:
         """Retrieve candidates and rerank them, by default the best 5; falls back as `rerank` does."""
-        limit = options.get("limit", RERANKED)
+        limit = options.get("limit", RERANKED_HITS)
         Range(0, "max_limit").require("limit", limit, self._parts.settings)
         broad: QueryOptions = {**options, "limit": candidates, "rerank": False}
         retrieval = await self.retrieve(query, **broad)

@@ -46,7 +46,7 @@ from conspectus.window.focus import Focus
 from conspectus.window.stable import Previous, previous_of
 
 MIN_CANDIDATES = 50
-FULL = 0.95
+FULL_SHARE = 0.95
 MAX_SENTENCES = 64
 """Number of sentences of a hit that are compared with the query if they share no term with it."""
 NO_VECTORS = "the collection has no vectors, or no embedder for them"
@@ -135,7 +135,7 @@ class Searcher:
             window = await self.windows.make(retrieval, budget, form.format, options)
             took = {"pack_and_render": (perf_counter() - start) * 1_000}
             hit_count = sum(hit.along_with is None for hit in retrieval.hits)
-            enough = window.tokens >= FULL * window.max_tokens or hit_count < limit
+            enough = window.tokens >= FULL_SHARE * window.max_tokens or hit_count < limit
             if enough or once or limit == maximum:
                 near = await self._nearest(retrieval, window)
                 if near:

@@ -12,7 +12,7 @@ from conspectus.ports.streams import Extent, Span
 from conspectus.streams.caption_format import format_time
 from conspectus.text.stream_clocks import StreamClock, clock_of
 
-PAGE = 1_000
+CAPTIONS_PER_PAGE = 1_000
 
 
 class StreamReader(Service, checked=False):
@@ -41,7 +41,7 @@ class StreamReader(Service, checked=False):
         self, access: CollectionAccess, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
         """Return the captions of a range as documents with their texts."""
-        read = pages(self._authorized.timeline, access, source, span, kind=kind, limit=PAGE)
+        read = pages(self._authorized.timeline, access, source, span, kind=kind, limit=CAPTIONS_PER_PAGE)
         return [row async for page in read for row in page.documents]
 
 

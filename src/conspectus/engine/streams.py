@@ -77,8 +77,8 @@ from conspectus.ports import Progress
 from conspectus.text.stream_clocks import StreamClock, clock_of, zone_by_name
 from conspectus.window.build import window_form
 
-PAGE = 1_000
-CHANGES = 100
+CAPTIONS_PER_PAGE = 1_000
+MAX_CHANGES = 100
 SAME_NAME = "another file of that name was imported: give the folder above both, or rename one"
 
 
@@ -173,7 +173,7 @@ class StreamService(Service):
         embedder, clock = await self._context.embedder(access.collection), clock_of(target)
         written: list[Written] = []
         for batch in batches(numbered):
-            documents = await asyncio.to_thread(_documents, batch, target, clock)
+            documents = await asyncio.to_thread(_caption_documents, batch, target, clock)
             written += await self._write_captions(access, target, documents, replacing=replace)
             self._context.begin_embedding(access.collection, embedder)
             if progress is not None:
@@ -190,7 +190,7 @@ class StreamService(Service):
         collection: CollectionName = "default",
         range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
         after: Cursor | None = None,
-        limit: PageLimit = PAGE,
+        limit: PageLimit = CAPTIONS_PER_PAGE,
     ) -> CaptionPage:
         """List a page of the captions of a stream by time; `after` is a cursor."""
         access, source = await self._reader.source(stream, collection)
@@ -231,7 +231,7 @@ class StreamService(Service):
         """
         counts = CaptionCounts()
         progress = options.get("progress")
-        caption_files = await asyncio.to_thread(self._caption_files, files)
+        caption_files = await asyncio.to_thread(self._list_files, files)
         for number, (name, data, is_named) in enumerate(caption_files):
             if progress is not None:
                 progress("reading", number, len(caption_files))
@@ -240,7 +240,7 @@ class StreamService(Service):
                 continue
             counts.names.add(name)
             try:
-                await self._take_captions(counts, name, data, stream, collection=collection, options=options)
+                await self._import_file(counts, name, data, stream, collection=collection, options=options)
             except (PermissionDenied, NotFound):
                 raise
             except ConspectusError as fault:
@@ -283,7 +283,9 @@ class StreamService(Service):
         sequence = await self._authorized.newest_change(access) if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            reached, changes = await self._authorized.written_since(access, source, sequence, limit=CHANGES)
+            reached, changes = await self._authorized.written_since(
+                access, source, sequence, limit=MAX_CHANGES
+            )
             captions = [change for change in changes if change[1].kind == "caption"]
             texts = await self._authorized.texts([document for _, document in captions])
             read = monotonic()
@@ -303,7 +305,7 @@ class StreamService(Service):
         access, _ = await self._reader.source(stream, collection)
         return await self._authorized.newest_change(access)
 
-    async def _take_captions(
+    async def _import_file(
         self,
         counts: CaptionCounts,
         name: str,
@@ -330,9 +332,9 @@ class StreamService(Service):
                 progress=options.get("progress"),
             )
             counts.count(of, written)
-            await self._drop_others(of, collection, name, {str(caption.id) for caption in written})
+            await self._delete_others(of, collection, name, {str(caption.id) for caption in written})
 
-    async def _drop_others(self, stream: str, collection: str, name: str, kept_keys: set[str]) -> None:
+    async def _delete_others(self, stream: str, collection: str, name: str, kept_keys: set[str]) -> None:
         """Delete captions of the file that it no longer contains."""
         access, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
@@ -342,9 +344,7 @@ class StreamService(Service):
         ]:
             await self._documents.delete(gone)
 
-    def _caption_files(
-        self, files: Sequence[str | Path | Upload]
-    ) -> Sequence[tuple[str, bytes | Path, bool]]:
+    def _list_files(self, files: Sequence[str | Path | Upload]) -> Sequence[tuple[str, bytes | Path, bool]]:
         """Return the names of all files, their bytes or paths, and whether each was named by the caller."""
         caption_files: list[tuple[str, bytes | Path, bool]] = []
         for file in files:
@@ -386,7 +386,7 @@ def _with_indexes(captions: Iterable[NewCaption], indexes: set[int | None]) -> I
         yield caption
 
 
-def _documents(batch: Sequence[NewCaption], stream: Source, clock: StreamClock) -> list[NewDocument]:
+def _caption_documents(batch: Sequence[NewCaption], stream: Source, clock: StreamClock) -> list[NewDocument]:
     documents: list[NewDocument] = []
     for number, caption in enumerate(batch, start=1):
         try:

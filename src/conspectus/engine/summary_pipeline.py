@@ -214,7 +214,7 @@ def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
     )
 
 
-ROUNDS = 3
+MAX_ROUNDS = 3
 """Number of attempts if captions change while a summary is made."""
 EXTRACTIVE = "extractive"
 
@@ -290,7 +290,7 @@ class SummaryPipeline(Service, checked=False):
         if how.reading:
             return await self._summarize_once(request, model, how)
         async with lock:
-            for _ in range(ROUNDS - 1):
+            for _ in range(MAX_ROUNDS - 1):
                 with suppress(PreconditionFailed):
                     return await self._summarize_once(request, model, how)
             return await self._summarize_once(request, model, how)
@@ -300,7 +300,7 @@ class SummaryPipeline(Service, checked=False):
     ) -> Summary:
         """Make one attempt with the current captions."""
         name, store = request.named(model.name), self._parts.summaries
-        captions = await self._captions_of(request)
+        captions = await self._read_captions(request)
         parts = await self._batches(request, name, captions, how)
         if not parts:
             return Summary("empty", "", model.name, ())
@@ -339,7 +339,7 @@ class SummaryPipeline(Service, checked=False):
                 await self._parts.summaries.set_boundaries(source, name, borders)
         return [part for part in parts if part.full] if how.filling else parts
 
-    async def _captions_of(self, request: ResolvedSummaryRequest) -> list[Caption]:
+    async def _read_captions(self, request: ResolvedSummaryRequest) -> list[Caption]:
         maximum = self._parts.settings.max_summary_captions
         captions = await self._reader.timeline(request.access, request.source, request.span)
         if len(captions) > maximum:
@@ -367,7 +367,7 @@ class SummaryPipeline(Service, checked=False):
         )
 
     async def _extract(self, request: ResolvedSummaryRequest) -> Summary:
-        captions = await self._captions_of(request)
+        captions = await self._read_captions(request)
         if not captions:
             return Summary("empty", "", EXTRACTIVE, ())
         clock, language = clock_of(request.source), request.access.collection.language

@@ -29,13 +29,13 @@ from conspectus.model.tasks import (
 )
 from conspectus.text.clean import clean
 
-OWN = frozenset(
+RESERVED_FIELDS = frozenset(
     {"task_id", "attachment_id", "status", "priority", "tags", "has_attachments", "attachments", "length"}
 )
 """Metadata fields of tasks; the caller's own fields need other names."""
 Word = TypeVar("Word", bound=str)
 
-PLACES = 6
+DECIMAL_PLACES = 6
 """Digits of rounded similarities: beyond them, equal texts differ by the order of additions."""
 
 
@@ -118,7 +118,7 @@ def to_task(stored: Document, text: str) -> StoredTask:
         tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
         status=one_of("status", facts["status"], STATUSES),
         priority=_priority(stored),
-        metadata={name: content for name, content in facts.items() if name not in OWN},
+        metadata={name: content for name, content in facts.items() if name not in RESERVED_FIELDS},
         has_attachments=facts.get("has_attachments") is True,
         document=stored.id,
         fingerprint=stored.fingerprint,
@@ -137,7 +137,7 @@ def to_attachment(stored: Document, text: str) -> StoredAttachment:
         id=str(facts["attachment_id"]),
         text=attachment_text,
         title=stored.title if attachment_text else text,
-        metadata={name: content for name, content in facts.items() if name not in OWN},
+        metadata={name: content for name, content in facts.items() if name not in RESERVED_FIELDS},
         task_id=str(facts["task_id"]),
         document=stored.id,
         created=stored.recorded,
@@ -172,7 +172,7 @@ def to_result(hit: Hit, text: str) -> TaskResult:
         attachment_id=None if attachment is None else str(attachment),
         title=hit.document.title or text,
         document=full_text,
-        distance=round(1.0 - similarity, PLACES),
+        distance=round(1.0 - similarity, DECIMAL_PLACES),
         similarity=similarity,
         status=one_of("status", facts["status"], STATUSES),
         priority=_priority(hit.document),
@@ -185,7 +185,7 @@ def to_result(hit: Hit, text: str) -> TaskResult:
 
 def nearness(hit: Hit) -> float:
     """Return the rounded similarity of a hit."""
-    return round(min(1.0, max(0.0, hit.similarity or 0.0)), PLACES)
+    return round(min(1.0, max(0.0, hit.similarity or 0.0)), DECIMAL_PLACES)
 
 
 def _state(task: Task) -> dict[str, object]:
@@ -269,5 +269,5 @@ def _named(field: str, value: object, maximum: int) -> str:
 
 
 def _refuse_reserved(metadata: Mapping[str, object]) -> None:
-    if reserved := OWN & metadata.keys():
+    if reserved := RESERVED_FIELDS & metadata.keys():
         raise InvalidInput("metadata", f"{min(reserved)!r} is reserved for tasks")

@@ -70,11 +70,11 @@ from conspectus.model.validation import check_methods
 from conspectus.ports import CountTokens
 from conspectus.text.hashing import content_hash, stable_id
 
-BATCH = 500
+MAX_BATCH_TASKS = 500
 BATCH_CHARACTERS = 3_000_000
-PAGE = 1_000
-READINGS = 20
-PIECES = 3
+DOCUMENTS_PER_PAGE = 1_000
+MAX_READINGS = 20
+CHUNKS_PER_RESULT = 3
 MIN_CHUNKS = 50
 """Number of chunks read per result, as several may belong to one text; more are read if needed."""
 MAX_TITLES = 300
@@ -352,7 +352,7 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
     batch: dict[str, Task] = {}
     size = 0
     for task in map(checked, tasks):
-        if task.id in batch or len(batch) == BATCH or (batch and size > BATCH_CHARACTERS):
+        if task.id in batch or len(batch) == MAX_BATCH_TASKS or (batch and size > BATCH_CHARACTERS):
             yield list(batch.values())
             batch, size = {}, 0
         batch[task.id] = task
@@ -363,7 +363,10 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
 
 def _is_too_much(documents: Sequence[NewDocument]) -> bool:
     """Return whether the engine would write them in several transactions."""
-    return len(documents) > BATCH or sum(len(document.text) for document in documents) > BATCH_CHARACTERS
+    return (
+        len(documents) > MAX_BATCH_TASKS
+        or sum(len(document.text) for document in documents) > BATCH_CHARACTERS
+    )
 
 
 def _where(status: str | None, priority: str | None) -> Filter:
@@ -445,15 +448,15 @@ class TaskSource:
     async def read(self, document_id: str, kind: str, name: str) -> tuple[Document, str]:
         """Return a document of this service and its text, consistently. Raises NotFound."""
         try:
-            document, text = await self._at_one_time(await self._engine.documents.get(document_id))
+            document, text = await self._read_consistently(await self._engine.documents.get(document_id))
         except NotFound:
             raise NotFound(kind, name) from None
         if not is_task(document):
             raise NotFound(kind, name)
         return document, text
 
-    async def _at_one_time(self, document: Document) -> tuple[Document, str]:
-        for _ in range(READINGS):
+    async def _read_consistently(self, document: Document) -> tuple[Document, str]:
+        for _ in range(MAX_READINGS):
             text = await self._engine.documents.get_text(document.id)
             if content_hash(text) == document.content_hash or not document.chunks:
                 return document, text
@@ -464,15 +467,15 @@ class TaskSource:
         """Return documents of this service with their texts, without those deleted meanwhile."""
         ours = {document.id: document for document in documents if is_task(document)}
         ids, texts = list(ours), dict[str, str]()
-        for start in range(0, len(ids), PAGE):
-            texts |= await self._engine.documents.get_texts(ids[start : start + PAGE])
+        for start in range(0, len(ids), DOCUMENTS_PER_PAGE):
+            texts |= await self._engine.documents.get_texts(ids[start : start + DOCUMENTS_PER_PAGE])
         rows = []
         for name, document in ours.items():
             if name in texts and content_hash(texts[name]) == document.content_hash:
                 rows.append((document, texts[name]))
             elif name in texts:
                 with suppress(NotFound):
-                    rows.append(await self._at_one_time(document))
+                    rows.append(await self._read_consistently(document))
         return [(document, text) for document, text in rows if is_task(document)]
 
     async def children(self, source: Source, parents: Sequence[str]) -> Sequence[Document]:
@@ -483,7 +486,9 @@ class TaskSource:
     async def all(self, source: Source, where: Filter) -> Sequence[Document]:
         """Yield every document of the source that matches."""
         within = And((Eq("source", source.id), where))
-        listing = pages(self._engine.documents.list, collection=source.collection, filter=within, limit=PAGE)
+        listing = pages(
+            self._engine.documents.list, collection=source.collection, filter=within, limit=DOCUMENTS_PER_PAGE
+        )
         return [document async for page in listing for document in page.documents]
 
     async def locate(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
@@ -531,7 +536,7 @@ async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
     """
     collection = question.source.collection
     try:
-        best = await _best_pieces(engine, question)
+        best = await _retrieve_best(engine, question)
         if not best and (there := await engine.documents.count(collection=collection, filter=question.where)):
             raise ProviderUnavailable("embedder", f"none of the {there} candidates is embedded yet")
     except NotFound:
@@ -548,14 +553,14 @@ async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
     return [task_hit for task_hit in task_hits if task_hit is not None]
 
 
-async def _best_pieces(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
+async def _retrieve_best(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
     """Return the best chunk of each document, reading more until there are enough documents."""
     best: dict[str, Hit] = {}
     while True:
         retrieval = await _retrieve_others(engine, question, tuple(best))
         for hit in retrieval.hits:
             best.setdefault(hit.document.id, hit)
-        if len(retrieval.hits) < _pieces(question) or _is_enough(best, retrieval, question):
+        if len(retrieval.hits) < _chunk_limit(question) or _is_enough(best, retrieval, question):
             return best
 
 
@@ -567,14 +572,14 @@ async def _retrieve_others(
         question.text,
         collection=question.source.collection,
         filter=And((question.where, *others)),
-        limit=_pieces(question),
+        limit=_chunk_limit(question),
         retrievers=("vector",),
         rerank=False,
     )
 
 
-def _pieces(question: TaskQuery) -> int:
-    return max(MIN_CHUNKS, PIECES * question.number)
+def _chunk_limit(question: TaskQuery) -> int:
+    return max(MIN_CHUNKS, CHUNKS_PER_RESULT * question.number)
 
 
 def _is_enough(best: Mapping[str, Hit], retrieval: Retrieval, question: TaskQuery) -> bool:

@@ -250,13 +250,13 @@ def whole_ranges(query: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
 
 UNKNOWN = Extent(0, None, None)
 """The end of a stream is read only if a time has to be resolved."""
-FEW = 2
+MAX_UNCHECKED_STREAMS = 2
 """With more streams, the query is first checked for a time at all."""
-CANDIDATES = 100
+MIN_CAPTIONS = 100
 """Minimum number of captions read."""
-READ_AROUND = 3
+HITS_PER_MOMENT = 3
 """Number of hits per requested moment whose surrounding captions are read."""
-SHORT = 20
+TOKENS_PER_CAPTION = 20
 """Tokens of a window per requested caption."""
 AROUND = "adjacent"
 """The part of the score of a caption that was added with its moment."""
@@ -272,11 +272,11 @@ class VideoSearch(Service, checked=False):
 
     async def search(self, query: StreamQuery) -> Moments:
         """Return the moments of streams that answer a query, best first."""
-        resolved = await self._read(query)
-        retrieval = await self._candidates(resolved, max(CANDIDATES, 10 * query.limit))
+        resolved = await self._resolve(query)
+        retrieval = await self._find_candidates(resolved, max(MIN_CAPTIONS, 10 * query.limit))
         start = perf_counter()
         if resolved.text:
-            best = await self._moments(resolved, retrieval.hits, query.limit)
+            best = await self._find_moments(resolved, retrieval.hits, query.limit)
         else:
             best = whole_ranges(resolved, retrieval.hits)[: query.limit]
         took = {"merge_moments": (perf_counter() - start) * 1_000}
@@ -297,17 +297,17 @@ class VideoSearch(Service, checked=False):
     async def window(self, query: StreamQuery, max_tokens: int | Budget, form: WindowForm) -> StreamWindow:
         """Build the window of a query to streams. It never exceeds the budget."""
         budget = window_budget(max_tokens, self._parts.settings)
-        resolved = await self._read(query)
+        resolved = await self._resolve(query)
         labels = {name: parsed.name for name, parsed in resolved.streams.items()}
         zones = {name: parsed.clock.zone for name, parsed in resolved.streams.items()}
 
         async def search(limit: int) -> Retrieval:
-            return await self._with_moments(resolved, await self._candidates(resolved, limit), limit)
+            return await self._with_moments(resolved, await self._find_candidates(resolved, limit), limit)
 
         index_query = Query(resolved.text, query.collection, resolved.filter)
         before = await self._searcher.previous(form.previous, index_query)
         options = WindowOptions(labels if len(labels) > 1 else {}, zones, previous=before)
-        how = WindowBuilder(tokens_per_hit=SHORT, options=options)
+        how = WindowBuilder(tokens_per_hit=TOKENS_PER_CAPTION, options=options)
         window = await self._searcher.fill_window(search, budget, form, how)
         cited = list(dict.fromkeys(citation.document for citation in window.citations))
         documents = await self._authorized.inside(resolved.access, cited)
@@ -317,7 +317,7 @@ class VideoSearch(Service, checked=False):
         streams = {caption.source: resolved.streams[caption.source].stream.source for caption in captions}
         return StreamWindow(captions, tuple(streams.values()), resolved.plan, window)
 
-    async def _read(self, query: StreamQuery) -> ResolvedStreams:
+    async def _resolve(self, query: StreamQuery) -> ResolvedStreams:
         """Resolve the query: the streams, the range of each, and the remaining query."""
         checked_query(
             query.query,
@@ -336,7 +336,7 @@ class VideoSearch(Service, checked=False):
         else:
             sources = [source for source in await self._authorized.sources(access) if source.kind == "stream"]
         at = query.at or self._parts.clock()
-        if len(sources) > FEW and query.read_times and not may_name_time(query.query, at):
+        if len(sources) > MAX_UNCHECKED_STREAMS and query.read_times and not may_name_time(query.query, at):
             query = replace(query, read_times=False)
         every = {str(source.id): await self._parse_query(query, access, source, at) for source in sources}
         streams = with_time_expression(every)
@@ -371,14 +371,14 @@ class VideoSearch(Service, checked=False):
                 )
         return ParsedVideoQuery(stream, clock, span, face)
 
-    async def _candidates(self, resolved: ResolvedStreams, limit: int) -> Retrieval:
+    async def _find_candidates(self, resolved: ResolvedStreams, limit: int) -> Retrieval:
         """Return the hits; without a query, the captions in the range."""
         query = resolved.query
         maximum = min(limit, self._parts.settings.max_limit)
         if not resolved.streams or not (resolved.text or resolved.bounded):
             return Retrieval("no_match", ())
         if not resolved.text:
-            return await self._in_range(resolved, maximum)
+            return await self._read_ranges(resolved, maximum)
         index_query = Query(
             resolved.text,
             query.collection,
@@ -392,7 +392,7 @@ class VideoSearch(Service, checked=False):
         )
         return await self._searcher.finish(index_query, retrieval)
 
-    async def _in_range(self, query: ResolvedStreams, limit: int) -> Retrieval:
+    async def _read_ranges(self, query: ResolvedStreams, limit: int) -> Retrieval:
         """Return the captions in the ranges, nearest to the time of the query first."""
         ranked: list[tuple[float, Hit]] = []
         for parsed in query.streams.values():
@@ -402,13 +402,13 @@ class VideoSearch(Service, checked=False):
                 query.access, source, [parsed.span], limit=limit, last=last
             )
             documents = [document for document, _ in rows if _matches(query, document)]
-            for rank, hit in enumerate(await self._hits_of([document.id for document in documents])):
+            for rank, hit in enumerate(await self._read_hits([document.id for document in documents])):
                 far = len(documents) - rank if last else rank
                 ranked.append((-far, replace(hit, score=1.0 / (1 + far), parts={IN_RANGE: 1.0 / (1 + far)})))
         hits = [hit for _, hit in sorted(ranked, key=lambda ranked_hit: -ranked_hit[0])][:limit]
         return Retrieval("found" if hits else "no_match", tuple(hits), plan={"retrievers": "time"})
 
-    async def _hits_of(self, documents: Sequence[str]) -> list[Hit]:
+    async def _read_hits(self, documents: Sequence[str]) -> list[Hit]:
         rows = await self._authorized.beginnings(documents)
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
@@ -420,7 +420,7 @@ class VideoSearch(Service, checked=False):
         for hit in retrieval.hits:
             by_document.setdefault(hit.document.id, hit)
         brought: dict[str, Hit] = {}
-        for moment in await self._moments(query, retrieval.hits, max(limit // 5, 1)):
+        for moment in await self._find_moments(query, retrieval.hits, max(limit // 5, 1)):
             names = [caption.document.id for caption in moment.captions]
             best = max(
                 (by_document[name] for name in names if name in by_document), key=lambda hit: hit.score
@@ -428,15 +428,15 @@ class VideoSearch(Service, checked=False):
             brought = {name: best for name in names if name not in by_document} | brought
         beside = [
             replace(hit, score=best.score, parts={AROUND: best.score}, along_with=best.chunk.id)
-            for hit in await self._hits_of(list(brought))
+            for hit in await self._read_hits(list(brought))
             for best in (brought[hit.document.id],)
         ]
         return replace(retrieval, hits=(*retrieval.hits, *beside))
 
-    async def _moments(self, query: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
+    async def _find_moments(self, query: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """Return the best time ranges around hits, with the other captions in them."""
         seen = scored_captions(query, hits)
-        for name, spans in self._near(query, hits[: READ_AROUND * max(limit, 1)]).items():
+        for name, spans in self._spans_around(query, hits[: HITS_PER_MOMENT * max(limit, 1)]).items():
             parsed = query.streams[name]
             origin = to_microseconds(parsed.clock.origin)
             for spot in await self._authorized.spots(query.access, parsed.stream.source, spans):
@@ -466,7 +466,7 @@ class VideoSearch(Service, checked=False):
             for span in best
         ]
 
-    def _near(self, query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
+    def _spans_around(self, query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
         """Return the captions around hits in the ranges, by stream."""
         near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - SHARE_BEFORE))
         spans_by_stream: dict[str, list[Span]] = {}

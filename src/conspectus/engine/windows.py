@@ -15,7 +15,7 @@ from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.counting import CHUNKS_COUNTED_WITH
 from conspectus.window.render import renderer_by_name
 
-SHORT = 40
+TOKENS_PER_HIT = 40
 """Tokens of a window per initially retrieved hit; more hits are retrieved if these do not fill it."""
 FITTING_SECONDS = 1.8
 """Time of an explanation, after which no more budgets are looked for."""
@@ -24,7 +24,7 @@ LONG_SECONDS = 0.005
 HIT_SECONDS = 20e-6
 SHOWN_TOKEN_SECONDS = 0.5e-6
 COUNTED_TOKEN_SECONDS = 0.4e-6
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class WindowBuilder:
     """The number of hits for a window: one per `tokens_per_hit`, and more until it is full unless `once`."""
 
     once: bool = False
-    tokens_per_hit: int = SHORT
+    tokens_per_hit: int = TOKENS_PER_HIT
     options: WindowOptions = field(default_factory=WindowOptions)
 
 
@@ -50,7 +50,7 @@ def window_budget(max_tokens: int | Budget, settings: Settings) -> Budget:
 def packing_seconds(hits: Sequence[Hit], budget: Budget) -> float:
     """Return about how long it takes to pack hits."""
     tokens = sum(hit.chunk.tokens for hit in hits)
-    beside = (len(budget.system) + len(budget.query)) // CHARACTERS_A_TOKEN
+    beside = (len(budget.system) + len(budget.query)) // CHARACTERS_PER_TOKEN
     counted = beside if budget.tokenizer == CHUNKS_COUNTED_WITH else beside + tokens
     window_tokens = min(tokens, budget.max_tokens)
     return len(hits) * HIT_SECONDS + window_tokens * SHOWN_TOKEN_SECONDS + counted * COUNTED_TOKEN_SECONDS
