@@ -214,7 +214,7 @@ def test_no_row_among_the_best_is_passed_over(
     terms = postings.find(tuple(sorted(str(rank).encode() for rank in ranks)), corpus.average)
     idf = [corpus.statistic("", count).idf for count in terms.documents.tolist()]
     norm, weights = Bm25().norm(corpus.average), 2.2 * np.array(idf)
-    _, every = postings.scores(terms, weights, norm, chosen=allowed.rows)
+    _, every = postings.scores(terms, weights, norm, rows=allowed.rows)
     expected = np.sort(best(allowed.rows, every, limit))
     expected = expected[every[expected] > 0.0]
     rows, scores = postings.scores(terms, weights, norm, allowed=allowed, limit=limit)

@@ -84,8 +84,8 @@ def with_sources(
 ) -> tuple[TermStatistic, ...]:
     """Return the terms with their idf in sources, from the sources' chunk count and document frequencies."""
     return tuple(
-        TermStatistic(each.term, each.documents, each.idf, each.count, idf(total, count))
-        for each, count in zip(terms, documents, strict=True)
+        TermStatistic(statistic.term, statistic.documents, statistic.idf, statistic.count, idf(total, count))
+        for statistic, count in zip(terms, documents, strict=True)
     )
 
 
@@ -165,7 +165,7 @@ def best(ids: Ids, scores: Floats, limit: int) -> NDArray[np.intp]:
     """Return the positions of the `limit` highest scores, best first; ties are ordered by id."""
     if len(ids) > 4 * limit > 0:
         threshold = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        kept = np.flatnonzero(scores >= threshold)
+        positions = np.flatnonzero(scores >= threshold)
     else:
-        kept = np.arange(len(ids))
-    return kept[np.lexsort((ids[kept], -scores[kept]))[: max(limit, 0)]]
+        positions = np.arange(len(ids))
+    return positions[np.lexsort((ids[positions], -scores[positions]))[: max(limit, 0)]]

@@ -15,22 +15,22 @@ from conspectus.ports import Ids, Index, Reader
 
 Range = tuple[int, int]
 
-_GAP = 64
-_STEP = 4_096
-_CHANGES = 50_000
+_MAX_GAP_IDS = 64
+_IDS_PER_READ = 4_096
+_CHANGES_PER_READ = 50_000
 CHANGES = 5_000
 """Maximum number of changes that an index applies at once."""
 
 
 def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
     """Merge sorted ids into ranges. Ranges at most `gap` ids apart become one."""
-    found: list[Range] = []
+    disjoint: list[Range] = []
     for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1 + gap:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if disjoint and first <= disjoint[-1][1] + 1 + gap:
+            disjoint[-1] = (disjoint[-1][0], max(disjoint[-1][1], last))
         else:
-            found.append((first, last))
-    return found
+            disjoint.append((first, last))
+    return disjoint
 
 
 def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
@@ -44,7 +44,7 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
     """Return the ranges that changes added or updated, joined if near: reading more has no effect."""
-    return merged(((c.first, c.last) for c in changes if c.operation == "put"), _GAP)
+    return merged(((c.first, c.last) for c in changes if c.operation == "put"), _MAX_GAP_IDS)
 
 
 def touched_ranges(changes: Sequence[Change]) -> list[Range]:
@@ -81,41 +81,51 @@ class IndexedRows:
 
 
 async def differences(
-    held: IndexedRows, reader: Reader, checksum: Callable[[IndexedChunk], int]
+    rows: IndexedRows, reader: Reader, checksum: Callable[[IndexedChunk], int]
 ) -> list[Disagreement]:
     """Compare every row with the records. Chunks that changed after the sequence are skipped."""
-    found: list[Disagreement] = []
-    seen = np.zeros(len(held.chunks), np.bool_)
+    disagreements: list[Disagreement] = []
+    seen = np.zeros(len(rows.chunks), np.bool_)
     async for batch in reader.scan():
         for chunk in batch:
             number = chunk.chunk.id
-            place = int(np.searchsorted(held.chunks, number))
-            if place == len(held.chunks) or held.chunks[place] != number:
-                found.append(Disagreement(number, "missing", "not in the index"))
+            position = int(np.searchsorted(rows.chunks, number))
+            if position == len(rows.chunks) or rows.chunks[position] != number:
+                disagreements.append(Disagreement(number, "missing", "not in the index"))
                 continue
-            seen[place] = True
-            if int(held.checksums[place]) != checksum(chunk):
-                found.append(Disagreement(number, "stale", "the records hold another version"))
-            elif number in held.damaged:
-                found.append(Disagreement(number, "damaged", "its vector is missing, or should not be there"))
-    found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in held.chunks[~seen].tolist()]
-    return await untouched_since(held.sequence, found, reader)
+            seen[position] = True
+            if int(rows.checksums[position]) != checksum(chunk):
+                disagreements.append(Disagreement(number, "stale", "the records hold another version"))
+            elif number in rows.damaged:
+                disagreements.append(
+                    Disagreement(number, "damaged", "its vector is missing, or should not be there")
+                )
+    disagreements += [
+        Disagreement(ChunkId(i), "ghost", "not in the records") for i in rows.chunks[~seen].tolist()
+    ]
+    return await untouched_since(rows.sequence, disagreements, reader)
 
 
-async def untouched_since(sequence: int, found: Iterable[Disagreement], reader: Reader) -> list[Disagreement]:
+async def untouched_since(
+    sequence: int, disagreements: Iterable[Disagreement], reader: Reader
+) -> list[Disagreement]:
     """Return the found chunks that no change after the sequence explains, in order."""
     later: list[Range] = []
-    while changes := await reader.changes_since(sequence, limit=_CHANGES):
+    while changes := await reader.changes_since(sequence, limit=_CHANGES_PER_READ):
         later = merged([*later, *touched_ranges(changes)])
         sequence = changes[-1].sequence
-    left = (each for each in found if not any(first <= each.chunk <= last for first, last in later))
-    return sorted(left, key=lambda each: each.chunk)
+    left = (
+        disagreement
+        for disagreement in disagreements
+        if not any(first <= disagreement.chunk <= last for first, last in later)
+    )
+    return sorted(left, key=lambda disagreement: disagreement.chunk)
 
 
 async def read(reader: Reader, ranges: Iterable[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
     """Yield the current live chunks of the ranges in batches of bounded size."""
     for first, last in ranges:
-        for start in range(first, last + 1, _STEP):
-            batch = await reader.chunks(ChunkId(start), ChunkId(min(start + _STEP - 1, last)))
+        for start in range(first, last + 1, _IDS_PER_READ):
+            batch = await reader.chunks(ChunkId(start), ChunkId(min(start + _IDS_PER_READ - 1, last)))
             if batch:
                 yield batch

@@ -94,7 +94,7 @@ class FilterCompiler:
             moments = [value for value in values if isinstance(value, datetime)]
             return self._any_of([listed, self._equal_facts(field, moments)])
         numbers = [_number(value, field) for value in values] if field in NUMBERS else []
-        exact = [int(each) for each in numbers if each is not None and self._fits(each)]
+        exact = [int(number) for number in numbers if number is not None and self._fits(number)]
         return self.among(field, exact) if exact else self.none
 
     def _equal_facts(self, field: Field, values: Sequence[Scalar]) -> str:

@@ -51,23 +51,23 @@ class MilvusCaptions:
         """Store captions and return their ids in order. Raises InvalidInput before anything is written."""
         there = await self._extra_fields()
         extra = {METADATA, CREATED} if there is None else there
-        rows = [self._row(*each, extra) for each in zip(texts, metadatas, embeddings, strict=True)]
+        rows = [self._row(*caption, extra) for caption in zip(texts, metadatas, embeddings, strict=True)]
         if there is None:
             await self._server.create(self._name, _schema(self._dimensions), _indexes())
         for start in range(0, len(rows), AT_ONCE):
             await self._server.upsert(self._name, rows[start : start + AT_ONCE])
-        return [str(each["id"]) for each in rows]
+        return [str(row["id"]) for row in rows]
 
     async def get(self, id: str) -> StoredCaption | None:
         """Return the caption with its embedding; None if it does not exist."""
-        found = await self._with_id(id)
-        return _stored(found[0]) if found else None
+        rows = await self._with_id(id)
+        return _stored(rows[0]) if rows else None
 
     async def all(self, stream: str | None = None) -> list[StoredCaption]:
         """Return all captions, or those of a stream, in any order."""
         if await self._extra_fields() is None:
             return []
-        return [_stored(each) for each in await self._server.iterated(self._name, _of(stream), ["*"])]
+        return [_stored(row) for row in await self._server.iterated(self._name, _in_stream(stream), ["*"])]
 
     async def search(
         self, vector: Sequence[float], limit: int, stream: str | None = None
@@ -82,29 +82,29 @@ class MilvusCaptions:
             "limit": min(limit, MAX_RESULTS),
             "search_params": {"metric_type": "COSINE"},
         }
-        found = await self._server.search(self._name, _of(stream), ["*", "embedding"], query)
-        return [(_stored(each), float(each["distance"])) for each in found]
+        hits = await self._server.search(self._name, _in_stream(stream), ["*", "embedding"], query)
+        return [(_stored(hit), float(hit["distance"])) for hit in hits]
 
     async def embed(self, id: str, vector: Sequence[float]) -> bool:
         """Set the embedding of a caption. Returns whether the caption exists."""
         self._require_size(vector)
-        found = await self._with_id(id)
-        await self._server.upsert(self._name, [{**each, "embedding": list(vector)} for each in found])
-        return bool(found)
+        rows = await self._with_id(id)
+        await self._server.upsert(self._name, [{**row, "embedding": list(vector)} for row in rows])
+        return bool(rows)
 
     async def delete(self, id: str) -> bool:
         """Delete a caption. Returns whether it existed."""
         there = bool(await self._with_id(id))
         if there:
-            await self._server.delete(self._name, _called(id))
+            await self._server.delete(self._name, _has_id(id))
         return there
 
     async def clear(self, stream: str | None = None) -> int:
         """Delete all captions, or those of a stream. Returns their number."""
         if await self._extra_fields() is None:
             return 0
-        count = len(await self._server.iterated(self._name, _of(stream), ["id"]))
-        await self._server.delete(self._name, _of(stream))
+        count = len(await self._server.iterated(self._name, _in_stream(stream), ["id"]))
+        await self._server.delete(self._name, _in_stream(stream))
         return count
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ class MilvusCaptions:
         description = await self._server.described(self._name)
         if description is None:
             return None
-        fields = {each["name"]: each["params"] for each in description["fields"]}
+        fields = {field["name"]: field["params"] for field in description["fields"]}
         if missing := sorted(_NEEDED - fields.keys()):
             raise InvalidInput(
                 "collection_name",
@@ -136,7 +136,7 @@ class MilvusCaptions:
     async def _with_id(self, id: str) -> list[Row]:
         if await self._extra_fields() is None:
             return []
-        return await self._server.query(self._name, _called(id), ["*", "embedding"])
+        return await self._server.query(self._name, _has_id(id), ["*", "embedding"])
 
     def _row(
         self, text: str, metadata: Mapping[str, Any], embedding: Sequence[float] | None, extra: set[str]
@@ -156,8 +156,13 @@ class MilvusCaptions:
         for name in ("stream_id", "start_time", "end_time"):
             value = metadata.get(name)
             row[name] = _fitting(f"metadata.{name}", "" if value is None else str(value), MAX_WORD_LENGTH)
-        kept = {METADATA: json.dumps(metadata, ensure_ascii=False), CREATED: datetime.now(UTC).isoformat()}
-        return row | {name: _fitting("metadata", kept[name], MAX_TEXT_LENGTH) for name in sorted(extra)}
+        extra_texts = {
+            METADATA: json.dumps(metadata, ensure_ascii=False),
+            CREATED: datetime.now(UTC).isoformat(),
+        }
+        return row | {
+            name: _fitting("metadata", extra_texts[name], MAX_TEXT_LENGTH) for name in sorted(extra)
+        }
 
     def _require_size(self, vector: Sequence[float]) -> None:
         if len(vector) != self._dimensions:
@@ -165,18 +170,22 @@ class MilvusCaptions:
 
 
 def _stored(row: Row) -> StoredCaption:
-    kept, created, vector = row.get(METADATA), row.get(CREATED), row.get("embedding") or ()
-    metadata = json.loads(kept) if isinstance(kept, str) and kept else {name: row[name] for name in COLUMNS}
+    metadata_json, created, vector = row.get(METADATA), row.get(CREATED), row.get("embedding") or ()
+    metadata = (
+        json.loads(metadata_json)
+        if isinstance(metadata_json, str) and metadata_json
+        else {name: row[name] for name in COLUMNS}
+    )
     embedding = tuple(map(float, vector)) if any(vector) else None
     return StoredCaption(str(row["id"]), str(row["text"]), metadata, _instant(created), embedding)
 
 
 def _instant(written: object) -> datetime | None:
     try:
-        found = datetime.fromisoformat(written) if isinstance(written, str) else None
+        moment = datetime.fromisoformat(written) if isinstance(written, str) else None
     except ValueError:
         return None
-    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _fitting(field: str, text: str, maximum: int) -> str:
@@ -186,11 +195,11 @@ def _fitting(field: str, text: str, maximum: int) -> str:
     return text
 
 
-def _of(stream: str | None) -> str:
+def _in_stream(stream: str | None) -> str:
     return 'id != ""' if stream is None else f"stream_id == {_quoted(stream)}"
 
 
-def _called(id: str) -> str:
+def _has_id(id: str) -> str:
     return f"id == {_quoted(id)}"
 
 
@@ -212,6 +221,6 @@ def _schema(dimensions: int) -> CollectionSchema:
 
 
 def _indexes() -> IndexParams:
-    made = MilvusClient.prepare_index_params()
-    made.add_index("embedding", index_type="IVF_FLAT", metric_type="COSINE", params={"nlist": 128})
-    return made
+    indexes = MilvusClient.prepare_index_params()
+    indexes.add_index("embedding", index_type="IVF_FLAT", metric_type="COSINE", params={"nlist": 128})
+    return indexes

@@ -43,7 +43,7 @@ _MAX_REASON_LENGTH = 300
 _CLOSED = "closed channel"
 _DROPPED = "WAL already closed"
 """The message of Milvus Lite when a collection is dropped during a write."""
-_UNTIL_DROPPED = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
+_DROP_PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between attempts to drop a collection that is in use."""
 _OWN_CONNECTION = {
     "grpc.use_local_subchannel_pool": 1,
@@ -118,32 +118,32 @@ class MilvusServer:
         if not await self._call("has_collection", collection_name=name):
             return None
         try:
-            found: Row = await self._call("describe_collection", collection_name=name)
+            description: Row = await self._call("describe_collection", collection_name=name)
         except IndexReplaced:
             return None
-        return found
+        return description
 
     async def create(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
         """Create a collection and load it, unless it exists."""
         if not await self._call("has_collection", collection_name=name):
-            await _to_its_end(self._made(name, schema, indexes))
+            await _to_its_end(self._create_and_load(name, schema, indexes))
 
     async def meaning(self, alias: str) -> str | None:
         """Return the collection of an alias; None if the alias does not exist."""
         try:
-            found = await self._call("describe_alias", alias=alias)
+            description = await self._call("describe_alias", alias=alias)
         except IndexReplaced:
             return None
-        return str(found["collection_name"])
+        return str(description["collection_name"])
 
     async def point(self, alias: str, name: str | None) -> None:
         """Set the collection of an alias atomically; None drops the alias."""
-        known = await self.meaning(alias) is not None
+        exists = await self.meaning(alias) is not None
         if name is None:
-            if known:
+            if exists:
                 await self._call("drop_alias", alias=alias)
             return
-        if not known:
+        if not exists:
             # Another process may create the alias first; then it can be altered.
             with suppress(StorageError):
                 await self._call("create_alias", collection_name=name, alias=alias)
@@ -152,7 +152,7 @@ class MilvusServer:
 
     async def drop(self, name: str) -> None:
         """Drop a collection with all its data, if it exists."""
-        for pause in _UNTIL_DROPPED:
+        for pause in _DROP_PAUSES_SECONDS:
             try:
                 await self._call("drop_collection", collection_name=name)
                 return
@@ -180,7 +180,7 @@ class MilvusServer:
 
     async def query(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
         """Return the rows that an expression selects, at most `MAX_RESULTS`."""
-        found = await self._call(
+        rows = await self._call(
             "query",
             collection_name=name,
             filter=where,
@@ -188,7 +188,7 @@ class MilvusServer:
             limit=self.longest_list,
             consistency_level="Strong",
         )
-        return list(found)
+        return list(rows)
 
     async def every(
         self, name: str, where: str, fields: Sequence[str], *, along: str, span: tuple[int, int]
@@ -208,12 +208,12 @@ class MilvusServer:
 
     async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
         """Return the nearest rows that an expression selects, each with its `distance`."""
-        [found] = await self.searches(name, where, fields, query)
-        return found
+        [hits] = await self.searches(name, where, fields, query)
+        return hits
 
     async def searches(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[list[Row]]:
         """Search once for each of several vectors, in one request."""
-        found = await self._call(
+        responses = await self._call(
             "search",
             collection_name=name,
             filter=where,
@@ -221,13 +221,13 @@ class MilvusServer:
             consistency_level="Strong",
             **query,
         )
-        return [[{**hit["entity"], "distance": hit["distance"]} for hit in each] for each in found]
+        return [[{**hit["entity"], "distance": hit["distance"]} for hit in hits] for hits in responses]
 
     async def close(self) -> None:
         """Close the connection, and the file of Milvus Lite. A later call connects again."""
         await asyncio.to_thread(self._disconnect)
 
-    async def _made(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
+    async def _create_and_load(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
         here: dict[str, Any] = {"collection_name": name}
         has_key = any(field.is_partition_key for field in schema.fields)
         options = {"num_partitions": PARTITIONS if has_key else None, "consistency_level": "Strong"}
@@ -266,10 +266,10 @@ class MilvusServer:
             raise error from fault
 
     def _iterated(self, name: str, where: str, fields: list[str]) -> list[Row]:
-        chosen: dict[str, object] = {"filter": where, "output_fields": fields, "consistency_level": "Strong"}
+        options: dict[str, object] = {"filter": where, "output_fields": fields, "consistency_level": "Strong"}
         rows: list[Row] = []
         with self._borrowed(self._failures):
-            pages = self._run("query_iterator", {"collection_name": name, **chosen})
+            pages = self._run("query_iterator", {"collection_name": name, **options})
             try:
                 while page := pages.next():
                     rows += page
@@ -426,13 +426,13 @@ Work: TypeAlias = Literal["write", "build"]
 Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Lock]]
 """Returns whether this process holds the lock of a kind of work, until the block ends or the lock is lost."""
 
-_FIRST_WAIT, _MAX_WAIT_SECONDS = 0.02, 0.25
+_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.02, 0.25
 
 
 @asynccontextmanager
 async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Lock]:
     """Wait for the lock, and hold it during the block."""
-    pause = _FIRST_WAIT
+    pause = _FIRST_WAIT_SECONDS
     while True:
         async with turn(work) as hold:
             if hold:
@@ -442,7 +442,7 @@ async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Lock]:
         pause = min(2 * pause, _MAX_WAIT_SECONDS)
 
 
-_WORTH_NAMING = 2 * PARTITIONS
+_MAX_NAMED_SOURCES = 2 * PARTITIONS
 
 
 def tenant(source: object) -> str:
@@ -456,7 +456,7 @@ def within(where: Filter) -> str | None:
     With more sources, every partition would be searched anyway.
     """
     sources = _sources(where)
-    if sources is None or not 0 < len(sources) <= _WORTH_NAMING:
+    if sources is None or not 0 < len(sources) <= _MAX_NAMED_SOURCES:
         return None
     listed = ",".join(sorted(f'"{tenant(source)}"' for source in sources))
     return f"tenant in [{listed}]"
@@ -471,9 +471,9 @@ def _sources(where: Filter) -> frozenset[str] | None:
             texts = frozenset(value for value in values if isinstance(value, str))
             return texts if len(texts) == len(set(values)) else None
         case And(inner):
-            bounds = [found for found in map(_sources, inner) if found is not None]
+            bounds = [sources for sources in map(_sources, inner) if sources is not None]
             return frozenset.intersection(*bounds) if bounds else None
         case Or(inner):
-            known = [found for found in map(_sources, inner) if found is not None]
-            return frozenset[str]().union(*known) if len(known) == len(inner) else None
+            alternatives = [sources for sources in map(_sources, inner) if sources is not None]
+            return frozenset[str]().union(*alternatives) if len(alternatives) == len(inner) else None
     return None

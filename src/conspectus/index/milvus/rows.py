@@ -76,8 +76,10 @@ class Weights:
         weights = np.array([row["terms"].get(number, 0.0) for row in rows], np.float64)
         norms = np.array([self._norm(float(row["length"])) for row in rows], np.float64)
         counts = np.rint(norms * weights / (1.0 - np.minimum(weights, 0.999_999)))
-        for place, row in enumerate(rows):
-            counts[place] = row["large"].get(str(number), counts[place]) if row["large"] else counts[place]
+        for position, row in enumerate(rows):
+            counts[position] = (
+                row["large"].get(str(number), counts[position]) if row["large"] else counts[position]
+            )
         return np.asarray(counts, np.float64)
 
     def slack(self, average: float) -> float:
@@ -312,7 +314,7 @@ def _number(value: int | None, *, odd: bool) -> int:
 
 
 EVERY, NONE = "version >= 0", "version < 0"
-Known: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
+FieldValues: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
 """The distinct values of a field, each with its fact."""
 
 
@@ -323,15 +325,14 @@ def ranged(condition: Filter) -> set[Field]:
 
 @dataclass(frozen=True, slots=True)
 class Compiler(FilterCompiler):
-    """Compiles filters to Milvus expressions. `known` are the distinct values of the fields that `ranged`
-    returns.
+    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `ranged`.
 
     Milvus Lite scans arrays 200 times slower than texts. With `facts_as_text`, facts are one text of
     hexadecimal words that is searched with LIKE.
     """
 
     every, none, largest = EVERY, NONE, MAX_NUMBER - 1
-    known: Known
+    distinct_values: FieldValues
     facts_as_text: bool = False
 
     def present(self, field: FieldName) -> str:
@@ -348,7 +349,7 @@ class Compiler(FilterCompiler):
 
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Return the condition: the column has one of these values."""
-        listed = [f'"{hexed(each)}"' if isinstance(each, str) else str(each) for each in values]
+        listed = [f'"{hexed(operand)}"' if isinstance(operand, str) else str(operand) for operand in values]
         return f"{field} in [{','.join(listed)}]"
 
     def compared(self, column: str, sign: str, value: ColumnValue) -> str:
@@ -357,7 +358,7 @@ class Compiler(FilterCompiler):
 
     def values_between(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
-        facts = [number for number, value in self.known[leaf.field] if holds(leaf, value)]
+        facts = [number for number, value in self.distinct_values[leaf.field] if holds(leaf, value)]
         return self.any_fact(facts) if facts else self.none
 
 

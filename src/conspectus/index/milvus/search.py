@@ -26,25 +26,25 @@ from conspectus.index.milvus.rows import (
     ranged,
     source_number,
 )
-from conspectus.index.milvus.state import Block, Distinct, MilvusState, Notes, Terms
+from conspectus.index.milvus.state import Block, DistinctValues, MilvusState, Notes, Terms
 from conspectus.model.filter import Filter, In, matches
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Candidates, Floats, Ids, Probe, Reader, Vectors
 
-Found: TypeAlias = Mapping[int, Row]
+RowsByChunk: TypeAlias = Mapping[int, Row]
 Still: TypeAlias = Callable[[], Awaitable[bool]]
 """Returns whether a version is still the current one."""
 _Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
 _Score: TypeAlias = Callable[[Sequence[Row]], Floats]
 
 _TERMS = ("length", "large", "terms")
-_SPARE = 16
-_DEEPER = 4
-_DEEPEST = 4_096
+_SPARE_ROWS = 16
+_DEPTH_FACTOR = 4
+_MAX_DEPTH_ROWS = 4_096
 _SLACK = 1e-5
 _IDS_AT_ONCE = 1_000
-_MAX_HELD = 10_000
+_MAX_CACHED_FREQUENCIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class MilvusQuery:
             self._corpus.statistic(term, view.documents(term), count) for term, count in terms.items()
         )
         if visible.sources is not None:
-            found = visible.sources
-            documents = [found.documents.get(each.term, 0) for each in self.terms]
-            self.terms = with_sources(self.terms, found.total, documents)
+            source_counts = visible.sources
+            documents = [source_counts.documents.get(term.term, 0) for term in self.terms]
+            self.terms = with_sources(self.terms, source_counts.total, documents)
         self._found_terms = sorted(
             (term for term in self.terms if term.documents > 0), key=lambda statistic: statistic.term
         )
@@ -131,23 +131,23 @@ class MilvusQuery:
 
     async def score(self, ids: Ids) -> Candidates | None:
         """Return the scores of the chunks that are visible."""
-        wanted = [int(number) for number in np.unique(ids)]
-        found: dict[int, Row] = {}
-        for start in range(0, len(wanted), _IDS_AT_ONCE):
-            where = f"({self._where}) and {either(wanted[start : start + _IDS_AT_ONCE])}"
+        numbers = [int(number) for number in np.unique(ids)]
+        rows_by_chunk: dict[int, Row] = {}
+        for start in range(0, len(numbers), _IDS_AT_ONCE):
+            where = f"({self._where}) and {either(numbers[start : start + _IDS_AT_ONCE])}"
             rows = await self._view.server.query(self._view.rows, where, self._fields)
-            found |= {row["chunk"]: row for row in rows}
-        return self.candidates(found) if await self._still() else None
+            rows_by_chunk |= {row["chunk"]: row for row in rows}
+        return self.candidates(rows_by_chunk) if await self._still() else None
 
-    def candidates(self, found: Found) -> Candidates:
+    def candidates(self, rows_by_chunk: RowsByChunk) -> Candidates:
         """Return rows with their exact scores, by id."""
-        rows = [found[number] for number in sorted(found)]
+        rows = [rows_by_chunk[number] for number in sorted(rows_by_chunk)]
         cosine = np.full(len(rows), np.nan)
         if self._vector is not None:
-            with_vector = [place for place, row in enumerate(rows) if row["has_vector"]]
-            cosine[with_vector] = self._cosine([rows[place] for place in with_vector])
+            with_vector = [position for position, row in enumerate(rows) if row["has_vector"]]
+            cosine[with_vector] = self._cosine([rows[position] for position in with_vector])
         return Candidates(
-            ids=np.array(sorted(found), np.int64),
+            ids=np.array(sorted(rows_by_chunk), np.int64),
             words=self._words(rows),
             cosine=cosine,
             terms=self.terms,
@@ -156,7 +156,7 @@ class MilvusQuery:
             least=self._view.bm25.least(self.terms, self._corpus.average),
         )
 
-    async def _words_arm(self, limit: int) -> Found:
+    async def _words_arm(self, limit: int) -> RowsByChunk:
         k1 = self._view.bm25.k1
         query = {dimension(term.term): term.weight * (k1 + 1.0) for term in self._found_terms}
         if not query or not limit:
@@ -167,9 +167,9 @@ class MilvusQuery:
             return await self._searched(self._where, sparse)
 
         slack = self._weights.slack(self._corpus.average)
-        return await _deep_enough(look, self._words, limit=limit, slack=slack)
+        return await _search_deep_enough(look, self._words, limit=limit, slack=slack)
 
-    async def _vector_arm(self, limit: int) -> Found:
+    async def _vector_arm(self, limit: int) -> RowsByChunk:
         vector = self._vector
         if vector is None or not limit:
             return {}
@@ -178,7 +178,7 @@ class MilvusQuery:
             near = {"data": [vector.tolist()], "anns_field": "vector", "limit": depth}
             return await self._searched(f"({self._where}) and has_vector == true", near)
 
-        return await _deep_enough(look, self._cosine, limit=limit, least=-np.inf)
+        return await _search_deep_enough(look, self._cosine, limit=limit, least=-np.inf)
 
     async def _searched(self, where: str, query: Mapping[str, object]) -> Sequence[Row]:
         return await self._view.server.search(self._view.rows, where, self._fields, query)
@@ -190,9 +190,9 @@ class MilvusQuery:
         lengths = np.array([row["length"] for row in rows], np.float64)
         for term in self._found_terms:
             counts = self._weights.counts(rows, dimension(term.term))
-            found = counts > 0
-            scores[found] += self._view.bm25.contributions(
-                term.weight, counts[found], lengths[found], self._corpus.average
+            has_term = counts > 0
+            scores[has_term] += self._view.bm25.contributions(
+                term.weight, counts[has_term], lengths[has_term], self._corpus.average
             )
         return scores
 
@@ -202,28 +202,28 @@ class MilvusQuery:
         return cosines(dense(rows), self._vector)
 
 
-async def _deep_enough(
+async def _search_deep_enough(
     look: _Look, score: _Score, *, limit: int, slack: float = 1.0, least: float = 0.0
-) -> Found:
+) -> RowsByChunk:
     """Return the best rows by exact score. The search is repeated deeper until no omitted row can be among
     them.
 
-    If more than `_DEEPEST` rows have nearly equal scores, Milvus chooses which of them are returned.
+    If more than `_MAX_DEPTH_ROWS` rows have nearly equal scores, Milvus chooses which of them are returned.
     """
-    depth = min(limit + _SPARE, MAX_RESULTS)
-    deepest = min(max(_DEEPEST, limit + _SPARE), MAX_RESULTS)
+    depth = min(limit + _SPARE_ROWS, MAX_RESULTS)
+    deepest = min(max(_MAX_DEPTH_ROWS, limit + _SPARE_ROWS), MAX_RESULTS)
     while True:
         rows = {row["chunk"]: row for row in await look(depth)}
         ids = np.array(list(rows), np.int64)
         scores = score(list(rows.values()))
-        chosen = best(ids, scores, limit)
+        order = best(ids, scores, limit)
         if len(rows) < depth or depth >= deepest:
             break
         beyond = min(row["distance"] for row in rows.values()) * slack
-        if scores[chosen[-1]] > beyond + _SLACK:
+        if scores[order[-1]] > beyond + _SLACK:
             break
-        depth = min(_DEEPER * depth, deepest)
-    return {int(ids[place]): rows[int(ids[place])] for place in chosen if scores[place] > least}
+        depth = min(_DEPTH_FACTOR * depth, deepest)
+    return {int(ids[position]): rows[int(ids[position])] for position in order if scores[position] > least}
 
 
 Ask: TypeAlias = Callable[[MilvusQuery], Awaitable[Candidates | None]]
@@ -247,12 +247,12 @@ class MilvusLocation:
 class MilvusReader:
     """Queries versions of the index, and caches what it reads for the next query."""
 
-    def __init__(self, place: MilvusLocation, notes: Notes, reader: Reader) -> None:
-        self._place = place
+    def __init__(self, location: MilvusLocation, notes: Notes, reader: Reader) -> None:
+        self._location = location
         self._notes = notes
         self._reader = reader
         self._terms = Terms(notes)
-        self._distinct = Distinct(notes)
+        self._distinct = DistinctValues(notes)
         self._odd: tuple[MilvusState | None, Sequence[IndexedChunk]] = (None, ())
         self._sources: tuple[MilvusState | None, dict[tuple[tuple[str, ...], str], int]] = (None, {})
 
@@ -263,14 +263,14 @@ class MilvusReader:
         still = partial(self.still, state)
         if not state.generation:
             visible = Visible(EVERY, SourceCounts() if probe.sources else None)
-            answer = MilvusQuery(self._place.view(state), visible, terms, None, still=still).candidates({})
+            answer = MilvusQuery(self._location.view(state), visible, terms, None, still=still).candidates({})
             return answer if await still() else None
         try:
             where = await self._expression(state, probe.filter)
             blocks = await self._terms.blocks(state)
             if blocks is None:
                 return None
-            view = self._place.view(state, blocks)
+            view = self._location.view(state, blocks)
             visible = Visible(where, await self._in_sources(view, probe, terms))
             return await ask(MilvusQuery(view, visible, terms, probe.vector, still=still))
         except IndexReplaced:
@@ -294,18 +294,18 @@ class MilvusReader:
         self, view: MilvusSnapshot, sources: tuple[str, ...], everywhere: Mapping[str, int], *, limit: int
     ) -> Mapping[str, int]:
         """Return the document frequencies in sources of the terms that occur anywhere."""
-        state, held = self._sources
-        if state is None or not state.same_rows(view.state) or len(held) > _MAX_HELD:
-            held = {}
-            self._sources = view.state, held
-        fresh = [term for term, count in everywhere.items() if count and (sources, term) not in held]
+        state, frequencies = self._sources
+        if state is None or not state.same_rows(view.state) or len(frequencies) > _MAX_CACHED_FREQUENCIES:
+            frequencies = {}
+            self._sources = view.state, frequencies
+        fresh = [term for term, count in everywhere.items() if count and (sources, term) not in frequencies]
         if fresh:
             where = await self._expression(view.state, In("source", sources))
             query = {"data": [{dimension(term): 1.0} for term in fresh], "anns_field": "terms"}
-            found = await view.server.searches(view.rows, where, ["chunk"], {**query, "limit": limit})
-            for term, rows in zip(fresh, found, strict=True):
-                held[sources, term] = sum(row["distance"] > 0.0 for row in rows)
-        return {term: held.get((sources, term), 0) for term in everywhere}
+            hits_by_term = await view.server.searches(view.rows, where, ["chunk"], {**query, "limit": limit})
+            for term, rows in zip(fresh, hits_by_term, strict=True):
+                frequencies[sources, term] = sum(row["distance"] > 0.0 for row in rows)
+        return {term: frequencies.get((sources, term), 0) for term in everywhere}
 
     async def still(self, state: MilvusState) -> bool:
         """Return whether the rows of this state are still the visible ones."""
@@ -314,8 +314,8 @@ class MilvusReader:
     async def _expression(self, state: MilvusState, where: Filter) -> str:
         """Return the expression of the rows of a version that match the filter."""
         visible = await self._notes.visible(state)
-        known = await self._distinct.known(state, ranged(where))
-        condition = Compiler(known, state.facts_as_text).compiled(where)
+        distinct_values = await self._distinct.read(state, ranged(where))
+        condition = Compiler(distinct_values, state.facts_as_text).compiled(where)
         if state.odd:
             odd = [c.chunk.id for c in await self._odd_chunks(state, visible) if matches(where, c.row())]
             condition = f"(odd == false and ({condition})) or (odd == true and {either(odd)})"
@@ -324,20 +324,20 @@ class MilvusReader:
 
     async def _odd_chunks(self, state: MilvusState, visible: str) -> Sequence[IndexedChunk]:
         """Return the chunks whose facts do not fit into Milvus, and which are filtered here."""
-        held, found = self._odd
-        if held is None or not held.same_rows(state):
-            name = self._place.view(state).rows
-            rows = await self._place.server.every(
+        cached_state, chunks = self._odd
+        if cached_state is None or not cached_state.same_rows(state):
+            name = self._location.view(state).rows
+            rows = await self._location.server.every(
                 name, f"{visible} and odd == true", ["chunk"], along="chunk", span=(0, state.last + 1)
             )
             numbers = [ChunkId(row["chunk"]) for row in rows]
-            found = [chunk for number in numbers for chunk in await self._reader.chunks(number, number)]
-            self._odd = state, found
-        return found
+            chunks = [chunk for number in numbers for chunk in await self._reader.chunks(number, number)]
+            self._odd = state, chunks
+        return chunks
 
 
-_AT_ONCE = 2_000
-_BEYOND = 2**63 - 1
+_CHUNKS_PER_COMPARISON = 2_000
+_AFTER_LAST_ID = 2**63 - 1
 
 
 async def differences(view: MilvusSnapshot, where: str, reader: Reader) -> list[Disagreement]:
@@ -346,16 +346,16 @@ async def differences(view: MilvusSnapshot, where: str, reader: Reader) -> list[
     If there are more rows between two chunks of the records than Milvus lists at once, only some are
     reported.
     """
-    found: list[Disagreement] = []
+    disagreements: list[Disagreement] = []
     last = -1
     async for batch in reader.scan():
-        for start in range(0, len(batch), _AT_ONCE):
-            chunks = batch[start : start + _AT_ONCE]
+        for start in range(0, len(batch), _CHUNKS_PER_COMPARISON):
+            chunks = batch[start : start + _CHUNKS_PER_COMPARISON]
             end = chunks[-1].chunk.id
-            found += await _between(view, where, (last + 1, end), chunks)
+            disagreements += await _between(view, where, (last + 1, end), chunks)
             last = end
-    found += await _between(view, where, (last + 1, _BEYOND), ())
-    return await untouched_since(view.state.applied, found, reader)
+    disagreements += await _between(view, where, (last + 1, _AFTER_LAST_ID), ())
+    return await untouched_since(view.state.applied, disagreements, reader)
 
 
 async def _between(
@@ -364,11 +364,11 @@ async def _between(
     expression = f"{where} and chunk >= {span[0]} and chunk <= {span[1]}"
     rows = await view.server.query(view.rows, expression, ["chunk", "checksum"])
     stored = {row["chunk"]: row["checksum"] for row in rows}
-    found = []
+    disagreements = []
     for chunk in chunks:
         checksum = stored.pop(chunk.chunk.id, None)
         if checksum is None:
-            found.append(Disagreement(chunk.chunk.id, "missing", "not in the index"))
+            disagreements.append(Disagreement(chunk.chunk.id, "missing", "not in the index"))
         elif checksum != signed_checksum(chunk):
-            found.append(Disagreement(chunk.chunk.id, "stale", "the records hold another version"))
-    return found + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in stored]
+            disagreements.append(Disagreement(chunk.chunk.id, "stale", "the records hold another version"))
+    return disagreements + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in stored]

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexReplaced, StorageBusy, StorageTooNew
 from conspectus.index.milvus.connection import MilvusServer, Row
-from conspectus.index.milvus.rows import EVERY, NOTES, Known, Value, collection_name, either, one_of, path_key
+from conspectus.index.milvus.rows import (
+    EVERY,
+    NOTES,
+    FieldValues,
+    Value,
+    collection_name,
+    either,
+    one_of,
+    path_key,
+)
 from conspectus.model.filter import Field
 
 FORMAT = 4
@@ -58,7 +67,7 @@ class MilvusState:
     dead: int = 0
 
     @property
-    def shown(self) -> str:
+    def where_committed(self) -> str:
         """The expression of all rows of the state, including dead rows that are not deleted yet."""
         if not self.void:
             return f"version <= {self.version}"
@@ -168,7 +177,7 @@ class Notes:
         if versions[-1:] != [state.version]:
             return False
         if len(versions) > _KEPT_STATES:
-            await self.drop(state.generation, [note_key(_STATE, each, "") for each in versions[:-1]])
+            await self.drop(state.generation, [note_key(_STATE, version, "") for version in versions[:-1]])
         return True
 
     async def put(self, generation: str, notes: Sequence[Note]) -> None:
@@ -190,12 +199,12 @@ class Notes:
 
     async def bodies(self, generation: str, keys: Sequence[str]) -> list[str] | None:
         """Return the bodies of notes in the order of the keys; None if one is missing."""
-        found: dict[str, str] = {}
+        bodies: dict[str, str] = {}
         for start in range(0, len(keys), _NOTES_AT_ONCE):
             listed = one_of(keys[start : start + _NOTES_AT_ONCE])
             rows = await self.find(generation, listed, ["key", "body"])
-            found |= {row["key"]: row["body"] for row in rows}
-        return [found[key] for key in keys] if found.keys() >= set(keys) else None
+            bodies |= {row["key"]: row["body"] for row in rows}
+        return [bodies[key] for key in keys] if bodies.keys() >= set(keys) else None
 
     async def drop(self, generation: str, keys: Sequence[str]) -> None:
         """Delete notes."""
@@ -219,7 +228,7 @@ class Notes:
             if dead is None:
                 raise IndexReplaced(f"a later version of {self.name} is current")
             hidden = f" and not (version < {state.version} and {either(dead)})" if dead else ""
-            self._visible = state, f"{state.shown}{hidden}"
+            self._visible = state, f"{state.where_committed}{hidden}"
         return self._visible[1]
 
     async def dead(self, state: MilvusState) -> list[int] | None:
@@ -248,8 +257,8 @@ def dead_keys(state: MilvusState) -> list[str]:
 
 
 _TERMS = "terms"
-_IN_A_NOTE = 4_000
-_RATIO = 2
+_TERMS_IN_A_NOTE = 4_000
+_MIN_SIZE_RATIO = 2
 _ENTRY = np.dtype([("term", "<u8"), ("count", "<i4")])
 
 
@@ -264,18 +273,18 @@ class Block:
     def of(cls, terms: Sequence[NDArray[np.uint64]], counts: Sequence[NDArray[np.int32]]) -> "Block":
         """Return the sum of changes."""
         every = np.concatenate([np.zeros(0, np.uint64), *terms])
-        distinct, place = np.unique(every, return_inverse=True)
+        distinct, positions = np.unique(every, return_inverse=True)
         summed = np.zeros(len(distinct), np.int64)
-        np.add.at(summed, place, np.concatenate([np.zeros(0, np.int32), *counts]))
-        kept = summed != 0
-        return cls(distinct[kept], summed[kept].astype(np.int32))
+        np.add.at(summed, positions, np.concatenate([np.zeros(0, np.int32), *counts]))
+        is_changed = summed != 0
+        return cls(distinct[is_changed], summed[is_changed].astype(np.int32))
 
     def bodies(self) -> list[str]:
         """Encode the block in pieces that each fit into a note."""
         entries = np.empty(len(self.terms), _ENTRY)
         entries["term"], entries["count"] = self.terms, self.counts
-        starts = range(0, len(entries), _IN_A_NOTE)
-        return [b64encode(entries[start : start + _IN_A_NOTE].tobytes()).decode() for start in starts]
+        starts = range(0, len(entries), _TERMS_IN_A_NOTE)
+        return [b64encode(entries[start : start + _TERMS_IN_A_NOTE].tobytes()).decode() for start in starts]
 
     @classmethod
     def from_bodies(cls, bodies: Sequence[str]) -> "Block":
@@ -285,9 +294,9 @@ class Block:
 
     def documents(self, term: int) -> int:
         """Return the change for one term or source."""
-        place = int(np.searchsorted(self.terms, np.uint64(term)))
-        found = place < len(self.terms) and int(self.terms[place]) == term
-        return int(self.counts[place]) if found else 0
+        position = int(np.searchsorted(self.terms, np.uint64(term)))
+        has_term = position < len(self.terms) and int(self.terms[position]) == term
+        return int(self.counts[position]) if has_term else 0
 
 
 class Terms:
@@ -299,28 +308,28 @@ class Terms:
 
     async def blocks(self, state: MilvusState) -> list[Block] | None:
         """Return all blocks of a state; None if it is no longer current."""
-        found: dict[tuple[str, int], Block] = {}
+        blocks: dict[tuple[str, int], Block] = {}
         for version, parts in state.blocks:
-            place = state.generation, version
-            if place in self._held:
-                found[place] = self._held[place]
+            block_key = state.generation, version
+            if block_key in self._held:
+                blocks[block_key] = self._held[block_key]
                 continue
             keys = [note_key(_TERMS, version, str(number)) for number in range(parts)]
             bodies = await self._notes.bodies(state.generation, keys)
             if bodies is None:
                 return None
-            found[place] = Block.from_bodies(bodies)
-        self._held = found
-        return list(found.values())
+            blocks[block_key] = Block.from_bodies(bodies)
+        self._held = blocks
+        return list(blocks.values())
 
     async def add(
         self, state: MilvusState, change: Block, before: Sequence[Block]
     ) -> tuple[MilvusState, list[str]]:
         """Write a change of the statistics. Returns the new state, and the keys of obsolete notes."""
-        kept = list(zip(state.blocks, before, strict=True))
+        remaining = list(zip(state.blocks, before, strict=True))
         merged: list[tuple[tuple[int, int], Block]] = []
-        while kept and len(kept[-1][1].terms) < _RATIO * len(change.terms):
-            merged.append(kept.pop())
+        while remaining and len(remaining[-1][1].terms) < _MIN_SIZE_RATIO * len(change.terms):
+            merged.append(remaining.pop())
             last = merged[-1][1]
             change = Block.of([last.terms, change.terms], [last.counts, change.counts])
         notes = [
@@ -329,7 +338,7 @@ class Terms:
         ]
         await self._notes.put(state.generation, notes)
         self._held = {**self._held, (state.generation, state.version): change}
-        blocks = [entry for entry, _ in kept] + ([(state.version, len(notes))] if notes else [])
+        blocks = [entry for entry, _ in remaining] + ([(state.version, len(notes))] if notes else [])
         gone = [
             note_key(_TERMS, version, str(number))
             for (version, parts), _ in merged
@@ -340,20 +349,20 @@ class Terms:
 
 _VALUES = "values"
 _VERSIONS_AT_ONCE = 2_000 * VERSION_STEP
-_MAX_BYTES = 40_000
-Found = dict[int, object]
+_MAX_NOTE_BYTES = 40_000
+ValuesByFact = dict[int, object]
 
 
-class Distinct:
+class DistinctValues:
     """Caches the distinct values of fields, and remembers which ones it has written."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._generation = ""
-        self._read: dict[str, tuple[int, Found]] = {}
+        self._cached: dict[str, tuple[int, ValuesByFact]] = {}
         self._written: set[int] = set()
 
-    async def known(self, state: MilvusState, fields: Iterable[Field]) -> Known:
+    async def read(self, state: MilvusState, fields: Iterable[Field]) -> FieldValues:
         """Return the distinct values of each field, including those of removed rows."""
         self._turn_to(state.generation)
         return {field: list((await self._of(path_key(field), state)).items()) for field in fields}
@@ -367,8 +376,8 @@ class Distinct:
                 fresh.setdefault(value.path, []).append(value)
                 self._written.add(value.fact)
         notes = []
-        for path, found in fresh.items():
-            for number, body in enumerate(_bodies(found)):
+        for path, new_values in fresh.items():
+            for number, body in enumerate(_bodies(new_values)):
                 notes.append(Note(_VALUES, generation, version, f"{part}.{path}.{number}", body, path))
         await self._notes.put(generation, notes)
 
@@ -379,19 +388,19 @@ class Distinct:
     def _turn_to(self, generation: str) -> None:
         if generation != self._generation:
             self._generation = generation
-            self._read.clear()
+            self._cached.clear()
             self._written.clear()
 
-    async def _of(self, path: str, state: MilvusState) -> Found:
-        first, held = self._read.get(path, (0, {}))
-        found = dict(held)
+    async def _of(self, path: str, state: MilvusState) -> ValuesByFact:
+        first, cached = self._cached.get(path, (0, {}))
+        values = dict(cached)
         for start in range(first, state.version + 1, _VERSIONS_AT_ONCE):
             end = min(start + _VERSIONS_AT_ONCE, state.version + 1)
             where = f'kind == "{_VALUES}" and path == "{path}"'
             for row in await self._notes.between(state.generation, where, ["body"], versions=(start, end)):
-                found |= {number: json.loads(text) for number, text in json.loads(row["body"])}
-        self._read[path] = state.version + 1, found
-        return found
+                values |= {number: json.loads(text) for number, text in json.loads(row["body"])}
+        self._cached[path] = state.version + 1, values
+        return values
 
 
 def _bodies(values: Sequence[Value]) -> Iterable[str]:
@@ -400,7 +409,7 @@ def _bodies(values: Sequence[Value]) -> Iterable[str]:
     size = 0
     for value in values:
         cost = len(json.dumps(value.text)) + 25
-        if piece and size + cost > _MAX_BYTES:
+        if piece and size + cost > _MAX_NOTE_BYTES:
             yield json.dumps(piece)
             piece, size = [], 0
         piece.append((value.fact, value.text))

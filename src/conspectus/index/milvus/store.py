@@ -26,25 +26,25 @@ _FLUSH_UNSEEN_FROM = 100_000
 class MilvusIndex:
     """An index in Milvus. Any number of processes that share the records may have it open."""
 
-    def __init__(self, place: MilvusLocation, reader: Reader, analyse: Analyse) -> None:
-        self._place = place
+    def __init__(self, location: MilvusLocation, reader: Reader, analyse: Analyse) -> None:
+        self._location = location
         self._reader = reader
         self._analyse = analyse
-        self._identity = identity_of(analyse, place)
-        self._notes = Notes(place.server, place.name, self._identity)
-        self._asking = MilvusReader(place, self._notes, reader)
+        self._identity = identity_of(analyse, location)
+        self._notes = Notes(location.server, location.name, self._identity)
+        self._query_reader = MilvusReader(location, self._notes, reader)
         self._writer = self._new_writer()
         self._state = MilvusState(self._identity)
 
     @classmethod
-    async def open(cls, place: MilvusLocation, reader: Reader, analyse: Analyse) -> "MilvusIndex":
+    async def open(cls, location: MilvusLocation, reader: Reader, analyse: Analyse) -> "MilvusIndex":
         """Open the index; if there is none, it is empty at sequence 0.
 
         Raises:
             StorageBusy: Milvus does not answer, or its file is open in another process.
             StorageTooNew: a newer version wrote the index.
         """
-        index = cls(place, reader, analyse)
+        index = cls(location, reader, analyse)
         index._state = await index._notes.read()
         return index
 
@@ -68,7 +68,7 @@ class MilvusIndex:
         return await self._query(probe, lambda question: question.search(probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
-        """Exact scores of chosen chunks."""
+        """Return the exact scores of these chunks."""
         return await self._query(probe, lambda question: question.score(ids))
 
     async def check(self) -> Sequence[Disagreement]:
@@ -79,9 +79,9 @@ class MilvusIndex:
                 return []
             with suppress(IndexReplaced):
                 where = await self._notes.visible(state)
-                found = await differences(self._place.view(state), where, self._reader)
-                if await self._asking.still(state):
-                    return found
+                disagreements = await differences(self._location.view(state), where, self._reader)
+                if await self._query_reader.still(state):
+                    return disagreements
         raise StorageBusy("the index changed while it was checked; try again")
 
     async def flush(self, *, least: int = 1, merge: bool = False) -> None:
@@ -109,21 +109,21 @@ class MilvusIndex:
             bytes=0,
             segments=int(bool(state.generation)),
             applied=state.applied,
-            details={"server": self._place.server.address, "collection": self._place.name},
+            details={"server": self._location.server.address, "collection": self._location.name},
         )
 
     async def close(self) -> None:
         """Do nothing: all indexes of an engine share the connection."""
 
     def _new_writer(self) -> MilvusWriter:
-        place = self._place
+        location = self._location
         return MilvusWriter(
             self._notes,
             Terms(self._notes),
             self._reader,
             self._analyse,
-            dimensions=place.dimensions,
-            bm25=place.bm25,
+            dimensions=location.dimensions,
+            bm25=location.bm25,
         )
 
     async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> MilvusState:
@@ -131,12 +131,14 @@ class MilvusIndex:
         for _ in range(_BUILDS):
             writer = self._new_writer()
             writer.flush_from = _FLUSH_UNSEEN_FROM
-            building = Building(self._place, self._notes, writer, reader=self._reader, analyse=self._analyse)
+            building = Building(
+                self._location, self._notes, writer, reader=self._reader, analyse=self._analyse
+            )
             try:
                 return await building.build(self._identity, progress, only_if_needed=only_if_needed)
             except NotFound:
                 # The collection of the index may have been deleted, possibly before this process continued.
-                await forget(self._place)
+                await forget(self._location)
                 raise
             except (IndexReplaced, LockLost):
                 await asyncio.sleep(random.uniform(0.0, _MAX_PAUSE_SECONDS))
@@ -145,17 +147,17 @@ class MilvusIndex:
     async def _apply(self, changes: Sequence[Change]) -> MilvusState:
         if needs_building(await self._notes.read()):
             self._state = await self._build(only_if_needed=True)
-        async with my_turn(self._place.turn, "write"):
+        async with my_turn(self._location.turn, "write"):
             state = await self._notes.read()
             return state if state.applied >= changes[-1].sequence else await self._advanced(state, changes)
 
     async def _advanced(self, state: MilvusState, changes: Sequence[Change]) -> MilvusState:
         """Return the state after these changes, and after earlier ones that it lacks."""
-        given, target = self._state.applied, changes[-1].sequence
+        applied_before, target = self._state.applied, changes[-1].sequence
         while state.applied < target:
             draft = await self._writer.begin(state)
-            known = draft.applied == given < changes[0].sequence
-            pending = changes if known else await self._reader.changes_since(draft.applied, limit=CHANGES)
+            is_next = draft.applied == applied_before < changes[0].sequence
+            pending = changes if is_next else await self._reader.changes_since(draft.applied, limit=CHANGES)
             if not pending:
                 return draft.before
             await self._writer.take_in(draft, pending)
@@ -164,20 +166,20 @@ class MilvusIndex:
 
     async def _query(self, probe: Probe, ask: Ask) -> Candidates:
         """Query the cached version; if it is no longer current, query the current one."""
-        terms = question_terms(probe, self._analyse, self._place.dimensions)
+        terms = question_terms(probe, self._analyse, self._location.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             state = self._state
-            answer = await self._asking.answer(state, probe, terms, ask)
+            answer = await self._query_reader.answer(state, probe, terms, ask)
             if answer is not None:
                 return answer
             self._state = await self._notes.read()
             if self._state == state:
-                raise IndexDamaged(self._place.name, "a part of it is missing in Milvus")
+                raise IndexDamaged(self._location.name, "a part of it is missing in Milvus")
             await catch_up(self, self._reader, promised)
         raise StorageBusy("the index changed while it was searched; try again")
 
 
-def identity_of(analyse: Analyse, place: MilvusLocation) -> str:
+def identity_of(analyse: Analyse, location: MilvusLocation) -> str:
     """Return the identity of the rows: format and configuration."""
-    return f"{FORMAT} {bm25.identity_of(analyse, place.dimensions, place.bm25)}"
+    return f"{FORMAT} {bm25.identity_of(analyse, location.dimensions, location.bm25)}"

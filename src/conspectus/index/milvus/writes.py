@@ -30,7 +30,7 @@ from conspectus.index.milvus.rows import (
 from conspectus.index.milvus.search import MilvusLocation
 from conspectus.index.milvus.state import (
     Block,
-    Distinct,
+    DistinctValues,
     MilvusState,
     Notes,
     Terms,
@@ -46,7 +46,7 @@ ATTEMPTS = 10
 MAX_STEP = 2_000
 """Maximum number of ids per lookup or deletion."""
 _RANGES_AT_ONCE = 200
-_PER_REQUEST = 1_000
+_ROWS_PER_REQUEST = 1_000
 FLUSH_FROM = 500
 """Maximum number of new rows that Milvus Lite holds in memory, where it scans them."""
 _NO_STATISTICS = "the statistics of the terms are missing"
@@ -95,7 +95,7 @@ class MilvusWriter:
         self._notes = notes
         self._server: MilvusServer = notes.server
         self._terms = terms
-        self._distinct = Distinct(notes)
+        self._distinct = DistinctValues(notes)
         self._reader = reader
         self._analyse = analyse
         self._dimensions = dimensions
@@ -271,14 +271,14 @@ class MilvusWriter:
 
     async def _superseded(self, before: MilvusState, touched: Iterable[Range]) -> list[Row]:
         """Return the visible rows of the chunks in these ranges."""
-        found: dict[int, Row] = {}
+        rows_by_chunk: dict[int, Row] = {}
         if before.total:
             name = self.rows(before)
             async for where in _steps(touched, before.last):
-                expression = f"{before.shown} and ({where})"
+                expression = f"{before.where_committed} and ({where})"
                 rows = await self._server.query(name, expression, _SUPERSEDED)
-                found |= {row["chunk"]: row for row in rows}
-        return list(found.values())
+                rows_by_chunk |= {row["chunk"]: row for row in rows}
+        return list(rows_by_chunk.values())
 
 
 def _counted(draft: MilvusDraft, superseded: Sequence[Row]) -> MilvusState:
@@ -325,7 +325,7 @@ def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
     batch: list[Prepared] = []
     size = 0
     for row in rows:
-        if batch and (len(batch) == _PER_REQUEST or size + row.size > MAX_BYTES):
+        if batch and (len(batch) == _ROWS_PER_REQUEST or size + row.size > MAX_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(row)
@@ -350,11 +350,11 @@ async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
         yield " or ".join(parts)
 
 
-_FOLD_FROM = 20_000
+_FOLD_FROM_ROWS = 20_000
 _MAX_DRIFT = 1.5
-_ENOUGH = 1_000
-_MAX_DELETED = 200
-_USUAL_LENGTH = 50.0
+_MIN_SAMPLE_CHUNKS = 1_000
+_MAX_VOID_VERSIONS = 200
+_DEFAULT_LENGTH_TERMS = 50.0
 
 
 def needs_building(state: MilvusState) -> bool:
@@ -364,19 +364,25 @@ def needs_building(state: MilvusState) -> bool:
     Such a state makes queries search deeper and deeper. It is checked when the index has doubled, so that the
     total cost is proportional to the writes.
     """
-    if not state.generation or len(state.void) > _MAX_DELETED:
+    if not state.generation or len(state.void) > _MAX_VOID_VERSIONS:
         return True
     mean = max(1.0, state.length / max(1, state.total)) / state.average
-    return state.total >= 2 * max(state.built, _ENOUGH) and not 1 / _MAX_DRIFT < mean < _MAX_DRIFT
+    return state.total >= 2 * max(state.built, _MIN_SAMPLE_CHUNKS) and not 1 / _MAX_DRIFT < mean < _MAX_DRIFT
 
 
 class Building:
     """Builds generations, one at a time among all processes."""
 
     def __init__(
-        self, place: MilvusLocation, notes: Notes, writer: MilvusWriter, *, reader: Reader, analyse: Analyse
+        self,
+        location: MilvusLocation,
+        notes: Notes,
+        writer: MilvusWriter,
+        *,
+        reader: Reader,
+        analyse: Analyse,
     ) -> None:
-        self._place = place
+        self._location = location
         self._notes = notes
         self._writer = writer
         self._reader = reader
@@ -386,15 +392,15 @@ class Building:
         self, identity: str, progress: Progress | None, *, only_if_needed: bool = False
     ) -> MilvusState:
         """Rebuild everything; with `only_if_needed`, unless another process has done so meanwhile."""
-        async with my_turn(self._place.turn, "build"):
+        async with my_turn(self._location.turn, "build"):
             before = await self._notes.read()
             if only_if_needed and not needs_building(before):
                 return before
             await self._drop_all_but_current()
-            lite = await self._place.server.is_lite()
+            lite = await self._location.server.is_lite()
             state = MilvusState(identity, uuid4().hex[:12], facts_as_text=lite)
             state = await self._filled(state, progress)
-            async with my_turn(self._place.turn, "write"):
+            async with my_turn(self._location.turn, "write"):
                 state = await self._caught_up(state)
                 await self._notes.write(state)
                 await self._switch(state)
@@ -413,12 +419,12 @@ class Building:
                 await self._writer.create(state)
                 draft = self._writer.draft(state)
             await self._writer.write(draft, chunks)
-            if len(draft.added) >= _FOLD_FROM:
+            if len(draft.added) >= _FOLD_FROM_ROWS:
                 draft = self._writer.draft(await self._writer.folded(draft))
             if progress:
                 progress("index", draft.before.total + len(draft.added), 0)
         if draft is None:
-            state = replace(state, average=_USUAL_LENGTH)
+            state = replace(state, average=_DEFAULT_LENGTH_TERMS)
             await self._writer.create(state)
             draft = self._writer.draft(state)
         state = await self._writer.folded(draft)
@@ -435,32 +441,32 @@ class Building:
 
     async def _switch(self, state: MilvusState) -> None:
         """Switch the alias of the index to this generation."""
-        name, server = self._place.name, self._place.server
+        name, server = self._location.name, self._location.server
         if name in await server.collections():
             await server.drop(name)
         await server.point(name, self._notes.collection(state.generation))
 
     async def _drop_all_but_current(self) -> None:
         """Delete the collections of other generations. Nothing is being built, so nothing needs them."""
-        current = await self._place.server.meaning(self._place.name)
-        kept = current.removesuffix(NOTES) if current else None
-        start = f"{self._place.name}_"
-        for name in await self._place.server.collections():
-            if name.startswith(start) and not (kept and name.startswith(kept)):
-                await self._place.server.drop(name)
+        current = await self._location.server.meaning(self._location.name)
+        current_prefix = current.removesuffix(NOTES) if current else None
+        start = f"{self._location.name}_"
+        for name in await self._location.server.collections():
+            if name.startswith(start) and not (current_prefix and name.startswith(current_prefix)):
+                await self._location.server.drop(name)
 
 
-async def forget(place: MilvusLocation) -> None:
+async def forget(location: MilvusLocation) -> None:
     """Delete an index with all its collections, once no process builds it."""
-    async with my_turn(place.turn, "build"):
-        await place.server.point(place.name, None)
-        for name in await place.server.collections():
-            if name == place.name or name.startswith(f"{place.name}_"):
-                await place.server.drop(name)
+    async with my_turn(location.turn, "build"):
+        await location.server.point(location.name, None)
+        for name in await location.server.collections():
+            if name == location.name or name.startswith(f"{location.name}_"):
+                await location.server.drop(name)
 
 
 def _mean_length(chunks: Sequence[IndexedChunk], analyse: Analyse) -> float:
     """Return the mean length of the first chunks, completed with default lengths up to a minimum sample."""
     lengths = [occurrences(chunk.term_text, analyse)[1] for chunk in chunks]
-    missing = max(0, _ENOUGH - len(lengths)) / 10
-    return max(1.0, (sum(lengths) + missing * _USUAL_LENGTH) / (len(lengths) + missing))
+    missing = max(0, _MIN_SAMPLE_CHUNKS - len(lengths)) / 10
+    return max(1.0, (sum(lengths) + missing * _DEFAULT_LENGTH_TERMS) / (len(lengths) + missing))

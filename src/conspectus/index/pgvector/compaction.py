@@ -31,23 +31,23 @@ INSERT INTO {after} SELECT * FROM {before} WHERE fact IN (SELECT unnest(facts) F
 
 
 def compact(
-    place: PgvectorOptions, state: PgvectorState, generation: int, connection: Connection
+    options: PgvectorOptions, state: PgvectorState, generation: int, connection: Connection
 ) -> PgvectorState:
     """Copy everything that is alive to the tables of a new generation. The caller excludes other writers."""
     cursor = rows_of(connection)
     compacted = replace(state, generation=generation, graph=0, loose=state.vectors, replaced=0)
-    before, after = place.tables(state), place.tables(compacted)
+    before, after = options.tables(state), options.tables(compacted)
     after.create(cursor)
     columns = ", ".join(COLUMNS)
     cursor.execute(f"INSERT INTO {after.rows} ({columns}) SELECT {columns} FROM {before.rows}")
     cursor.execute(f"INSERT INTO {after.dead} SELECT * FROM {before.dead}")
     cursor.execute(f"INSERT INTO {after.batches} SELECT * FROM {before.batches}")
     cursor.execute(_VALUES.format(before=before.values, after=after.values, rows=after.rows))
-    if place.dimensions:
+    if options.dimensions:
         cursor.execute(f"INSERT INTO {after.vectors} SELECT * FROM {before.vectors}")
     _copy_postings(cursor, before, after)
     after.finish(cursor)
-    write_state(cursor, place.name, compacted)
+    write_state(cursor, options.name, compacted)
     return compacted
 
 
@@ -92,5 +92,5 @@ def _copy_batch(cursor: Rows, before: Tables, after: Tables, first: int, is_aliv
 def _alive(rows: bytes, counts: bytes, first: int, is_alive: NDArray[np.bool_]) -> Sequence[bytes]:
     """Return the rows of a posting that are alive, and their counts."""
     numbers = np.frombuffer(rows, "<u4")
-    kept = is_alive[numbers.astype(np.int64) - first]
-    return numbers[kept].tobytes(), np.frombuffer(counts, "<u2")[kept].tobytes()
+    alive = is_alive[numbers.astype(np.int64) - first]
+    return numbers[alive].tobytes(), np.frombuffer(counts, "<u2")[alive].tobytes()

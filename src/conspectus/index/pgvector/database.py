@@ -59,15 +59,15 @@ def rows_of(connection: Connection) -> Rows:
 def require_vectors(cursor: Rows) -> None:
     """Create the extension if it is missing. Raises StorageError with the statement for the operator."""
     cursor.execute(_VERSION)
-    if not (found := cursor.fetchone()):
+    if not (extension := cursor.fetchone()):
         try:
             cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
         except _REFUSED as fault:
             reason = str(fault).partition("\n")[0]
             raise StorageError(f"the database has no pgvector ({reason}); {_LINE}") from fault
         cursor.execute(_VERSION)
-        found = cursor.fetchone() or ("0.0", True, "")
-    version, is_found, schema = found
+        extension = cursor.fetchone() or ("0.0", True, "")
+    version, is_found, schema = extension
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         raise StorageError(f"pgvector {version} is too old, 0.8 is needed: ALTER EXTENSION vector UPDATE")
     if not is_found:
@@ -116,7 +116,7 @@ class PgvectorState:
     loose: int = 0
 
 
-_NAMES = tuple(each.name for each in fields(PgvectorState))
+_NAMES = tuple(column.name for column in fields(PgvectorState))
 _CREATE = (
     f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL,"
     f" identity text NOT NULL, {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
@@ -148,8 +148,8 @@ def ask_free_state(
     """Ask for the state, locked for writing, in the open pipeline if `is_there`; None if another holds it."""
     what = f"write {index}"
     if not is_there:
-        found = read_state(cursor, index, identity) if is_free(cursor, what) else None
-        return lambda: found
+        free_state = read_state(cursor, index, identity) if is_free(cursor, what) else None
+        return lambda: free_state
     locking = cursor.connection.cursor(binary=True).execute(_TRY, (f"conspectus {what}",))
     cursor.execute(_READ, (index,))
 
@@ -280,7 +280,7 @@ class Tables:
     def create(self, cursor: Rows) -> None:
         """Create the tables, without the indexes that are faster to build afterwards."""
         listed = [f"{name} {KINDS[name]}{'' if name in _OPTIONAL else ' NOT NULL'}" for name in COLUMNS]
-        made = {
+        definitions = {
             self.rows: ", ".join(listed),
             self.batches: "first integer PRIMARY KEY, last integer NOT NULL, level integer NOT NULL,"
             " chunks bytea NOT NULL, lengths bytea NOT NULL",
@@ -291,10 +291,10 @@ class Tables:
             " moment bigint, truth smallint",
         }
         if self.dimensions:
-            made[self.vectors] = (
+            definitions[self.vectors] = (
                 f"row integer NOT NULL, version bigint NOT NULL, vector halfvec({self.dimensions}) NOT NULL"
             )
-        for name, columns in made.items():
+        for name, columns in definitions.items():
             cursor.execute(f"CREATE TABLE {name} ({columns})")
         for column in ("chunks", "lengths"):
             cursor.execute(f"ALTER TABLE {self.batches} ALTER COLUMN {column} SET STORAGE EXTERNAL")
@@ -372,8 +372,8 @@ def drop_all_but(cursor: Rows, index: str, names: Sequence[str]) -> None:
         cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
 
-_DEAD_ALLOWED = 10_000
-_LOOSE_SHARE = 16
+_MAX_SPARE_DEAD_ROWS = 10_000
+_LINKED_PER_LOOSE_VECTOR = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +399,7 @@ class PgvectorOptions:
 
     def is_sound(self, state: PgvectorState) -> bool:
         """Return whether a state can be continued: it exists, and most of it is alive."""
-        return bool(state.generation and state.rows <= 2 * state.total + _DEAD_ALLOWED)
+        return bool(state.generation and state.rows <= 2 * state.total + _MAX_SPARE_DEAD_ROWS)
 
     def is_linked(self, state: PgvectorState, *, quiet: bool) -> bool:
         """Return whether so few vectors are outside the graph that scanning them is faster than a rebuild.
@@ -408,7 +408,7 @@ class PgvectorOptions:
         as large.
         """
         linked = max(0, state.vectors - state.loose)
-        allowed = max(self.graph_from - 1, linked // _LOOSE_SHARE if quiet else linked)
+        allowed = max(self.graph_from - 1, linked // _LINKED_PER_LOOSE_VECTOR if quiet else linked)
         return not self.has_graph(state.vectors) or state.loose <= allowed
 
     def tables(self, state: PgvectorState) -> Tables:

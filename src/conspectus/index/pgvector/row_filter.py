@@ -86,18 +86,19 @@ def empty_view(state: PgvectorState) -> PgvectorSnapshot:
 
 
 def _read(cursor: Rows, tables: Tables, state: PgvectorState, before: PgvectorSnapshot) -> PgvectorSnapshot:
-    known = before.state.rows
+    first_new = before.state.rows
     chunks, lengths = [before.chunks], [before.lengths]
-    if state.rows > known:
+    if state.rows > first_new:
         cursor.execute(
-            f"SELECT first, chunks, lengths FROM {tables.batches} WHERE last >= %s ORDER BY first", (known,)
+            f"SELECT first, chunks, lengths FROM {tables.batches} WHERE last >= %s ORDER BY first",
+            (first_new,),
         )
         for first, some_chunks, some_lengths in cursor:
-            skipped = max(0, known - first)
+            skipped = max(0, first_new - first)
             chunks.append(np.frombuffer(some_chunks, "<i8")[skipped:])
             lengths.append(np.frombuffer(some_lengths, "<u4")[skipped:])
     alive = np.ones(state.rows, np.bool_)
-    alive[:known] = before.alive
+    alive[:first_new] = before.alive
     cursor.execute(
         f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM {tables.dead} WHERE version > %s",
         (before.state.version,),
@@ -108,13 +109,13 @@ def _read(cursor: Rows, tables: Tables, state: PgvectorState, before: PgvectorSn
 
 def packed_rows(cursor: Rows) -> NDArray[np.int64]:
     """Return the row numbers that a statement returns in packed form."""
-    found = cursor.fetchone()
-    return np.frombuffer(found[0] if found else b"", ">i4").astype(np.int64)
+    row = cursor.fetchone()
+    return np.frombuffer(row[0] if row else b"", ">i4").astype(np.int64)
 
 
 RowNumbers = NDArray[np.int64]
 
-_REMEMBERED = 64
+_MAX_CACHED_FILTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class Condition:
 
     where: Filter
     sql: str
-    given: dict[str, Any]
+    parameters: dict[str, Any]
 
     @classmethod
     def of(cls, where: Filter, cursor: Rows, tables: Tables) -> "Condition":
@@ -133,7 +134,7 @@ class Condition:
             return [fact for (fact,) in cursor.execute(statement, parameters)]
 
         compiler = Compiler(tables.values, facts)
-        return cls(where, compiler.compiled(where), compiler.given)
+        return cls(where, compiler.compiled(where), compiler.parameters)
 
     @property
     def admits_all(self) -> bool:
@@ -175,14 +176,14 @@ class Listings:
         # Filters whose values are equal but differ in type, as 1 and True, compare equal in Python; texts do
         # not.
         name = repr(where)
-        held = self._held.get(name)
-        if held is not None and held.serves(state, exactly=self._exactly):
-            return held.rows
+        cached = self._held.get(name)
+        if cached is not None and cached.serves(state, exactly=self._exactly):
+            return cached.rows
         listing = _Listing(state, count())
         with self._lock:
             self._held[name] = listing
             self._held.move_to_end(name)
-            if len(self._held) > _REMEMBERED:
+            if len(self._held) > _MAX_CACHED_FILTERS:
                 self._held.popitem(last=False)
         return listing.rows
 
@@ -220,10 +221,11 @@ class Allowed:
         maximum = self._listings.maximum
         few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {maximum + 1}"
         self._cursor.execute(
-            f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few", self.condition.given
+            f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few",
+            self.condition.parameters,
         )
-        found = packed_rows(self._cursor)
-        return None if len(found) > maximum else np.sort(np.concatenate([found, self.odd]))
+        rows = packed_rows(self._cursor)
+        return None if len(rows) > maximum else np.sort(np.concatenate([rows, self.odd]))
 
     @cached_property
     def odd(self) -> RowNumbers:
@@ -236,19 +238,19 @@ class Allowed:
             return np.intersect1d(rows, self.listed)
         if self.condition.admits_all or not len(rows):
             return np.sort(rows)
-        return self._found("r.row = ANY(%(wanted)s::integer[])", rows)
+        return self._select("r.row = ANY(%(wanted)s::integer[])", rows)
 
     def of_chunks(self, chunks: Ids) -> RowNumbers:
         """Return the matching rows of these chunks, sorted."""
-        return self._found("r.chunk = ANY(%(wanted)s::bigint[])", chunks)
+        return self._select("r.chunk = ANY(%(wanted)s::bigint[])", chunks)
 
-    def _found(self, which: str, rows: NDArray[np.int64]) -> RowNumbers:
+    def _select(self, which: str, rows: NDArray[np.int64]) -> RowNumbers:
         parameters = {"wanted": rows.tolist()}
         self._cursor.execute(
             f"WITH r AS MATERIALIZED (SELECT * FROM {self._tables.rows} r WHERE {which})"
             " SELECT coalesce(string_agg(int4send(r.row), ''), '') FROM r"
             f" WHERE r.odd IS NULL AND ({self.condition.sql})",
-            {**self.condition.given, **parameters},
+            {**self.condition.parameters, **parameters},
         )
         return np.sort(np.concatenate([packed_rows(self._cursor), self._odd(which, parameters)]))
 
@@ -273,13 +275,13 @@ _HASHED = "(held IN ({})) IS TRUE"
 class Compiler(FilterCompiler):
     """Compiles filters to conditions on rows `r`. `facts_of` runs a statement that selects facts.
 
-    `values` is the table of distinct values. User input is only ever passed in the parameters `given`.
+    `values` is the table of distinct values. User input is only ever passed in `parameters`.
     """
 
     every, none, largest = "true", "false", LARGEST
     values: str
     facts_of: Callable[[str, Mapping[str, Any]], Sequence[int]]
-    given: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     def present(self, field: FieldName) -> str:
         """Return the condition: the column is not null."""
@@ -294,8 +296,8 @@ class Compiler(FilterCompiler):
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Return the condition: the column has one of these values."""
         kind = "bytea[]" if field in TEXTS else "bigint[]"
-        parameters = [encoded(value) if isinstance(value, str) else value for value in values]
-        return self._all_of([self.present(field), f"r.{field} = ANY({self._name(parameters, kind)})"])
+        operands = [encoded(value) if isinstance(value, str) else value for value in values]
+        return self._all_of([self.present(field), f"r.{field} = ANY({self._name(operands, kind)})"])
 
     def compared(self, column: str, sign: str, value: ColumnValue) -> str:
         """Return the condition: the value of the column compares so with the bound."""
@@ -308,12 +310,12 @@ class Compiler(FilterCompiler):
         for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
             if bound is not None:
                 parts.append(self._ordered(sign, bound))
-        found = f"SELECT fact FROM {self.values} WHERE {' AND '.join(parts)}"
-        few = self.facts_of(f"{found} LIMIT {MAX_NAMED + 1}", self.given)
+        query = f"SELECT fact FROM {self.values} WHERE {' AND '.join(parts)}"
+        few = self.facts_of(f"{query} LIMIT {MAX_NAMED + 1}", self.parameters)
         if len(few) <= MAX_NAMED:
             return self.any_fact(few) if few else self.none
-        held = f"EXISTS (SELECT FROM unnest(r.facts) AS held WHERE {_HASHED.format(found)})"
-        return self._all_of([self.any_fact([path]), held])
+        condition = f"EXISTS (SELECT FROM unnest(r.facts) AS held WHERE {_HASHED.format(query)})"
+        return self._all_of([self.any_fact([path]), condition])
 
     def _ordered(self, sign: str, bound: Scalar) -> str:
         match bound:
@@ -335,6 +337,6 @@ class Compiler(FilterCompiler):
         return f"{column} {sign} {self._name(Decimal(value), 'numeric')}"
 
     def _name(self, value: object, kind: str) -> str:
-        name = f"f{len(self.given)}"
-        self.given[name] = value
+        name = f"f{len(self.parameters)}"
+        self.parameters[name] = value
         return f"%({name})s::{kind}"

@@ -63,9 +63,9 @@ def facts_of(row: Row) -> Facts:
     numbers: dict[int, None] = {}
     values: dict[int, Value] = {}
     odd = False
-    found = list(entries((), row["metadata"]))
-    found += [(name, row[name]) for name in TEXTS if spelled_moment(row[name]) is not None]
-    for field, value in found:
+    pairs = list(entries((), row["metadata"]))
+    pairs += [(name, row[name]) for name in TEXTS if spelled_moment(row[name]) is not None]
+    for field, value in pairs:
         path = exists(field)
         numbers[path] = None
         odd |= isinstance(value, int) and value.bit_length() > MAX_BITS
@@ -122,7 +122,7 @@ class Preparing:
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
         counts, length = occurrences(chunk.term_text, self._analyse)
-        known = {encoded(term): count for term, count in counts.items()}
+        encoded_counts = {encoded(term): count for term, count in counts.items()}
         columns = {
             "chunk": chunk.chunk.id,
             "length": length,
@@ -131,7 +131,7 @@ class Preparing:
             "vector": None if chunk.vector is None else _number_of(chunk.vector),
             **_filtered(chunk, row, self._facts),
         }
-        return Prepared(chunk.chunk.id, columns, known, length, self._facts, chunk.vector)
+        return Prepared(chunk.chunk.id, columns, encoded_counts, length, self._facts, chunk.vector)
 
 
 def sent(vector: bytes) -> bytes:
@@ -215,8 +215,8 @@ class PgvectorPosting:
         """Return the posting restricted to rows below a number."""
         if end >= self.end:
             return self
-        place = int(np.searchsorted(self.rows, end))
-        return PgvectorPosting(self.rows[:place], self.counts[:place], end)
+        position = int(np.searchsorted(self.rows, end))
+        return PgvectorPosting(self.rows[:position], self.counts[:position], end)
 
     @property
     def size(self) -> int:
@@ -240,16 +240,16 @@ class Postings:
         self, cursor: Rows, tables: Tables, terms: Sequence[bytes], end: int
     ) -> dict[bytes, PgvectorPosting]:
         """Return the posting of each term for rows below `end`."""
-        found = {term: self._known(tables.generation, term) for term in terms}
-        stale = [term for term, posting in found.items() if posting.end < end]
+        postings = {term: self._cached(tables.generation, term) for term in terms}
+        stale = [term for term, posting in postings.items() if posting.end < end]
         if stale:
-            fresh = _read(cursor, tables, {term: found[term].end for term in stale})
+            fresh = _read(cursor, tables, {term: postings[term].end for term in stale})
             for term in stale:
-                found[term] = _continued(found[term], fresh.get(term, []), end)
-                self._cache(tables.generation, term, found[term])
-        return {term: posting.up_to(end) for term, posting in found.items()}
+                postings[term] = _continued(postings[term], fresh.get(term, []), end)
+                self._cache(tables.generation, term, postings[term])
+        return {term: posting.up_to(end) for term, posting in postings.items()}
 
-    def _known(self, generation: int, term: bytes) -> PgvectorPosting:
+    def _cached(self, generation: int, term: bytes) -> PgvectorPosting:
         with self._lock:
             if (generation, term) not in self._held:
                 return EMPTY
@@ -267,23 +267,23 @@ class Postings:
 
 def packed(counts: Mapping[int, Mapping[bytes, int]]) -> list[tuple[bytes, bytes, bytes]]:
     """Invert the terms of each row to the rows and counts of each term."""
-    found: dict[bytes, tuple[array[int], array[int]]] = {}
+    postings: dict[bytes, tuple[array[int], array[int]]] = {}
     for row, terms in counts.items():
         for term, count in terms.items():
-            rows, numbers = found.setdefault(term, (array("I"), array("H")))
+            rows, numbers = postings.setdefault(term, (array("I"), array("H")))
             rows.append(row)
             numbers.append(count)
-    return [(term, rows.tobytes(), numbers.tobytes()) for term, (rows, numbers) in sorted(found.items())]
+    return [(term, rows.tobytes(), numbers.tobytes()) for term, (rows, numbers) in sorted(postings.items())]
 
 
 def _read(cursor: Rows, tables: Tables, since: Mapping[bytes, int]) -> dict[bytes, list[tuple[bytes, bytes]]]:
     terms = list(since)
-    given = {"terms": terms, "since": list(since.values())}
-    cursor.execute(_READ.format(batches=tables.batches, postings=tables.postings), given)
-    found: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    parameters = {"terms": terms, "since": list(since.values())}
+    cursor.execute(_READ.format(batches=tables.batches, postings=tables.postings), parameters)
+    pieces: dict[bytes, list[tuple[bytes, bytes]]] = {}
     for number, rows, counts in cursor:
-        found.setdefault(terms[number - 1], []).append((rows, counts))
-    return found
+        pieces.setdefault(terms[number - 1], []).append((rows, counts))
+    return pieces
 
 
 def _continued(before: PgvectorPosting, pieces: Sequence[tuple[bytes, bytes]], end: int) -> PgvectorPosting:

@@ -30,7 +30,7 @@ class Words:
         if rows is None:
             return self
         live = rows[self.view.alive[rows]].astype(np.uint32)
-        documents = [shared(self.postings[each.term].rows, live) for each in self.terms]
+        documents = [shared(self.postings[term.term].rows, live) for term in self.terms]
         return replace(self, terms=with_sources(self.terms, len(live), documents))
 
     @classmethod
@@ -39,10 +39,10 @@ class Words:
         view: PgvectorSnapshot,
         bm25: Bm25,
         terms: Mapping[str, int],
-        found: Mapping[bytes, PgvectorPosting],
+        encoded_postings: Mapping[bytes, PgvectorPosting],
     ) -> "Words":
         """Count the live rows of each term."""
-        postings = {term: found.get(encoded(term), EMPTY) for term in terms}
+        postings = {term: encoded_postings.get(encoded(term), EMPTY) for term in terms}
         corpus = view.corpus
         statistics = tuple(
             corpus.statistic(term, _alive(view, postings[term]), count) for term, count in terms.items()
@@ -53,13 +53,13 @@ class Words:
         """Return the exact BM25 of rows. Terms are added in the order of names, for reproducible rounding."""
         scores = np.zeros(len(rows))
         lengths = self.view.lengths[rows].astype(np.float64)
-        wanted = rows.astype(np.uint32)
+        row_numbers = rows.astype(np.uint32)
         for term, posting in self._ordered():
-            place = np.searchsorted(posting.rows, wanted)
-            place[place == len(posting.rows)] = 0
-            found = np.flatnonzero(posting.rows[place] == wanted)
-            counts = posting.counts[place[found]].astype(np.float64)
-            scores[found] += self._added(term, counts, lengths[found])
+            positions = np.searchsorted(posting.rows, row_numbers)
+            positions[positions == len(posting.rows)] = 0
+            hits = np.flatnonzero(posting.rows[positions] == row_numbers)
+            counts = posting.counts[positions[hits]].astype(np.float64)
+            scores[hits] += self._added(term, counts, lengths[hits])
         return scores
 
     def all_scores(self) -> tuple[RowNumbers, Floats]:
@@ -114,7 +114,7 @@ class PgvectorQuery:
         return self._candidates(np.union1d(by_words, near), vectors, vector)
 
     def score(self, ids: Ids, vector: Vectors | None) -> Candidates:
-        """Return the exact scores of chosen chunks."""
+        """Return the exact scores of these chunks."""
         rows = self._allowed.of_chunks(np.unique(ids)) if len(ids) else np.zeros(0, np.int64)
         return self._candidates(rows, {} if vector is None else self._vectors(rows), vector)
 
@@ -137,8 +137,8 @@ class PgvectorQuery:
     def _near(self, vector: Vectors, limit: int) -> RowNumbers:
         near = Near(self._cursor, self._tables, vector)
         linked = self._tables.graph and self._allowed.listed is None
-        found = near.by_graph(self._allowed, limit) if linked else None
-        return near.exact(self._allowed, limit) if found is None else found
+        rows = near.by_graph(self._allowed, limit) if linked else None
+        return near.exact(self._allowed, limit) if rows is None else rows
 
     def _vectors(self, rows: RowNumbers) -> dict[int, bytes]:
         """Return the stored vectors of the rows that have one, in the binary format of pgvector."""
@@ -171,7 +171,7 @@ class PgvectorQuery:
 def _cosine(rows: RowNumbers, vectors: Mapping[int, bytes], query: Vectors) -> Floats:
     """Return the exact cosines of rows; NaN for those without a vector."""
     scores = np.full(len(rows), np.nan)
-    present = [place for place, row in enumerate(rows.tolist()) if row in vectors]
+    present = [position for position, row in enumerate(rows.tolist()) if row in vectors]
     if present:
         stored = b"".join(vectors[row][4:] for row in rows[present].tolist())
         halves = np.frombuffer(stored, ">f2").astype(np.float16).reshape(len(present), -1)
@@ -188,8 +188,8 @@ def _alive(view: PgvectorSnapshot, posting: PgvectorPosting) -> int:
 EF_SEARCH = 400
 MAX_SCANNED = 40_000
 """Maximum number of vectors read from the graph before all matching ones are scanned."""
-_BATCH = 400
-_MARGIN = 16
+_ROWS_PER_FETCH = 400
+_MARGIN_ROWS = 16
 _SETTINGS = (
     "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
     " set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true),"
@@ -209,7 +209,7 @@ class Near:
     def exact(self, allowed: Allowed, limit: int) -> RowNumbers:
         """Return rows that contain the `limit` best matching ones with all ties, and few others."""
         slack = _lost(self.query)
-        count = limit + limit // 2 + _MARGIN
+        count = limit + limit // 2 + _MARGIN_ROWS
         while True:
             rows, products = self._best(allowed, count)
             if len(rows) < count or products[limit - 1] - slack > products[-1]:
@@ -219,7 +219,7 @@ class Near:
     def by_graph(self, allowed: Allowed, limit: int) -> RowNumbers | None:
         """Return nearly all of the best matching rows; None if the graph returns too few."""
         # More than the limit: the graph does not order vectors of equal distance reproducibly.
-        limit += _MARGIN
+        limit += _MARGIN_ROWS
         linked = self._linked(allowed, limit)
         self.cursor.execute(_DONE)
         if linked is None:
@@ -234,11 +234,11 @@ class Near:
             self.cursor.execute(f"{self._ordered()} LIMIT {limit}", {"query": as_literal(self.query)})
             rows = np.array([row for (row,) in self.cursor], np.int64)
             return rows if len(rows) == limit else None
-        kept = np.zeros(0, np.int64)
+        matching = np.zeros(0, np.int64)
         for offered in self._offered(limit):
-            kept = np.concatenate([kept, allowed.among(offered)])
-            if len(kept) >= limit:
-                return kept
+            matching = np.concatenate([matching, allowed.among(offered)])
+            if len(matching) >= limit:
+                return matching
         return None
 
     def _offered(self, limit: int) -> Iterator[RowNumbers]:
@@ -248,7 +248,7 @@ class Near:
         )
         offered = 0
         while offered < MAX_SCANNED:
-            self.cursor.execute(f"FETCH {max(_BATCH, 2 * limit)} FROM near")
+            self.cursor.execute(f"FETCH {max(_ROWS_PER_FETCH, 2 * limit)} FROM near")
             rows = np.array([row for (row,) in self.cursor], np.int64)
             if not len(rows):
                 return
@@ -268,21 +268,24 @@ class Near:
         self, allowed: Allowed, count: int, among: str = "true"
     ) -> tuple[RowNumbers, NDArray[np.float64]]:
         """Return the best of the rows that match with their inner products, best first."""
-        given = {"query": as_literal(self.query), "graph": self.tables.graph}
-        chosen, where = f"{self.tables.vectors} v", "true"
+        parameters = {"query": as_literal(self.query), "graph": self.tables.graph}
+        relation, where = f"{self.tables.vectors} v", "true"
         if allowed.listed is not None:
-            where, given = "v.row = ANY(%(rows)s::integer[])", {**given, "rows": allowed.listed.tolist()}
+            where, parameters = (
+                "v.row = ANY(%(rows)s::integer[])",
+                {**parameters, "rows": allowed.listed.tolist()},
+            )
         elif not allowed.condition.admits_all:
-            chosen += f" JOIN {self.tables.rows} r ON r.row = v.row"
+            relation += f" JOIN {self.tables.rows} r ON r.row = v.row"
             where = f"(r.odd IS NULL AND ({allowed.condition.sql})) OR r.row = ANY(%(odd)s::integer[])"
-            given = {**given, **allowed.condition.given, "odd": allowed.odd.tolist()}
+            parameters = {**parameters, **allowed.condition.parameters, "odd": allowed.odd.tolist()}
         self.cursor.execute(
-            f"SELECT v.row, -(v.vector <#> %(query)s::halfvec) AS product FROM {chosen}"
+            f"SELECT v.row, -(v.vector <#> %(query)s::halfvec) AS product FROM {relation}"
             f" WHERE {among} AND ({where}) ORDER BY product DESC LIMIT {count}",
-            given,
+            parameters,
         )
-        found = self.cursor.fetchall()
-        rows, products = [row for row, _ in found], [product for _, product in found]
+        hits = self.cursor.fetchall()
+        rows, products = [row for row, _ in hits], [product for _, product in hits]
         return np.array(rows, np.int64), np.array(products, np.float64)
 
 

@@ -53,31 +53,31 @@ _Ask: TypeAlias = Callable[[PgvectorQuery], Candidates]
 class PgvectorIndex:
     """An index in the database of the records. Any number of processes may have it open."""
 
-    def __init__(self, place: PgvectorOptions, reader: Reader, analyse: Analyse) -> None:
-        self._place = place
+    def __init__(self, options: PgvectorOptions, reader: Reader, analyse: Analyse) -> None:
+        self._options = options
         self._reader = reader
         self._analyse = analyse
-        self._identity = identity_of(analyse, place.dimensions, place.bm25)
-        drafting = Drafting(analyse, place.dimensions)
-        self._taking = PgvectorDrafting(reader, drafting)
-        self._building = Building(place, drafting, reader)
-        self._renewing = PgvectorMaintenance(place, self._building, self._identity)
+        self._identity = identity_of(analyse, options.dimensions, options.bm25)
+        drafting = Drafting(analyse, options.dimensions)
+        self._drafting = PgvectorDrafting(reader, drafting)
+        self._building = Building(options, drafting, reader)
+        self._maintenance = PgvectorMaintenance(options, self._building, self._identity)
         self._postings = Postings()
         self._views = Views()
-        self._listings = Listings(place.max_listed)
-        self._sources = Listings(place.bm25.max_source_chunks, exactly=True)
+        self._listings = Listings(options.max_listed)
+        self._sources = Listings(options.bm25.max_source_chunks, exactly=True)
         self._state = PgvectorState(self._identity)
         self._merged = 0
 
     @classmethod
-    async def open(cls, place: PgvectorOptions, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
+    async def open(cls, options: PgvectorOptions, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
         """Open the index; if there is none, it is empty at sequence 0.
 
         Raises:
             StorageBusy: the database does not answer.
             StorageTooNew: a newer version wrote the index.
         """
-        index = cls(place, reader, analyse)
+        index = cls(options, reader, analyse)
         await index._look()
         return index
 
@@ -89,7 +89,7 @@ class PgvectorIndex:
         """Apply changes. The first ones build the index."""
         if not changes:
             return
-        known, target = self._state.applied, changes[-1].sequence
+        applied_before, target = self._state.applied, changes[-1].sequence
         for _ in range(_ATTEMPTS):
             state = await self._look()
             if not state.generation:
@@ -97,17 +97,17 @@ class PgvectorIndex:
             if state.applied >= target:
                 await self._tidy()
                 return
-            base, pending = known, changes
-            if state.applied < known:
+            base, pending = applied_before, changes
+            if state.applied < applied_before:
                 base = state.applied
                 pending = await self._reader.changes_since(base, limit=CHANGES)
             if not pending:
                 return
-            draft = await self._taking.draft(pending)
-            commit = partial(_commit_and_merge, self._place, state, draft=draft, base=base)
-            self._state = await self._place.database.write(commit)
-            self._renewing.wrote(len(draft.rows))
-            self._renewing.look(self._state)
+            draft = await self._drafting.draft(pending)
+            commit = partial(_commit_and_merge, self._options, state, draft=draft, base=base)
+            self._state = await self._options.database.write(commit)
+            self._maintenance.wrote(len(draft.rows))
+            self._maintenance.look(self._state)
             if self._state.applied >= target:
                 return
         raise StorageBusy("the index changed while it was written; try again")
@@ -118,14 +118,14 @@ class PgvectorIndex:
         return await self._query(probe, lambda question: question.search(probe.vector, probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
-        """Exact scores of chosen chunks."""
+        """Return the exact scores of these chunks."""
         return await self._query(probe, lambda question: question.score(ids, probe.vector))
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
-        stored = partial(_stored, place=self._place, identity=self._identity)
-        self._state, held = await self._read(stored)
-        return await differences(held, self._reader, signed_checksum)
+        stored = partial(_stored, options=self._options, identity=self._identity)
+        self._state, rows = await self._read(stored)
+        return await differences(rows, self._reader, signed_checksum)
 
     async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Load what other processes wrote, and build an index that was never built."""
@@ -147,28 +147,28 @@ class PgvectorIndex:
 
     async def close(self) -> None:
         """Stop a running build. The connections belong to the records."""
-        await self._renewing.close()
+        await self._maintenance.close()
 
     async def _look(self) -> PgvectorState:
         """Return the current state."""
-        self._state = await self._place.database.read(
-            lambda connection: read_state(rows_of(connection), self._place.name, self._identity)
+        self._state = await self._options.database.read(
+            lambda connection: read_state(rows_of(connection), self._options.name, self._identity)
         )
         return self._state
 
     async def _tidy(self) -> None:
         """Start maintenance that is due."""
-        self._renewing.look(self._state)
+        self._maintenance.look(self._state)
         if (due := self._state.version // MERGED_FROM) > self._merged:
             self._merged = due
-            await self._place.database.write(partial(_merge, self._place, self._state))
+            await self._options.database.write(partial(_merge, self._options, self._state))
 
     def _status(self, connection: Connection) -> IndexStatus:
         cursor = rows_of(connection)
-        self._state = state = read_state(cursor, self._place.name, self._identity)
+        self._state = state = read_state(cursor, self._options.name, self._identity)
         size, batches, start = 0, 0, ""
         if state.generation:
-            tables = self._place.tables(state)
+            tables = self._options.tables(state)
             start = tables.start
             cursor.execute(
                 "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
@@ -178,20 +178,20 @@ class PgvectorIndex:
             size = (cursor.fetchone() or (0,))[0]
             batches = (cursor.execute(f"SELECT count(*) FROM {tables.batches}").fetchone() or (0,))[0]
         details = {"tables": start, "graph": "yes" if state.graph else "no", "loose": str(state.loose)}
-        details |= {"building": "yes"} if self._renewing.runs else {}
-        details |= {"failure": self._renewing.failure} if self._renewing.failure else {}
+        details |= {"building": "yes"} if self._maintenance.runs else {}
+        details |= {"failure": self._maintenance.failure} if self._maintenance.failure else {}
         return IndexStatus(state.total, state.vectors, size, batches, state.applied, details)
 
     async def _query(self, probe: Probe, ask: _Ask) -> Candidates:
         """Query the current state of the database, which is never older than what a write has promised."""
-        terms = question_terms(probe, self._analyse, self._place.dimensions)
+        terms = question_terms(probe, self._analyse, self._options.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             answer = await self._read(partial(self._answer, probe, terms, ask))
             if self._state.applied >= promised:
-                self._renewing.look(self._state)
+                self._maintenance.look(self._state)
                 return answer
-            self._place.database.renew()
+            self._options.database.renew()
             await catch_up(self, self._reader, promised)
         raise StorageBusy(_TOO_FAST)
 
@@ -199,13 +199,13 @@ class PgvectorIndex:
         self, probe: Probe, terms: Mapping[str, int], ask: _Ask, connection: Connection
     ) -> Candidates:
         cursor = rows_of(connection)
-        self._state = state = read_state(cursor, self._place.name, self._identity)
-        tables = self._place.tables(state)
-        view, found = empty_view(state), dict[bytes, PgvectorPosting]()
+        self._state = state = read_state(cursor, self._options.name, self._identity)
+        tables = self._options.tables(state)
+        view, postings = empty_view(state), dict[bytes, PgvectorPosting]()
         if state.generation:
             view = self._views.of(cursor, tables, state)
-            found = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
-        words = Words.of(view, self._place.bm25, terms, found)
+            postings = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
+        words = Words.of(view, self._options.bm25, terms, postings)
         if probe.sources:
             named = Allowed(cursor, tables, view, In("source", probe.sources), listings=self._sources)
             words = words.with_sources(named.few() if state.generation else np.zeros(0, np.int64))
@@ -217,7 +217,7 @@ class PgvectorIndex:
         """Read the tables of a state. If they are dropped meanwhile, read those of a newer state."""
         for _ in range(_ATTEMPTS):
             with suppress(IndexReplaced):
-                return await self._place.database.read(partial(_of_one_state, work))
+                return await self._options.database.read(partial(_of_one_state, work))
         raise StorageBusy(_TOO_FAST)
 
 
@@ -229,39 +229,49 @@ def _of_one_state(work: Callable[[Connection], Result], connection: Connection) 
 
 
 def _commit_draft(
-    place: PgvectorOptions, before: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
+    options: PgvectorOptions,
+    before: PgvectorState,
+    connection: Connection,
+    *,
+    draft: PgvectorDraft,
+    base: int,
 ) -> PgvectorState:
     """Return the state with a draft of all changes after `base`; without the draft if it is out of date."""
     cursor = rows_of(connection)
-    lock(cursor, f"write {place.name}")
-    state = read_state(cursor, place.name, before.identity)
+    lock(cursor, f"write {options.name}")
+    state = read_state(cursor, options.name, before.identity)
     if state.generation != before.generation or not base <= state.applied < draft.applied:
         return state
-    return write_draft(cursor, place, state, draft)
+    return write_draft(cursor, options, state, draft)
 
 
 def write_draft(
-    cursor: Rows, place: PgvectorOptions, state: PgvectorState, draft: PgvectorDraft
+    cursor: Rows, options: PgvectorOptions, state: PgvectorState, draft: PgvectorDraft
 ) -> PgvectorState:
     """Return the state with a draft that continues it. The caller has to exclude other writers."""
-    state = write(cursor, place.tables(state), state, draft)
-    write_state(cursor, place.name, state)
+    state = write(cursor, options.tables(state), state, draft)
+    write_state(cursor, options.name, state)
     return state
 
 
 def _commit_and_merge(
-    place: PgvectorOptions, before: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
+    options: PgvectorOptions,
+    before: PgvectorState,
+    connection: Connection,
+    *,
+    draft: PgvectorDraft,
+    base: int,
 ) -> PgvectorState:
-    state = _commit_draft(place, before, connection, draft=draft, base=base)
-    _merge(place, state, connection)
+    state = _commit_draft(options, before, connection, draft=draft, base=base)
+    _merge(options, state, connection)
     return state
 
 
-def _merge(place: PgvectorOptions, state: PgvectorState, connection: Connection) -> None:
+def _merge(options: PgvectorOptions, state: PgvectorState, connection: Connection) -> None:
     cursor = rows_of(connection)
-    lock(cursor, f"write {place.name}")
-    if state.generation == read_state(cursor, place.name, state.identity).generation > 0:
-        merge(cursor, place.tables(state))
+    lock(cursor, f"write {options.name}")
+    if state.generation == read_state(cursor, options.name, state.identity).generation > 0:
+        merge(cursor, options.tables(state))
 
 
 def _is_there(state: PgvectorState) -> bool:
@@ -269,15 +279,15 @@ def _is_there(state: PgvectorState) -> bool:
 
 
 def _stored(
-    connection: Connection, place: PgvectorOptions, identity: str
+    connection: Connection, options: PgvectorOptions, identity: str
 ) -> tuple[PgvectorState, IndexedRows]:
     """Read the rows to compare, in one snapshot."""
     cursor = rows_of(connection)
-    state = read_state(cursor, place.name, identity)
+    state = read_state(cursor, options.name, identity)
     if not state.generation:
         nothing = np.zeros(0, np.int64)
         return state, IndexedRows(state.applied, nothing, nothing)
-    tables = place.tables(state)
+    tables = options.tables(state)
     joined, is_sound = "", "true"
     if tables.dimensions:
         joined = f"LEFT JOIN {tables.vectors} v ON v.row = r.row"
@@ -286,8 +296,8 @@ def _stored(
         "SELECT coalesce(string_agg(int8send(r.chunk) || int8send(r.checksum) ||"
         f" int8send(({is_sound})::integer::bigint), '' ORDER BY r.chunk), '') FROM {tables.rows} r {joined}"
     )
-    found = cursor.fetchone()
-    numbers = np.frombuffer(found[0] if found else b"", ">i8").astype(np.int64).reshape(-1, 3)
+    row = cursor.fetchone()
+    numbers = np.frombuffer(row[0] if row else b"", ">i8").astype(np.int64).reshape(-1, 3)
     chunks, checksums, sound = numbers.T
     damaged = frozenset(chunks[sound == 0].tolist())
     return state, IndexedRows(state.applied, chunks, checksums, damaged)
@@ -296,20 +306,20 @@ def _stored(
 MANY = 500
 """After a write of this many rows, more writes are likely."""
 QUIET_SECONDS = 5.0
-_FIRST_PAUSE, _MAX_PAUSE_SECONDS = 60.0, 3600.0
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 60.0, 3600.0
 
 
 class PgvectorMaintenance:
     """Runs at most one maintenance task in this process. `Building` excludes other processes."""
 
-    def __init__(self, place: PgvectorOptions, building: Building, identity: str) -> None:
-        self._place = place
+    def __init__(self, options: PgvectorOptions, building: Building, identity: str) -> None:
+        self._options = options
         self._building = building
         self._identity = identity
         self._task: asyncio.Task[None] | None = None
         self._quiet_from = 0.0
         self._not_before = 0.0
-        self._pause = _FIRST_PAUSE
+        self._pause = _FIRST_PAUSE_SECONDS
         self.failure = ""
 
     @property
@@ -325,11 +335,11 @@ class PgvectorMaintenance:
     def look(self, state: PgvectorState) -> None:
         """Start the task that a state needs, if any."""
         now = time.monotonic()
-        is_linked = partial(self._place.is_linked, quiet=now >= self._quiet_from)
+        is_linked = partial(self._options.is_linked, quiet=now >= self._quiet_from)
         if not state.generation or self.runs or now < self._not_before:
             return
-        if not self._place.is_sound(state):
-            work = self._building.build(self._identity, unless=self._place.is_sound)
+        if not self._options.is_sound(state):
+            work = self._building.build(self._identity, unless=self._options.is_sound)
         elif not is_linked(state):
             work = self._building.link(self._identity, unless=is_linked)
         else:
@@ -349,16 +359,16 @@ class PgvectorMaintenance:
             self.failure, self._not_before = str(fault), time.monotonic() + self._pause
             self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS)
         else:
-            self.failure, self._pause = "", _FIRST_PAUSE
+            self.failure, self._pause = "", _FIRST_PAUSE_SECONDS
 
 
 class TransactionalIndex:
     """An index within the transaction that writes the records."""
 
-    def __init__(self, place: PgvectorOptions, analyse: Analyse) -> None:
-        self._place = place
-        self._identity = identity_of(analyse, place.dimensions, place.bm25)
-        self._drafting = Drafting(analyse, place.dimensions)
+    def __init__(self, options: PgvectorOptions, analyse: Analyse) -> None:
+        self._options = options
+        self._identity = identity_of(analyse, options.dimensions, options.bm25)
+        self._drafting = Drafting(analyse, options.dimensions)
         self._is_there = False
 
     def ask(self, connection: Connection) -> Callable[[], PgvectorState | None]:
@@ -366,12 +376,14 @@ class TransactionalIndex:
 
         It is there when the open pipeline ends, so that many indexes are asked in one round trip.
         """
-        found = ask_free_state(rows_of(connection), self._place.name, self._identity, is_there=self._is_there)
+        free_state = ask_free_state(
+            rows_of(connection), self._options.name, self._identity, is_there=self._is_there
+        )
 
         def state() -> PgvectorState | None:
-            known = found()
-            self._is_there = self._is_there or (known is not None and known.generation > 0)
-            return known if known is not None and known.generation else None
+            current = free_state()
+            self._is_there = self._is_there or (current is not None and current.generation > 0)
+            return current if current is not None and current.generation else None
 
         return state
 
@@ -388,13 +400,13 @@ class TransactionalIndex:
         fresh: bool = False,
     ) -> "IndexWrite":
         """Prepare changes after a state with the chunks that they added; `fresh` ones are in no index."""
-        return IndexWrite(self._place, state, self._drafting.draft(changes, chunks, fresh=fresh))
+        return IndexWrite(self._options, state, self._drafting.draft(changes, chunks, fresh=fresh))
 
 
 class IndexWrite(NamedTuple):
     """A draft that continues the state of an index."""
 
-    place: PgvectorOptions
+    options: PgvectorOptions
     state: PgvectorState
     draft: PgvectorDraft
 
@@ -406,14 +418,18 @@ def take_in(connection: Connection, prepared: Sequence[IndexWrite]) -> list[bool
     the index meets the error again and reports it.
     """
     cursor = rows_of(connection)
-    few = all(len(each.draft.rows) <= FEW for each in prepared)
+    few = all(len(index_write.draft.rows) <= FEW for index_write in prepared)
     try:
         with cursor.connection.pipeline() if few else nullcontext():
             cursor.execute("SAVEPOINT index_update")
-            states = [write_draft(cursor, *each) for each in prepared]
+            states = [write_draft(cursor, *index_write) for index_write in prepared]
             cursor.execute("RELEASE SAVEPOINT index_update")
     except psycopg.Error:
         cursor.execute("ROLLBACK TO SAVEPOINT index_update")
-        alone = [take_in(connection, [each]) for each in prepared] if len(prepared) > 1 else [[False]]
+        alone = (
+            [take_in(connection, [index_write]) for index_write in prepared]
+            if len(prepared) > 1
+            else [[False]]
+        )
         return [done for (done,) in alone]
     return [state.version % MERGED_FROM > 0 for state in states]

@@ -72,11 +72,11 @@ class _Old:
 
 def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDraft) -> PgvectorState:
     """Write a draft in the transaction of the cursor. Returns the new state."""
-    old = {each.chunk: each for each in _delete_rows(cursor, tables, draft.ranges)}
+    old = {old_row.chunk: old_row for old_row in _delete_rows(cursor, tables, draft.ranges)}
     numbered, end = _numbered(draft, old, state.rows)
     fresh = {row: prepared for row, prepared in numbered.items() if row >= state.rows}
     version = state.version + 1
-    gone = [each.row for each in old.values() if each.row not in numbered]
+    gone = [old_row.row for old_row in old.values() if old_row.row not in numbered]
     if gone:
         cursor.execute(f"INSERT INTO {tables.dead} SELECT %s, unnest(%s::integer[])", (version, gone))
     loose = _put_vectors(cursor, tables, numbered, old, version=version)
@@ -98,9 +98,9 @@ def merge(cursor: Rows, tables: Tables) -> None:
         if count < MERGED_FROM:
             return
         level += 1
-        given = {"first": first, "last": last, "level": level}
-        cursor.execute(_MERGED_POSTINGS.format(table=tables.postings), given)
-        cursor.execute(_MERGED_BATCHES.format(table=tables.batches), given)
+        parameters = {"first": first, "last": last, "level": level}
+        cursor.execute(_MERGED_POSTINGS.format(table=tables.postings), parameters)
+        cursor.execute(_MERGED_BATCHES.format(table=tables.batches), parameters)
 
 
 _MERGED_POSTINGS = """
@@ -153,12 +153,14 @@ def _put_vectors(
     """Write new and changed vectors. Returns the number written."""
     if not tables.dimensions:
         return 0
-    stored = {each.row: each.vector for each in old.values() if each.vector is not None}
-    wanted = {row: each.columns["vector"] for row, each in numbered.items() if each.vector is not None}
-    gone = [row for row, vector in stored.items() if wanted.get(row) != vector]
+    stored = {old_row.row: old_row.vector for old_row in old.values() if old_row.vector is not None}
+    vectors = {
+        row: prepared.columns["vector"] for row, prepared in numbered.items() if prepared.vector is not None
+    }
+    gone = [row for row, vector in stored.items() if vectors.get(row) != vector]
     if gone:
         cursor.execute(f"DELETE FROM {tables.vectors} WHERE row = ANY(%s::integer[])", (gone,))
-    changed = [row for row in wanted if stored.get(row) != wanted[row]]
+    changed = [row for row in vectors if stored.get(row) != vectors[row]]
     fresh = [(row, version, sent(numbered[row].vector or b"")) for row in changed]
     _insert(cursor, tables.vectors, ["integer", "bigint", "halfvec"], fresh, ("row", "version", "vector"))
     return len(fresh)
@@ -166,12 +168,12 @@ def _put_vectors(
 
 def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end: int) -> None:
     first = end - len(fresh)
-    chunks = array("q", (each.chunk for each in fresh.values())).tobytes()
-    lengths = array("I", (each.length for each in fresh.values())).tobytes()
+    chunks = array("q", (prepared.chunk for prepared in fresh.values())).tobytes()
+    lengths = array("I", (prepared.length for prepared in fresh.values())).tobytes()
     cursor.execute(
         f"INSERT INTO {tables.batches} VALUES (%s, %s, 0, %s, %s)", (first, end - 1, chunks, lengths)
     )
-    postings = packed({row: each.counts for row, each in fresh.items()})
+    postings = packed({row: prepared.counts for row, prepared in fresh.items()})
     if not postings:
         return
     if len(fresh) <= FEW:
@@ -217,7 +219,7 @@ def _insert(
         statement = f"INSERT INTO {columns} VALUES ({', '.join(['%b'] * len(names))})"
         cursor.adapters.register_dumper(_Halfvec, _HalfvecDumper)
         for row in rows:
-            cursor.execute(statement, [_typed(*each) for each in zip(kinds, row, strict=True)])
+            cursor.execute(statement, [_typed(kind, cell) for kind, cell in zip(kinds, row, strict=True)])
         return
     with cursor.copy(f"COPY {columns} FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(["bytea" if kind == "halfvec" else kind for kind in kinds])
@@ -242,7 +244,7 @@ _TYPES: Mapping[str, Callable[[Any], Any]] = {
     "integer": Int4,
     "bigint": Int8,
     "halfvec": _Halfvec,
-    "bigint[]": lambda numbers: [Int8(each) for each in numbers],
+    "bigint[]": lambda numbers: [Int8(number) for number in numbers],
     "bytea": bytes,
 }
 """Values whose types do not depend on their size, so that one prepared statement fits all."""
@@ -263,14 +265,16 @@ def _counted(
         applied=max(state.applied, draft.applied),
         rows=end,
         total=state.total + len(rows) - len(old),
-        length=state.length + sum(row.length for row in rows) - sum(each.length for each in old),
+        length=state.length + sum(row.length for row in rows) - sum(old_row.length for old_row in old),
         vectors=state.vectors
         + sum(row.vector is not None for row in rows)
-        - sum(each.vector is not None for each in old),
+        - sum(old_row.vector is not None for old_row in old),
         threads=state.threads
         + sum(row.columns["thread"] is not None for row in rows)
-        - sum(each.in_thread for each in old),
-        odd=state.odd + sum(row.columns["odd"] is not None for row in rows) - sum(each.odd for each in old),
+        - sum(old_row.in_thread for old_row in old),
+        odd=state.odd
+        + sum(row.columns["odd"] is not None for row in rows)
+        - sum(old_row.odd for old_row in old),
         replaced=state.replaced + len(old),
     )
 
@@ -296,7 +300,7 @@ class Drafting:
         self, changes: Sequence[Change], chunks: Iterable[IndexedChunk], *, fresh: bool = False
     ) -> PgvectorDraft:
         """Return a draft from chunks in the state of the changes; no index has those that are `fresh`."""
-        old = [each for each in changes if each.operation == "remove" or not fresh]
+        old = [change for change in changes if change.operation == "remove" or not fresh]
         return PgvectorDraft(changes[-1].sequence, touched_ranges(old), self.prepared(chunks))
 
 
@@ -323,27 +327,27 @@ class PgvectorDrafting:
         return draft
 
     async def _read(self, changes: Sequence[Change]) -> PgvectorDraft:
-        chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
+        chunks = [chunk async for batch in read(self._reader, put_ranges(changes)) for chunk in batch]
         return await asyncio.to_thread(self._drafting.draft, changes, chunks)
 
 
 def followed_by(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
     """Combine two drafts, the second after the first."""
-    kept = {
+    earlier = {
         number: row
         for number, row in draft.rows.items()
         if not any(first <= number <= last for first, last in later.ranges)
     }
-    return PgvectorDraft(later.applied, merged([*draft.ranges, *later.ranges]), {**kept, **later.rows})
+    return PgvectorDraft(later.applied, merged([*draft.ranges, *later.ranges]), {**earlier, **later.rows})
 
 
 Unless: TypeAlias = Callable[[PgvectorState], bool]
 
 LINKING = "link"
 """The lock that all builds of graphs share."""
-_AT_ONCE = 10_000
+_CHUNKS_PER_TRANSACTION = 10_000
 _GENERATION_BITS = 40
-_PATIENT = (
+_SET_TIMEOUTS = (
     "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),"
     " set_config('idle_in_transaction_session_timeout', %s, true)"
 )
@@ -352,51 +356,51 @@ _PATIENT = (
 class Building:
     """Builds generations, one at a time among all processes."""
 
-    def __init__(self, place: PgvectorOptions, drafting: Drafting, reader: Reader) -> None:
-        self._place = place
+    def __init__(self, options: PgvectorOptions, drafting: Drafting, reader: Reader) -> None:
+        self._options = options
         self._drafting = drafting
-        self._taking = PgvectorDrafting(reader, drafting)
+        self._record_drafting = PgvectorDrafting(reader, drafting)
         self._reader = reader
 
     async def build(
         self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
     ) -> PgvectorState:
         """Rebuild everything, unless another process has made an equivalent state meanwhile."""
-        await self._place.database.write(self._prepared)
-        async with self._place.database.lasting() as run:
+        await self._options.database.write(self._prepared)
+        async with self._options.database.lasting() as run:
             before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if unless is not None and unless(before):
                 return before
             state = PgvectorState(identity, secrets.randbits(_GENERATION_BITS) + 1)
-            tables = self._place.tables(state)
+            tables = self._options.tables(state)
             await run(lambda connection: tables.create(rows_of(connection)))
             state = await self._filled(run, tables, state, progress)
             await run(lambda connection: tables.finish(rows_of(connection)))
-            await run(lambda connection: lock(rows_of(connection), f"write {self._place.name}"))
+            await run(lambda connection: lock(rows_of(connection), f"write {self._options.name}"))
             state = await self._caught_up(run, tables, state)
-            await run(lambda connection: write_state(rows_of(connection), self._place.name, state))
-        await self._place.database.write(self._swept)
-        if self._place.has_graph(state.vectors):
+            await run(lambda connection: write_state(rows_of(connection), self._options.name, state))
+        await self._options.database.write(self._swept)
+        if self._options.has_graph(state.vectors):
             # A purge stops this; the graph is then built with the next maintenance.
             with suppress(StorageBusy):
-                state = await self.link(identity, unless=partial(self._place.is_linked, quiet=True))
+                state = await self.link(identity, unless=partial(self._options.is_linked, quiet=True))
         if progress:
             progress("index", state.total, state.total)
         return state
 
     async def compact(self, identity: str) -> PgvectorState:
         """Replace every table by a copy of what is alive. Graphs that are being built are stopped."""
-        await self._place.database.write(stop_linking)
-        async with self._place.database.lasting() as run:
+        await self._options.database.write(stop_linking)
+        async with self._options.database.lasting() as run:
             before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if before.generation:
                 before = await run(lambda connection: self._locked(connection, identity))
-                before = await self._caught_up(run, self._place.tables(before), before)
+                before = await self._caught_up(run, self._options.tables(before), before)
                 generation = secrets.randbits(_GENERATION_BITS) + 1
-                state: PgvectorState = await run(partial(compact, self._place, before, generation))
+                state: PgvectorState = await run(partial(compact, self._options, before, generation))
         if not before.generation:
             return await self.build(identity)
-        await self._place.database.write(self._swept)
+        await self._options.database.write(self._swept)
         return state
 
     async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
@@ -404,15 +408,18 @@ class Building:
 
         The graph is built on a copy, so that writers only wait for the swap.
         """
-        async with self._place.database.lasting() as run:
+        async with self._options.database.lasting() as run:
             state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if not state.generation or unless(state):
                 return state
             await run(lambda connection: lock_shared(rows_of(connection), LINKING))
-            before, after = self._place.tables(state), self._place.tables(replace(state, graph=state.version))
+            before, after = (
+                self._options.tables(state),
+                self._options.tables(replace(state, graph=state.version)),
+            )
             await run(lambda connection: after.copy_vectors(rows_of(connection), before))
             state = await run(partial(self._linked, before, after, identity))
-        await self._place.database.write(self._swept)
+        await self._options.database.write(self._swept)
         return state
 
     def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> PgvectorState:
@@ -421,29 +428,29 @@ class Building:
         state = self._locked(connection, identity)
         loose = after.follow_vectors(cursor, before)
         state = replace(state, graph=after.graph, loose=loose)
-        write_state(cursor, self._place.name, state)
+        write_state(cursor, self._options.name, state)
         return state
 
     def _prepared(self, connection: Connection) -> None:
         """Create the objects that all indexes of the database share."""
         cursor = rows_of(connection)
         lock(cursor, "extensions")
-        if self._place.dimensions:
+        if self._options.dimensions:
             require_vectors(cursor)
         make_states(cursor)
 
     def _begun(self, connection: Connection, identity: str) -> PgvectorState:
         """Wait for the build lock, and return the state."""
         cursor = rows_of(connection)
-        cursor.execute(_PATIENT, (f"{self._place.idle_seconds}s",))
-        lock(cursor, f"build {self._place.name}")
-        return read_state(cursor, self._place.name, identity)
+        cursor.execute(_SET_TIMEOUTS, (f"{self._options.idle_seconds}s",))
+        lock(cursor, f"build {self._options.name}")
+        return read_state(cursor, self._options.name, identity)
 
     def _locked(self, connection: Connection, identity: str) -> PgvectorState:
         """Wait for the write lock, and return the state."""
         cursor = rows_of(connection)
-        lock(cursor, f"write {self._place.name}")
-        return read_state(cursor, self._place.name, identity)
+        lock(cursor, f"write {self._options.name}")
+        return read_state(cursor, self._options.name, identity)
 
     async def _filled(
         self, run: Run, tables: Tables, state: PgvectorState, progress: Progress | None
@@ -453,7 +460,7 @@ class Building:
         waiting: list[IndexedChunk] = []
         async for chunks in self._reader.scan():
             waiting += chunks
-            if len(waiting) >= _AT_ONCE:
+            if len(waiting) >= _CHUNKS_PER_TRANSACTION:
                 state = await self._written(run, tables, state, waiting)
                 waiting = []
                 if progress:
@@ -472,7 +479,7 @@ class Building:
     async def _caught_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
         """Apply the changes made meanwhile. Raises NotFound if the collection was deleted."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
-            draft = await self._taking.draft(changes)
+            draft = await self._record_drafting.draft(changes)
             state = await run(partial(_written, tables, state, draft))
         await self._reader.last_sequence()
         return state
@@ -480,12 +487,12 @@ class Building:
     def _swept(self, connection: Connection) -> None:
         """Drop all tables except those of the current state."""
         cursor = rows_of(connection)
-        lock(cursor, f"write {self._place.name}")
-        cursor.execute(f"SELECT generation, graph FROM {STATES} WHERE name = %s", (self._place.name,))
-        if found := cursor.fetchone():
-            generation, graph = found
-            tables = self._place.tables(PgvectorState("", generation, graph=graph))
-            drop_all_but(cursor, self._place.name, tables.names)
+        lock(cursor, f"write {self._options.name}")
+        cursor.execute(f"SELECT generation, graph FROM {STATES} WHERE name = %s", (self._options.name,))
+        if row := cursor.fetchone():
+            generation, graph = row
+            tables = self._options.tables(PgvectorState("", generation, graph=graph))
+            drop_all_but(cursor, self._options.name, tables.names)
 
 
 def stop_linking(connection: Connection) -> None:

@@ -56,10 +56,10 @@ from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
 from conspectus.private import make_file
 
-_CHANGES = 50_000
+_CHANGES_PER_READ = 50_000
 _RETRY_SECONDS = 0.05
-_GAP = 64
-_TIER = 4
+_MAX_GAP_IDS = 64
+_SIZE_RATIO = 4
 MAX_QUICK_ROWS = 100_000
 """So many rows are merged in about two seconds."""
 
@@ -163,7 +163,7 @@ def _with_replaced(directory: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TailState:
     """The state of an index in a process: the segments of a manifest, and newer rows up to `sequence`.
 
     The `merged` ones of the segments on disk become one with the newer rows.
@@ -176,36 +176,36 @@ class Held:
     merged: tuple[SegmentView, ...] = ()
 
 
-async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> BuildResult | None:
+async def write_tail(reader: Reader, request: BuildRequest, state: TailState) -> BuildResult | None:
     """Write the rows in memory as a segment; None if another process has built meanwhile.
 
     Does not read the records. The tail holds at most `MAX_ROWS` live rows. Raises IndexReplaced.
     """
     directory = Path(request.directory)
     async with _turn(directory):
-        if read_manifest(directory, request.identity) != held.manifest:
+        if read_manifest(directory, request.identity) != state.manifest:
             return None
         until = await reader.last_sequence()
         # If the records were recreated or restored, the rows in memory do not belong to them.
-        return await _in_thread(_write_tail, request, held, until) if until >= held.sequence else None
+        return await _in_thread(_write_tail, request, state, until) if until >= state.sequence else None
 
 
-def _write_tail(request: BuildRequest, held: Held, until: int) -> BuildResult:
+def _write_tail(request: BuildRequest, state: TailState, until: int) -> BuildResult:
     directory = Path(request.directory)
-    remove_unnamed(directory, held.manifest)
-    merged = () if _damaged(held.merged) else held.merged
+    remove_unnamed(directory, state.manifest)
+    merged = () if _damaged(state.merged) else state.merged
     entries = [
         SegmentEntry(view.segment.path.name, len(view.segment), packed(view.dead))
-        for view in held.disk
+        for view in state.disk
         if view.segment.path is not None and view not in merged
     ]
-    chunks = sum(view.live for view in (*merged, *held.tail))
+    chunks = sum(view.live for view in (*merged, *state.tail))
     if chunks:
-        entries.append(_written(directory, (*merged, *held.tail), request.shape))
-    renewed = Manifest(held.manifest.identity, held.sequence, until, tuple(entries))
+        entries.append(_written(directory, (*merged, *state.tail), request.shape))
+    renewed = Manifest(state.manifest.identity, state.sequence, until, tuple(entries))
     write_manifest(directory, renewed)
     remove_unnamed(directory, renewed)
-    return BuildResult(held.sequence, chunks)
+    return BuildResult(state.sequence, chunks)
 
 
 def _damaged(views: Sequence[SegmentView]) -> bool:
@@ -243,20 +243,23 @@ class _Build:
             remove_unnamed(self._directory, manifest)
         self._sequence = manifest.sequence
         if manifest.sequence:
-            kept, made = await self._renew(manifest)
+            named_views, new_entries = await self._renew(manifest)
         else:
             self._sequence = await self._reader.last_sequence()
-            kept, made = [], await self._from_records(self._reader.scan())
+            named_views, new_entries = [], await self._from_records(self._reader.scan())
         renewed = Manifest(
             manifest.identity,
             self._sequence,
             await self._reader.last_sequence(),
-            (*(SegmentEntry(name, len(view.segment), packed(view.dead)) for name, view in kept), *made),
+            (
+                *(SegmentEntry(name, len(view.segment), packed(view.dead)) for name, view in named_views),
+                *new_entries,
+            ),
         )
         if renewed != manifest:
             write_manifest(self._directory, renewed)
         remove_unnamed(self._directory, renewed)
-        return BuildResult(self._sequence, sum(entry.rows for entry in made))
+        return BuildResult(self._sequence, sum(entry.rows for entry in new_entries))
 
     async def _from_records(self, batches: AsyncIterator[Sequence[IndexedChunk]]) -> list[SegmentEntry]:
         """Write segments of chunks as they are read."""
@@ -275,10 +278,10 @@ class _Build:
         def merge(new: Sequence[IndexedChunk]) -> list[SegmentEntry]:
             shape = self._request.shape
             added = SegmentView(segment_in_memory(new, shape, self._analyse))
-            made = [each for each in (*views, added) if each.live]
-            return [_written(self._directory, made, shape)] if made else []
+            live_views = [view for view in (*views, added) if view.live]
+            return [_written(self._directory, live_views, shape)] if live_views else []
 
-        return await _in_thread(merge, [each async for chunks in batches for each in chunks])
+        return await _in_thread(merge, [chunk async for chunks in batches for chunk in chunks])
 
     def _write(self, output: "_Output", chunks: Sequence[IndexedChunk]) -> None:
         output.add(chunks)
@@ -297,11 +300,11 @@ class _Build:
         ]
         new = sum(last - first + 1 for first, last in put)
         replaced = replaced_by([view for _, view in views], new, self._request)
-        kept = [(name, view) for name, view in views if view.live and view not in replaced]
+        named_views = [(name, view) for name, view in views if view.live and view not in replaced]
         if await _in_thread(self._can_merge, replaced, new):
-            return kept, await self._from_segments(replaced, self._read(put))
+            return named_views, await self._from_segments(replaced, self._read(put))
         ranges = merged([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
-        return kept, await self._from_records(self._read(ranges))
+        return named_views, await self._from_records(self._read(ranges))
 
     def _can_merge(self, views: Sequence[SegmentView], new: int) -> bool:
         """Whether segments with so many new chunks fit into one, and their files are as they were written."""
@@ -309,13 +312,13 @@ class _Build:
         return few and not _damaged(views)
 
     def _read(self, ranges: Sequence[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
-        return _only(ranges, read(self._reader, merged(ranges, _GAP)))
+        return _only(ranges, read(self._reader, merged(ranges, _MAX_GAP_IDS)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
         """Return the chunks that were added or changed since the manifest. The new manifest includes them."""
         put: list[Range] = []
         touched: list[Range] = []
-        while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES):
+        while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES_PER_READ):
             put = merged([*put, *((c.first, c.last) for c in changes if c.operation == "put")])
             touched = merged([*touched, *((change.first, change.last) for change in changes)])
             self._sequence = changes[-1].sequence
@@ -392,21 +395,21 @@ async def _only(
     bounds = np.array([(-1, -1), *ranges], np.int64)
     async for chunks in batches:
         ids = np.array([chunk.chunk.id for chunk in chunks], np.int64)
-        place = np.searchsorted(bounds[:, 0], ids, side="right") - 1
-        yield [chunks[i] for i in np.flatnonzero(ids <= bounds[place, 1]).tolist()]
+        positions = np.searchsorted(bounds[:, 0], ids, side="right") - 1
+        yield [chunks[i] for i in np.flatnonzero(ids <= bounds[positions, 1]).tolist()]
 
 
 def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
     """Return the segments to merge with new rows: those with many dead rows, and small ones if many."""
     purge = request.mode == "purge"
-    chosen = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
-    size = new + sum(view.live for view in chosen)
-    rest = [view for view in views if view not in chosen and view.live < MAX_ROWS // 2]
+    replaced = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
+    size = new + sum(view.live for view in replaced)
+    rest = [view for view in views if view not in replaced and view.live < MAX_ROWS // 2]
     while True:
-        near = [view for view in rest if view.live <= _TIER * max(size, request.options.tail_chunks)]
-        if len(near) + (size > 0) <= _TIER:
-            return chosen
-        chosen += near
+        near = [view for view in rest if view.live <= _SIZE_RATIO * max(size, request.options.tail_chunks)]
+        if len(near) + (size > 0) <= _SIZE_RATIO:
+            return replaced
+        replaced += near
         size += sum(view.live for view in near)
         rest = [view for view in rest if view not in near]
 
@@ -417,12 +420,12 @@ def quick_merge(sizes: Sequence[int], new: int) -> int:
     A search takes longer with each segment. Merged are as many as have at most 100,000 rows together with the
     new ones, none of them more than four times as large as all before it.
     """
-    total, chosen = new, 0
+    total, merge_count = new, 0
     for count, size in enumerate(sizes, 1):
-        if size <= _TIER * total and total + size <= MAX_QUICK_ROWS:
-            chosen = count
+        if size <= _SIZE_RATIO * total and total + size <= MAX_QUICK_ROWS:
+            merge_count = count
         total += size
-    return chosen
+    return merge_count
 
 
 _NICENESS = 10

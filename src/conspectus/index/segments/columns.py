@@ -67,28 +67,30 @@ class ValueWriter:
     """Numbers distinct values as they come; `finish` assigns the final codes."""
 
     def __init__(self) -> None:
-        self._known: list[dict[Any, int]] = [{} for _ in _TYPES]
+        self._numbers: list[dict[Any, int]] = [{} for _ in _TYPES]
         self._count = 0
 
     def number(self, value: object) -> int:
         """Return the provisional number of a value."""
         kind, stored = classify(value)
-        known = self._known[kind]
-        found = known.get(stored)
-        if found is None:
-            found = known[stored] = self._count
+        numbers = self._numbers[kind]
+        number = numbers.get(stored)
+        if number is None:
+            number = numbers[stored] = self._count
             self._count += 1
-        return found
+        return number
 
     def finish(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
         """Return the tables to store, and the code of each provisional number."""
-        whole, number, text, moment, other = ordered = [sorted(known) for known in self._known]
-        places = [map(known.__getitem__, values) for known, values in zip(self._known, ordered, strict=True)]
+        integers, number, text, moment, other = ordered = [sorted(numbers) for numbers in self._numbers]
+        places = [
+            map(numbers.__getitem__, values) for numbers, values in zip(self._numbers, ordered, strict=True)
+        ]
         codes = ranks([*chain.from_iterable(places)])
         texts, text_offsets = pack_texts(text)
         others, other_offsets = pack_texts(other)
         tables: dict[str, NDArray[Any]] = {
-            "values.whole": np.array(whole, np.int64),
+            "values.whole": np.array(integers, np.int64),
             "values.number": np.array(number, np.float64),
             "values.text": texts,
             "values.text_offsets": text_offsets,
@@ -119,35 +121,35 @@ class Values:
 
     def ranges(self, leaf: Comparison) -> list[Codes]:
         """Return the codes of all values that satisfy the leaf, except those that `instants` returns."""
-        found = [
+        ranges = [
             (self._first_other + position, self._first_other + position + 1)
             for position, value in enumerate(self._others)
             if holds(leaf, value)
         ]
         if isinstance(leaf, Between):
-            found += self._between(leaf.low, leaf.high)
+            ranges += self._between(leaf.low, leaf.high)
         else:
-            for wanted in leaf.values if isinstance(leaf, In) else (leaf.value,):
-                found += [table.equal(bound) for table, bound in self._tables(wanted)]
-        return [(first, end) for first, end in found if first < end]
+            for scalar in leaf.values if isinstance(leaf, In) else (leaf.value,):
+                ranges += [table.equal(bound) for table, bound in self._tables(scalar)]
+        return [(first, end) for first, end in ranges if first < end]
 
     def instants(self, leaf: Comparison, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return which of the sorted codes are texts that spell an instant which satisfies the leaf."""
-        chosen = np.zeros(len(codes), np.bool_)
+        mask = np.zeros(len(codes), np.bool_)
         spans = _spans(leaf) if len(self._instant) else []
         if spans:
             first, end = np.searchsorted(codes, [self._text.first, self._moment.first])
             moments = self._instant[codes[first:end].astype(np.int64) - self._text.first]
             for low, high in spans:
-                chosen[first:end] |= (moments >= low) & (moments < high) & (moments != NO_INSTANT)
+                mask[first:end] |= (moments >= low) & (moments < high) & (moments != NO_INSTANT)
             if isinstance(leaf, Between):
                 before, after = np.searchsorted(codes, self._texts_between(leaf))
-                chosen[:before] = chosen[after:] = False
-        return chosen
+                mask[:before] = mask[after:] = False
+        return mask
 
     def _texts_between(self, leaf: Between) -> Codes:
         """Return the codes of the texts within the bounds."""
-        low, high = (each if isinstance(each, str) else None for each in (leaf.low, leaf.high))
+        low, high = (bound if isinstance(bound, str) else None for bound in (leaf.low, leaf.high))
         return (
             self._text.first if low is None else self._text.equal(encoded(low))[0],
             self._text.end if high is None else self._text.equal(encoded(high))[0],
@@ -190,9 +192,9 @@ class _Table:
 
     def equal(self, bound: Any) -> Codes:
         """Return the codes of values equal to the bound; an empty range at its position if there are none."""
-        place = bisect_left(self._values, bound, key=self._key)
-        after = bisect_right(self._values, bound, lo=place, key=self._key)
-        return self.first + place, self.first + after
+        position = bisect_left(self._values, bound, key=self._key)
+        after = bisect_right(self._values, bound, lo=position, key=self._key)
+        return self.first + position, self.first + after
 
 
 def _spans(leaf: Comparison) -> list[Codes]:
@@ -203,7 +205,7 @@ def _spans(leaf: Comparison) -> list[Codes]:
         case In():
             return [_span(value, value, after=1) for value in leaf.values if isinstance(value, datetime)]
         case Between(low=datetime() | str() | None, high=datetime() | str() | None):
-            low, high = (each if isinstance(each, datetime) else None for each in (leaf.low, leaf.high))
+            low, high = (bound if isinstance(bound, datetime) else None for bound in (leaf.low, leaf.high))
             return [_span(low, high)] if low or high else []
         case _:
             return []
@@ -256,9 +258,9 @@ def pack_texts(texts: Sequence[str]) -> tuple[Bytes, NDArray[np.int64]]:
 
 def ranks(places: Sequence[int]) -> NDArray[np.int64]:
     """Return the position of each place in a permutation."""
-    found = np.empty(len(places), np.int64)
-    found[places] = np.arange(len(places))
-    return found
+    inverse = np.empty(len(places), np.int64)
+    inverse[places] = np.arange(len(places))
+    return inverse
 
 
 class Strings(Sequence[bytes]):
@@ -292,9 +294,9 @@ class Strings(Sequence[bytes]):
 
     def find(self, text: str) -> int | None:
         """Return the position of the text in the sorted table; -1 if it is missing."""
-        wanted = encoded(text)
-        position = bisect_left(self, wanted)
-        return position if position < len(self) and self[position] == wanted else None
+        encoded_text = encoded(text)
+        position = bisect_left(self, encoded_text)
+        return position if position < len(self) and self[position] == encoded_text else None
 
 
 Mask = NDArray[np.bool_]

@@ -70,8 +70,8 @@ def _lists(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
 
 def _sample(vectors: Half, rows: RowNumbers, maximum: int) -> Vectors:
     random = np.random.default_rng(len(rows))
-    chosen = np.sort(random.choice(rows, min(len(rows), maximum), replace=False))
-    return single(vectors[chosen])
+    sample = np.sort(random.choice(rows, min(len(rows), maximum), replace=False))
+    return single(vectors[sample])
 
 
 def _write(path: str, vectors: Half, rows: RowNumbers, arrays: Arrays) -> None:
@@ -141,20 +141,20 @@ class Codes:
             occupied = allowed.occupied(self._list_of_row, usable)
             usable = int(np.count_nonzero(occupied))
             similarity = np.where(occupied, similarity, -np.inf)
-        wanted = min(limit, allowed.count)
+        min_rows = min(limit, allowed.count)
         probes = min(usable, self._depth(limit, allowed.count / self._index.ntotal))
         while True:
             order = np.argpartition(-similarity, probes - 1)[:probes].astype(np.int64)
             rows = self._visit(query, order, limit, allowed)
-            if len(rows) >= wanted or probes >= usable:
+            if len(rows) >= min_rows or probes >= usable:
                 return rows
             probes = min(usable, 4 * probes)
 
     def _depth(self, limit: int, share: float) -> int:
         depth = max(_DEPTHS[0], 0.3 * limit) / share
-        place = int(np.searchsorted(_DEPTHS, depth))
-        if place < len(_DEPTHS):
-            return int(self._probes[place])
+        position = int(np.searchsorted(_DEPTHS, depth))
+        if position < len(_DEPTHS):
+            return int(self._probes[position])
         return int(self._probes[-1] * depth / _DEPTHS[-1]) + 1
 
     def _visit(self, query: Vectors, lists: RowNumbers, limit: int, allowed: Allowed) -> RowNumbers:
@@ -208,26 +208,29 @@ def _calibrated(
 ) -> NDArray[np.int64]:
     """Return for each depth the number of lists to probe for the target recall."""
     random = np.random.default_rng(len(rows) + 1)
-    chosen = random.choice(rows, min(len(rows), _QUESTIONS), replace=False)
-    questions = single(vectors[chosen])
+    query_rows = random.choice(rows, min(len(rows), _QUESTIONS), replace=False)
+    questions = single(vectors[query_rows])
     blur = random.standard_normal(questions.shape, np.float32) * (_BLUR / questions.shape[1] ** 0.5)
     questions[::2] += blur[::2]
     neighbors = _neighbors(vectors, rows, questions)
     order = np.argsort(-(questions @ centroids.T), axis=1)
-    place = np.empty_like(order)
-    np.put_along_axis(place, order, np.arange(order.shape[1])[None], axis=1)
-    places = np.take_along_axis(place, list_of_row[neighbors].astype(np.int64), axis=1)
-    return np.array([np.quantile(places[:, 1:depth], _RECALL) + 1 for depth in _DEPTHS], np.int64)
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
+    neighbor_ranks = np.take_along_axis(ranks, list_of_row[neighbors].astype(np.int64), axis=1)
+    return np.array([np.quantile(neighbor_ranks[:, 1:depth], _RECALL) + 1 for depth in _DEPTHS], np.int64)
 
 
 def _neighbors(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumbers:
     """Return the nearest rows of each query, best first."""
     scores = np.full((len(questions), 0), 0.0, np.float32)
-    found = np.zeros((len(questions), 0), np.int64)
+    neighbors = np.zeros((len(questions), 0), np.int64)
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         scores = np.hstack([scores, questions @ single(vectors[block]).T])
-        found = np.hstack([found, np.broadcast_to(block, (len(questions), len(block)))])
-        kept = np.argpartition(-scores, min(_DEPTHS[-1], scores.shape[1] - 1), axis=1)[:, : _DEPTHS[-1]]
-        scores, found = np.take_along_axis(scores, kept, axis=1), np.take_along_axis(found, kept, axis=1)
-    return np.take_along_axis(found, np.argsort(-scores, axis=1), axis=1)
+        neighbors = np.hstack([neighbors, np.broadcast_to(block, (len(questions), len(block)))])
+        nearest = np.argpartition(-scores, min(_DEPTHS[-1], scores.shape[1] - 1), axis=1)[:, : _DEPTHS[-1]]
+        scores, neighbors = (
+            np.take_along_axis(scores, nearest, axis=1),
+            np.take_along_axis(neighbors, nearest, axis=1),
+        )
+    return np.take_along_axis(neighbors, np.argsort(-scores, axis=1), axis=1)

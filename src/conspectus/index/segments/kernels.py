@@ -43,9 +43,9 @@ class Kernels(Protocol):
         ...
 
     def documents(
-        self, rows: NDArray[np.uint32], starts: Ids, positions: Ids, chosen: NDArray[np.uint32], /
+        self, rows: NDArray[np.uint32], starts: Ids, positions: Ids, subset: NDArray[np.uint32], /
     ) -> bytes:
-        """Return as int64 how many of the chosen rows each posting has; 0 at position -1."""
+        """Return as int64 how many rows of the subset each posting has; 0 at position -1."""
         ...
 
     def words(
@@ -53,16 +53,16 @@ class Kernels(Protocol):
         postings: PostingArrays,
         terms: TermArrays,
         norm: tuple[float, float],
-        chosen: Ids | None,
+        subset: Ids | None,
         allowed: Mask | None,
         limit: int,
         /,
     ) -> RowsAndScores:
-        """Return the BM25 of the best `limit` rows, ties by row; of all chosen rows if `limit` is negative.
+        """Return the BM25 of the best `limit` rows, ties by row; of the whole subset if `limit` is negative.
 
         Args:
             norm: the norm of a row without terms, and the increase per term (see `Bm25.norm`).
-            chosen: the rows to score; all allowed rows if None.
+            subset: the rows to score; all allowed rows if None.
         """
         ...
 
@@ -84,37 +84,37 @@ class NumpyKernels:
             low, high = 0, len(ends) - 1
             while low < high:
                 middle = (low + high) // 2
-                found = text[ends[middle] : ends[middle + 1]].tobytes()
-                if found == name:
+                string = text[ends[middle] : ends[middle + 1]].tobytes()
+                if string == name:
                     places[number] = middle
                     break
-                low, high = (middle + 1, high) if found < name else (low, middle)
+                low, high = (middle + 1, high) if string < name else (low, middle)
         return places.tobytes()
 
     def documents(
-        self, rows: NDArray[np.uint32], starts: Ids, positions: Ids, chosen: NDArray[np.uint32]
+        self, rows: NDArray[np.uint32], starts: Ids, positions: Ids, subset: NDArray[np.uint32]
     ) -> bytes:
         """See `Kernels.documents`."""
         postings = [rows[starts[at] : starts[at + 1]] if at >= 0 else rows[:0] for at in positions.tolist()]
-        return np.array([shared(each, chosen) for each in postings], np.int64).tobytes()
+        return np.array([shared(posting, subset) for posting in postings], np.int64).tobytes()
 
     def words(
         self,
         postings: PostingArrays,
         terms: TermArrays,
         norm: tuple[float, float],
-        chosen: Ids | None,
+        subset: Ids | None,
         allowed: Mask | None,
         limit: int,
     ) -> RowsAndScores:
-        """See `Kernels.words`. Without chosen rows, scores are accumulated over all postings."""
-        if chosen is None:
+        """See `Kernels.words`. Without a subset, scores are accumulated over all postings."""
+        if subset is None:
             scores = _all_scores(postings, terms, norm)
             rows = np.flatnonzero(scores if allowed is None else scores * allowed)
             return _best_rows(rows, scores[rows], limit)
-        scores = _chosen_scores(postings, terms, norm, chosen)
-        found = scores > 0.0
-        return _bytes(chosen, scores) if limit < 0 else _best_rows(chosen[found], scores[found], limit)
+        scores = _subset_scores(postings, terms, norm, subset)
+        positive = scores > 0.0
+        return _bytes(subset, scores) if limit < 0 else _best_rows(subset[positive], scores[positive], limit)
 
     def cosines(self, vectors: NDArray[np.float16], query: Vectors, rows: Ids, limit: int) -> RowsAndScores:
         """See `Kernels.cosines`."""
@@ -129,16 +129,16 @@ def _all_scores(postings: PostingArrays, terms: TermArrays, norm: tuple[float, f
     return scores
 
 
-def _chosen_scores(
-    postings: PostingArrays, terms: TermArrays, norm: tuple[float, float], chosen: Ids
+def _subset_scores(
+    postings: PostingArrays, terms: TermArrays, norm: tuple[float, float], subset: Ids
 ) -> Floats:
-    scores = np.zeros(len(chosen))
-    norms = norm[0] + norm[1] * postings.lengths[chosen]
+    scores = np.zeros(len(subset))
+    norms = norm[0] + norm[1] * postings.lengths[subset]
     for rows, counts, weight in _postings(postings, terms):
-        place = rows.searchsorted(chosen.astype(np.uint32))
-        found = np.flatnonzero(rows.take(place, mode="clip") == chosen)
-        often = counts[place[found]]
-        scores[found] += weight * often / (often + norms[found])
+        positions = rows.searchsorted(subset.astype(np.uint32))
+        hits = np.flatnonzero(rows.take(positions, mode="clip") == subset)
+        often = counts[positions[hits]]
+        scores[hits] += weight * often / (often + norms[hits])
     return scores
 
 
@@ -152,17 +152,17 @@ def _postings(
 
 
 def _best_rows(rows: Ids, scores: Floats, limit: int) -> RowsAndScores:
-    kept = np.sort(best(rows, scores, limit))
-    return _bytes(rows[kept], scores[kept])
+    order = np.sort(best(rows, scores, limit))
+    return _bytes(rows[order], scores[order])
 
 
 def _bytes(rows: Ids, scores: Floats) -> RowsAndScores:
     return rows.tobytes(), scores.tobytes()
 
 
-def as_arrays(found: RowsAndScores) -> tuple[Ids, Floats]:
+def as_arrays(rows_and_scores: RowsAndScores) -> tuple[Ids, Floats]:
     """Return the result of a kernel as read-only arrays."""
-    rows, scores = found
+    rows, scores = rows_and_scores
     return np.frombuffer(rows, np.int64), np.frombuffer(scores, np.float64)
 
 

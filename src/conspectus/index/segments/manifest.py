@@ -197,9 +197,9 @@ def forget(directory: Path) -> None:
 
 ARRAYS = "arrays.bin"
 _HEADER = "segment.json"
-_ALIGNMENT = 64
-_BLOCK = 1 << 22
-_VERIFIED = 32 << 20
+_ALIGNMENT_BYTES = 64
+_BLOCK_BYTES = 1 << 22
+_MAX_VERIFIED_BYTES = 32 << 20
 _FAULTS = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 
@@ -218,7 +218,7 @@ def write_folder(path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[
     make_file(path / ARRAYS)
     with (path / ARRAYS).open("wb") as file:
         for name, values in arrays.items():
-            file.write(b"\0" * (-file.tell() % _ALIGNMENT))
+            file.write(b"\0" * (-file.tell() % _ALIGNMENT_BYTES))
             places[name] = [values.dtype.str, list(values.shape), file.tell()]
             file.write(np.ascontiguousarray(values).data.cast("B") if values.size else b"")
     files = {entry.name: [entry.stat().st_size, checksum(entry)] for entry in sorted(path.iterdir())}
@@ -237,7 +237,7 @@ def open_folder(path: Path) -> Folder:
         file = path / name
         if not file.is_file() or file.stat().st_size != size:
             raise IndexDamaged(str(file), "the file is missing or cut short")
-        if size <= _VERIFIED and checksum(file) != expected:
+        if size <= _MAX_VERIFIED_BYTES and checksum(file) != expected:
             raise IndexDamaged(str(file), "its checksum is wrong")
     content = map_file(path / ARRAYS)
     arrays = {
@@ -281,7 +281,7 @@ def checksum(path: Path) -> int:
     """Return the CRC-32 of a file."""
     value = 0
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_BYTES):
             value = zlib.crc32(block, value)
     return value
 

@@ -28,7 +28,7 @@ class Part:
 
     arrays: Arrays
     live: Numbers
-    place: Numbers
+    positions: Numbers
 
 
 class Merger:
@@ -43,10 +43,10 @@ class Merger:
         ranks = np.empty(len(ids), np.int64)
         ranks[np.argsort(ids, kind="stable")] = np.arange(len(ids))
         self._parts: list[Part] = []
-        for (arrays, _), live, places in zip(segments, lives, _divided(ranks, lives), strict=True):
-            place = np.full(len(arrays["ids"]), -1, np.int64)
-            place[live] = places
-            self._parts.append(Part(arrays, live, place))
+        for (arrays, _), live, live_positions in zip(segments, lives, _divided(ranks, lives), strict=True):
+            positions = np.full(len(arrays["ids"]), -1, np.int64)
+            positions[live] = live_positions
+            self._parts.append(Part(arrays, live, positions))
         self._order = None if (ranks[1:] > ranks[:-1]).all() else np.argsort(ranks)
 
     def arrays(self, bm25: Bm25) -> dict[str, NDArray[Any]]:
@@ -56,7 +56,7 @@ class Merger:
 
     def rows(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return per-row data of the segments in the order of the merged rows."""
-        joined = np.concatenate([each[part.live] for each, part in zip(values, self._parts, strict=True)])
+        joined = np.concatenate([column[part.live] for column, part in zip(values, self._parts, strict=True)])
         return joined if self._order is None else joined[self._order]
 
     def portions(self, values: Sequence[NDArray[Any]], *, most: int = 1 << 16) -> Iterator[NDArray[Any]]:
@@ -64,28 +64,28 @@ class Merger:
         ends = np.cumsum([len(part.live) for part in self._parts])
         order = np.arange(ends[-1]) if self._order is None else self._order
         for first in range(0, len(order), most):
-            chosen = order[first : first + most]
-            portion = np.empty((len(chosen), *values[0].shape[1:]), values[0].dtype)
-            owner = np.searchsorted(ends, chosen, side="right")
-            for number, (each, part) in enumerate(zip(values, self._parts, strict=True)):
-                own = owner == number
-                portion[own] = each[part.live[chosen[own] - ends[number] + len(part.live)]]
+            selection = order[first : first + most]
+            portion = np.empty((len(selection), *values[0].shape[1:]), values[0].dtype)
+            owner = np.searchsorted(ends, selection, side="right")
+            for number, (column, part) in enumerate(zip(values, self._parts, strict=True)):
+                from_part = owner == number
+                portion[from_part] = column[part.live[selection[from_part] - ends[number] + len(part.live)]]
             yield portion
 
 
 def _divided(values: Numbers, like: Sequence[Sized]) -> list[Numbers]:
     """Split the values at the lengths of the parts."""
-    return np.split(values, np.cumsum([len(each) for each in like])[:-1])
+    return np.split(values, np.cumsum([len(part) for part in like])[:-1])
 
 
 def _postings(parts: Sequence[Part], lengths: NDArray[np.uint32], bm25: Bm25) -> dict[str, NDArray[Any]]:
-    found = [_postings_of(part) for part in parts]
-    ordered, ranks = _union([terms for terms, _, _, _ in found])
+    postings = [_postings_of(part) for part in parts]
+    ordered, ranks = _union([terms for terms, _, _, _ in postings])
     return stored_postings(
         pack(ordered),
-        np.concatenate([rank[term] for rank, (_, term, _, _) in zip(ranks, found, strict=True)]),
-        np.concatenate([rows for _, _, rows, _ in found]),
-        np.concatenate([counts.astype(np.uint16) for _, _, _, counts in found]),
+        np.concatenate([rank[term] for rank, (_, term, _, _) in zip(ranks, postings, strict=True)]),
+        np.concatenate([rows for _, _, rows, _ in postings]),
+        np.concatenate([counts.astype(np.uint16) for _, _, _, counts in postings]),
         lengths=lengths,
         bm25=bm25,
     )
@@ -95,8 +95,8 @@ def _postings_of(part: Part) -> tuple[list[bytes], Numbers, Numbers, NDArray[Any
     """Return the terms of live rows, and the term, merged row and count of each posting."""
     names = list(Strings(part.arrays["terms"], part.arrays["terms.offsets"]))
     terms = _repeated(part.arrays["terms.start"])
-    rows, counts = part.place[part.arrays["postings.row"]], part.arrays["postings.count"]
-    if len(part.live) < len(part.place):
+    rows, counts = part.positions[part.arrays["postings.row"]], part.arrays["postings.count"]
+    if len(part.live) < len(part.positions):
         alive = rows >= 0
         terms, rows, counts = terms[alive], rows[alive], counts[alive]
         used, terms = np.unique(terms, return_inverse=True)
@@ -112,25 +112,28 @@ def _repeated(starts: NDArray[Any]) -> Numbers:
 def _union(tables: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[Numbers]]:
     """Return the sorted union of the string tables, and the position of each table's strings in it."""
     ordered = sorted(set(chain.from_iterable(tables)))
-    places = {name: place for place, name in enumerate(ordered)}
+    places = {name: position for position, name in enumerate(ordered)}
     return ordered, [np.fromiter(map(places.__getitem__, table), np.int64, len(table)) for table in tables]
 
 
 def _columns(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
     entries = [_entries_of(part) for part in parts]
     paths, path_ranks = _union(
-        [_chosen(part.arrays, "paths", each.paths) for part, each in zip(parts, entries, strict=True)]
+        [
+            _strings_at(part.arrays, "paths", part_entries.paths)
+            for part, part_entries in zip(parts, entries, strict=True)
+        ]
     )
-    tables, codes = _values(parts, [each.codes for each in entries])
+    tables, codes = _values(parts, [part_entries.codes for part_entries in entries])
     keys = [
-        rank[each.path_of_run] << 32 | code[each.code_of_run]
-        for rank, code, each in zip(path_ranks, codes, entries, strict=True)
+        rank[part_entries.path_of_run] << 32 | code[part_entries.code_of_run]
+        for rank, code, part_entries in zip(path_ranks, codes, entries, strict=True)
     ]
-    known, places = np.unique(np.concatenate(keys), return_inverse=True)
+    runs, places = np.unique(np.concatenate(keys), return_inverse=True)
     packed = np.concatenate(
         [
-            place[each.run] << _ROW_BITS | each.rows
-            for place, each in zip(_divided(places, keys), entries, strict=True)
+            run_positions[part_entries.run] << _ROW_BITS | part_entries.rows
+            for run_positions, part_entries in zip(_divided(places, keys), entries, strict=True)
         ]
     )
     packed.sort()
@@ -138,9 +141,9 @@ def _columns(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
     return tables | {
         "paths": blob,
         "paths.offsets": offsets,
-        "paths.runs": np.searchsorted(known >> 32, np.arange(len(paths) + 1)).astype(np.int64),
-        "runs.code": (known & 0xFFFFFFFF).astype(np.uint32),
-        "runs.start": np.searchsorted(packed, np.arange(len(known) + 1) << _ROW_BITS).astype(np.int64),
+        "paths.runs": np.searchsorted(runs >> 32, np.arange(len(paths) + 1)).astype(np.int64),
+        "runs.code": (runs & 0xFFFFFFFF).astype(np.uint32),
+        "runs.start": np.searchsorted(packed, np.arange(len(runs) + 1) << _ROW_BITS).astype(np.int64),
         "runs.rows": (packed & (MAX_ROWS - 1)).astype(np.uint32),
     }
 
@@ -162,9 +165,9 @@ class _Entries:
 
 def _entries_of(part: Part) -> _Entries:
     run = _repeated(part.arrays["runs.start"])
-    rows = part.place[part.arrays["runs.rows"]]
+    rows = part.positions[part.arrays["runs.rows"]]
     path, code = _repeated(part.arrays["paths.runs"]), part.arrays["runs.code"].astype(np.int64)
-    if len(part.live) < len(part.place):
+    if len(part.live) < len(part.positions):
         alive = rows >= 0
         runs, run = np.unique(run[alive], return_inverse=True)
         rows, path, code = rows[alive], path[runs], code[runs]
@@ -173,9 +176,11 @@ def _entries_of(part: Part) -> _Entries:
     return _Entries(run, rows, paths, codes, path_of_run, code_of_run)
 
 
-def _chosen(arrays: Arrays, name: str, chosen: Numbers) -> list[bytes]:
+def _strings_at(arrays: Arrays, name: str, positions: Numbers) -> list[bytes]:
     strings = list(Strings(arrays[name], arrays[_offsets(name)]))
-    return strings if len(strings) == len(chosen) else [strings[place] for place in chosen.tolist()]
+    return (
+        strings if len(strings) == len(positions) else [strings[position] for position in positions.tolist()]
+    )
 
 
 def _offsets(name: str) -> str:
@@ -195,12 +200,12 @@ def _values(parts: Sequence[Part], codes: Sequence[Numbers]) -> tuple[dict[str, 
             inside = (codes[number] >= first[number]) & (codes[number] < first[number] + size)
             used.append(codes[number][inside] - first[number])
             first[number] += size
-        made, places, size = _table(name, parts, used)
-        tables |= made
-        for number, place in enumerate(places):
-            new[number].append(place + count)
+        arrays, places, size = _table(name, parts, used)
+        tables |= arrays
+        for number, positions in enumerate(places):
+            new[number].append(positions + count)
         count += size
-    return tables, [np.concatenate(each) for each in new]
+    return tables, [np.concatenate(part_codes) for part_codes in new]
 
 
 def _table(
@@ -208,17 +213,17 @@ def _table(
 ) -> tuple[dict[str, NDArray[Any]], list[Numbers], int]:
     """Return one table of the used values, the positions of each part's values in it, and its size."""
     if name not in _TEXTS:
-        given = [part.arrays[name][chosen] for part, chosen in zip(parts, used, strict=True)]
-        values, place = np.unique(np.concatenate(given), return_inverse=True)
-        return {name: values}, _divided(place, given), len(values)
+        used_values = [part.arrays[name][codes] for part, codes in zip(parts, used, strict=True)]
+        values, positions = np.unique(np.concatenate(used_values), return_inverse=True)
+        return {name: values}, _divided(positions, used_values), len(values)
     texts, places = _union(
-        [_chosen(part.arrays, name, chosen) for part, chosen in zip(parts, used, strict=True)]
+        [_strings_at(part.arrays, name, codes) for part, codes in zip(parts, used, strict=True)]
     )
     blob, offsets = pack(texts)
-    made: dict[str, NDArray[Any]] = {name: blob, _offsets(name): offsets}
+    arrays: dict[str, NDArray[Any]] = {name: blob, _offsets(name): offsets}
     if name == "values.text":
-        made["values.instant"] = _instants(parts, used, places, len(texts))
-    return made, places, len(texts)
+        arrays["values.instant"] = _instants(parts, used, places, len(texts))
+    return arrays, places, len(texts)
 
 
 def _instants(
@@ -226,7 +231,7 @@ def _instants(
 ) -> Numbers:
     """Return the instants that the texts of a table spell; empty if none does."""
     instants = np.full(size, NO_INSTANT, np.int64)
-    for part, chosen, place in zip(parts, used, places, strict=True):
+    for part, codes, positions in zip(parts, used, places, strict=True):
         if len(part.arrays["values.instant"]):
-            instants[place] = part.arrays["values.instant"][chosen]
+            instants[positions] = part.arrays["values.instant"][codes]
     return instants if (instants != NO_INSTANT).any() else np.zeros(0, np.int64)

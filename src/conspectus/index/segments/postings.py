@@ -31,9 +31,9 @@ RowNumbers = NDArray[np.int64]
 
 _ROW_BITS, _COUNT_BITS = 20, 16
 _ROUNDING = 1.0001
-_LOOKUP = 16
-_FEW = 100
-_ENOUGH = 2_000
+_POSTINGS_PER_ROW = 16
+_MIN_TEXTS_PER_REQUEST = 100
+_START_TEXTS = 2_000
 _IDLE_SECONDS = 10
 _ANSWER_SECONDS = 30
 _READY = b" "
@@ -91,14 +91,14 @@ def stored_postings(
     packed.sort()
     blob, offsets = terms
     starts = np.searchsorted(packed, np.arange(len(offsets), dtype=np.uint64) << (_ROW_BITS + _COUNT_BITS))
-    found = (packed >> _COUNT_BITS & (MAX_ROWS - 1)).astype(np.uint32)
+    posting_rows = (packed >> _COUNT_BITS & (MAX_ROWS - 1)).astype(np.uint32)
     counts = (packed & ((1 << _COUNT_BITS) - 1)).astype(np.uint16)
     return {
         "terms": blob,
         "terms.offsets": offsets,
         "terms.start": starts.astype(np.int64),
-        "terms.bound": _bounds(bm25, counts, lengths, found, starts),
-        "postings.row": found,
+        "terms.bound": _bounds(bm25, counts, lengths, posting_rows, starts),
+        "postings.row": posting_rows,
         "postings.count": counts.astype(np.uint8) if counts.max(initial=0) < 256 else counts,
         "lengths": lengths,
     }
@@ -120,12 +120,12 @@ class PostingProcess:
 
     def postings(self, language: str | None, texts: Sequence[str], bm25: Bm25) -> Arrays | None:
         """See `MakePostings`. Safe for many threads."""
-        if len(texts) < _FEW or not self._lock.acquire(blocking=False):
+        if len(texts) < _MIN_TEXTS_PER_REQUEST or not self._lock.acquire(blocking=False):
             return None
         try:
             child = self._awake(len(texts))
             request = {"language": language, "bm25": asdict(bm25), "texts": texts}
-            return None if child is None else _asked(child, json.dumps(request).encode() + b"\n")
+            return None if child is None else _request_postings(child, json.dumps(request).encode() + b"\n")
         except (OSError, ValueError, EOFError):
             self._stop()
             return None
@@ -145,7 +145,7 @@ class PostingProcess:
         self._last = now
         if self._child is not None and self._child.poll() is not None:
             self._stop()
-        if self._child is None and self._command and self._recent >= _ENOUGH and not self._is_closed:
+        if self._child is None and self._command and self._recent >= _START_TEXTS and not self._is_closed:
             self._child = Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
         if self._child is not None and not self._is_ready:
             self._is_ready = _has_written(self._child, 0) and _pipes(self._child)[1].read(1) == _READY
@@ -171,7 +171,7 @@ def _has_written(child: Popen[bytes], seconds: float) -> bool:
     return bool(select.select([_pipes(child)[1]], [], [], seconds)[0])
 
 
-def _asked(child: Popen[bytes], request: bytes) -> Arrays:
+def _request_postings(child: Popen[bytes], request: bytes) -> Arrays:
     """Return the answer of the process. Raises OSError, ValueError or EOFError if it fails."""
     target, source = _pipes(child)
     target.write(request)
@@ -196,10 +196,10 @@ def make_postings(analyser: Callable[[str | None], Analyse]) -> None:
         for text in request["texts"]:
             writer.add(text, analyse)
         arrays = writer.finish(Bm25(**request["bm25"]))
-        header = [(name, each.dtype.str, each.nbytes) for name, each in arrays.items()]
+        header = [(name, values.dtype.str, values.nbytes) for name, values in arrays.items()]
         target.write(json.dumps(header).encode() + b"\n")
-        for each in arrays.values():
-            target.write(each.tobytes())
+        for values in arrays.values():
+            target.write(values.tobytes())
         target.flush()
 
 
@@ -233,11 +233,11 @@ class Postings:
         A contribution grows with the mean length at most proportionally, so the stored bound can be scaled.
         """
         places = np.frombuffer(KERNELS.positions(self._terms, self._offsets, names), np.int64)
-        known = places >= 0
+        present = places >= 0
         documents, bounds = np.zeros(len(names), np.int64), np.zeros(len(names))
-        here = places[known]
-        documents[known] = self._arrays.starts[here + 1] - self._arrays.starts[here]
-        bounds[known] = self._bounds[here] * (max(1.0, average / self._mean) * _ROUNDING)
+        here = places[present]
+        documents[present] = self._arrays.starts[here + 1] - self._arrays.starts[here]
+        bounds[present] = self._bounds[here] * (max(1.0, average / self._mean) * _ROUNDING)
         return SegmentTerms(places, documents, bounds)
 
     def documents(self, positions: NDArray[np.int64], rows: Rows) -> NDArray[np.int64]:
@@ -255,17 +255,17 @@ class Postings:
         weights: NDArray[np.float64],
         norm: tuple[float, float],
         *,
-        chosen: RowNumbers | None = None,
+        rows: RowNumbers | None = None,
         allowed: Allowed | None = None,
         limit: int = -1,
     ) -> tuple[RowNumbers, NDArray[np.float64]]:
-        """Return the exact BM25 of the chosen rows, or of the best `limit` allowed rows."""
+        """Return the exact BM25 of these rows, or of the best `limit` allowed rows."""
         mask = None
         if allowed is not None:
-            chosen = allowed.rows if _LOOKUP * allowed.count < int(terms.documents.sum()) else None
-            mask = allowed.mask if chosen is None else None
-        asked = TermArrays(terms.positions, weights, terms.bounds)
-        return as_arrays(KERNELS.words(self._arrays, asked, norm, chosen, mask, limit))
+            rows = allowed.rows if _POSTINGS_PER_ROW * allowed.count < int(terms.documents.sum()) else None
+            mask = allowed.mask if rows is None else None
+        term_arrays = TermArrays(terms.positions, weights, terms.bounds)
+        return as_arrays(KERNELS.words(self._arrays, term_arrays, norm, rows, mask, limit))
 
 
 def saturation(

@@ -53,23 +53,23 @@ class Snapshot:
         numbers = range(len(self.views))
         if min(threads, len(numbers)) > 1:
             with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(best_of, numbers))
+                hits = list(pool.map(best_of, numbers))
         else:
-            found = [best_of(number) for number in numbers]
-        by_words = self._best([words for words, _ in found], limit)
-        by_vector = self._best([vectors for _, vectors in found], limit)
+            hits = [best_of(number) for number in numbers]
+        by_words = self._best([words for words, _ in hits], limit)
+        by_vector = self._best([vectors for _, vectors in hits], limit)
         return question.candidates([_union(a, b) for a, b in zip(by_words, by_vector, strict=True)])
 
     def score(self, ids: Ids, probe: Probe, terms: Mapping[str, int]) -> Candidates:
         """Return the exact scores of those ids that are live and allowed."""
         question = self._question(probe, terms)
-        wanted = np.array(sorted({*ids.tolist()}), np.int64)
-        found = [view.segment.rows_of(wanted)[0] for view in self.views]
-        chosen = [
+        sorted_ids = np.array(sorted({*ids.tolist()}), np.int64)
+        rows_by_view = [view.segment.rows_of(sorted_ids)[0] for view in self.views]
+        allowed_rows = [
             np.asarray(permission.words.among(rows), np.int64)
-            for permission, rows in zip(question.permissions, found, strict=True)
+            for permission, rows in zip(question.permissions, rows_by_view, strict=True)
         ]
-        return question.candidates(chosen)
+        return question.candidates(allowed_rows)
 
     def _question(self, probe: Probe, terms: Mapping[str, int]) -> "SegmentsQuery":
         """Return the query of a probe. The last one is kept: a search scores more chunks with its probe."""
@@ -84,19 +84,19 @@ class Snapshot:
             return [arms[0][0]]
         ids = [view.segment.ids[rows] for view, (rows, _) in zip(self.views, arms, strict=True)]
         scores = [scores for _, scores in arms]
-        kept = np.zeros(sum(map(len, ids)), np.bool_)
-        kept[best(np.concatenate([_NO_IDS, *ids]), np.concatenate([_NO_SCORES, *scores]), limit)] = True
+        is_best = np.zeros(sum(map(len, ids)), np.bool_)
+        is_best[best(np.concatenate([_NO_IDS, *ids]), np.concatenate([_NO_SCORES, *scores]), limit)] = True
         ends = np.cumsum([len(rows) for rows, _ in arms])
-        return [rows[kept[end - len(rows) : end]] for (rows, _), end in zip(arms, ends, strict=True)]
+        return [rows[is_best[end - len(rows) : end]] for (rows, _), end in zip(arms, ends, strict=True)]
 
 
 def _union(first: RowNumbers, second: RowNumbers) -> RowNumbers:
     """Return the sorted union of two sorted arrays without duplicates."""
     rows = np.concatenate((first, second))
     rows.sort()
-    kept = np.ones(len(rows), np.bool_)
-    np.not_equal(rows[1:], rows[:-1], out=kept[1:])
-    return rows[kept]
+    is_first = np.ones(len(rows), np.bool_)
+    np.not_equal(rows[1:], rows[:-1], out=is_first[1:])
+    return rows[is_first]
 
 
 class SegmentsQuery:
@@ -111,17 +111,17 @@ class SegmentsQuery:
             self.vector = np.ascontiguousarray(probe.vector, np.float32)
         self.permissions = [view.permission(probe.filter) for view in snapshot.views]
         # Scores are summed in the order of names, so that rounding is the same everywhere.
-        asked = list(terms)
-        order = sorted(range(len(asked)), key=asked.__getitem__)
-        names = tuple(encoded(asked[place]) for place in order)
+        query_terms = list(terms)
+        order = sorted(range(len(query_terms)), key=query_terms.__getitem__)
+        names = tuple(encoded(query_terms[position]) for position in order)
         self._terms = [view.terms(names, snapshot.corpus.average) for view in snapshot.views]
         documents = np.zeros(len(terms), np.int64)
-        documents[order] = sum(found.documents for found in self._terms)
-        self.terms = tuple(map(snapshot.corpus.statistic, asked, documents.tolist(), terms.values()))
+        documents[order] = sum(segment_terms.documents for segment_terms in self._terms)
+        self.terms = tuple(map(snapshot.corpus.statistic, query_terms, documents.tolist(), terms.values()))
         if probe.sources:
             self.terms = self._with_sources(probe.sources, order, snapshot.bm25.max_source_chunks)
         factor = snapshot.bm25.k1 + 1.0
-        self._weights = np.array([self.terms[place].weight * factor for place in order], np.float64)
+        self._weights = np.array([self.terms[position].weight * factor for position in order], np.float64)
         self._norm = snapshot.bm25.norm(snapshot.corpus.average)
         self._least = snapshot.bm25.least(self.terms, snapshot.corpus.average)
 
@@ -130,13 +130,13 @@ class SegmentsQuery:
     ) -> tuple[TermStatistic, ...]:
         """Return the terms with idf over these sources, if they are small enough."""
         sources = [view.sources(names, maximum) for view in self._views]
-        total = sum(each.count for each in sources)
+        total = sum(source_rows.count for source_rows in sources)
         if total > maximum:
             return self.terms
         documents = [0] * len(order)
-        for each, found in zip(sources, self._terms, strict=True):
-            for place, position in zip(order, found.positions.tolist(), strict=True):
-                documents[place] += each.documents(position)
+        for source_rows, segment_terms in zip(sources, self._terms, strict=True):
+            for number, position in zip(order, segment_terms.positions.tolist(), strict=True):
+                documents[number] += source_rows.documents(position)
         return with_sources(self.terms, total, documents)
 
     def best_words(self, number: int, limit: int) -> Scored:
@@ -154,12 +154,12 @@ class SegmentsQuery:
             return _NONE
         return self._views[number].segment.nearest(self.vector, limit, allowed)
 
-    def candidates(self, chosen: Sequence[RowNumbers]) -> Candidates:
-        """Return the chosen rows of all views, sorted by id."""
+    def candidates(self, rows_by_view: Sequence[RowNumbers]) -> Candidates:
+        """Return the candidates for these rows of the views, sorted by id."""
         ids, words, cosine = [_NO_IDS], [_NO_SCORES], [_NO_SCORES]
-        for view, rows, terms in zip(self._views, chosen, self._terms, strict=True):
+        for view, rows, terms in zip(self._views, rows_by_view, self._terms, strict=True):
             ids.append(view.segment.ids[rows])
-            words.append(view.segment.postings.scores(terms, self._weights, self._norm, chosen=rows)[1])
+            words.append(view.segment.postings.scores(terms, self._weights, self._norm, rows=rows)[1])
             cosine.append(view.cosines(rows, self.vector))
         every = np.concatenate(ids)
         order = np.argsort(every)

@@ -66,17 +66,17 @@ class SegmentWriter:
         """Append chunks, without their postings if `analyse` is None. Raises IndexDamaged for a vector of
         another size.
         """
-        for each in chunks:
-            vector = each.vector
+        for chunk in chunks:
+            vector = chunk.vector
             if vector is not None and len(vector) != len(self._absent):
-                raise IndexDamaged(f"chunk {each.chunk.id}", f"its vector has {len(vector)} bytes")
+                raise IndexDamaged(f"chunk {chunk.chunk.id}", f"its vector has {len(vector)} bytes")
             self._sink.write(self._absent if vector is None else vector)
             self._present.append(vector is not None)
-            self._ids.append(each.chunk.id)
-            self._checksums.append(content_checksum(each))
-            self._columns.add(each)
+            self._ids.append(chunk.chunk.id)
+            self._checksums.append(content_checksum(chunk))
+            self._columns.add(chunk)
             if analyse is not None:
-                self._postings.add(each.term_text, analyse)
+                self._postings.add(chunk.term_text, analyse)
 
     def arrays(self, postings: Arrays | None = None) -> dict[str, NDArray[Any]]:
         """Return all arrays except the vectors, with these postings if they were made elsewhere.
@@ -192,9 +192,9 @@ class Segment:
 
     def rows_of(self, ids: Ids) -> tuple[RowNumbers, NDArray[np.intp]]:
         """Return the rows of those sorted ids that the segment contains, and the positions of these ids."""
-        place = np.searchsorted(self.ids, ids)
-        here = np.flatnonzero(self.ids[np.minimum(place, len(self.ids) - 1)] == ids)
-        return place[here], here
+        positions = np.searchsorted(self.ids, ids)
+        here = np.flatnonzero(self.ids[np.minimum(positions, len(self.ids) - 1)] == ids)
+        return positions[here], here
 
     def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
         """Return the `limit` best allowed rows by cosine, sorted, preselected by codes if there are any."""
@@ -229,12 +229,12 @@ class _Recent(Generic[_Name, _Made]):
             if name in self._held:
                 self._held.move_to_end(name)
                 return self._held[name]
-        made = make()
+        fresh = make()
         with self._lock:
-            self._held[name] = made
+            self._held[name] = fresh
             if len(self._held) > self._maximum:
                 self._held.popitem(last=False)
-        return made
+        return fresh
 
 
 class SourceRows:
@@ -357,8 +357,10 @@ class SegmentView:
         scores = np.full(len(rows), np.nan)
         if query is not None:
             present = self.segment.present
-            chosen = slice(None) if present is None else present[rows]
-            _, scores[chosen] = as_arrays(KERNELS.cosines(self.segment.vectors, query, rows[chosen], -1))
+            with_vector = slice(None) if present is None else present[rows]
+            _, scores[with_vector] = as_arrays(
+                KERNELS.cosines(self.segment.vectors, query, rows[with_vector], -1)
+            )
         return scores
 
 

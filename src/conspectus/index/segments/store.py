@@ -28,10 +28,10 @@ from conspectus.index.segments.build import (
     Builder,
     BuildRequest,
     BuildResult,
-    Held,
     LocalBuilder,
     Mode,
     Options,
+    TailState,
     quick_merge,
     replaced_by,
     write_tail,
@@ -68,13 +68,13 @@ Tail = tuple[SegmentView, ...]
 
 def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
     """Return the tail with all rows of those ids dead."""
-    return tuple(view for view in (each.without(ranges) for each in tail) if view.live)
+    return tuple(view for view in (view.without(ranges) for view in tail) if view.live)
 
 
 def extended(tail: Tail, added: Sequence[Segment], shape: Shape) -> Tail:
     """Return the tail with further segments. None of their ids may be alive in it."""
-    for each in added:
-        tail = _with_last(tail, [SegmentView(each)], shape)
+    for segment in added:
+        tail = _with_last(tail, [SegmentView(segment)], shape)
     return tail
 
 
@@ -134,12 +134,12 @@ class SegmentsState:
 
     def on(self, manifest: Manifest, directory: Path) -> "SegmentsState":
         """Return the state on a newer manifest: rows that it contains leave the tail. Raises IndexDamaged."""
-        held = {view.segment.path: view.segment for view in self.disk}
+        segments = {view.segment.path: view.segment for view in self.disk}
         steps = tuple(step for step in self.steps if step.sequence > manifest.sequence)
         later = merged(span for step in steps for span in step.ranges)
         views = [
             SegmentView(
-                _opened(directory / entry.name, held, self.shape), unpacked(entry.dead, entry.rows)
+                _opened(directory / entry.name, segments, self.shape), unpacked(entry.dead, entry.rows)
             ).without(later)
             for entry in manifest.entries
         ]
@@ -153,22 +153,22 @@ class SegmentsState:
         )
 
 
-def _opened(path: Path, held: Mapping[Path | None, Segment], shape: Shape) -> Segment:
-    return held[path] if path in held else open_segment(path, shape)
+def _opened(path: Path, segments: Mapping[Path | None, Segment], shape: Shape) -> Segment:
+    return segments[path] if path in segments else open_segment(path, shape)
 
 
 def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
     """Return the tail with live rows of those ids only."""
-    left = [view for view in (each.only(ranges) for each in tail) if view.live]
-    whole = tuple(view for view in left if 2 * view.live > len(view.segment))
-    return _with_last(whole, [view for view in left if view not in whole], shape) if left else ()
+    left = [view for view in (view.only(ranges) for view in tail) if view.live]
+    mostly_live = tuple(view for view in left if 2 * view.live > len(view.segment))
+    return _with_last(mostly_live, [view for view in left if view not in mostly_live], shape) if left else ()
 
 
 _ATTEMPTS = 10
 _MAX_TAILS = 16
-_NEWEST = 8
+_MAX_NEWEST_ROWS = 8
 """The number of rows that small writes extend, before they are merged with others."""
-_FEW = 4
+_MAX_CHUNKS_IN_LOOP = 4
 """So many chunks are analyzed faster than they are handed to a thread."""
 _THREADS = min(4, os.cpu_count() or 1)
 """The number of threads that search the segments of a large index."""
@@ -218,10 +218,10 @@ class SegmentsIndex:
             IndexDamaged: the files cannot be trusted; `manifest.forget` lets the next opening start anew.
             StorageTooNew: a newer version wrote them.
         """
-        chosen = options or Options()
-        shape = Shape(dimensions, chosen.bm25, chosen.codes_from, chosen.lists_from)
+        options = options or Options()
+        shape = Shape(dimensions, options.bm25, options.codes_from, options.lists_from)
         request = BuildRequest(
-            str(directory), identity_of(analyse, shape.dimensions, shape.bm25), "flush", dimensions, chosen
+            str(directory), identity_of(analyse, shape.dimensions, shape.bm25), "flush", dimensions, options
         )
         index = cls(
             directory, reader, analyse, request=request, builder=builder or LocalBuilder(reader, analyse)
@@ -258,7 +258,7 @@ class SegmentsIndex:
         )
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
-        """Exact scores of chosen chunks."""
+        """Exact scores of options chunks."""
         terms = question_terms(probe, self._analyse, self._request.dimensions)
         return await self._answer(lambda snapshot: snapshot.score(ids, probe, terms))
 
@@ -267,9 +267,9 @@ class SegmentsIndex:
         async with self._changing:
             await self._follow()
         snapshot = self._snapshot
-        found = await asyncio.to_thread(damages, snapshot, self._directory, self._request.identity)
+        file_damages = await asyncio.to_thread(damages, snapshot, self._directory, self._request.identity)
         return [
-            *found,
+            *file_damages,
             *await differences(_rows(snapshot), self._reader, content_checksum),
         ]
 
@@ -328,13 +328,13 @@ class SegmentsIndex:
         at_once = self._is_small(snapshot) and snapshot.paths == self._answered
         try:
             if at_once:
-                found = _run_query(ask, snapshot)
+                candidates = _run_query(ask, snapshot)
                 # Repeated searches would otherwise starve all other tasks of the loop.
                 await asyncio.sleep(0)
-                return found
-            found = await asyncio.to_thread(_run_query, ask, snapshot)
+                return candidates
+            candidates = await asyncio.to_thread(_run_query, ask, snapshot)
             self._answered = snapshot.paths
-            return found
+            return candidates
         except IndexDamaged:
             async with self._repairing:
                 if self._snapshot.paths == snapshot.paths:
@@ -348,41 +348,41 @@ class SegmentsIndex:
         """Apply changes with the chunks that they added; a few extend the newest rows, without a thread."""
         # If this is cancelled, the newest rows may have more than the state.
         newest, self._newest, rest = self._newest, None, self._state.tail
-        size = sum(each.last - each.first + 1 for each in changes)
-        few = chunks() if size <= _NEWEST else ()
-        if newest is not None and few and newest.precede(rest[-1:], min(each.first for each in changes)):
+        size = sum(change.last - change.first + 1 for change in changes)
+        few = chunks() if size <= _MAX_NEWEST_ROWS else ()
+        if newest is not None and few and newest.precede(rest[-1:], min(change.first for change in changes)):
             rest = rest[:-1]
         else:
             newest = NewestRows(self._request.shape) if few else None
         total = size if newest is None else size + len(newest)
-        is_merged = (total == size or total >= _NEWEST) and bool(rest) and rest[-1].live <= 2 * total
+        is_merged = (total == size or total >= _MAX_NEWEST_ROWS) and bool(rest) and rest[-1].live <= 2 * total
 
         def after() -> tuple[SegmentsState, Stamp | None]:
-            ranges = merged((each.first, each.last) for each in changes)
+            ranges = merged((change.first, change.last) for change in changes)
             added = self._segments(chunks()) if newest is None else [newest.extended(few, self._analyse)]
             state = replace(self._state, tail=rest).after(changes[-1].sequence, ranges, added, is_merged)
             return state, stamp(self._directory)
 
-        at_once = size <= _FEW and not is_merged
+        at_once = size <= _MAX_CHUNKS_IN_LOOP and not is_merged
         state, current = after() if at_once else await asyncio.to_thread(after)
-        self._newest = newest if total < _NEWEST else None
+        self._newest = newest if total < _MAX_NEWEST_ROWS else None
         self._publish(state)
         if current not in {None, self._stamp}:
             await self._follow()
 
     def _segments(self, chunks: Sequence[IndexedChunk]) -> list[Segment]:
         """Return segments of chunks, with the postings that the builder makes of many."""
-        shape, made = self._request.shape, []
+        shape, segments = self._request.shape, []
         for first in range(0, len(chunks), MAX_ROWS):
             part = chunks[first : first + MAX_ROWS]
-            postings = self._builder.postings([each.term_text for each in part], shape.bm25)
-            made.append(segment_in_memory(part, shape, self._analyse, postings))
-        return made
+            postings = self._builder.postings([chunk.term_text for chunk in part], shape.bm25)
+            segments.append(segment_in_memory(part, shape, self._analyse, postings))
+        return segments
 
     async def _applied(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """Return the state after the changes. Rows are read as they are now; later changes repeat that."""
         ranges = touched_ranges(changes)
-        chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
+        chunks = [chunk async for batch in read(self._reader, put_ranges(changes)) for chunk in batch]
 
         def after() -> SegmentsState:
             return state.after(changes[-1].sequence, ranges, self._segments(chunks))
@@ -493,7 +493,7 @@ class SegmentsIndex:
         """Return the changes that are not in memory; None if there are enough of them for a build."""
         limit = self._request.options.tail_chunks
         changes = await self._reader.changes_since(self._state.applied, limit=limit)
-        return changes if sum(each.last - each.first + 1 for each in changes) < limit else None
+        return changes if sum(change.last - change.first + 1 for change in changes) < limit else None
 
     async def _tail_written(self, mode: Mode) -> BuildResult | None:
         """Write the tail; None if a full build is needed, for missing changes or a merge of segments."""
@@ -511,8 +511,8 @@ class SegmentsIndex:
                 return None
         written: BuildResult | None = BuildResult(state.manifest.sequence, 0)
         if state.waiting or merge or mode == "purge":
-            held = Held(state.manifest, state.applied, state.disk, state.tail, merge)
-            written = await write_tail(self._reader, self._request, held)
+            tail_state = TailState(state.manifest, state.applied, state.disk, state.tail, merge)
+            written = await write_tail(self._reader, self._request, tail_state)
             async with self._changing:
                 await self._follow()
         if mode == "purge":
@@ -542,12 +542,12 @@ def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagree
 
     Segments that a newer manifest does not list may be deleted by now, which is no damage.
     """
-    found = []
+    disagreements = []
     for view in snapshot.views:
         reasons = _damaged(view.segment)
         if reasons and _is_named(view.segment, read_manifest(directory, identity)):
-            found += [_damage(view.segment, reason) for reason in reasons]
-    return found
+            disagreements += [_damage(view.segment, reason) for reason in reasons]
+    return disagreements
 
 
 def _rows(snapshot: Snapshot) -> IndexedRows:
