@@ -25,7 +25,7 @@ from conspectus.cli.main import build_app
 from conspectus.cli.serve import HEARTBEAT
 from conspectus.settings import CONFIG, PREFIX, Settings
 from conspectus.web.routes.server import router
-from conspectus.web.supervisor import MARGIN
+from conspectus.web.supervisor import MARGIN_SECONDS
 
 DEFAULTS = Settings()
 COMMANDS = {each.name for each in build_app().registered_commands}
@@ -55,7 +55,7 @@ def locked(name: str) -> dict[str, str]:
 def longest_end(settings: dict[str, str]) -> float:
     """How long a server takes to end at most."""
     grace = int(settings.get("CONSPECTUS_JOB_GRACE_SECONDS", DEFAULTS.job_grace_seconds))
-    return int(settings.get("CONSPECTUS_DRAIN_SECONDS", DEFAULTS.drain_seconds)) + 2 * grace + MARGIN
+    return int(settings.get("CONSPECTUS_DRAIN_SECONDS", DEFAULTS.drain_seconds)) + 2 * grace + MARGIN_SECONDS
 
 
 def configured(container: dict[str, Any]) -> dict[str, str]:

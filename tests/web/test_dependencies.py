@@ -7,7 +7,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from conspectus.web.app import GROUPS
-from conspectus.web.openapi import whole_routes
+from conspectus.web.openapi import resolve_routes
 
 
 def called(dependant: Dependant) -> Iterator[str]:
@@ -19,7 +19,7 @@ def called(dependant: Dependant) -> Iterator[str]:
 
 
 def test_no_dependency_of_a_route_is_a_plain_function() -> None:
-    found = whole_routes(route for group in GROUPS for route in group.router.routes)
+    found = resolve_routes(route for group in GROUPS for route in group.router.routes)
     routes = [route for route in found if isinstance(route, APIRoute)]
     assert len(routes) == len(found) and any(route.dependant.dependencies for route in routes)
     assert {route.path: plain for route in routes if (plain := [*called(route.dependant)])} == {}

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from conspectus.errors import TooLarge
 from conspectus.model.access import SCOPES
-from conspectus.web.bodies import parsed
+from conspectus.web.bodies import parse_json
 from conspectus.web.body_limits import ValueCounter
 from conspectus.web.connections import HEAD_BYTES
 from conspectus.web.limits import AnonymousTurns
@@ -210,7 +210,7 @@ async def test_a_large_body_is_read_as_a_small_one(open_site: OpenSite) -> None:
         documents = [{"text": each, "metadata": {"a": [1, 2.5, None, {"b": True}]}} for each in texts]
         for large in ({"documents": documents}, {"documents": documents, "wait": "\ud800"}, [documents] * 2):
             body = json.dumps(large, ensure_ascii=True).encode()
-            assert parsed(body) == json.loads(body)
+            assert parse_json(body) == json.loads(body)
         added = await client.post("/collections/wiki/documents", json={"documents": documents})
         assert (added.status_code, len(added.json())) == (201, 901)
         for torn in (b'{"documents": [' + b" " * 70_000, b"[" * 20_000 + b" " * 70_000):

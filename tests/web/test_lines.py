@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from conspectus.errors import TooLarge
-from conspectus.web.ndjson import MAX_LINE_LENGTH, SLOWEST, arriving, lines_in
+from conspectus.web.ndjson import MAX_LINE_LENGTH, MIN_BYTES_PER_SECOND, arriving, lines_in
 from conspectus.web.problem_details import Refused
 
 
@@ -72,14 +72,14 @@ async def test_a_body_that_comes_too_slowly_is_refused() -> None:
         async for each in arriving(dripping(b"{"), 0.1):
             seen.append(each)
     assert (caught.value.problem.status, len(seen) < 10) == (408, True)
-    quick = b"{" * SLOWEST
+    quick = b"{" * MIN_BYTES_PER_SECOND
     assert [each async for each in arriving(dripping(quick), 0.1)] == [quick] * 20
     assert len([each async for each in arriving(dripping(b"{"), 0)]) == 20
 
 
 async def test_many_bytes_pay_for_no_later_wait() -> None:
     async def begun() -> AsyncIterator[bytes]:
-        yield b"{" * SLOWEST * 1_000
+        yield b"{" * MIN_BYTES_PER_SECOND * 1_000
         await asyncio.Event().wait()
 
     with pytest.raises(Refused):

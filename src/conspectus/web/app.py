@@ -33,7 +33,14 @@ from conspectus.web.limits import AnonymousTurns, ConcurrencyLimits, Rates, Shar
 from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
-from conspectus.web.problem_details import Problem, Refused, answer_error, internal, problem_of, shown
+from conspectus.web.problem_details import (
+    Problem,
+    Refused,
+    answer_error,
+    answer_problem,
+    internal_problem,
+    problem_of,
+)
 from conspectus.web.questions import Questions
 from conspectus.web.route_table import ReadOnlyRoute, RouteTable
 from conspectus.web.routes import (
@@ -54,7 +61,7 @@ from conspectus.web.sse import STREAM
 from conspectus.web.subscriptions import Listeners
 
 MCP_ENDPOINT: Final = "conspectus.mcp.endpoint"
-FORGETTING = 3_600.0
+FORGET_SECONDS = 3_600.0
 work = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
@@ -166,7 +173,7 @@ class Running:
     async def run_cleanup(self) -> None:
         """Delete kept answers when their time has come, and give back keys that died with other processes."""
         while True:
-            await asyncio.sleep(FORGETTING)
+            await asyncio.sleep(FORGET_SECONDS)
             await self._tidy()
 
     async def _tidy(self) -> None:
@@ -175,7 +182,7 @@ class Running:
             await self.engine.idempotency.give_back()
             await self.engine.idempotency.forget(now() - timedelta(hours=self.settings.idempotency_hours))
             if self.engine.chat_registry is not None:
-                await self.engine.chat_registry.forget(older=FORGETTING)
+                await self.engine.chat_registry.forget(older=FORGET_SECONDS)
         except ConspectusError as fault:
             work.warning("idempotency_cleanup_failed code=%(code)s", {"code": fault.code})
 
@@ -270,7 +277,7 @@ class ErrorMiddleware:
             problem = self._problem_of(error, log, scope["state"]["request_id"])
             if begun:
                 raise
-            await shown(problem, scope["path"])(scope, receive, out)
+            await answer_problem(problem, scope["path"])(scope, receive, out)
 
     def _problem_of(self, error: Exception, log: FilteringBoundLogger, request_id: str) -> Problem:
         match error:
@@ -279,7 +286,7 @@ class ErrorMiddleware:
             case ConspectusError():
                 problem = problem_of(error)
             case _:
-                problem = internal(request_id)
+                problem = internal_problem(request_id)
         if problem.status == 500:
             log.error("request_failed", **fault_facts(error))
         return problem

@@ -62,9 +62,9 @@ class Authentication:
                 require_same_origin(scope)
                 receive, secret = await login_of(receive)
             else:
-                secret = bearer(headers)
+                secret = read_bearer(headers)
             still_good = partial(self._person, scope, secret)
-            person = limited(await self._proven(still_good, scope), headers)
+            person = limit_origin(await self._proven(still_good, scope), headers)
             scope["state"].update(person=person, engine=self._engine.as_person(person), still_good=still_good)
         await self._app(scope, receive, send)
 
@@ -95,7 +95,7 @@ class Authentication:
         return self._accounts
 
 
-def limited(person: Person, headers: Headers) -> Person:
+def limit_origin(person: Person, headers: Headers) -> Person:
     """The caller with the origin that the request names. Raises InvalidInput for another word."""
     named = headers.get(ORIGIN_HEADER)
     if named is None:
@@ -106,7 +106,7 @@ def limited(person: Person, headers: Headers) -> Person:
     return replace(person, origin=least_trusted(person.origin, origin))
 
 
-def bearer(headers: Headers) -> str | None:
+def read_bearer(headers: Headers) -> str | None:
     """The secret of the Authorization header. Raises Unauthenticated for another kind of header."""
     authorization = headers.get("authorization")
     if authorization is None:
@@ -207,7 +207,7 @@ def require_same_site(scope: Scope, settings: Settings) -> None:
 
     A page can have any name lead to this machine, so the name in Host must be one that is ours.
     """
-    if name_in(Headers(scope=scope).get("host", "")) not in LOCAL_NAMES | {settings.host}:
+    if read_host_name(Headers(scope=scope).get("host", "")) not in LOCAL_NAMES | {settings.host}:
         raise PermissionDenied("use this server without a key", "the name localhost in the Host header")
     require_origin(scope, settings)
 
@@ -228,7 +228,7 @@ def origins(settings: Settings) -> list[str]:
     return [web_origin.strip() for web_origin in settings.cors_origins.split(",") if web_origin.strip()]
 
 
-def name_in(host: str) -> str:
+def read_host_name(host: str) -> str:
     """The name of a Host header without its port; nothing where there is none that can be read."""
     try:
         return urlsplit(f"//{host}").hostname or ""
@@ -247,8 +247,8 @@ def is_loopback(host: str) -> bool:
 
 
 RETRY_AFTER: Final = "Retry-After"
-MINUTE: Final = 60.0
-REMEMBERED: Final = 10_000
+MINUTE_SECONDS: Final = 60.0
+MAX_ADDRESSES: Final = 10_000
 
 
 class Failures:
@@ -269,11 +269,11 @@ class Failures:
         if not self._maximum:
             return
         now = time.monotonic()
-        used_until = max(self._used_until.get(address, now), now) + MINUTE / self._maximum
-        if used_until - now > MINUTE:
+        used_until = max(self._used_until.get(address, now), now) + MINUTE_SECONDS / self._maximum
+        if used_until - now > MINUTE_SECONDS:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), self._delay)
-            wait = str(math.ceil(MINUTE / self._maximum))
+            wait = str(math.ceil(MINUTE_SECONDS / self._maximum))
             refuse(
                 429,
                 f"too many requests of this address had no valid key; ask again in {wait} s",
@@ -281,5 +281,5 @@ class Failures:
             )
         self._used_until[address] = used_until
         self._used_until.move_to_end(address)
-        if len(self._used_until) > REMEMBERED:
+        if len(self._used_until) > MAX_ADDRESSES:
             self._used_until.popitem(last=False)

@@ -13,9 +13,9 @@ from fastapi.routing import APIRoute
 
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import Upload
-from conspectus.web.body_limits import ACCOUNT, SMALL, BodyAccount, BodyLimits, ValueCounter
+from conspectus.web.body_limits import ACCOUNT, SMALL_BODY_BYTES, BodyAccount, BodyLimits, ValueCounter
 
-WIDTHS: Final = (1_024, 8_192, SMALL)
+WIDTHS: Final = (1_024, 8_192, SMALL_BODY_BYTES)
 Scan: TypeAlias = Callable[..., tuple[Any, int]]
 
 
@@ -67,15 +67,15 @@ class BodyRequest(Request):
     async def json(self) -> Any:
         """The parsed body. Raises TooLarge, or InvalidInput for a large one that is not UTF-8."""
         body = await self.body()
-        if len(body) <= SMALL:
+        if len(body) <= SMALL_BODY_BYTES:
             return json.loads(body)
         if not json.detect_encoding(body).startswith("utf-8"):
-            raise InvalidInput("body", f"must be UTF-8 where it is longer than {SMALL} bytes")
+            raise InvalidInput("body", f"must be UTF-8 where it is longer than {SMALL_BODY_BYTES} bytes")
         limits: BodyLimits = self.app.state.body_limits
         ended = threading.Event()
         async with limits.parsing:
             try:
-                return await asyncio.to_thread(parsed, body, ended)
+                return await asyncio.to_thread(parse_json, body, ended)
             finally:
                 ended.set()
 
@@ -91,17 +91,17 @@ async def _received(
         if account is not None:
             account.take(size)
         pieces.append(piece)
-        if size > SMALL:
-            await _counted(counter, pieces if size - len(piece) <= SMALL else [piece], counting)
+        if size > SMALL_BODY_BYTES:
+            await _counted(counter, pieces if size - len(piece) <= SMALL_BODY_BYTES else [piece], counting)
     return b"".join(pieces)
 
 
 async def _counted(counter: ValueCounter, pieces: Sequence[bytes], counting: asyncio.Lock) -> None:
     """Count the values of pieces in steps, of which one of all bodies is taken in a turn of the loop."""
     for piece in pieces:
-        for start in range(0, len(piece), SMALL):
+        for start in range(0, len(piece), SMALL_BODY_BYTES):
             async with counting:
-                counter.add(piece[start : start + SMALL])
+                counter.add(piece[start : start + SMALL_BODY_BYTES])
                 await asyncio.sleep(0)
 
 
@@ -118,12 +118,12 @@ class BodyRoute(APIRoute):
         return answering
 
 
-def parsed(body: bytes, ended: threading.Event | None = None) -> Any:
+def parse_json(body: bytes, ended: threading.Event | None = None) -> Any:
     """The value of a JSON document. Raises ValueError, and soon after `ended` is set as well."""
     return Pieces(ended).decode(body.decode(json.detect_encoding(body), "surrogatepass"))
 
 
-async def handed_in(files: Sequence[UploadFile], folder: str) -> list[Upload]:
+async def save_uploads(files: Sequence[UploadFile], folder: str) -> list[Upload]:
     """The files under numbers in a folder, with the names that they came with."""
     uploads = []
     for number, file in enumerate(files):

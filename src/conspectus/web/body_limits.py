@@ -10,7 +10,7 @@ import numpy as np
 from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, TooManyBodyBytes
 
-SMALL: Final = 65_536
+SMALL_BODY_BYTES: Final = 65_536
 """A body up to this size takes a few milliseconds at most, and is parsed at once."""
 ACCOUNT: Final = "body_account"
 """The name of a request's account in its state."""

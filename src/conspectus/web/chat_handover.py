@@ -30,7 +30,7 @@ from conspectus.web.subscriptions import Listeners
 POLL_SECONDS: Final = 0.5
 SUBSCRIBER_SECONDS: Final = 3.0
 """For so long one that was heard elsewhere counts as read there."""
-TRIES: Final = 10
+MAX_READ_ATTEMPTS: Final = 10
 MAX_EVENTS: Final = 1 << 40
 CHAT: Final = "chat to go on with"
 STREAM_ENDED: Final = Failure("stopping", "This answer has ended or expired; ask again.")
@@ -135,7 +135,7 @@ class ChatHandover:
 
 async def remote_answer(registry: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
     """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
-    for _ in range(TRIES if first <= MAX_EVENTS else 0):
+    for _ in range(MAX_READ_ATTEMPTS if first <= MAX_EVENTS else 0):
         remote_events = await registry.read_remote(stream, person, first)
         if remote_events is None:
             break
@@ -204,7 +204,7 @@ class ReadRemote(EventsResponse):
 
 STOPPING: Final = Failure("stopping", "The server is shutting down; ask again.")
 MAX_READERS: Final = 10
-SHARE_OF_GRACE: Final = 0.5
+GRACE_SHARE: Final = 0.5
 """For so much of the time that a stopping server has, answers may go on."""
 
 
@@ -283,7 +283,7 @@ class ChatStreams:
     def stop(self) -> None:
         """Soon end those that are made, while there is time to say so, and begin no more then."""
         if self._stopping is None:
-            wait = self.settings.job_grace_seconds * SHARE_OF_GRACE
+            wait = self.settings.job_grace_seconds * GRACE_SHARE
             self._stopping = asyncio.get_running_loop().call_later(wait, self._stop_all)
 
     async def close(self) -> None:

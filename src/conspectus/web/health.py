@@ -12,7 +12,7 @@ from conspectus.model.reports import CollectionStatus
 from conspectus.web.logs import fault_facts
 
 State = Literal["starting", "ready", "stopping"]
-PAUSE: Final = 5.0
+RETRY_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 5.0
 """A database that takes longer does not answer."""
 
@@ -46,11 +46,11 @@ class Readiness:
                 collections = (await self._engine.maintenance.status()).collections
             except (ConspectusError, OSError) as error:
                 self._log.error("readiness_failed", **fault_facts(error))
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(RETRY_SECONDS)
             else:
                 self._note(collections)
                 if self.unavailable:
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(RETRY_SECONDS)
 
     def _note(self, collections: Sequence[CollectionStatus]) -> None:
         """Become ready unless there are collections and none of them has an index that can be used."""

@@ -16,12 +16,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from conspectus.errors import Conflict, InvalidInput, StorageError
 from conspectus.ports import Clock
 from conspectus.ports.jobs import IdempotencyStore
-from conspectus.web.problem_details import MEDIA_TYPE, answers, may_be_done, problem_of, refuse
+from conspectus.web.problem_details import MEDIA_TYPE, has_route, may_be_done, problem_of, refuse
 from conspectus.web.route_table import RouteTable
 
 logger = logging.getLogger(__name__)
 
-PAUSE: Final = 1.0
+RETRY_SECONDS: Final = 1.0
 Claim: TypeAlias = tuple[str, str]
 """A person and a key."""
 
@@ -58,7 +58,7 @@ class IdempotencyOutbox:
         while True:
             await self._is_owed.wait()
             self._is_owed.clear()
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(RETRY_SECONDS)
             try:
                 for claim in list(self._owed):
                     await self.catch_up(claim)
@@ -78,8 +78,8 @@ class IdempotencyOutbox:
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
-IN_MEMORY = 1 << 20
-PIECE = 1 << 16
+MAX_MEMORY_BYTES = 1 << 20
+PIECE_BYTES = 1 << 16
 MAX_STORED_BYTES = 1_000_000
 MAX_SIDE_EFFECT_FREE_BYTES = 65_536
 """The same where nothing was stored: such a request does no harm if it is done again."""
@@ -118,12 +118,12 @@ class Idempotency:
             await self._app(scope, receive, send)
             return
         key = Headers(scope=scope).get(HEADER)
-        if key is None or not answers(self._routes, scope):
+        if key is None or not has_route(self._routes, scope):
             await self._watched(scope, receive, send)
             return
         if not GOOD_KEY.fullmatch(key):
             raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
-        with SpooledTemporaryFile(max_size=IN_MEMORY) as file:
+        with SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as file:
             body = Spooled(receive, file)
             fingerprint = await body.read_fingerprint(scope)
             claim = (person.id, key)
@@ -179,7 +179,7 @@ class Spooled:
         """The next piece, as the server would give it."""
         if self._left < 0:
             return await self._receive()
-        piece = await asyncio.to_thread(self._file.read, PIECE)
+        piece = await asyncio.to_thread(self._file.read, PIECE_BYTES)
         self._left -= len(piece)
         more = self._left > 0
         if not more:

@@ -19,7 +19,7 @@ from conspectus.web.problem_details import Problem, Refused, problem_of, refuse
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 MAX_LINE_LENGTH: Final = 1_000_000
-SLOWEST: Final = 500
+MIN_BYTES_PER_SECOND: Final = 500
 """Bytes a second that a body has to come with, once `request_timeout_seconds` are used up."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
@@ -147,10 +147,13 @@ async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerat
         except StopAsyncIteration:
             return
         except TimeoutError:
-            refuse(408, f"the body came too slowly: in {seconds} s, fewer than {SLOWEST} bytes a second")
+            refuse(
+                408,
+                f"the body came too slowly: in {seconds} s, fewer than {MIN_BYTES_PER_SECOND} bytes a second",
+            )
         except ClientDisconnect:
             refuse(408, "the request did not arrive whole")
-        left = min(seconds, left - (clock() - begun) + len(piece) / SLOWEST)
+        left = min(seconds, left - (clock() - begun) + len(piece) / MIN_BYTES_PER_SECOND)
         yield piece
 
 

@@ -12,13 +12,13 @@ from conspectus.errors import ChatFiltered
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, ToolCall, Usage
 from conspectus.web.chat_stream import LEFT, ChatStream
 from conspectus.web.operation_schemas import answer_of
-from conspectus.web.problem_details import Refused, failed, openai_error
+from conspectus.web.problem_details import Refused, openai_error, problem_of_failure
 from conspectus.web.schemas.base import ChatAnswer
 from conspectus.web.schemas.openai_chat import (
     ChoiceAnswer,
     CompletionAnswer,
     CompletionUsageAnswer,
-    given_answer,
+    add_citations,
 )
 from conspectus.web.sse import DONE, frame
 
@@ -158,9 +158,9 @@ class Chunks:
                 return self._chunk({"role": "assistant", "content": ""}, conspectus=sources)
             case ToolCall() if event in self._state.calls:
                 call_index = len(self._state.calls) - 1
-                return self._chunk({"tool_calls": [{"index": call_index, **called(event)}]})
+                return self._chunk({"tool_calls": [{"index": call_index, **encode_call(event)}]})
             case Failure() if not self._state.is_filtered:
-                return frame(json.dumps(openai_error(failed(event))))
+                return frame(json.dumps(openai_error(problem_of_failure(event))))
         return self._chunk({"content": text}) if text else b""
 
     def end(self, number: int) -> bytes:
@@ -186,7 +186,9 @@ class Chunks:
         return frame(json.dumps({**named, "model": self._request.model, **more}))
 
 
-async def completion(stream: ChatStream, request: CompletionRequest, receive: Receive) -> CompletionAnswer:
+async def read_completion(
+    stream: ChatStream, request: CompletionRequest, receive: Receive
+) -> CompletionAnswer:
     """The whole answer. Raises Refused where there is none."""
     state = CompletionState(request)
     texts: list[str] = []
@@ -195,9 +197,9 @@ async def completion(stream: ChatStream, request: CompletionRequest, receive: Re
             texts.extend(map(state.take, events))
     failure = LEFT if reader.gone else state.failure
     if failure is not None and (reader.gone or not state.is_filtered):
-        raise Refused(failed(failure))
+        raise Refused(problem_of_failure(failure))
     texts.append(state.until.rest())
-    text, calls = text_of(map(Delta, texts)), [called(call) for call in state.calls]
+    text, calls = join_text(map(Delta, texts)), [encode_call(call) for call in state.calls]
     message = {"content": None if calls and not text else text, "tool_calls": calls or None}
     choice = {"message": message, "finish_reason": state.finish_reason}
     return CompletionAnswer(
@@ -206,11 +208,11 @@ async def completion(stream: ChatStream, request: CompletionRequest, receive: Re
         model=request.model,
         choices=[ChoiceAnswer.model_validate(choice)],
         usage=state.usage,
-        conspectus=given_answer(state.sources, state.citations),
+        conspectus=add_citations(state.sources, state.citations),
     )
 
 
-def called(call: ToolCall) -> dict[str, Any]:
+def encode_call(call: ToolCall) -> dict[str, Any]:
     """A call of a tool in OpenAI's form."""
     return {
         "id": call.id,
@@ -219,22 +221,22 @@ def called(call: ToolCall) -> dict[str, Any]:
     }
 
 
-def text_of(events: Iterable[ChatEvent]) -> str:
+def join_text(events: Iterable[ChatEvent]) -> str:
     """The whole text; halves of surrogate pairs that came apart are put together."""
     text = "".join(event.text for event in events if isinstance(event, Delta))
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-async def whole(stream: ChatStream, receive: Receive) -> ChatAnswer:
+async def read_answer(stream: ChatStream, receive: Receive) -> ChatAnswer:
     """The answer with all of its events. Raises Refused if it is not complete."""
     async with stream.read_by(receive) as reader:
         events = await reader.rest()
     by_type: dict[Any, Any] = {type(event): event for event in events}
     failure = by_type.get(Failure)
     if failure is not None and Usage not in by_type:
-        raise Refused(failed(failure))
+        raise Refused(problem_of_failure(failure))
     return ChatAnswer(
-        text_of(events),
+        join_text(events),
         by_type.get(Sources, Sources("off")),
         by_type.get(Citations, Citations(())),
         by_type.get(Usage),

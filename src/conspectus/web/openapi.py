@@ -175,7 +175,7 @@ class Section(APIRouter):
         )
 
 
-def whole_routes(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+def resolve_routes(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """The routes, with those of the framework in place of deferred ones."""
     return [route.made if isinstance(route, DeferredRoute) else route for route in routes]
 
@@ -210,7 +210,7 @@ class Application(FastAPI):
         if self.openapi_schema is None:
             document = get_openapi(
                 title=self.title, version=self.version, description=self.description,
-                routes=whole_routes(self.routes), tags=self.openapi_tags,
+                routes=resolve_routes(self.routes), tags=self.openapi_tags,
             )  # fmt: skip
             parts = document.setdefault("components", {})
             schemas = parts.setdefault("schemas", {})

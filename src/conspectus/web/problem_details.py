@@ -28,7 +28,7 @@ from conspectus.model.chat import Failure
 from conspectus.ports.jobs import Commits
 
 MEDIA_TYPE = "application/problem+json"
-MAX_NAMED = 20
+MAX_NAMED_ERRORS = 20
 
 STATUSES: Mapping[type[ConspectusError], int] = {
     errors.InvalidInput: 422,
@@ -81,7 +81,7 @@ ENDED = {"left": CLIENT_LEFT, "stopping": 503, "internal": 500}
 LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/embeddings", "/api/v1/models"})
 """The paths whose errors have OpenAI's format."""
 KINDS_OF_OPENAI = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-FOR_GOOD = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.ChatModelUnknown.code}
+PERMANENT_CODES = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.ChatModelUnknown.code}
 """Codes after which it does not help to ask again, which clients of OpenAI do by themselves."""
 
 BUSY = "the store is busy; ask again"
@@ -146,7 +146,7 @@ def problem_of(error: ConspectusError) -> Problem:
             status, error.code, UNKNOWN if unknown else BUSY if passing else BROKEN, headers=headers
         )
     if isinstance(error, ChatError):
-        return failed(Failure(error.code, error.user_message))
+        return problem_of_failure(Failure(error.code, error.user_message))
     headers = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
@@ -156,7 +156,7 @@ def problem_of(error: ConspectusError) -> Problem:
     return Problem(status, error.code, str(error), vars(error), headers)
 
 
-def failed(failure: Failure) -> Problem:
+def problem_of_failure(failure: Failure) -> Problem:
     """The problem that the end of a chat is, before there was an answer."""
     kinds: dict[str, type[ChatError]] = {ChatError.code: ChatError, ChatFiltered.code: ChatFiltered}
     kinds |= {kind.code: kind for kind in ChatError.__subclasses__()}
@@ -172,27 +172,29 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     return {"error": {"message": problem.detail, "type": kind, "param": field, "code": problem.code}}
 
 
-def shown(problem: Problem, path: str) -> Response:
+def answer_problem(problem: Problem, path: str) -> Response:
     """The problem as an answer, in the form that clients of that path read."""
     if path not in LIKE_OPENAI:
         return problem.response()
     status = HTTPStatus.BAD_REQUEST if problem.status in {413, 422} else problem.status
     headers = dict(problem.headers)
-    if problem.code in FOR_GOOD:
+    if problem.code in PERMANENT_CODES:
         headers["X-Should-Retry"] = "false"
     body = json.dumps(openai_error(problem), ensure_ascii=False, allow_nan=False, default=str)
     return Response(body.encode("utf-8", "replace"), status, headers, "application/json")
 
 
-def internal(request_id: str) -> Problem:
+def internal_problem(request_id: str) -> Problem:
     """The response for an unexpected error: its request id, and nothing else."""
     detail = "something went wrong in the server; its log has more under this request id"
     return Problem(500, CODES[500], detail, {"request_id": request_id})
 
 
-def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
+def invalid_problem(errors: Sequence[Mapping[str, Any]]) -> Problem:
     """The problem of values that do not fit a schema, the first of them as the field at fault."""
-    named = [{"field": _place(error), "reason": str(error["msg"])} for error in errors[:MAX_NAMED]]
+    named = [
+        {"field": _name_field(error), "reason": str(error["msg"])} for error in errors[:MAX_NAMED_ERRORS]
+    ]
     first = InvalidInput(**named[0]) if named else InvalidInput("body", "cannot be read")
     return Problem(422, first.code, str(first), {**vars(first), "errors": named})
 
@@ -207,12 +209,12 @@ async def answer_error(request: Request, error: Exception) -> Response:
         case Refused():
             problem = error.problem
         case RequestValidationError():
-            problem = invalid(error.errors())
+            problem = invalid_problem(error.errors())
         case HTTPException():
             problem = _of_framework(error, request)
         case _:
             raise error
-    return shown(problem, request.scope["path"])
+    return answer_problem(problem, request.scope["path"])
 
 
 def may_be_done(scope: Scope) -> bool:
@@ -229,13 +231,13 @@ def _of_framework(error: HTTPException, request: Request) -> Problem:
         return problem_of(InvalidInput("body", str(error.detail)))
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = allowed(request.app.router.routes, request.scope)
+        headers["Allow"] = list_methods(request.app.router.routes, request.scope)
     return Problem(
         error.status_code, CODES.get(error.status_code, "refused"), str(error.detail), headers=headers
     )
 
 
-def _place(error: Mapping[str, Any]) -> str:
+def _name_field(error: Mapping[str, Any]) -> str:
     """`documents.0.text` for a place in a body; the bare name for a parameter.
 
     Between the names of fields, the schema library also names the alternatives that it tried.
@@ -247,12 +249,12 @@ def _place(error: Mapping[str, Any]) -> str:
     return ".".join(steps) or str(location[0])
 
 
-def answers(routes: Iterable[BaseRoute], scope: Scope) -> bool:
+def has_route(routes: Iterable[BaseRoute], scope: Scope) -> bool:
     """Whether there is a route for the path and the method of a request."""
     return any(route.matches(scope)[0] is Match.FULL for route in routes)
 
 
-def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
+def list_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
     """The methods of all routes for the path of a request, as `Allow` names them."""
     methods: set[str] = set()
     for route in routes:

@@ -16,7 +16,7 @@ from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.serve import Listening, Server, at_work
 from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, WorkerMessage
 
-PULSE: Final = 1.0
+PULSE_SECONDS: Final = 1.0
 FAILED: Final = 1
 
 
@@ -88,7 +88,7 @@ async def _tell_when(reached: Awaitable[None], word: bytes) -> None:
 async def _live() -> None:
     while True:
         _tell(ALIVE)
-        await asyncio.sleep(PULSE)
+        await asyncio.sleep(PULSE_SECONDS)
 
 
 def _tell(word: bytes) -> None:

@@ -17,7 +17,7 @@ PACKED: Final = ".gz"
 """The suffix of a file that is the compressed form of another one, or stands for it."""
 
 
-PIECE: Final = 65_536
+PIECE_BYTES: Final = 65_536
 """Bytes of a document that are written at once."""
 
 
@@ -67,7 +67,8 @@ class Form:
 
     def __init__(self, body: bytes) -> None:
         self.size = len(body)
-        self.pieces = [body[start : start + PIECE] for start in range(0, len(body), PIECE)] or [b""]
+        pieces = [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
+        self.pieces = pieces or [b""]
         self.tag = quoted(hashlib.sha256(body).hexdigest()[:32])
 
 

@@ -23,7 +23,7 @@ from conspectus.web.chat_stream import disconnected
 from conspectus.web.logs import fault_facts
 from conspectus.web.openapi import Responses, problems
 from conspectus.web.operation_routes import of_app
-from conspectus.web.problem_details import internal, problem_of
+from conspectus.web.problem_details import internal_problem, problem_of
 from conspectus.web.sse import HEARTBEAT, MEDIA_TYPE, EventsResponse, frame
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ class LiveEvents(EventsResponse, Generic[T]):
             case ConspectusError():
                 problem = problem_of(fault)
             case _:
-                problem = internal(self._request_id)
+                problem = internal_problem(self._request_id)
         if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
             self._listeners.log.error("request_failed", request_id=self._request_id, **fault_facts(fault))
         return frame(bytes(problem.response().body).decode(), name=FAILED)

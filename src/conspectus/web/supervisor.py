@@ -30,10 +30,10 @@ MAX_PROCESSES: Final = 256
 """Their pipes fit into the 1,024 files that a process may usually have open."""
 START_SECONDS: Final = 120.0
 """One that does not serve after so long is taken for one that never will."""
-FIRST_PAUSE: Final = 0.5
+FIRST_PAUSE_SECONDS: Final = 0.5
 MAX_PAUSE_SECONDS: Final = 30.0
 END: Final = b""
-MARGIN: Final = 15.0
+MARGIN_SECONDS: Final = 15.0
 """Seconds beyond its own limits that one that is to end has for it."""
 
 
@@ -152,9 +152,9 @@ class Supervisor:
         self._watches: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._outdated = asyncio.Event()
-        self._pause = FIRST_PAUSE
+        self._pause = FIRST_PAUSE_SECONDS
         settings = order.settings
-        self._limit = settings.drain_seconds + 2.0 * settings.job_grace_seconds + MARGIN
+        self._limit = settings.drain_seconds + 2.0 * settings.job_grace_seconds + MARGIN_SECONDS
 
     async def run(self, begun: Callable[[], None]) -> None:
         """Start all, call `begun`, and keep as many as there should be, until this process is asked to stop.
@@ -218,7 +218,7 @@ class Supervisor:
             if not await new.says(READY):
                 self._log.error("worker_start_failed", worker=new.process.pid)
                 return
-            new.is_missed, self._pause = True, FIRST_PAUSE
+            new.is_missed, self._pause = True, FIRST_PAUSE_SECONDS
             await old.tell(LEAVE)
             await old.ended(self._limit)
         self._log.info("workers_replaced")

@@ -15,11 +15,11 @@ from conspectus.model.parameters import MAX_ID
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
 from conspectus.web.chat_stream import ChatStream
-from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
+from conspectus.web.openai_chat import Chunks, CompletionRequest, read_answer, read_completion
 from conspectus.web.openapi import ReadOnly, Responses, Section
 from conspectus.web.operation_routes import EngineOf, of_app, without_limits
 from conspectus.web.operation_schemas import answered
-from conspectus.web.problem_details import failed, shown
+from conspectus.web.problem_details import answer_problem, problem_of_failure
 from conspectus.web.schemas.base import ChatAnswer, ChatBody
 from conspectus.web.schemas.openai_chat import (
     CompletionAnswer,
@@ -38,7 +38,7 @@ from conspectus.web.subscriptions import LastEvent, Listeners, streamed
 LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
 router = Section("chat")
 openai = Section("chat", responses=LIKE_OPENAI)
-BEFORE_THE_HEAD = 2
+EVENTS_BEFORE_HEAD = 2
 """Events, of which the second is the model's first: errors before it can have a status."""
 StreamsOf = Annotated[ChatStreams, of_app("streams")]
 NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
@@ -61,10 +61,10 @@ async def chat(
     """Ask the chat model, with what the store holds; the answer comes as events, or whole."""
     plain = (body.events or streams.settings.chat_events) == "text"
     resumable = body.stream and not plain
-    stream = await _begun(body.request(), request, engine, streams, resumable=resumable)
+    stream = await _begin_stream(body.request(), request, engine, streams, resumable=resumable)
     if body.stream:
         return EventStream(stream, Plain() if plain else Frames(stream.id), streams.settings)
-    return await whole(stream, request.receive)
+    return await read_answer(stream, request.receive)
 
 
 @router.get(
@@ -112,7 +112,7 @@ async def complete(
 ) -> Response | CompletionAnswer:
     """The same for clients of OpenAI, which need another base URL and nothing else."""
     chat_request = body.request(streams.settings)
-    stream = await _begun(chat_request, request, engine, streams, resumable=False)
+    stream = await _begin_stream(chat_request, request, engine, streams, resumable=False)
     name = engine.chat.model or ""
     max_tokens = chat_request.allocation.answer
     completion_request = CompletionRequest(
@@ -123,10 +123,10 @@ async def complete(
             stream,
             Chunks(completion_request),
             streams.settings,
-            head_after=BEFORE_THE_HEAD,
-            refuse=lambda failure: shown(failed(failure), request.scope["path"]),
+            head_after=EVENTS_BEFORE_HEAD,
+            refuse=lambda failure: answer_problem(problem_of_failure(failure), request.scope["path"]),
         )
-    return await completion(stream, completion_request, request.receive)
+    return await read_completion(stream, completion_request, request.receive)
 
 
 @openai.post("/embeddings", dependencies=[ReadOnly])
@@ -151,7 +151,7 @@ async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
     return ModelsAnswer(data=available_models)
 
 
-async def _begun(
+async def _begin_stream(
     body: ChatRequest, request: Request, engine: Engine, streams: ChatStreams, *, resumable: bool
 ) -> ChatStream:
     """The answer when its first event is there. From then on, no limit of other requests holds."""

@@ -14,7 +14,7 @@ from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.reports import Page
 from conspectus.operations.declared import facts_of
 from conspectus.operations.table import CHANNEL_OPERATIONS, DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
-from conspectus.web.bodies import handed_in
+from conspectus.web.bodies import save_uploads
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import (
     After,
@@ -111,7 +111,7 @@ async def update_document(
 ) -> Written:
     """Change the fields that are named; with If-Match, only if the document is what was read."""
     read = await fingerprint_in(if_match, document, engine)
-    return await engine.documents.update(document, if_match=read, **body.given())
+    return await engine.documents.update(document, if_match=read, **body.named_fields())
 
 
 @router.delete("/documents/{document}", dependencies=[Unhurried])
@@ -140,7 +140,7 @@ async def import_messages(
 ) -> ImportReport:
     """Import an export of Slack, Discord or IRC, or messages as JSON lines."""
     with TemporaryDirectory() as folder:
-        [upload] = await handed_in([file], folder)
+        [upload] = await save_uploads([file], folder)
         return await engine.channels.import_archive(upload, kind=kind, collection=collection, link=link)
 
 

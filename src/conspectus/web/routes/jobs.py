@@ -9,7 +9,7 @@ from conspectus.model import parameters
 from conspectus.model.jobs import Job
 from conspectus.operations.declared import facts_of
 from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
-from conspectus.web.bodies import handed_in
+from conspectus.web.bodies import save_uploads
 from conspectus.web.logs import API
 from conspectus.web.openapi import Section, accepted
 from conspectus.web.operation_routes import CollectionName, EngineOf, add_routes
@@ -44,7 +44,7 @@ async def ingest_files(
 ) -> Job:
     """Ingest files with a job; they are on disk when this is answered."""
     with TemporaryDirectory() as folder:
-        uploads = await handed_in(files, folder)
+        uploads = await save_uploads(files, folder)
         job = await engine.jobs.ingest_files(uploads, collection=collection, source=source)
     response.headers["Location"] = f"{API}/jobs/{job.id}"
     return job

@@ -57,7 +57,7 @@ OfScope = Annotated[MemoryScopeQuery, Depends()]
 """The scope of the parameters user, agent and conversation, in the collection of the parameter collection."""
 
 
-async def spelt(request: Request) -> None:
+async def require_known_parameters(request: Request) -> None:
     """Refuse a parameter that the route does not have: one that is misspelt would mean other memories."""
     route = request.scope.get("route")
     parameter_names = _parameters(route.dependant) if isinstance(route, APIRoute) else frozenset()
@@ -73,8 +73,8 @@ def _parameters(dependant: Dependant) -> frozenset[str]:
     return own_names.union(*map(_parameters, dependant.dependencies))
 
 
-as_lines = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
-memories = Section("memory", dependencies=[Depends(spelt)])
+as_lines = Section("memory", route_class=LinesRoute, dependencies=[Depends(require_known_parameters)])
+memories = Section("memory", dependencies=[Depends(require_known_parameters)])
 
 
 class ImportedAnswer(ResponseModel):

@@ -21,7 +21,7 @@ from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STREAM_OPERATIONS
 from conspectus.streams.caption_format import line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of
-from conspectus.web.bodies import handed_in
+from conspectus.web.bodies import save_uploads
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, refused, sent_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import (
@@ -38,7 +38,7 @@ from conspectus.web.operation_routes import (
     without_limits,
 )
 from conspectus.web.operation_schemas import answer_of, given, request_model
-from conspectus.web.problem_details import invalid, problem_of
+from conspectus.web.problem_details import invalid_problem, problem_of
 from conspectus.web.sse import frame
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, resumed, streamed
 
@@ -110,12 +110,12 @@ async def _import_captions(
     files: Sequence[UploadFile], engine: Engine, stream: str | None, how: Importing
 ) -> CaptionImport:
     with TemporaryDirectory() as folder:
-        uploads = await handed_in(files, folder)
+        uploads = await save_uploads(files, folder)
         return await engine.streams.import_captions(uploads, stream=stream, **asdict(how))
 
 
 lines = Section("streams", route_class=LinesRoute)
-PAGE = 1_000
+PAGE_CAPTIONS = 1_000
 _CAPTION: Final = request_model(NewCaption)
 _OUTCOMES: Final = {"added": "added", "replaced": "replaced", "updated": "replaced", "unchanged": "unchanged"}
 
@@ -150,7 +150,7 @@ async def add_lines(
 @lines.get(CAPTIONS, include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(stream: FoundStream, within: Within, engine: EngineOf) -> Response:
     """All captions of a range."""
-    read = partial(engine.streams.list_captions, **found_by(stream), range=within, limit=PAGE)
+    read = partial(engine.streams.list_captions, **found_by(stream), range=within, limit=PAGE_CAPTIONS)
     return await sent_as_lines(read, lambda page: map(line_of, page.captions))
 
 
@@ -161,7 +161,7 @@ def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tu
         caption_document(caption, source, clock)
     except ValidationError as fault:
         errors = [{**error, "loc": ("body", *error["loc"])} for error in fault.errors(include_context=False)]
-        raise refused(invalid(errors), line=number) from fault
+        raise refused(invalid_problem(errors), line=number) from fault
     except InvalidInput as fault:
         raise refused(problem_of(fault), line=number) from fault
     return caption, len(caption.text)

@@ -175,7 +175,7 @@ async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = 
 @router.put(ONE, responses=problems(409), dependencies=[Unhurried])
 async def put_task(task: TaskName, body: TaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
     """Create the task of that id, or replace what it says; its attachments stay."""
-    require_shown(await tasks.put(Task(id=task, **body.given()), wait=wait))
+    require_shown(await tasks.put(Task(id=task, **body.named_fields()), wait=wait))
     return await tasks.get(task)
 
 
@@ -191,7 +191,7 @@ async def update_task(
 ) -> StoredTask:
     """Change the fields that are named; with If-Match, only if the task is what was read."""
     read = await fingerprint_in(if_match, (await tasks.get(task)).document, engine)
-    require_shown(await tasks.update(task, if_match=read, wait=wait, **body.given()))
+    require_shown(await tasks.update(task, if_match=read, wait=wait, **body.named_fields()))
     return await tasks.get(task)
 
 

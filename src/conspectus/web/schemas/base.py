@@ -67,7 +67,7 @@ class QueryContextBody(RequestModel):
     at: Annotated[Instant | None, declared(QueryContext, "at")] = None
     profile: Annotated[str, declared(QueryContext, "profile")] = "default"
 
-    def taken(self) -> QueryContext:
+    def to_query_context(self) -> QueryContext:
         """As the engine takes it."""
         return QueryContext(self.channel, self.thread, self.at, self.profile)
 
@@ -146,7 +146,7 @@ class DocumentFields(RequestModel):
     origin: Annotated[Origin | None, declared(NewDocument, "origin")] = None
     trust: Annotated[Trust | None, declared(NewDocument, "trust")] = None
 
-    def given(self) -> dict[str, Any]:
+    def named_fields(self) -> dict[str, Any]:
         """The fields that the client named, as the engine takes them."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if isinstance(self.occurred, PeriodBody):
@@ -171,7 +171,7 @@ class DocumentBody(DocumentFields):
 
     def document(self) -> NewDocument:
         """The document as the engine takes it."""
-        return NewDocument(**self.given())
+        return NewDocument(**self.named_fields())
 
 
 class DocumentsBody(RequestModel):
@@ -207,7 +207,7 @@ class DeletionBody(RequestModel):
 
 MAX_TURNS = 10_000
 MAX_CONTEXT = 5_000
-USUAL = Allocation()
+DEFAULT_ALLOCATION = Allocation()
 ContextTokens = Annotated[int, Field(ge=0, le=MAX_CONTEXT)]
 ChatEvents = Literal["all", "text"]
 Temperature = Annotated[Finite, Field(ge=0.0, le=2.0)]
@@ -225,11 +225,11 @@ class TurnBody(RequestModel):
 class AllocationBody(RequestModel):
     """Tokens for each part of the prompt, and for the answer."""
 
-    system: Tokens = USUAL.system
-    context: ContextTokens = USUAL.context
-    question: Tokens = USUAL.question
-    answer: Tokens = USUAL.answer
-    history: Tokens = USUAL.history
+    system: Tokens = DEFAULT_ALLOCATION.system
+    context: ContextTokens = DEFAULT_ALLOCATION.context
+    question: Tokens = DEFAULT_ALLOCATION.question
+    answer: Tokens = DEFAULT_ALLOCATION.answer
+    history: Tokens = DEFAULT_ALLOCATION.history
 
 
 class ChatBody(RequestModel):
@@ -273,7 +273,7 @@ class ChatBody(RequestModel):
             history=tuple(Message(turn.role, turn.content) for turn in self.history),
             filter=EVERYTHING if self.filter is None else filter_from_json(self.filter),
             allocation=Allocation(**self.budget.model_dump()),
-            query_context=None if self.query_context is None else self.query_context.taken(),
+            query_context=None if self.query_context is None else self.query_context.to_query_context(),
         )
 
 
@@ -300,7 +300,7 @@ class TaskFields(RequestModel):
     priority: Annotated[Priority | None, declared(Task, "priority")] = None
     metadata: Annotated[JsonObject, declared(Task, "metadata")] = {}
 
-    def given(self) -> dict[str, Any]:
+    def named_fields(self) -> dict[str, Any]:
         """The fields that the client named, as the face takes them."""
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         return {name: tuple(content) if name == "tags" else content for name, content in fields.items()}
@@ -319,7 +319,7 @@ class IdentifiedTaskBody(TaskBody):
 
     def task(self) -> Task:
         """The task as the face takes it."""
-        return Task(**self.given())
+        return Task(**self.named_fields())
 
 
 class TaskChange(TaskFields):

@@ -30,8 +30,8 @@ from conspectus.operations.declared import INT64
 from conspectus.ports import Embedder
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
+    DEFAULT_ALLOCATION,
     MAX_TURNS,
-    USUAL,
     ContextTokens,
     Count,
     Identifier,
@@ -43,7 +43,7 @@ from conspectus.web.schemas.base import (
     Where,
 )
 
-NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
+UNSUPPORTED_FIELDS: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),
     "function_call": ("none", "auto"),
     "functions": ([],),
@@ -201,7 +201,7 @@ class ContextOptionsBody(RequestModel):
     collection: Name = EVERYWHERE
     filter: Where | None = None
     use_context: bool | None = None
-    context: ContextTokens = USUAL.context
+    context: ContextTokens = DEFAULT_ALLOCATION.context
     session: Name | None = None
 
 
@@ -240,7 +240,7 @@ class CompletionBody(OpenAIModel):
     def request(self, settings: Settings) -> ChatRequest:
         """As the engine takes it. Raises InvalidInput for what cannot be done."""
         for name, value in (self.model_extra or {}).items():
-            if name in NOT_KNOWN and value is not None and value not in NOT_KNOWN[name]:
+            if name in UNSUPPORTED_FIELDS and value is not None and value not in UNSUPPORTED_FIELDS[name]:
                 raise InvalidInput(name, "is not supported by this server; leave it out")
         conversation = self._turns()
         instructions = "\n\n".join(turn.content for turn in conversation if turn.role in INSTRUCTING)
@@ -290,8 +290,8 @@ class CompletionBody(OpenAIModel):
         """The window's tokens: the client's instructions take what they need, the history what is left."""
         maximum = self.max_completion_tokens or self.max_tokens or min(MAX_ANSWER_TOKENS, window // 4)
         context = self.conspectus.context
-        left = window - USUAL.system - context - USUAL.question - maximum
-        system = window if own_instructions else USUAL.system
+        left = window - DEFAULT_ALLOCATION.system - context - DEFAULT_ALLOCATION.question - maximum
+        system = window if own_instructions else DEFAULT_ALLOCATION.system
         return Allocation(system=system, context=context, answer=maximum, history=max(0, left))
 
 
@@ -342,7 +342,7 @@ class GivenAnswer(Sources):
     unknown: tuple[str, ...] = ()
 
 
-def given_answer(sources: Sources, citations: Citations) -> GivenAnswer:
+def add_citations(sources: Sources, citations: Citations) -> GivenAnswer:
     """The sources of an answer with its citations."""
     source_fields = {member.name: getattr(sources, member.name) for member in fields(sources)}
     return GivenAnswer(**source_fields, cited=citations.cited, unknown=citations.unknown)
