@@ -44,9 +44,9 @@ class MemoryExporter(Service, checked=False):
             histories, following = await self._read_quarantined(memory_sources, after, size)
         else:
             histories, following = await self._read_visible(memory_sources, after, size)
-        references = await self._referred(memory_sources, histories)
+        references = await self._read_references(memory_sources, histories)
         lines = await asyncio.to_thread(lambda: tuple(line_of(history, references) for history in histories))
-        left_out = {} if following is not None else await self._left_out(memory_sources)
+        left_out = {} if following is not None else await self._count_left_out(memory_sources)
         return MemoryExport(lines, following, left_out)
 
     async def _read_visible(
@@ -69,7 +69,7 @@ class MemoryExporter(Service, checked=False):
             return [], None
         histories: list[list[Memory]] = []
         last = after
-        async for document in self._quarantined(memory_sources, _position(after)):
+        async for document in self._quarantined(memory_sources, _parse_position(after)):
             if len(histories) == limit:
                 return histories, last
             last = f"{QUARANTINED} {canonical(document.recorded)} {document.id}"
@@ -93,7 +93,7 @@ class MemoryExporter(Service, checked=False):
         is_manager = at_least(memory_sources.access.roles.collection, "manager")
         return is_manager and self._person.origin in {None, "user"}
 
-    async def _left_out(self, memory_sources: MemorySources) -> Mapping[str, int]:
+    async def _count_left_out(self, memory_sources: MemorySources) -> Mapping[str, int]:
         """Count what no line contains."""
         counts = {
             "extracted facts": await memory_sources.count(Not(GIVEN)),
@@ -104,7 +104,7 @@ class MemoryExporter(Service, checked=False):
             counts[QUARANTINED] = len(hidden)
         return {name: count for name, count in counts.items() if count}
 
-    async def _referred(
+    async def _read_references(
         self, memory_sources: MemorySources, histories: Sequence[Sequence[Memory]]
     ) -> dict[str, Reference]:
         """Return the memories that these lines refer to, as far as they exist, by id."""
@@ -121,7 +121,7 @@ class MemoryExporter(Service, checked=False):
         }
 
 
-def _position(cursor: str) -> Position | None:
+def _parse_position(cursor: str) -> Position | None:
     """Return the last quarantined memory of the pages before a cursor. Raises InvalidInput."""
     _, _, last = cursor.partition(" ")
     if not last:

@@ -82,8 +82,8 @@ class MemorySearch(Service, checked=False):
         resolved = await self._memory_query(query)
         memory_sources, at = resolved.memory_sources, resolved.at
         retrieval = await self._answers(resolved, query.limit)
-        texts = await self._texts(retrieval.hits)
-        last = {turn.memory.id for turn in await self._last(query, memory_sources)}
+        texts = await self._read_texts(retrieval.hits)
+        last = {turn.memory.id for turn in await self._read_last_turns(query, memory_sources)}
         recalled: dict[str, MemoryHit] = {}
         hits = [hit for hit in retrieval.hits if hit.document.id in texts]
         memories = [memory_in(memory_sources, hit.document, texts[hit.document.id]) for hit in hits]
@@ -99,7 +99,7 @@ class MemorySearch(Service, checked=False):
             confidence=retrieval.confidence,
         )
 
-    async def _texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
+    async def _read_texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
         """Return the full texts of hits, most of which are one chunk, without those deleted meanwhile."""
         short = {
             hit.document.id: hit.chunk.text
@@ -192,7 +192,7 @@ class MemorySearch(Service, checked=False):
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(retrieval, hits=tuple(hits))
 
-    async def _last(self, query: MemoryQuery, memory_sources: MemorySources) -> list[RecentMemory]:
+    async def _read_last_turns(self, query: MemoryQuery, memory_sources: MemorySources) -> list[RecentMemory]:
         """Return the newest turns of the conversation; none without one, or as of another time."""
         if query.scope.conversation is None or query.as_of is not None or not memory_sources.sources:
             return []
@@ -211,19 +211,19 @@ class MemorySearch(Service, checked=False):
         room = max(budget.max_tokens - budget.reserved_tokens, 0)
         left = int(room * query.notes_share)
         notes: list[Memory] = []
-        for note in await self._notes(resolved) if left else ():
+        for note in await self._read_notes(resolved) if left else ():
             cost = count(note.text)
             if cost <= left:
                 notes.append(note)
                 left -= cost
-        turns = [turn.memory for turn in await self._last(query, resolved.memory_sources)][::-1]
+        turns = [turn.memory for turn in await self._read_last_turns(query, resolved.memory_sources)][::-1]
         settings = self._parts.settings
         tokens = settings.recent_memory_tokens if query.recent_tokens is None else query.recent_tokens
         maximum = min(tokens, int(room * RECENT_SHARE))
         last = recent(turns, turns=len(turns), tokens=maximum, count=count)
         return PinnedNotes(tuple(notes), tuple(last))
 
-    async def _notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
+    async def _read_notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
         """Return the trusted notes of the scope: those relevant to the query first, then the newest."""
         query, access = resolved.query, resolved.memory_sources.access
         wide = await self._reader.memory_sources(Scope(query.scope.user), query.collection)

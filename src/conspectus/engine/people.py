@@ -227,7 +227,7 @@ class PeopleService(Service):
         Raises NotFound, or PermissionDenied if it may do more than yours.
         """
         revoked = await self._changeable_key(key, "revoke a key")
-        change = await self._key_change("revoke_key", revoked)
+        change = await self._describe_key_change("revoke_key", revoked)
         return await self._parts.accounts.revoke_key(revoked.id, self._parts.clock(), change)
 
     async def rotate_key(self, key: KeyIdentifier) -> NewKey:
@@ -281,7 +281,7 @@ class PeopleService(Service):
         account = await self._changeable(access, part, grantee, role)
         principal = Principal(grantee.kind, account.id)
         grant = Grant(access.collection.id, part, principal, role, self._parts.clock())
-        change = self._grant_change("put_grant", access, part, account, grantee.kind, role)
+        change = self._describe_grant_change("put_grant", access, part, account, grantee.kind, role)
         await self._parts.accounts.put_grant(grant, change)
         return grant
 
@@ -298,7 +298,7 @@ class PeopleService(Service):
         access, part = await self._granted(collection, source)
         account = await self._changeable(access, part, grantee, "viewer")
         principal = Principal(grantee.kind, account.id)
-        change = self._grant_change("revoke_grant", access, part, account, grantee.kind)
+        change = self._describe_grant_change("revoke_grant", access, part, account, grantee.kind)
         return await self._parts.accounts.revoke(access.collection.id, part, principal, change)
 
     async def list_grants(
@@ -333,14 +333,14 @@ class PeopleService(Service):
                 if at_least(access.roles.collection, "manager")
             ]
         else:
-            accesses = [await self._managed(collection)]
+            accesses = [await self._require_managed(collection)]
         if not accesses and not self._person.owner:
             raise PermissionDenied(SEE_ROLES, "the role manager")
         whom = await self._directory.user(user)
         roles: list[EffectiveRole] = []
         for access in accesses:
             found_collection = access.collection
-            origins = (await self._origins(found_collection, [whom]))[whom.id]
+            origins = (await self._read_origins(found_collection, [whom]))[whom.id]
             for source in (None, *await self._authorized.sources(access)):
                 why = origins[None] + (origins.get(source.id, []) if source else [])
                 role = highest(origin.role for origin in why) if why else None
@@ -356,11 +356,11 @@ class PeopleService(Service):
         Only managers of the whole collection may. Raises NotFound or PermissionDenied.
         """
         stored, access = await self._authorized.document(document)
-        await self._managed(access.collection.id)
+        await self._require_managed(access.collection.id)
         users = [user for user in await self._parts.accounts.users() if not user.disabled]
         readers: list[DocumentReader] = []
         for user, origins in zip(
-            users, (await self._origins(access.collection, users)).values(), strict=True
+            users, (await self._read_origins(access.collection, users)).values(), strict=True
         ):
             if why := origins[None] + origins.get(stored.source, []):
                 role = highest(origin.role for origin in why)
@@ -377,14 +377,14 @@ class PeopleService(Service):
         require_owner(self._person, "see the audit log")
         return await self._parts.accounts.audit(after=after, limit=limit)
 
-    async def _managed(self, collection: str) -> CollectionAccess:
+    async def _require_managed(self, collection: str) -> CollectionAccess:
         """Return a collection that the user manages as a whole."""
         access = await self._authorized.collection(collection)
         require_scope(self._person, "admin", SEE_ROLES)
         access.require("manager", SEE_ROLES)
         return access
 
-    async def _origins(
+    async def _read_origins(
         self, collection: Collection, users: Sequence[User]
     ) -> Mapping[UserId, Mapping[SourceId | None, list[RoleOrigin]]]:
         """Return the origins of the roles that users have: on the whole collection (None), and on sources."""
@@ -478,7 +478,7 @@ class PeopleService(Service):
             raise NotFound("key", key)
         return stored[0]
 
-    async def _key_change(self, action: str, key: Key, detail: str = "") -> AccountChange:
+    async def _describe_key_change(self, action: str, key: Key, detail: str = "") -> AccountChange:
         """Return the change of a key: its holder and what it may do, without its secret and label."""
         holder = await self._parts.accounts.user(key.user)
         limits = [f"scopes {' '.join(key.scopes)}"]
@@ -487,7 +487,7 @@ class PeopleService(Service):
         full_detail = "; ".join(filter(None, (detail, *limits)))
         return self._context.change(action, key.id, holder.name if holder else "", detail=full_detail)
 
-    def _grant_change(
+    def _describe_grant_change(
         self,
         action: str,
         access: CollectionAccess,
@@ -505,7 +505,7 @@ class PeopleService(Service):
         """Store a key with a new id and secret."""
         number, secret, stored = await self._core.keys.new_secret()
         key = replace(like, id=number)
-        change = await self._key_change(action, key, detail)
+        change = await self._describe_key_change(action, key, detail)
         await self._parts.accounts.add_key(key, stored, change)
         return NewKey(key, secret)
 

@@ -161,7 +161,7 @@ class SearchService(Service):
         require_scope(self._person, "admin", SEE_AS)
         require_own_origin(self._person, SEE_AS)
         access.require("manager", SEE_AS)
-        whom = await self._other(user)
+        whom = await self._read_other_user(user)
         index_query = replace(index_query, collection=access.collection.id)
         here, now = access.collection.id, self._parts.clock()
         text = self._context.screened("audit.query", index_query.query, here)
@@ -176,7 +176,7 @@ class SearchService(Service):
         except NotFound as fault:
             retrieval = Retrieval("no_match", (), notices=(str(fault),))
         seen = await theirs.authorized.find(access.collection.id)
-        grants = await self._missing_grants(access, seen, own_window)
+        grants = await self._find_missing_grants(access, seen, own_window)
         seen_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
         return ExplanationAs(whom.id, seen_window, own_window, grants)
 
@@ -319,13 +319,13 @@ class SearchService(Service):
     def _explanation(self) -> WindowOptions:
         return WindowOptions(parts=True, max_fitting_tokens=self._parts.settings.max_window_tokens)
 
-    async def _other(self, user: str) -> User:
+    async def _read_other_user(self, user: str) -> User:
         other = await self._directory.user(user)
         if other.disabled:
             raise Conflict("user", user, "is disabled and sees nothing")
         return other
 
-    async def _missing_grants(
+    async def _find_missing_grants(
         self, access: CollectionAccess, seen: CollectionAccess | None, window: ContextWindow
     ) -> tuple[MissingGrant, ...]:
         """Return the sources with candidates that another user may not read, most passages first."""

@@ -204,7 +204,7 @@ def _priority(stored: Document) -> Priority | None:
 
 def checked(task: Task) -> Task:
     """Return a storable task. Raises InvalidInput."""
-    title = _named("title", task.title, TITLE_LENGTH)
+    title = _check_text("title", task.title, TITLE_LENGTH)
     if not isinstance(task.tags, list | tuple) or not all(isinstance(tag, str) for tag in task.tags):
         raise InvalidInput("tags", "must be a list of strings")
     tags = tuple(dict.fromkeys(clean(tag).strip() for tag in task.tags))
@@ -212,7 +212,7 @@ def checked(task: Task) -> Task:
         raise InvalidInput("tags", "a tag needs a visible character")
     _refuse_reserved(task.metadata)
     return Task(
-        id=_named("id", task.id, ID_LENGTH),
+        id=_check_text("id", task.id, ID_LENGTH),
         title=title,
         description=clean(task.description) if task.description.strip() else "",
         tags=tags,
@@ -230,7 +230,7 @@ def checked_attachment(attachment: Attachment) -> Attachment:
     if not (title.strip() or text.strip()):
         raise InvalidInput("text", "an attachment needs a text or a title")
     _refuse_reserved(attachment.metadata)
-    name = _named("attachment", attachment.id, ATTACHMENT_ID_LENGTH)
+    name = _check_text("attachment", attachment.id, ATTACHMENT_ID_LENGTH)
     return Attachment(name, text if text.strip() else "", title, dict(attachment.metadata))
 
 
@@ -261,7 +261,7 @@ def one_of(field: str, value: object, values: tuple[Word, ...]) -> Word:
     raise InvalidInput(field, f"must be one of {', '.join(values)}")
 
 
-def _named(field: str, value: object, maximum: int) -> str:
+def _check_text(field: str, value: object, maximum: int) -> str:
     name = clean(value) if isinstance(value, str) else ""
     if not name.strip() or len(name) > maximum:
         raise InvalidInput(field, f"must have 1 to {maximum} characters, one of them visible")
