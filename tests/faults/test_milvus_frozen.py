@@ -11,8 +11,9 @@ from conspectus.errors import IndexReplaced
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.search import MilvusLocation
-from conspectus.index.milvus.state import Notes, Terms
+from conspectus.index.milvus.state import Notes
 from conspectus.index.milvus.store import MilvusIndex, identity_of
+from conspectus.index.milvus.term_statistics import Terms
 from conspectus.index.milvus.writes import MilvusWriter
 from conspectus.model.filter import Between
 from conspectus.model.ids import ChunkId

@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 
 from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
+from conspectus.index.pgvector.building import forget
 from conspectus.index.pgvector.database import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
-from conspectus.index.pgvector.writes import forget
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk

@@ -27,9 +27,9 @@ from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk
 from tests.support.postgres_server import PostgresProcess
 
+from conspectus.index.pgvector.building import forget
 from conspectus.index.pgvector.database import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
-from conspectus.index.pgvector.writes import forget
 from conspectus.model.filter import Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe

@@ -133,7 +133,7 @@ class PgvectorIndexes:
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
-        from conspectus.index.pgvector.writes import forget
+        from conspectus.index.pgvector.building import forget
 
         await self._database.write(partial(forget, name=_name(collection, space_name(space))))
 
@@ -143,14 +143,14 @@ class PgvectorIndexes:
 
     async def sweep(self) -> None:
         """Delete stray indexes, except those being built."""
-        from conspectus.index.pgvector.writes import forget_unless_built
+        from conspectus.index.pgvector.building import forget_unless_built
 
         for name in await self.stray():
             await self._database.write(partial(forget_unless_built, name=name))
 
     async def stop_builds(self) -> None:
         """Stop builds of graphs in all processes."""
-        from conspectus.index.pgvector.writes import stop_linking
+        from conspectus.index.pgvector.building import stop_linking
 
         await self._database.write(stop_linking)
 

@@ -14,6 +14,7 @@ from conspectus.index.bm25 import Bm25, Corpus, best, cosines, with_sources
 from conspectus.index.changes import Range, untouched_since
 from conspectus.index.filter_terms import signed_checksum
 from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, tenant, within
+from conspectus.index.milvus.distinct_values import DistinctValues
 from conspectus.index.milvus.rows import (
     EVERY,
     ROWS,
@@ -26,7 +27,8 @@ from conspectus.index.milvus.rows import (
     ranged,
     source_number,
 )
-from conspectus.index.milvus.state import Block, DistinctValues, MilvusState, Notes, Terms
+from conspectus.index.milvus.state import MilvusState, Notes
+from conspectus.index.milvus.term_statistics import Block, Terms
 from conspectus.model.filter import Filter, In, matches
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk

@@ -1,14 +1,10 @@
-"""State of the Milvus index: versions, term statistics and distinct values."""
+"""State of the Milvus index: versions, and the notes that store them."""
 
 import json
 import secrets
-from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexReplaced, StorageBusy, StorageTooNew
@@ -16,14 +12,10 @@ from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.rows import (
     EVERY,
     NOTES,
-    FieldValues,
-    Value,
     collection_name,
     either,
     one_of,
-    path_key,
 )
-from conspectus.model.filter import Field
 
 FORMAT = 4
 _STATE = "state"
@@ -254,164 +246,3 @@ class Notes:
 def dead_keys(state: MilvusState) -> list[str]:
     """Return the keys of the notes that list dead rows."""
     return [note_key("dead", state.version, str(number)) for number in range(state.dead)]
-
-
-_TERMS = "terms"
-_TERMS_IN_A_NOTE = 4_000
-_MIN_SIZE_RATIO = 2
-_ENTRY = np.dtype([("term", "<u8"), ("count", "<i4")])
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Changes of the document frequencies of terms, and of the chunk counts of sources; sorted."""
-
-    terms: NDArray[np.uint64]
-    counts: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, terms: Sequence[NDArray[np.uint64]], counts: Sequence[NDArray[np.int32]]) -> "Block":
-        """Return the sum of changes."""
-        every = np.concatenate([np.zeros(0, np.uint64), *terms])
-        distinct, positions = np.unique(every, return_inverse=True)
-        summed = np.zeros(len(distinct), np.int64)
-        np.add.at(summed, positions, np.concatenate([np.zeros(0, np.int32), *counts]))
-        is_changed = summed != 0
-        return cls(distinct[is_changed], summed[is_changed].astype(np.int32))
-
-    def bodies(self) -> list[str]:
-        """Encode the block in pieces that each fit into a note."""
-        entries = np.empty(len(self.terms), _ENTRY)
-        entries["term"], entries["count"] = self.terms, self.counts
-        starts = range(0, len(entries), _TERMS_IN_A_NOTE)
-        return [b64encode(entries[start : start + _TERMS_IN_A_NOTE].tobytes()).decode() for start in starts]
-
-    @classmethod
-    def from_bodies(cls, bodies: Sequence[str]) -> "Block":
-        """Decode the result of `bodies`."""
-        entries = np.frombuffer(b"".join(map(b64decode, bodies)), _ENTRY)
-        return cls(entries["term"].astype(np.uint64), entries["count"].astype(np.int32))
-
-    def documents(self, term: int) -> int:
-        """Return the change for one term or source."""
-        position = int(np.searchsorted(self.terms, np.uint64(term)))
-        has_term = position < len(self.terms) and int(self.terms[position]) == term
-        return int(self.counts[position]) if has_term else 0
-
-
-class Terms:
-    """The blocks of a state, cached; each is at least twice as large as the next."""
-
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
-        self._held: Mapping[tuple[str, int], Block] = {}
-
-    async def blocks(self, state: MilvusState) -> list[Block] | None:
-        """Return all blocks of a state; None if it is no longer current."""
-        blocks: dict[tuple[str, int], Block] = {}
-        for version, parts in state.blocks:
-            block_key = state.generation, version
-            if block_key in self._held:
-                blocks[block_key] = self._held[block_key]
-                continue
-            keys = [note_key(_TERMS, version, str(number)) for number in range(parts)]
-            bodies = await self._notes.bodies(state.generation, keys)
-            if bodies is None:
-                return None
-            blocks[block_key] = Block.from_bodies(bodies)
-        self._held = blocks
-        return list(blocks.values())
-
-    async def add(
-        self, state: MilvusState, change: Block, before: Sequence[Block]
-    ) -> tuple[MilvusState, list[str]]:
-        """Write a change of the statistics. Returns the new state, and the keys of obsolete notes."""
-        remaining = list(zip(state.blocks, before, strict=True))
-        merged: list[tuple[tuple[int, int], Block]] = []
-        while remaining and len(remaining[-1][1].terms) < _MIN_SIZE_RATIO * len(change.terms):
-            merged.append(remaining.pop())
-            last = merged[-1][1]
-            change = Block.of([last.terms, change.terms], [last.counts, change.counts])
-        notes = [
-            Note(_TERMS, state.generation, state.version, str(number), body)
-            for number, body in enumerate(change.bodies())
-        ]
-        await self._notes.put(state.generation, notes)
-        self._held = {**self._held, (state.generation, state.version): change}
-        blocks = [entry for entry, _ in remaining] + ([(state.version, len(notes))] if notes else [])
-        gone = [
-            note_key(_TERMS, version, str(number))
-            for (version, parts), _ in merged
-            for number in range(parts)
-        ]
-        return replace(state, blocks=tuple(blocks)), gone
-
-
-_VALUES = "values"
-_VERSIONS_AT_ONCE = 2_000 * VERSION_STEP
-_MAX_NOTE_BYTES = 40_000
-ValuesByFact = dict[int, object]
-
-
-class DistinctValues:
-    """Caches the distinct values of fields, and remembers which ones it has written."""
-
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
-        self._generation = ""
-        self._cached: dict[str, tuple[int, ValuesByFact]] = {}
-        self._written: set[int] = set()
-
-    async def read(self, state: MilvusState, fields: Iterable[Field]) -> FieldValues:
-        """Return the distinct values of each field, including those of removed rows."""
-        self._turn_to(state.generation)
-        return {field: list((await self._of(path_key(field), state)).items()) for field in fields}
-
-    async def add(self, generation: str, version: int, values: Iterable[Value], *, part: str) -> None:
-        """Store the values that this process has not stored yet."""
-        self._turn_to(generation)
-        fresh: dict[str, list[Value]] = {}
-        for value in values:
-            if value.fact not in self._written:
-                fresh.setdefault(value.path, []).append(value)
-                self._written.add(value.fact)
-        notes = []
-        for path, new_values in fresh.items():
-            for number, body in enumerate(_bodies(new_values)):
-                notes.append(Note(_VALUES, generation, version, f"{part}.{path}.{number}", body, path))
-        await self._notes.put(generation, notes)
-
-    def forget_written(self) -> None:
-        """Forget which values were written, because they may be lost."""
-        self._written.clear()
-
-    def _turn_to(self, generation: str) -> None:
-        if generation != self._generation:
-            self._generation = generation
-            self._cached.clear()
-            self._written.clear()
-
-    async def _of(self, path: str, state: MilvusState) -> ValuesByFact:
-        first, cached = self._cached.get(path, (0, {}))
-        values = dict(cached)
-        for start in range(first, state.version + 1, _VERSIONS_AT_ONCE):
-            end = min(start + _VERSIONS_AT_ONCE, state.version + 1)
-            where = f'kind == "{_VALUES}" and path == "{path}"'
-            for row in await self._notes.between(state.generation, where, ["body"], versions=(start, end)):
-                values |= {number: json.loads(text) for number, text in json.loads(row["body"])}
-        self._cached[path] = state.version + 1, values
-        return values
-
-
-def _bodies(values: Sequence[Value]) -> Iterable[str]:
-    """Encode the values as texts that each fit into a note."""
-    piece: list[tuple[int, str]] = []
-    size = 0
-    for value in values:
-        cost = len(json.dumps(value.text)) + 25
-        if piece and size + cost > _MAX_NOTE_BYTES:
-            yield json.dumps(piece)
-            piece, size = [], 0
-        piece.append((value.fact, value.text))
-        size += cost
-    yield json.dumps(piece)

@@ -11,7 +11,8 @@ from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.changes import CHANGES, catch_up
 from conspectus.index.milvus.connection import my_turn
 from conspectus.index.milvus.search import Ask, MilvusLocation, MilvusReader, differences
-from conspectus.index.milvus.state import FORMAT, MilvusState, Notes, Terms
+from conspectus.index.milvus.state import FORMAT, MilvusState, Notes
+from conspectus.index.milvus.term_statistics import Terms
 from conspectus.index.milvus.writes import Building, MilvusWriter, forget, needs_building
 from conspectus.model.index import Disagreement, IndexStatus, PutChunks
 from conspectus.model.records import Change

@@ -13,6 +13,7 @@ from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import CHANGES, Range, put_ranges, read, touched_ranges, with_vector_of
 from conspectus.index.milvus.connection import MAX_BYTES, MilvusServer, Row, my_turn
+from conspectus.index.milvus.distinct_values import DistinctValues
 from conspectus.index.milvus.rows import (
     NOTES,
     ROWS,
@@ -29,15 +30,13 @@ from conspectus.index.milvus.rows import (
 )
 from conspectus.index.milvus.search import MilvusLocation
 from conspectus.index.milvus.state import (
-    Block,
-    DistinctValues,
     MilvusState,
     Notes,
-    Terms,
     dead_keys,
     version_after,
     versions,
 )
+from conspectus.index.milvus.term_statistics import Block, Terms
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
 from conspectus.ports import Progress, Reader

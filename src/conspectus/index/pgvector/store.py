@@ -16,6 +16,7 @@ from conspectus.errors import ConspectusError, IndexReplaced, StorageBusy
 from conspectus.index.bm25 import Analyse, identity_of, question_terms
 from conspectus.index.changes import CHANGES, IndexedRows, Range, catch_up, differences, put_ranges
 from conspectus.index.filter_terms import encoded, signed_checksum
+from conspectus.index.pgvector.building import Building
 from conspectus.index.pgvector.database import (
     PgvectorOptions,
     PgvectorState,
@@ -27,19 +28,12 @@ from conspectus.index.pgvector.database import (
     rows_of,
     write_state,
 )
-from conspectus.index.pgvector.row_filter import Allowed, Listings, Views, empty_view
+from conspectus.index.pgvector.drafts import Drafting, PgvectorDraft, PgvectorDrafting
+from conspectus.index.pgvector.row_filter import Allowed, Listings
 from conspectus.index.pgvector.rows import PgvectorPosting, Postings
 from conspectus.index.pgvector.search import PgvectorQuery, Words
-from conspectus.index.pgvector.writes import (
-    FEW,
-    MERGED_FROM,
-    Building,
-    Drafting,
-    PgvectorDraft,
-    PgvectorDrafting,
-    merge,
-    write,
-)
+from conspectus.index.pgvector.snapshot import Views, empty_view
+from conspectus.index.pgvector.writes import FEW, MERGED_FROM, merge, write
 from conspectus.model.filter import In
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks
 from conspectus.model.records import Change

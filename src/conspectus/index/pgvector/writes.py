@@ -1,62 +1,30 @@
-"""Writes of the pgvector index: changes, drafts and bulk builds."""
+"""Writes of the pgvector index: the statements of a draft, and merges of batches."""
 
-import asyncio
-import secrets
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import field, replace
-from functools import partial
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.numeric import Int4, Int8
-from sqlalchemy import Connection
 
 from conspectus.deferred import dataclass
-from conspectus.errors import StorageBusy
-from conspectus.index.bm25 import Analyse
-from conspectus.index.changes import CHANGES, Range, merged, put_ranges, read, touched_ranges, with_vector_of
-from conspectus.index.pgvector.compaction import compact
+from conspectus.index.changes import Range
 from conspectus.index.pgvector.database import (
     COLUMNS,
     KINDS,
-    STATES,
-    PgvectorOptions,
     PgvectorState,
     Rows,
-    Run,
     Tables,
-    drop_all_but,
-    is_free,
-    lock,
-    lock_shared,
-    make_states,
-    read_state,
-    require_vectors,
-    rows_of,
-    stop,
-    write_state,
 )
-from conspectus.index.pgvector.rows import Prepared, Preparing, packed, sent
-from conspectus.model.index import IndexedChunk
-from conspectus.model.records import Change
-from conspectus.ports import Progress, Reader
+from conspectus.index.pgvector.drafts import PgvectorDraft
+from conspectus.index.pgvector.rows import Prepared, packed, sent
 
 FEW = 16
 """Number of rows up to which single inserts are as fast as COPY."""
 MERGED_FROM = 16
 """Number of batches of one level that are merged into one of the next level."""
-
-
-@dataclass(slots=True)
-class PgvectorDraft:
-    """A planned write: rows that replace all rows in certain ranges, up to a change."""
-
-    applied: int
-    ranges: Sequence[Range] = ()
-    rows: dict[int, Prepared] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,250 +245,3 @@ def _counted(
         - sum(old_row.odd for old_row in old),
         replaced=state.replaced + len(old),
     )
-
-
-_ATTEMPTS = 10
-
-
-class Drafting:
-    """Makes drafts from chunks."""
-
-    def __init__(self, analyse: Analyse, dimensions: int) -> None:
-        self._analyse = analyse
-        self._dimensions = dimensions
-
-    def prepared(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
-        """Return rows to write. Raises InvalidInput for a vector of another size."""
-        preparing = Preparing(self._analyse)
-        return {
-            chunk.chunk.id: preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks
-        }
-
-    def draft(
-        self, changes: Sequence[Change], chunks: Iterable[IndexedChunk], *, fresh: bool = False
-    ) -> PgvectorDraft:
-        """Return a draft from chunks in the state of the changes; no index has those that are `fresh`."""
-        old = [change for change in changes if change.operation == "remove" or not fresh]
-        return PgvectorDraft(changes[-1].sequence, touched_ranges(old), self.prepared(chunks))
-
-
-class PgvectorDrafting:
-    """Makes drafts by reading the chunks of changes from the records."""
-
-    def __init__(self, reader: Reader, drafting: Drafting) -> None:
-        self._reader = reader
-        self._drafting = drafting
-
-    async def draft(self, changes: Sequence[Change]) -> PgvectorDraft:
-        """Return the current rows of the changed chunks.
-
-        Rows that were replaced meanwhile, and their replacements, are missing. So later changes are added
-        too, as long as rows were removed.
-        """
-        draft = await self._read(changes)
-        for _ in range(_ATTEMPTS):
-            later = await self._reader.changes_since(draft.applied, limit=CHANGES)
-            removed = any(change.operation == "remove" for change in later)
-            if not removed or len(later) >= CHANGES:
-                break
-            draft = followed_by(draft, await self._read(later))
-        return draft
-
-    async def _read(self, changes: Sequence[Change]) -> PgvectorDraft:
-        chunks = [chunk async for batch in read(self._reader, put_ranges(changes)) for chunk in batch]
-        return await asyncio.to_thread(self._drafting.draft, changes, chunks)
-
-
-def followed_by(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
-    """Combine two drafts, the second after the first."""
-    earlier = {
-        number: row
-        for number, row in draft.rows.items()
-        if not any(first <= number <= last for first, last in later.ranges)
-    }
-    return PgvectorDraft(later.applied, merged([*draft.ranges, *later.ranges]), {**earlier, **later.rows})
-
-
-Unless: TypeAlias = Callable[[PgvectorState], bool]
-
-LINKING = "link"
-"""The lock that all builds of graphs share."""
-_CHUNKS_PER_TRANSACTION = 10_000
-_GENERATION_BITS = 40
-_SET_TIMEOUTS = (
-    "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),"
-    " set_config('idle_in_transaction_session_timeout', %s, true)"
-)
-
-
-class Building:
-    """Builds generations, one at a time among all processes."""
-
-    def __init__(self, options: PgvectorOptions, drafting: Drafting, reader: Reader) -> None:
-        self._options = options
-        self._drafting = drafting
-        self._record_drafting = PgvectorDrafting(reader, drafting)
-        self._reader = reader
-
-    async def build(
-        self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
-    ) -> PgvectorState:
-        """Rebuild everything, unless another process has made an equivalent state meanwhile."""
-        await self._options.database.write(self._prepared)
-        async with self._options.database.lasting() as run:
-            before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
-            if unless is not None and unless(before):
-                return before
-            state = PgvectorState(identity, secrets.randbits(_GENERATION_BITS) + 1)
-            tables = self._options.tables(state)
-            await run(lambda connection: tables.create(rows_of(connection)))
-            state = await self._filled(run, tables, state, progress)
-            await run(lambda connection: tables.finish(rows_of(connection)))
-            await run(lambda connection: lock(rows_of(connection), f"write {self._options.name}"))
-            state = await self._caught_up(run, tables, state)
-            await run(lambda connection: write_state(rows_of(connection), self._options.name, state))
-        await self._options.database.write(self._swept)
-        if self._options.has_graph(state.vectors):
-            # A purge stops this; the graph is then built with the next maintenance.
-            with suppress(StorageBusy):
-                state = await self.link(identity, unless=partial(self._options.is_linked, quiet=True))
-        if progress:
-            progress("index", state.total, state.total)
-        return state
-
-    async def compact(self, identity: str) -> PgvectorState:
-        """Replace every table by a copy of what is alive. Graphs that are being built are stopped."""
-        await self._options.database.write(stop_linking)
-        async with self._options.database.lasting() as run:
-            before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
-            if before.generation:
-                before = await run(lambda connection: self._locked(connection, identity))
-                before = await self._caught_up(run, self._options.tables(before), before)
-                generation = secrets.randbits(_GENERATION_BITS) + 1
-                state: PgvectorState = await run(partial(compact, self._options, before, generation))
-        if not before.generation:
-            return await self.build(identity)
-        await self._options.database.write(self._swept)
-        return state
-
-    async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
-        """Build the HNSW graph of all vectors, unless another process has done so meanwhile.
-
-        The graph is built on a copy, so that writers only wait for the swap.
-        """
-        async with self._options.database.lasting() as run:
-            state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
-            if not state.generation or unless(state):
-                return state
-            await run(lambda connection: lock_shared(rows_of(connection), LINKING))
-            before, after = (
-                self._options.tables(state),
-                self._options.tables(replace(state, graph=state.version)),
-            )
-            await run(lambda connection: after.copy_vectors(rows_of(connection), before))
-            state = await run(partial(self._linked, before, after, identity))
-        await self._options.database.write(self._swept)
-        return state
-
-    def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> PgvectorState:
-        """Return the state with the graph, and with the vectors written while it was built."""
-        cursor = rows_of(connection)
-        state = self._locked(connection, identity)
-        loose = after.follow_vectors(cursor, before)
-        state = replace(state, graph=after.graph, loose=loose)
-        write_state(cursor, self._options.name, state)
-        return state
-
-    def _prepared(self, connection: Connection) -> None:
-        """Create the objects that all indexes of the database share."""
-        cursor = rows_of(connection)
-        lock(cursor, "extensions")
-        if self._options.dimensions:
-            require_vectors(cursor)
-        make_states(cursor)
-
-    def _begun(self, connection: Connection, identity: str) -> PgvectorState:
-        """Wait for the build lock, and return the state."""
-        cursor = rows_of(connection)
-        cursor.execute(_SET_TIMEOUTS, (f"{self._options.idle_seconds}s",))
-        lock(cursor, f"build {self._options.name}")
-        return read_state(cursor, self._options.name, identity)
-
-    def _locked(self, connection: Connection, identity: str) -> PgvectorState:
-        """Wait for the write lock, and return the state."""
-        cursor = rows_of(connection)
-        lock(cursor, f"write {self._options.name}")
-        return read_state(cursor, self._options.name, identity)
-
-    async def _filled(
-        self, run: Run, tables: Tables, state: PgvectorState, progress: Progress | None
-    ) -> PgvectorState:
-        """Write all chunks. Returns the state, and the sequence after which changes may be missing."""
-        state = replace(state, applied=await self._reader.last_sequence())
-        waiting: list[IndexedChunk] = []
-        async for chunks in self._reader.scan():
-            waiting += chunks
-            if len(waiting) >= _CHUNKS_PER_TRANSACTION:
-                state = await self._written(run, tables, state, waiting)
-                waiting = []
-                if progress:
-                    progress("index", state.total, 0)
-        return await self._written(run, tables, state, waiting)
-
-    async def _written(
-        self, run: Run, tables: Tables, state: PgvectorState, chunks: list[IndexedChunk]
-    ) -> PgvectorState:
-        rows = await asyncio.to_thread(self._drafting.prepared, chunks)
-        written: PgvectorState = await run(
-            partial(_written, tables, state, PgvectorDraft(state.applied, (), rows))
-        )
-        return written
-
-    async def _caught_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
-        """Apply the changes made meanwhile. Raises NotFound if the collection was deleted."""
-        while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
-            draft = await self._record_drafting.draft(changes)
-            state = await run(partial(_written, tables, state, draft))
-        await self._reader.last_sequence()
-        return state
-
-    def _swept(self, connection: Connection) -> None:
-        """Drop all tables except those of the current state."""
-        cursor = rows_of(connection)
-        lock(cursor, f"write {self._options.name}")
-        cursor.execute(f"SELECT generation, graph FROM {STATES} WHERE name = %s", (self._options.name,))
-        if row := cursor.fetchone():
-            generation, graph = row
-            tables = self._options.tables(PgvectorState("", generation, graph=graph))
-            drop_all_but(cursor, self._options.name, tables.names)
-
-
-def stop_linking(connection: Connection) -> None:
-    """Stop all builds of HNSW graphs, whose transactions would keep deleted rows in every table."""
-    stop(rows_of(connection), LINKING)
-
-
-def forget(connection: Connection, name: str) -> None:
-    """Delete an index with all its tables. A running build is aborted."""
-    cursor = rows_of(connection)
-    stop(cursor, f"build {name}")
-    lock(cursor, f"build {name}")
-    lock(cursor, f"write {name}")
-    make_states(cursor)
-    cursor.execute(f"DELETE FROM {STATES} WHERE name = %s", (name,))
-    drop_all_but(cursor, name, ())
-
-
-def forget_unless_built(connection: Connection, name: str) -> None:
-    """Delete an index as `forget` does, unless it is being built."""
-    if is_free(rows_of(connection), f"build {name}"):
-        forget(connection, name)
-
-
-def _written(
-    tables: Tables, state: PgvectorState, draft: PgvectorDraft, connection: Connection
-) -> PgvectorState:
-    cursor = rows_of(connection)
-    after = write(cursor, tables, state, draft)
-    merge(cursor, tables)
-    return after
