@@ -91,8 +91,8 @@ if not TYPE_CHECKING:
             return importlib.import_module(f"{__name__}.{name}")
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module, own = _MODULE_OF[name]
-        value = getattr(importlib.import_module(f"{__name__}.{module}"), own)
+        module, attribute = _MODULE_OF[name]
+        value = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
         globals()[name] = value
         return value
 

@@ -42,40 +42,40 @@ class DeferredMethod:
 def _compiled(owner: Class, name: str) -> Any:
     """Return a method as the standard decorator makes it for a class with the same fields."""
     fields = dataclasses.fields(owner)
-    body: dict[str, Any] = {each.name: each for each in fields}
-    body["__annotations__"] = {each.name: each.type for each in fields}
-    kept = ("__module__", "__qualname__", "__doc__", "__post_init__")
-    body |= {each: getattr(owner, each) for each in kept if hasattr(owner, each)}
+    body: dict[str, Any] = {field.name: field for field in fields}
+    body["__annotations__"] = {field.name: field.type for field in fields}
+    special_names = ("__module__", "__qualname__", "__doc__", "__post_init__")
+    body |= {attribute: getattr(owner, attribute) for attribute in special_names if hasattr(owner, attribute)}
     make: Any = dataclasses.dataclass
     return vars(make(**{**NO_METHODS, **OPTIONS[name]})(type(owner.__name__, (), body)))[name]
 
 
 def _frozen(cls: Class) -> Class:
     """Make a class a frozen dataclass with slots."""
-    own = vars(cls)
-    given = {name for name in own if name != "__hash__" or own[name] is not None}
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    attributes = vars(cls)
+    defined_names = {name for name in attributes if name != "__hash__" or attributes[name] is not None}
+    frozen: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     # Subclasses must be frozen as well; the standard decorator looks here.
-    made.__dataclass_params__.frozen = True
-    methods = {name: DeferredMethod(made, name) for name in OPTIONS} | _guards(made)
+    frozen.__dataclass_params__.frozen = True
+    methods = {name: DeferredMethod(frozen, name) for name in OPTIONS} | _guards(frozen)
     for name, method in methods.items():
-        if name not in given:
-            setattr(made, name, method)
-    decorated: Class = made
+        if name not in defined_names:
+            setattr(frozen, name, method)
+    decorated: Class = frozen
     return decorated
 
 
-def _guards(made: Class) -> dict[str, Callable[..., Any]]:
+def _guards(owner: Class) -> dict[str, Callable[..., Any]]:
     """Return the methods that keep the fields of instances as they are, and those that pickle them."""
-    names = [each.name for each in dataclasses.fields(made)]
+    names = [field.name for field in dataclasses.fields(owner)]
 
     def set_attribute(self: object, name: str, value: object) -> None:
-        if type(self) is made or name in names:
+        if type(self) is owner or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
         object.__setattr__(self, name, value)
 
     def delete_attribute(self: object, name: str) -> None:
-        if type(self) is made or name in names:
+        if type(self) is owner or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
         object.__delattr__(self, name)
 

@@ -303,8 +303,8 @@ class MissingExtra(ConspectusError):
     code = "missing_extra"
 
     def __init__(self, extra: str, package: str) -> None:
-        wanted = f"'conspectus[{extra}]'" if extra else package
-        super().__init__(f"this needs {package}: pip install {wanted}")
+        requirement = f"'conspectus[{extra}]'" if extra else package
+        super().__init__(f"this needs {package}: pip install {requirement}")
         self.extra = extra
         self.package = package
 
@@ -526,5 +526,5 @@ class IndexDamaged(StorageError):
 
 def _some(names: Sequence[str]) -> str:
     """The first of many names, and how many more there are."""
-    shown = ", ".join(repr(each) for each in names[:MAX_SHOWN])
-    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown
+    text = ", ".join(repr(name) for name in names[:MAX_SHOWN])
+    return f"{text} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else text

@@ -24,7 +24,7 @@ def make_folder(path: Path) -> None:
 
 def can_write(folder: Path) -> bool:
     """Whether files may be made in a folder, or in the one above that it would be made in."""
-    return os.access(next(each for each in (folder, *folder.parents) if each.exists()), os.W_OK)
+    return os.access(next(path for path in (folder, *folder.parents) if path.exists()), os.W_OK)
 
 
 def make_file(path: Path) -> None:

@@ -258,23 +258,23 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse words that nobody else looks at, or only after there is a log."""
-        chosen = {
+        words = {
             "log_level": self.log_level.lower(),
             "chat_feedback": self.chat_feedback,
             "chat_form": self.chat_form,
             "chat_events": self.chat_events,
             "user_directory": self.user_directory,
         }
-        known = {
+        allowed = {
             "log_level": LEVELS,
             "chat_feedback": ("on", "off"),
             "chat_form": ("passages", "tasks"),
             "chat_events": ("all", "text"),
             "user_directory": ("shared", "open"),
         }
-        for name, value in chosen.items():
-            if value not in known[name]:
-                raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(known[name])}")
+        for name, value in words.items():
+            if value not in allowed[name]:
+                raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(allowed[name])}")
 
     @property
     def max_page_rows(self) -> int:
@@ -287,9 +287,9 @@ class Settings:
 
         Raises InvalidInput for a value it cannot read, and for the file what `from_file` raises.
         """
-        given = os.environ if environment is None else environment
-        file = given.get(CONFIG)
-        return cls.from_file(file, given) if file else cls(**_overridden(cls, {}, given))
+        variables = os.environ if environment is None else environment
+        file = variables.get(CONFIG)
+        return cls.from_file(file, variables) if file else cls(**_overridden(cls, {}, variables))
 
     @classmethod
     def from_file(cls, path: str | Path, environment: Mapping[str, str] | None = None) -> "Settings":
@@ -300,11 +300,11 @@ class Settings:
         """
         from conspectus.settings_file import read_settings
 
-        given = os.environ if environment is None else environment
-        defaults = {each.name: each.default for each in fields(cls)}
+        variables = os.environ if environment is None else environment
+        defaults = {setting.name: setting.default for setting in fields(cls)}
         written = read_settings(Path(path), tuple(defaults))
         values = {name: _read(f"{path}: {name}", word, defaults[name]) for name, word in written.items()}
-        return cls(**_overridden(cls, values, given))
+        return cls(**_overridden(cls, values, variables))
 
 
 def vendor_variable(name: str) -> str | None:
@@ -325,20 +325,20 @@ def context_token_limit(environment: Mapping[str, str] | None = None) -> int | N
 
     Raises InvalidInput for what is no whole number.
     """
-    given = (os.environ if environment is None else environment).get(TOKEN_LIMIT)
-    return int(_read(TOKEN_LIMIT, given, 0)) if given else None
+    limit = (os.environ if environment is None else environment).get(TOKEN_LIMIT)
+    return int(_read(TOKEN_LIMIT, limit, 0)) if limit else None
 
 
 def _overridden(
     cls: type[Settings], values: Mapping[str, Any], environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """The values, and above them what the environment sets."""
-    found = dict(values)
-    for each in fields(cls):
-        name = PREFIX + each.name.upper()
+    overridden = dict(values)
+    for setting in fields(cls):
+        name = PREFIX + setting.name.upper()
         if name in environment:
-            found[each.name] = _read(name, environment[name], each.default)
-    return found
+            overridden[setting.name] = _read(name, environment[name], setting.default)
+    return overridden
 
 
 def _read(name: str, text: str, default: object) -> str | int:

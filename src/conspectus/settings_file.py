@@ -58,18 +58,18 @@ def read_settings(path: Path, names: tuple[str, ...]) -> dict[str, str]:
     section = tree.pop(SECTION, None)
     _check_names(tree, (*names, SECTION), here)
     values = {name: _word(value, here.below(name)) for name, value in tree.items()}
-    own = _rag(_mapping(section, here.below(SECTION)), here.below(SECTION))
-    return {**own, **{name: value for name, value in values.items() if value is not None}}
+    section_values = _rag(_mapping(section, here.below(SECTION)), here.below(SECTION))
+    return {**section_values, **{name: value for name, value in values.items() if value is not None}}
 
 
 def _rag(section: Values, here: YamlPosition) -> dict[str, str]:
     """The settings of the section, if it is not disabled."""
     _check_names(section, _RAG, here)
     tokens = _word(section.get("max_context_tokens"), here.below("max_context_tokens"))
-    own = {} if tokens is None else {"max_context_tokens": tokens}
+    settings = {} if tokens is None else {"max_context_tokens": tokens}
     database = here.below(DATABASE)
-    own |= _milvus(_mapping(section.get(DATABASE), database), database)
-    return own if _truth(section, here, default=True) else {}
+    settings |= _milvus(_mapping(section.get(DATABASE), database), database)
+    return settings if _truth(section, here, default=True) else {}
 
 
 def _milvus(section: Values, here: YamlPosition) -> dict[str, str]:
@@ -82,9 +82,12 @@ def _milvus(section: Values, here: YamlPosition) -> dict[str, str]:
         raise here.below("port").error(f"{port!r:.80} is not a port")
     if not _truth(section, here, default=False):
         return {}
-    own = {"index": "milvus", "milvus_uri": words["uri"] or f"http://{words['host'] or 'localhost'}:{port}"}
-    own |= {"milvus_token": words["token"]} if words["token"] else {}
-    return own | ({"default_collection": words["collection_name"]} if words["collection_name"] else {})
+    settings = {
+        "index": "milvus",
+        "milvus_uri": words["uri"] or f"http://{words['host'] or 'localhost'}:{port}",
+    }
+    settings |= {"milvus_token": words["token"]} if words["token"] else {}
+    return settings | ({"default_collection": words["collection_name"]} if words["collection_name"] else {})
 
 
 def _truth(section: Values, here: YamlPosition, *, default: bool) -> bool:
@@ -145,35 +148,35 @@ def _tree(path: Path, text: str) -> Values:
 
 def _document(events: Iterator[yaml.Event], file: str) -> Values:
     """What the only document of a stream holds."""
-    found: Values | None = None
+    document: Values | None = None
     for event in events:
-        if found is None and isinstance(event, yaml.MappingStartEvent):
-            found = _values(events, _plain(event, file), YamlPosition(file), DEEPEST)
-        elif found is None and isinstance(event, yaml.ScalarEvent) and event.value in _NOTHING:
-            found = {}
+        if document is None and isinstance(event, yaml.MappingStartEvent):
+            document = _values(events, _plain(event, file), YamlPosition(file), DEEPEST)
+        elif document is None and isinstance(event, yaml.ScalarEvent) and event.value in _NOTHING:
+            document = {}
         elif not isinstance(event, _FRAME):
             raise UnreadableFile(file, "must be a mapping with unique names")
-    return found or {}
+    return document or {}
 
 
 def _values(events: Iterator[yaml.Event], event: yaml.Event, here: YamlPosition, depth: int) -> Values:
     if depth == 0:
         raise here.error("is nested too deeply")
-    found: Values = {}
+    values: Values = {}
     while not isinstance(event := _plain(next(events), here.file), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):
             raise here.error("has a name that is not plain text")
         name = event.value
-        if name in found:
+        if name in values:
             raise here.below(f"{name:.80}").error("is given twice")
         value = _plain(next(events), here.file)
         if isinstance(value, yaml.MappingStartEvent):
-            found[name] = _values(events, value, here.below(f"{name:.80}"), depth - 1)
+            values[name] = _values(events, value, here.below(f"{name:.80}"), depth - 1)
         elif isinstance(value, yaml.ScalarEvent):
-            found[name] = None if value.implicit[0] and value.value in _NOTHING else value.value
+            values[name] = None if value.implicit[0] and value.value in _NOTHING else value.value
         else:
             raise here.below(f"{name:.80}").error("is a list; it must be one value")
-    return found
+    return values
 
 
 def _plain(event: yaml.Event, file: str) -> yaml.Event:

@@ -131,12 +131,16 @@ def uninstall(client: Client, session: Session, *, project: Project = False) -> 
 
 def status(session: Session) -> None:
     """Show what is installed, and the end of the log."""
-    found = [
+    installations = [
         _state(client, _base(project=project), project=project)
         for client in PLUGINS
         for project in (False, True)
     ]
-    _show(session, [each for each in found if each.hooks or each.server or each.skill] or found[::2])
+    _show(
+        session,
+        [installed for installed in installations if installed.hooks or installed.server or installed.skill]
+        or installations[::2],
+    )
     log = _data(session) / STATE / hook.LOG
     if log.is_file():
         session.note(*log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:])
@@ -149,20 +153,23 @@ def hook_command(client: str, state: Path, max_tokens: int, min_trust: MinTrust 
     return [sys.executable, "-I", "-S", "-c", code, client, str(state), str(max_tokens), min_trust]
 
 
-def _show(session: Session, found: list[Installed]) -> None:
+def _show(session: Session, installations: list[Installed]) -> None:
     columns = ("client", "hooks", "MCP server", "skill", "folder")
     yes = {True: "yes", False: "no"}
-    rows = ((each.client, each.hooks, yes[each.server], yes[each.skill], each.folder) for each in found)
-    session.show(found, rows_table(columns, rows))
+    rows = (
+        (installed.client, installed.hooks, yes[installed.server], yes[installed.skill], installed.folder)
+        for installed in installations
+    )
+    session.show(installations, rows_table(columns, rows))
 
 
 def _data(session: Session) -> Path:
     """The data directory. Raises InvalidInput for a database or a server."""
     session.require_here()
-    given = str(session.common.data_dir or session.settings.path)
-    if "://" in given:
+    data_dir = str(session.common.data_dir or session.settings.path)
+    if "://" in data_dir:
         raise InvalidInput("data_dir", "must be a folder; hooks work on a data directory of this machine")
-    return expanded(given).resolve()
+    return expanded(data_dir).resolve()
 
 
 def _base(*, project: bool) -> Path:
@@ -194,7 +201,11 @@ def _files(plugin: Plugin, base: Path, *, project: bool) -> PluginFiles:
 def _state(client: ClientName, base: Path, *, project: bool) -> Installed:
     plugin = PLUGINS[client]
     hooks = _read(base / plugin.hooks[project]).get("hooks", {})
-    entries = [each for event in hooks.values() for each in event if _is_ours(each)] if hooks else []
+    entries = (
+        [hook_entry for event in hooks.values() for hook_entry in event if _is_ours(hook_entry)]
+        if hooks
+        else []
+    )
     servers = base / plugin.servers[project]
     text = servers.read_text(encoding="utf-8") if servers.is_file() else ""
     served = BEGIN in text if servers.suffix == ".toml" else NAME in _read(servers).get("mcpServers", {})
@@ -205,28 +216,30 @@ def _is_ours(entry: Any) -> bool:
     return MODULE in json.dumps(entry)
 
 
-def _with_hooks(held: dict[str, Any], plugin: Plugin, command: str) -> dict[str, Any]:
+def _with_hooks(settings: dict[str, Any], plugin: Plugin, command: str) -> dict[str, Any]:
     """Return the settings with a hook for each event."""
-    made = _without_hooks(held)
+    changed = _without_hooks(settings)
     is_cursor = plugin.events[0][0].islower()
-    own = {"type": "command", "command": command, "timeout": HOOK_SECONDS}
-    entry: dict[str, Any] = {"command": command} if is_cursor else {"hooks": [own]}
-    hooks = dict(made.get("hooks", {}))
+    our_hook = {"type": "command", "command": command, "timeout": HOOK_SECONDS}
+    entry: dict[str, Any] = {"command": command} if is_cursor else {"hooks": [our_hook]}
+    hooks = dict(changed.get("hooks", {}))
     for event in plugin.events:
         hooks[event] = [*hooks.get(event, []), entry]
-    return {**({"version": 1} if is_cursor else {}), **made, "hooks": hooks}
+    return {**({"version": 1} if is_cursor else {}), **changed, "hooks": hooks}
 
 
-def _without_hooks(held: dict[str, Any]) -> dict[str, Any]:
+def _without_hooks(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings without our hooks, and without what only these needed."""
     hooks = {
-        event: [each for each in entries if not _is_ours(each)]
-        for event, entries in held.get("hooks", {}).items()
+        event: [hook_entry for hook_entry in entries if not _is_ours(hook_entry)]
+        for event, entries in settings.get("hooks", {}).items()
     }
-    kept = {event: entries for event, entries in hooks.items() if entries or not held["hooks"][event]}
-    rest = {name: each for name, each in held.items() if name != "hooks"}
-    if kept or held.get("hooks") == {}:
-        return {**held, "hooks": kept}
+    other_hooks = {
+        event: entries for event, entries in hooks.items() if entries or not settings["hooks"][event]
+    }
+    rest = {name: section for name, section in settings.items() if name != "hooks"}
+    if other_hooks or settings.get("hooks") == {}:
+        return {**settings, "hooks": other_hooks}
     return {} if rest == {"version": 1} else rest
 
 
@@ -236,12 +249,16 @@ def _change_servers(path: Path, server: dict[str, Any] | None) -> None:
         _change_toml(path, server)
         return
 
-    def change(held: dict[str, Any]) -> dict[str, Any]:
-        servers = {name: each for name, each in held.get("mcpServers", {}).items() if name != NAME}
+    def change(settings: dict[str, Any]) -> dict[str, Any]:
+        servers = {
+            name: other_server
+            for name, other_server in settings.get("mcpServers", {}).items()
+            if name != NAME
+        }
         if server is not None:
             servers[NAME] = server
-        rest = {name: each for name, each in held.items() if name != "mcpServers"}
-        return {**held, "mcpServers": servers} if servers else rest
+        rest = {name: section for name, section in settings.items() if name != "mcpServers"}
+        return {**settings, "mcpServers": servers} if servers else rest
 
     _change(path, change)
 
@@ -262,10 +279,10 @@ def _change_toml(path: Path, server: dict[str, Any] | None) -> None:
 
 def _change(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Change a JSON file, which is deleted when it becomes empty."""
-    held = _read(path)
-    made = change(held)
-    if made != held:
-        _write(path, json.dumps(made, indent=2, ensure_ascii=False) + "\n" if made else "")
+    settings = _read(path)
+    changed = change(settings)
+    if changed != settings:
+        _write(path, json.dumps(changed, indent=2, ensure_ascii=False) + "\n" if changed else "")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -273,13 +290,13 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        held = json.loads(path.read_text(encoding="utf-8") or "{}")
+        settings = json.loads(path.read_text(encoding="utf-8") or "{}")
     except ValueError as fault:
         raise InvalidInput("client", f"{path} is not valid JSON: {fault}") from fault
-    known = isinstance(held, dict) and isinstance(held.get("hooks", {}), dict)
-    if not known or not isinstance(held.get("mcpServers", {}), dict):
+    is_usable = isinstance(settings, dict) and isinstance(settings.get("hooks", {}), dict)
+    if not is_usable or not isinstance(settings.get("mcpServers", {}), dict):
         raise InvalidInput("client", f"{path} has an unknown form")
-    return dict(held)
+    return dict(settings)
 
 
 def _write(path: Path, text: str) -> None:

@@ -82,13 +82,16 @@ def event_of(client: str, payload: bytes) -> Event | None:
         raise ValueError("the event is not an object")
     name, roots = _text(fields, "hook_event_name"), fields.get("workspace_roots")
     kind = KINDS.get(name)
-    first = next((each for each in roots if isinstance(each, str)), "") if isinstance(roots, list) else ""
+    first = next((root for root in roots if isinstance(root, str)), "") if isinstance(roots, list) else ""
     folder = _text(fields, "cwd") or first
     if kind is None or not folder:
         return None
     session = _text(fields, "session_id") or _text(fields, "conversation_id")
     text = next(
-        filter(None, (_text(fields, each) for each in ("prompt", "last_assistant_message", "text"))), ""
+        filter(
+            None, (_text(fields, field_name) for field_name in ("prompt", "last_assistant_message", "text"))
+        ),
+        "",
     )
     root = hook.project_root(folder)
     return Event(client, name, kind, session[:100], root, branch_of(folder), clean(text[:MAX_TEXT]))
@@ -156,9 +159,9 @@ class AgentHelper:
         """Answer a prompt in the newest project, so that the first answer is as fast as the others."""
         with suppress(NotFound):
             newest = await self._engine.memory.list(scope=Scope(), limit=1, newest_first=True)
-            for each in newest.memories:
-                root = each.scope.agent or ""
-                await self.recall(Event("", "", "prompt", "", root, "", each.text), WARM_UP_TOKENS, DEFAULT)
+            for memory in newest.memories:
+                root = memory.scope.agent or ""
+                await self.recall(Event("", "", "prompt", "", root, "", memory.text), WARM_UP_TOKENS, DEFAULT)
 
     async def answer(self, event: Event, max_tokens: int, min_trust: MinTrust) -> str:
         """Return the response to an event in the client's JSON format, or an empty string."""
@@ -181,9 +184,9 @@ class AgentHelper:
             query, scope=event.scope, limit=2 * MAX_RECALLED, graph=None, min_trust=min_trust
         )
         other_sessions = [
-            each.memory for each in result.memories if each.memory.scope.conversation != event.session
+            hit.memory for hit in result.memories if hit.memory.scope.conversation != event.session
         ]
-        return self._page(HEADING, [_line(each) for each in other_sessions[:MAX_RECALLED]], max_tokens)
+        return self._page(HEADING, [_line(memory) for memory in other_sessions[:MAX_RECALLED]], max_tokens)
 
     async def remember(self, event: Event) -> None:
         """Store a prompt or an answer. A repeated event is stored once."""
@@ -275,8 +278,8 @@ def _line(memory: Memory) -> str:
 def response_json(event: Event, text: str) -> str:
     """Return the response to an event in the client's JSON format."""
     if event.name[0].isupper():
-        shown = {"hookEventName": event.name, "additionalContext": text}
-        return json.dumps({"hookSpecificOutput": shown}, ensure_ascii=False)
+        output = {"hookEventName": event.name, "additionalContext": text}
+        return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
     answer: dict[str, Any] = {"additional_context": text}
     return json.dumps({"continue": True, **answer} if event.kind == "prompt" else answer, ensure_ascii=False)
 
@@ -288,8 +291,8 @@ async def serve(folder: Path, idle: float) -> None:
     async with bootstrap.open(folder.parent, settings=Settings.from_environment()) as engine:
         helper = AgentHelper(engine, folder)
         stop = asyncio.Event()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(each, stop.set)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(signal_number, stop.set)
         with frozen_gc():
             await helper.warm()
         async with await asyncio.start_unix_server(

@@ -257,8 +257,8 @@ def agent_name(root: str) -> str:
 def percent_encoded(name: str) -> str:
     """Encode a name as in source names."""
     return "".join(
-        chr(each) if (chr(each).isalnum() and each < 128) or each in b"_.-~" else f"%{each:02X}"
-        for each in name.encode(errors="replace")
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or byte in b"_.-~" else f"%{byte:02X}"
+        for byte in name.encode(errors="replace")
     )
 
 

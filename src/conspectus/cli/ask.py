@@ -96,10 +96,10 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
     """Return numbered sources, one per line."""
     rows = (
         (
-            f"[{each.number}]", cell(each.title or each.location, limit=60),
-            cell(", ".join(_place(each)), limit=60), cell(each.snippet, limit=100),
+            f"[{source.number}]", cell(source.title or source.location, limit=60),
+            cell(", ".join(_location_parts(source)), limit=60), cell(source.snippet, limit=100),
         )
-        for each in sources
+        for source in sources
     )  # fmt: skip
     return rows_table(("", "source", "location", "text"), rows)
 
@@ -134,7 +134,7 @@ def _finish(printed: PrintedAnswer, session: Session) -> None:
     elif printed.sources.sources:
         note(f"the answer cites none of its {len(printed.sources.sources)} passages")
     if citations.unknown:
-        numbers = ", ".join(f"[{each}]" for each in citations.unknown)
+        numbers = ", ".join(f"[{number}]" for number in citations.unknown)
         note(f"warning: the answer cites {numbers}, which is not in the context")
     _remark(session, printed.sources)
 
@@ -169,7 +169,7 @@ def _remark(session: Session, sources: Sources) -> None:
         session.note(sources.notice)
 
 
-def _place(source: ChatSource) -> Iterable[str]:
+def _location_parts(source: ChatSource) -> Iterable[str]:
     if source.page is not None:
         yield f"p. {source.page}"
     if source.heading:

@@ -26,16 +26,16 @@ NewName = Annotated[str, typer.Argument(metavar="NEW_NAME", help="New name.")]
 
 def list_collections(session: Session, *, limit: Limit = 100) -> None:
     """List collections."""
-    found = session.engine.collections.list()[:limit]
+    collections = session.engine.collections.list()[:limit]
     rows = (
         (
             one.id, one.name, one.language or "none", one.space.name if one.space else "none",
             f"{one.created:%Y-%m-%d %H:%M}", cell(one.description, limit=60),
         )
-        for one in found
+        for one in collections
     )  # fmt: skip
     columns = ("id", "name", "language", "embedding model", "created", "description")
-    session.show_or_exit(found, rows_table(columns, rows), "no collections")
+    session.show_or_exit(collections, rows_table(columns, rows), "no collections")
 
 
 def create_collection(
@@ -49,10 +49,10 @@ def create_collection(
     description: Annotated[str, typer.Option(help="Description.")] = "",
 ) -> None:
     """Create a collection."""
-    made = session.engine.collections.create(
+    collection = session.engine.collections.create(
         name, embedder=embedder, language=language, description=description
     )
-    session.show(made, f"created {made.name}")
+    session.show(collection, f"created {collection.name}")
 
 
 def rename_collection(name: Name, new: NewName, session: Session) -> None:
@@ -63,33 +63,33 @@ def rename_collection(name: Name, new: NewName, session: Session) -> None:
 
 def delete_collection(name: Name, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a collection with all its documents."""
-    found = session.engine.collections.get(name)
-    count = session.engine.documents.count(collection=found.id)
-    confirm(f"Delete the collection {found.name} with {count} documents?", yes=yes)
-    receipt = session.engine.collections.delete(found.id, purge=purge)
+    collection = session.engine.collections.get(name)
+    count = session.engine.documents.count(collection=collection.id)
+    confirm(f"Delete the collection {collection.name} with {count} documents?", yes=yes)
+    receipt = session.engine.collections.delete(collection.id, purge=purge)
     session.show(receipt, receipt_line(receipt))
 
 
 def list_sources(session: Session, *, limit: Limit = 100) -> None:
     """List the sources of a collection."""
-    found = session.engine.collections.list_sources(collection=session.collection)[:limit]
-    counts = {each.id: str(_count(session, each)) for each in found} if not session.json else {}
-    rows = ((each.id, each.name, each.kind, counts.get(each.id)) for each in found)
-    session.show_or_exit(found, rows_table(("id", "name", "kind", "documents"), rows), "no sources")
+    sources = session.engine.collections.list_sources(collection=session.collection)[:limit]
+    counts = {source.id: str(_count(session, source)) for source in sources} if not session.json else {}
+    rows = ((source.id, source.name, source.kind, counts.get(source.id)) for source in sources)
+    session.show_or_exit(sources, rows_table(("id", "name", "kind", "documents"), rows), "no sources")
 
 
 def get_source(name: Name, session: Session) -> None:
     """Show a source."""
-    found = session.engine.collections.get_source(name, collection=session.collection)
-    facts = {"id": found.id, "name": found.name, "kind": found.kind, "documents": _count(session, found)}
-    facts |= {name: str(value) for name, value in found.metadata.items()}
-    session.show(found, facts_table(facts))
+    source = session.engine.collections.get_source(name, collection=session.collection)
+    facts = {"id": source.id, "name": source.name, "kind": source.kind, "documents": _count(session, source)}
+    facts |= {name: str(value) for name, value in source.metadata.items()}
+    session.show(source, facts_table(facts))
 
 
 def create_source(name: Name, session: NewSession) -> None:
     """Create a source. Add documents with `add --source`."""
-    made = session.engine.collections.get_or_create_source(name, collection=session.collection)
-    session.show(made, f"created {made.name}")
+    source = session.engine.collections.get_or_create_source(name, collection=session.collection)
+    session.show(source, f"created {source.name}")
 
 
 def rename_source(name: Name, new: NewName, session: Session) -> None:
@@ -100,10 +100,10 @@ def rename_source(name: Name, new: NewName, session: Session) -> None:
 
 def delete_source(name: Name, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a source with all its documents."""
-    found = session.engine.collections.get_source(name, collection=session.collection)
-    count = _count(session, found)
-    confirm(f"Delete the source {found.name} with {count} documents?", yes=yes)
-    receipt = session.engine.collections.delete_source(found.id, collection=session.collection, purge=purge)
+    source = session.engine.collections.get_source(name, collection=session.collection)
+    count = _count(session, source)
+    confirm(f"Delete the source {source.name} with {count} documents?", yes=yes)
+    receipt = session.engine.collections.delete_source(source.id, collection=session.collection, purge=purge)
     session.show(receipt, receipt_line(receipt))
 
 
@@ -126,16 +126,16 @@ def add_connection(
     ] = None,
 ) -> None:
     """Connect the collection to Git, MediaWiki or a folder."""
-    made = session.engine.connections.create(
+    connection = session.engine.connections.create(
         name, connector, _options(option or []), collection=session.collection
     )
-    session.show(made, _connections_table([made]))
+    session.show(connection, _connections_table([connection]))
 
 
 def list_connections(session: Session, *, limit: Limit = 100) -> None:
     """List the connections of the collection with their last runs."""
-    found = session.engine.connections.list(collection=session.collection)[:limit]
-    session.show(found, _connections_table(found))
+    connections = session.engine.connections.list(collection=session.collection)[:limit]
+    session.show(connections, _connections_table(connections))
 
 
 def sync(name: ConnectionName, session: Session, *, wait: Wait = True) -> None:
@@ -167,13 +167,14 @@ def delete_connection(
     session.show(receipt, f"deleted the connection {name} and {receipt.documents} documents")
 
 
-def _connections_table(found: Iterable[Connection]) -> RenderableType:
+def _connections_table(connections: Iterable[Connection]) -> RenderableType:
     rows = (
         (
-            each.name, each.connector, each.state, each.access, moment(each.last_run),
-            json.dumps(dict(each.options), ensure_ascii=False), each.error,
+            connection.name, connection.connector, connection.state, connection.access,
+            moment(connection.last_run), json.dumps(dict(connection.options), ensure_ascii=False),
+            connection.error,
         )
-        for each in found
+        for connection in connections
     )  # fmt: skip
     return rows_table(("name", "connector", "state", "access", "last run", "options", "error"), rows)
 
@@ -181,10 +182,10 @@ def _connections_table(found: Iterable[Connection]) -> RenderableType:
 def _options(values: Sequence[str]) -> dict[str, Any]:
     """Parse KEY=VALUE pairs, with JSON lists, true and false. `path` is made absolute."""
     options: dict[str, Any] = {}
-    for each in values:
-        name, equals, value = each.partition("=")
+    for pair in values:
+        name, equals, value = pair.partition("=")
         if not name or not equals:
-            raise InvalidInput("option", f"{each!r} is not KEY=VALUE")
+            raise InvalidInput("option", f"{pair!r} is not KEY=VALUE")
         options[name] = _list(value) if value.startswith("[") else TRUTH.get(value, value)
     if "path" in options:
         options["path"] = str(expanded(options["path"]).absolute())

@@ -90,11 +90,13 @@ def fill(engine: "BlockingEngine", tell: Callable[[str], None], bars: "Progress 
     """Store the example data. Stored data is unchanged. Returns the keys of the users."""
     pages: dict[str, str] = {}
     for source in SOURCES:
-        given = list(pages_of(source))
-        written = engine.add(given, source=source)
-        pages |= {f"{source}/{page.key}": each.id for page, each in zip(given, written, strict=True)}
+        documents = list(pages_of(source))
+        written = engine.add(documents, source=source)
+        pages |= {
+            f"{source}/{page.key}": document.id for page, document in zip(documents, written, strict=True)
+        }
     tell(f"{len(pages)} pages in {len(SOURCES)} sources")
-    messages = [NewMessage(**each) for each in data("messages")]
+    messages = [NewMessage(**message) for message in data("messages")]
     engine.channels.add_messages(messages, channel="support", collection=CHAT)
     tell(f"{len(messages)} messages in the channel support")
     fill_stream(engine, tell)
@@ -125,9 +127,10 @@ def pages_of(source: str) -> Iterator[NewDocument]:
 def fill_stream(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
     """Store a day of a camera in the lobby."""
     captions = [
-        NewCaption(**{**each, "entities": tuple(each.get("entities", ()))}) for each in data("captions")
+        NewCaption(**{**caption, "entities": tuple(caption.get("entities", ()))})
+        for caption in data("captions")
     ]
-    events = [NewEvent(**{**each, "entities": tuple(each["entities"])}) for each in data("events")]
+    events = [NewEvent(**{**event, "entities": tuple(event["entities"])}) for event in data("events")]
     start = captions[0].start
     assert isinstance(start, str)
     engine.streams.put(NewStream("lobby", CAMERAS, "Lobby", start_time=start, time_zone="Europe/Berlin"))
@@ -139,11 +142,11 @@ def fill_stream(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
 def fill_graph(engine: "BlockingEngine", pages: Mapping[str, str], tell: Callable[[str], None]) -> None:
     """Store who works with which service, with the pages as evidence; one duplicate person is merged."""
     graph = data("graph")
-    nodes = [NewNode(**{**each, "aliases": tuple(each.get("aliases", ()))}) for each in graph["nodes"]]
-    edges = [NewEdge(**each) for each in graph["edges"]]
+    nodes = [NewNode(**{**node, "aliases": tuple(node.get("aliases", ()))}) for node in graph["nodes"]]
+    edges = [NewEdge(**edge) for edge in graph["edges"]]
     engine.graph.add_nodes(nodes)
     engine.graph.add_edges(
-        replace(each, evidence=pages[each.evidence]) if each.evidence else each for each in edges
+        replace(edge, evidence=pages[edge.evidence]) if edge.evidence else edge for edge in edges
     )
     if not engine.graph.list_merges():
         engine.graph.merge_nodes("ann", ["a.berg"])
@@ -152,17 +155,17 @@ def fill_graph(engine: "BlockingEngine", pages: Mapping[str, str], tell: Callabl
 
 def fill_memory(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
     """Store what an assistant learned about a user in months; one memory is deleted."""
-    lines = [json.dumps(each) for each in data("memories")]
+    lines = [json.dumps(memory) for memory in data("memories")]
     written = engine.memory.import_lines(lines)
-    known = dict(zip((each["key"] for each in data("memories")), written, strict=True))
-    receipt = engine.memory.forget(MemorySelection((known[FORGOTTEN].id,)), scope=HELPER, purge=True)
+    memories = dict(zip((memory["key"] for memory in data("memories")), written, strict=True))
+    receipt = engine.memory.forget(MemorySelection((memories[FORGOTTEN].id,)), scope=HELPER, purge=True)
     tell(f"{len(lines) - receipt.memories} memories of ann, and {receipt.memories} forgotten and purged")
 
 
 def fill_people(engine: "BlockingEngine") -> dict[str, str]:
     """Create accounts: the owner, ann who manages everything, and bob who may read two sources."""
     owner = engine.people.create_owner() or engine.people.create_key("owner")
-    stored = {each.name for each in engine.people.list_users()}
+    stored = {user.name for user in engine.people.list_users()}
     keys = {"owner": owner.secret}
     for user in ("ann", "bob"):
         if user not in stored:

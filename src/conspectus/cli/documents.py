@@ -38,15 +38,17 @@ def add(
     files = [path for path in paths if path != STDIN]
     text = _stdin() if STDIN in paths else None
     with progress() as bars:
-        engine, place = session.engine, session.collection
+        engine, collection = session.engine, session.collection
         report = FilesReport()
         written: Sequence[Written] = ()
         if files:
             report = engine.documents.add_files(
-                files, source=source, collection=place, prune=prune, wait=wait, progress=bars
+                files, source=source, collection=collection, prune=prune, wait=wait, progress=bars
             )
         if text is not None:
-            written = engine.add(text, source=source or "stdin", collection=place, wait=wait, progress=bars)
+            written = engine.add(
+                text, source=source or "stdin", collection=collection, wait=wait, progress=bars
+            )
             chunks = report.chunks + sum(one.chunks for one in written)
             report = replace(report, added=report.added + len(written), chunks=chunks)
     session.note_quarantined(written)
@@ -58,14 +60,14 @@ def add(
 
 def list_documents(
     session: Session,
-    chosen: Selection,
+    selection: Selection,
     *,
     status: Annotated[Status | None, typer.Option(help="pending, embedded or error.")] = None,
     limit: PageLimit = 100,
     after: After = None,
 ) -> None:
     """List documents in the order they were added."""
-    where = session.where(chosen)
+    where = session.where(selection)
     page = session.engine.documents.list(
         collection=session.collection, filter=where, status=status, after=after, limit=limit
     )
@@ -74,21 +76,21 @@ def list_documents(
 
 def delete(
     session: Session,
-    chosen: Selection,
+    selection: Selection,
     *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")] = None,
     purge: Purge = False,
     yes: Yes = False,
 ) -> None:
     """Delete documents by id, filter or source."""
-    where = session.where(chosen)
+    where = session.where(selection)
     if not ids and where == EVERYTHING:
         raise InvalidInput("delete", "give ids, --filter or --source")
     where = And((where, In("document", tuple(ids)))) if ids else where
     count = session.engine.documents.count(collection=session.collection, filter=where)
     confirm(f"Delete {count} documents, and quarantined ones that match?", yes=yes)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
-    session.show(receipt, receipt_line(receipt), found=receipt.documents)
+    session.show(receipt, receipt_line(receipt), matches=receipt.documents)
 
 
 FilePath = Annotated[
@@ -122,7 +124,7 @@ class GrepChoice:
 
     def fields(self) -> dict[str, Any]:
         """Return keyword arguments of the engine. Raises InvalidInput."""
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {
+        return {option.name: getattr(self, option.name) for option in fields(self)} | {
             "filter": parse_filters(self.filter)
         }
 
@@ -139,13 +141,13 @@ def find_files(
     session: Session,
     *,
     name: Glob = None,
-    chosen: FilterChoice,
+    choice: FilterChoice,
     limit: PageLimit = 1_000,
     after: After = None,
 ) -> None:
     """List the files below a path, by name or filter."""
     page = session.engine.files.find(
-        _path(session, path), name=name, filter=parse_filters(chosen.filter), after=after, limit=limit
+        _path(session, path), name=name, filter=parse_filters(choice.filter), after=after, limit=limit
     )
     _show_files(session, page)
 
@@ -160,10 +162,10 @@ def read_file(
     max_tokens: MaxTokens = None,
 ) -> None:
     """Print a file, or some of its lines."""
-    found = session.engine.files.read(
+    file_text = session.engine.files.read(
         _path(session, path), first_line=first_line, last_line=last_line, start=start, max_tokens=max_tokens
     )
-    _show_text(session, found)
+    _show_text(session, file_text)
 
 
 def head(
@@ -184,11 +186,11 @@ def grep(
     looked: GrepChoice,
 ) -> None:
     """Print the lines of files that match a pattern."""
-    found = session.engine.files.grep(pattern, _path(session, path), **looked.fields())
-    session.note(*found.notices)
-    if session.json or found.files:
-        session.show(found, Text(found.text))
-    if not found.files:
+    matches = session.engine.files.grep(pattern, _path(session, path), **looked.fields())
+    session.note(*matches.notices)
+    if session.json or matches.files:
+        session.show(matches, Text(matches.text))
+    if not matches.files:
         session.end_with_nothing("no line matches")
 
 
@@ -199,8 +201,8 @@ def _path(session: Session, path: str) -> str:
 
 def _show_files(session: Session, page: FilePage) -> None:
     if not session.json:
-        for each in page.entries:
-            write(each.path)
+        for file in page.entries:
+            write(file.path)
         session.note_next(page)
     else:
         session.show(page, Text())
@@ -208,12 +210,12 @@ def _show_files(session: Session, page: FilePage) -> None:
         session.end_with_nothing()
 
 
-def _show_text(session: Session, found: FileText) -> None:
+def _show_text(session: Session, file_text: FileText) -> None:
     if session.json:
-        session.show(found, Text())
+        session.show(file_text, Text())
     else:
-        write(found.text.removesuffix("\n"))
-        session.note(*[] if found.next is None else [f"goes on: --start {found.next}"])
+        write(file_text.text.removesuffix("\n"))
+        session.note(*[] if file_text.next is None else [f"goes on: --start {file_text.next}"])
 
 
 def list_quarantined(session: Session, *, limit: PageLimit = 100, after: After = None) -> None:
@@ -251,7 +253,9 @@ def files_table(report: FilesReport) -> RenderableType:
     names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
     lines: list[RenderableType] = [Text(", ".join(f"{getattr(report, name)} {name}" for name in names))]
     if report.failures:
-        lines.append(rows_table(("failed", "reason"), ((each.name, each.reason) for each in report.failures)))
+        lines.append(
+            rows_table(("failed", "reason"), ((failure.name, failure.reason) for failure in report.failures))
+        )
     return Group(*lines)
 
 

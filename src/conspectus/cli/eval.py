@@ -60,7 +60,7 @@ class Scored:
         list[str] | None, typer.Option(metavar="PART", help="Score part to disable; repeatable.")
     ] = None
 
-    def chosen(self) -> str | None:
+    def profile_name(self) -> str | None:
         """Return the profile without the disabled parts."""
         return profile_without(self.profile or "default", self.without) if self.without else self.profile
 
@@ -85,10 +85,14 @@ def init(
     limit: MaxQueries = 100,
 ) -> None:
     """Make an evaluation set from the stored documents."""
-    given = questions_about(list(_stored(session, session.where(selection))), limit)
-    write_evidence_set(given, directory)
-    made = {"directory": str(directory), "documents": len(given.documents), "queries": len(given.questions)}
-    session.show(made, figures_table(made))
+    evaluation_set = questions_about(list(_stored(session, session.where(selection))), limit)
+    write_evidence_set(evaluation_set, directory)
+    summary = {
+        "directory": str(directory),
+        "documents": len(evaluation_set.documents),
+        "queries": len(evaluation_set.questions),
+    }
+    session.show(summary, figures_table(summary))
 
 
 def compare(
@@ -97,13 +101,17 @@ def compare(
     session: Session,
 ) -> None:
     """Compare two evaluations, with confidence intervals."""
-    found = compared(_report(first), _report(second))
+    differences = compared(_report(first), _report(second))
     table = plain_table("measure", "first", "second", "difference", "95 % interval", "queries")
-    for name, each in found.items():
-        interval = f"{each['low']:+.1f} to {each['high']:+.1f}"
-        means = (f"{each['first']:.1f}", f"{each['second']:.1f}", f"{each['difference']:+.1f}")
-        table.add_row(name, *means, interval, str(each["questions"]))
-    session.show(found, table)
+    for name, difference in differences.items():
+        interval = f"{difference['low']:+.1f} to {difference['high']:+.1f}"
+        means = (
+            f"{difference['first']:.1f}",
+            f"{difference['second']:.1f}",
+            f"{difference['difference']:+.1f}",
+        )
+        table.add_row(name, *means, interval, str(difference["questions"]))
+    session.show(differences, table)
 
 
 def retrieval(
@@ -158,7 +166,7 @@ def conversation(
         measure_conversation,
         directory,
         max_tokens=max_tokens,
-        profile=scored.chosen(),
+        profile=scored.profile_name(),
         graph=GraphExpansion() if graph else None,
     )
     figures = _measured(session, measure)
@@ -210,11 +218,13 @@ def _stored(session: Session, where: Filter) -> Iterator[NewDocument]:
     while True:
         documents = session.engine.documents
         page = documents.list(collection=session.collection, filter=where, after=after, limit=1_000)
-        texts = documents.get_texts([each.id for each in page.documents])
-        for each in page.documents:
-            if text := texts.get(each.id):
-                facts = {name: one for name, one in each.metadata.items() if isinstance(one, SCALARS)}
-                yield NewDocument(text, title=each.title, key=each.id, metadata=facts, syntax=each.syntax)
+        texts = documents.get_texts([document.id for document in page.documents])
+        for document in page.documents:
+            if text := texts.get(document.id):
+                facts = {name: one for name, one in document.metadata.items() if isinstance(one, SCALARS)}
+                yield NewDocument(
+                    text, title=document.title, key=document.id, metadata=facts, syntax=document.syntax
+                )
         after = page.next
         if after is None:
             return
@@ -222,19 +232,19 @@ def _stored(session: Session, where: Filter) -> Iterator[NewDocument]:
 
 def _report(path: Path) -> Mapping[str, object]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise InvalidInput(path.name, f"is not JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(report, dict):
         raise InvalidInput(path.name, "is not the output of eval with --json")
-    return found
+    return report
 
 
 def _require(figures: Mapping[str, object], minimums: Sequence[str] | None) -> None:
     """Exit with code 1 if a measure is below its minimum."""
     below = too_low(figures, minimums or ())
-    for each in below:
-        note(each)
+    for warning in below:
+        note(warning)
     if below:
         raise typer.Exit(FAILED)
 
@@ -267,5 +277,7 @@ def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
         name for report in figures.values() for name in report if name not in {BY_QUESTION, WINDOWS}
     ):
         values = (report.get(name, "") for report in figures.values())
-        table.add_row(name, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
+        table.add_row(
+            name, *(f"{figure:.1f}" if isinstance(figure, float) else str(figure) for figure in values)
+        )
     return table

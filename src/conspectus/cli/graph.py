@@ -61,7 +61,7 @@ class OfGraph:
 
     graph: Annotated[str, typer.Option(help="Graph (name or id).")] = "default"
 
-    def place(self, session: Session) -> dict[str, Any]:
+    def arguments(self, session: Session) -> dict[str, Any]:
         """Return the graph and the collection as arguments of the engine."""
         return {"graph": self.graph, "collection": session.collection}
 
@@ -164,18 +164,18 @@ class Walking:
 
 def parts_in(file: Path, kind: type[New]) -> list[New]:
     """Return the nodes or edges in a file. Raises InvalidInput with the number of an invalid one."""
-    known = {each.name for each in fields(kind)}
+    field_names = {member.name for member in fields(kind)}
     parts = []
     for number, values in enumerate(_objects(file), 1):
-        given = {WITH_ID.get(name, name): value for name, value in values.items()}
-        if unknown := given.keys() - known:
+        arguments = {WITH_ID.get(name, name): value for name, value in values.items()}
+        if unknown := arguments.keys() - field_names:
             raise InvalidInput(
                 f"item {number}",
-                f"has an unknown field {min(unknown)!r}; expected: {', '.join(sorted(known))}",
+                f"has an unknown field {min(unknown)!r}; expected: {', '.join(sorted(field_names))}",
             )
-        given |= {name: tuple(given[name]) for name in LISTS & given.keys()}
+        arguments |= {name: tuple(arguments[name]) for name in LISTS & arguments.keys()}
         try:
-            parts.append(kind(**given))
+            parts.append(kind(**arguments))
         except TypeError as error:
             raise InvalidInput(f"item {number}", str(error).rpartition("() ")[2]) from None
     return parts
@@ -199,14 +199,14 @@ def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> Renderab
     """Return nodes, one per line, with their scores if there are any."""
     rows = (
         (
-            each.id, each.type, each.name if each.name != each.id else "",
-            cell(written(each.aliases), limit=TEXT), valid(each.valid_from, each.valid_until),
+            node.id, node.type, node.name if node.name != node.id else "",
+            cell(written(node.aliases), limit=TEXT), valid(node.valid_from, node.valid_until),
             cell(
-                json.dumps(dict(each.properties), ensure_ascii=False) if each.properties else "", limit=TEXT
+                json.dumps(dict(node.properties), ensure_ascii=False) if node.properties else "", limit=TEXT
             ),
-            each.trust,
+            node.trust,
         )
-        for each in nodes
+        for node in nodes
     )  # fmt: skip
     columns = ("id", "type", "name", "aliases", "valid", "properties", "trust")
     if not scores:
@@ -219,36 +219,44 @@ def edges_table(edges: Sequence[Edge]) -> RenderableType:
     """Edges, one per line."""
     rows = (
         (
-            each.source, each.type, each.target, f"{each.weight:g}", valid(each.valid_from, each.valid_until),
-            each.closed_by, each.trust, each.id,
+            edge.source, edge.type, edge.target, f"{edge.weight:g}", valid(edge.valid_from, edge.valid_until),
+            edge.closed_by, edge.trust, edge.id,
         )
-        for each in edges
+        for edge in edges
     )  # fmt: skip
     return rows_table(("source", "type", "target", "weight", "valid", "ended by", "trust", "id"), rows)
 
 
-def neighbors_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
+def neighbors_tree(node: str, neighbors: Sequence[Neighbor]) -> RenderableType:
     """Return a node with its neighbors, each below the one that leads to it."""
     tree = Tree(cell(node, style="bold"))
     branches: dict[tuple[str, ...], Tree] = {(node,): tree}
-    for each in sorted(found, key=lambda one: one.hop):
-        above = branches.get(each.path[:-1], tree)
-        label = cell(f"{_arrow(each.steps[-1])} {each.node.name}" if each.steps else each.node.name)
-        step = each.steps[-1].trust if each.steps else each.node.trust
-        label.append(f"  {each.decay:.3f}{level_mark(least(each.node.trust, step))}", style="dim")
-        branches[each.path] = above.add(label)
+    for neighbor in sorted(neighbors, key=lambda one: one.hop):
+        above = branches.get(neighbor.path[:-1], tree)
+        label = cell(
+            f"{_arrow(neighbor.steps[-1])} {neighbor.node.name}" if neighbor.steps else neighbor.node.name
+        )
+        step = neighbor.steps[-1].trust if neighbor.steps else neighbor.node.trust
+        label.append(f"  {neighbor.decay:.3f}{level_mark(least(neighbor.node.trust, step))}", style="dim")
+        branches[neighbor.path] = above.add(label)
     return tree
 
 
 def list_graphs(session: Session, *, limit: Limit = 100) -> None:
     """List graphs with numbers of nodes and edges."""
-    found = session.engine.graph.list(collection=session.collection)[:limit]
+    graphs = session.engine.graph.list(collection=session.collection)[:limit]
     rows = (
-        (each.source.name, each.nodes, each.edges, _most_frequent(each.types), _most_frequent(each.relations))
-        for each in found
+        (
+            graph.source.name,
+            graph.nodes,
+            graph.edges,
+            _most_frequent(graph.types),
+            _most_frequent(graph.relations),
+        )
+        for graph in graphs
     )
     session.show_or_exit(
-        found, rows_table(("graph", "nodes", "edges", "types", "relations"), rows), "no graphs"
+        graphs, rows_table(("graph", "nodes", "edges", "types", "relations"), rows), "no graphs"
     )
 
 
@@ -264,7 +272,7 @@ def add_edges(file: File, session: NewSession, of: OfGraph) -> None:
 
 def add_node(node: NodeId, session: NewSession, of: OfGraph, values: NodeOptions) -> None:
     """Add or update a node."""
-    [done] = session.engine.graph.add_nodes([values.node(node)], **of.place(session))
+    [done] = session.engine.graph.add_nodes([values.node(node)], **of.arguments(session))
     session.show(done, f"{done.outcome} {done.id}")
 
 
@@ -277,36 +285,36 @@ def add_edge(
 ) -> None:
     """Add or update an edge."""
     edge = values.edge(source, target)
-    [done] = session.engine.graph.add_edges([edge], **of.place(session))
-    ended = "".join(f"\nended {each}" for each in done.closed)
+    [done] = session.engine.graph.add_edges([edge], **of.arguments(session))
+    ended = "".join(f"\nended {edge_id}" for edge_id in done.closed)
     session.show(done, f"{done.outcome} {done.id}{ended}")
 
 
-def delete(session: Session, of: OfGraph, chosen: Deleted) -> None:
+def delete(session: Session, of: OfGraph, deleted: Deleted) -> None:
     """Delete nodes, edges or a whole graph."""
-    if chosen.node or chosen.edge:
-        counts = _delete_parts(session, of, chosen)
+    if deleted.node or deleted.edge:
+        counts = _delete_parts(session, of, deleted)
     else:
-        if not chosen.yes:
+        if not deleted.yes:
             graphs = session.engine.graph.list(collection=session.collection)
-            called = {of.graph, f"graph/{of.graph}"}
-            named = [each for each in graphs if {each.source.name, each.source.id} & called]
+            graph_names = {of.graph, f"graph/{of.graph}"}
+            named = [graph for graph in graphs if {graph.source.name, graph.source.id} & graph_names]
             size = f" with {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
             confirm(f"Delete the graph {of.graph!r}{size}?", yes=False)
         gone = session.engine.graph.delete(of.graph, collection=session.collection)
         counts = {"nodes": gone.nodes, "edges": gone.edges}
     session.show(counts, f"deleted {counts['nodes']:,} nodes, {counts['edges']:,} edges")
-    if (chosen.node or chosen.edge) and not any(counts.values()):
+    if (deleted.node or deleted.edge) and not any(counts.values()):
         session.end_with_nothing()
 
 
 def get_node(node: NodeId, session: Session, of: OfGraph, *, limit: PageLimit = 100) -> None:
     """Show a node with its edges."""
-    place = of.place(session)
-    found = session.engine.graph.get_node(node, **place)
-    page = session.engine.graph.list_edges(node=node, limit=limit, **place)
-    values = {"node": found, "edges": page.edges, "next": page.next}
-    session.show(values, Group(nodes_table([found]), "", edges_table(page.edges)))
+    graph_arguments = of.arguments(session)
+    stored = session.engine.graph.get_node(node, **graph_arguments)
+    page = session.engine.graph.list_edges(node=node, limit=limit, **graph_arguments)
+    values = {"node": stored, "edges": page.edges, "next": page.next}
+    session.show(values, Group(nodes_table([stored]), "", edges_table(page.edges)))
 
 
 def nodes(
@@ -319,8 +327,10 @@ def nodes(
     limit: PageLimit = 100,
 ) -> None:
     """List the nodes of a graph by id."""
-    place = of.place(session)
-    page = session.engine.graph.list_nodes(**place, type=type, min_trust=min_trust, after=after, limit=limit)
+    graph_arguments = of.arguments(session)
+    page = session.engine.graph.list_nodes(
+        **graph_arguments, type=type, min_trust=min_trust, after=after, limit=limit
+    )
     session.show_page(page, nodes_table(page.nodes), None if page.nodes else "no nodes")
 
 
@@ -334,33 +344,35 @@ def edges(
     limit: PageLimit = 100,
 ) -> None:
     """List the edges of a graph in the order they were added."""
-    place = of.place(session)
-    page = session.engine.graph.list_edges(**place, node=node, min_trust=min_trust, after=after, limit=limit)
+    graph_arguments = of.arguments(session)
+    page = session.engine.graph.list_edges(
+        **graph_arguments, node=node, min_trust=min_trust, after=after, limit=limit
+    )
     session.show_page(page, edges_table(page.edges), None if page.edges else "no edges")
 
 
 def neighbors(node: NodeId, session: Session, of: OfGraph, walking: Walking) -> None:
     """Show the neighbors of a node."""
-    found = session.engine.graph.neighbors(node, walking.walk(), **of.place(session))
-    session.show_or_exit(found, neighbors_tree(node, found), "no neighbors")
+    hits = session.engine.graph.neighbors(node, walking.walk(), **of.arguments(session))
+    session.show_or_exit(hits, neighbors_tree(node, hits), "no neighbors")
 
 
 def search(
     query: Query, session: Session, of: OfGraph, *, limit: Limit = 10, min_trust: MinTrustOption = None
 ) -> None:
     """Search nodes by the whole words of a query."""
-    found = session.engine.graph.search_nodes(query, **of.place(session), limit=limit, min_trust=min_trust)
-    table = nodes_table([each.node for each in found], [each.score for each in found])
-    session.show_or_exit(found, table, "no match")
+    hits = session.engine.graph.search_nodes(query, **of.arguments(session), limit=limit, min_trust=min_trust)
+    table = nodes_table([hit.node for hit in hits], [hit.score for hit in hits])
+    session.show_or_exit(hits, table, "no match")
 
 
 def snapshot(
     time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")], session: Session, of: OfGraph
 ) -> None:
     """Show a graph at a point in time."""
-    found = session.engine.graph.snapshot(parse_instant(time), **of.place(session))
-    session.show(found, Group(nodes_table(found.nodes), "", edges_table(found.edges)))
-    if not found.nodes:
+    state = session.engine.graph.snapshot(parse_instant(time), **of.arguments(session))
+    session.show(state, Group(nodes_table(state.nodes), "", edges_table(state.edges)))
+    if not state.nodes:
         session.end_with_nothing("no nodes")
 
 
@@ -376,7 +388,7 @@ def export(
     min_trust: MinTrustOption = None,
 ) -> None:
     """Export a graph as JSON, GraphML or SVG."""
-    text = session.engine.graph.export(form, **of.place(session), at=instant(when), min_trust=min_trust)
+    text = session.engine.graph.export(form, **of.arguments(session), at=instant(when), min_trust=min_trust)
     if output == STDIO:
         sys.stdout.flush()
         write(text)
@@ -394,11 +406,11 @@ def entities(
     source: Annotated[str | None, typer.Option(help="Source (name or id).")] = None,
 ) -> None:
     """List the entities that chunks mention, by frequency."""
-    found = session.engine.graph.list_entities(
+    entity_counts = session.engine.graph.list_entities(
         collection=session.collection, prefix=prefix, limit=limit, source=source
     )
-    rows = ((one.name, one.type, one.passages) for one in found)
-    session.show_or_exit(found, rows_table(("name", "type", "chunks"), rows), "no entities")
+    rows = ((one.name, one.type, one.passages) for one in entity_counts)
+    session.show_or_exit(entity_counts, rows_table(("name", "type", "chunks"), rows), "no entities")
 
 
 def enable_extraction(session: Session, *, wait: Wait = True) -> None:
@@ -421,10 +433,12 @@ def disable_extraction(session: Session) -> None:
 
 def extract(text: EntityText, session: Session) -> None:
     """Show the entities in a text."""
-    found = session.engine.graph.extract_entities(text, collection=session.collection)
-    rows = ((one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in found)
+    mentions = session.engine.graph.extract_entities(text, collection=session.collection)
+    rows = (
+        (one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in mentions
+    )
     table = rows_table(("name", "type", "from", "to", "key", "score"), rows)
-    session.show_or_exit(found, table, "no entities in the text")
+    session.show_or_exit(mentions, table, "no entities in the text")
 
 
 def link(
@@ -444,16 +458,18 @@ def link(
         if not mention or start < 0:
             raise InvalidInput("mention", f"{mention!r} is not in the text")
         span = start, start + len(mention)
-    found = session.engine.graph.link_entities(text, **of.place(session), mention=span, min_score=min_score)
+    links = session.engine.graph.link_entities(
+        text, **of.arguments(session), mention=span, min_score=min_score
+    )
     rows = (
         (
             one.mention.text, one.node.id if one.node else "-",
-            [f"{each.node.id} {each.score:.2f}" for each in one.candidates[:CANDIDATES]],
+            [f"{candidate.node.id} {candidate.score:.2f}" for candidate in one.candidates[:CANDIDATES]],
         )
-        for one in found
+        for one in links
     )  # fmt: skip
     table = rows_table(("mention", "node", "candidates"), rows)
-    session.show_or_exit(found, table, "no entities in the text")
+    session.show_or_exit(links, table, "no entities in the text")
 
 
 def merge(
@@ -465,7 +481,7 @@ def merge(
     reason: Reason = "",
 ) -> None:
     """Merge nodes and their edges into one."""
-    node = session.engine.graph.merge_nodes(keep, others, reason=reason, **of.place(session))
+    node = session.engine.graph.merge_nodes(keep, others, reason=reason, **of.arguments(session))
     session.show(node, f"merged into {node.id}")
 
 
@@ -477,8 +493,8 @@ def undo_merge(
     reason: Reason = "",
 ) -> None:
     """Undo a merge."""
-    nodes = session.engine.graph.undo_merge(number, reason=reason, **of.place(session))
-    session.show(nodes, f"restored {', '.join(each.id for each in nodes)}")
+    nodes = session.engine.graph.undo_merge(number, reason=reason, **of.arguments(session))
+    session.show(nodes, f"restored {', '.join(restored.id for restored in nodes)}")
 
 
 def merges(
@@ -489,10 +505,12 @@ def merges(
     node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node (default: all).")] = None,
 ) -> None:
     """List merges and undone merges."""
-    found = session.engine.graph.list_merges(node, **of.place(session))[:limit]
-    rows = ((str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in found)
+    operations = session.engine.graph.list_merges(node, **of.arguments(session))[:limit]
+    rows = (
+        (str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in operations
+    )
     columns = ("number", "kind", "time", "by", "before", "after", "reason")
-    session.show_or_exit(found, rows_table(columns, rows), "no merges")
+    session.show_or_exit(operations, rows_table(columns, rows), "no merges")
 
 
 def _arrow(step: EdgeStep) -> str:
@@ -506,11 +524,11 @@ def _objects(file: Path) -> list[dict[str, Any]]:
         read = (
             json.loads(text)
             if text.lstrip().startswith("[")
-            else [json.loads(each) for each in text.splitlines() if each.strip()]
+            else [json.loads(line) for line in text.splitlines() if line.strip()]
         )
     except (ValueError, RecursionError) as error:
         raise InvalidInput("file", f"is neither a JSON list nor JSON Lines: {error}") from None
-    if isinstance(read, list) and all(isinstance(each, dict) for each in read):
+    if isinstance(read, list) and all(isinstance(part, dict) for part in read):
         return read
     raise InvalidInput("file", "must hold objects")
 
@@ -536,25 +554,25 @@ def _add_parts(
     done: list[GraphWritten] = []
     with progress() as bars:
         for start in range(0, max(1, len(parts)), BATCH):
-            done += add(parts[start : start + BATCH], **of.place(session))
+            done += add(parts[start : start + BATCH], **of.arguments(session))
             if bars is not None:
                 bars(f"adding {what}", len(done), len(parts))
-    outcomes: list[str] = [each.outcome for each in done]
+    outcomes: list[str] = [part.outcome for part in done]
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in ("added", "updated", "unchanged"))
-    ended = sum(len(each.closed) for each in done)
+    ended = sum(len(part.closed) for part in done)
     session.show(done, f"{what}: {counts}" + (f"; {ended:,} ended" if ended else ""))
 
 
-def _delete_parts(session: Session, of: OfGraph, chosen: Deleted) -> dict[str, int]:
-    place = of.place(session)
-    edges = session.engine.graph.delete_edges(chosen.edge, **place).edges if chosen.edge else 0
-    if not chosen.node:
+def _delete_parts(session: Session, of: OfGraph, deleted: Deleted) -> dict[str, int]:
+    graph_arguments = of.arguments(session)
+    edges = session.engine.graph.delete_edges(deleted.edge, **graph_arguments).edges if deleted.edge else 0
+    if not deleted.node:
         return {"nodes": 0, "edges": edges}
-    gone = session.engine.graph.delete_nodes(chosen.node, **place)
+    gone = session.engine.graph.delete_nodes(deleted.node, **graph_arguments)
     return {"nodes": gone.nodes, "edges": edges + gone.edges}
 
 
 def _most_frequent(counts: Mapping[str, int]) -> str:
     """The most frequent names with their counts."""
-    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")

@@ -146,7 +146,7 @@ def _import(session: Session, read: ForeignReader, how: Importing, scope: InScop
         if how.wait and importer.wrote:
             session.engine.documents.wait_until_embedded(collection=session.collection, progress=bars)
     report = importer.report()
-    session.show(report, _picture(report), found=report.read)
+    session.show(report, _picture(report), matches=report.read)
 
 
 class Importer:
@@ -171,13 +171,13 @@ class Importer:
 
     def write(self, batch: Sequence[ForeignRecord], bars: "Progress | None") -> None:
         """Write a batch; what cannot be stored is skipped."""
-        fitting = [each for each in map(self._fitted, batch) if each is not None]
+        fitting = [fitted for fitted in map(self._fitted, batch) if fitted is not None]
         self._accepted += len(fitting)
         if self._how.dry_run:
-            self._vectors.update(each.vector for each in fitting)
+            self._vectors.update(fitted.vector for fitted in fitting)
         else:
-            for each, written in self._written(fitting):
-                self._note(each, written)
+            for fitted, written in self._written(fitting):
+                self._note(fitted, written)
         if bars is not None:
             bars("importing", self._accepted, 0)
 
@@ -185,7 +185,7 @@ class Importer:
         """Return the numbers so far."""
         left, counts = self._left, self._outcomes
         return ImportReport(
-            read=self._accepted + sum(each.count for each in left.records.values()),
+            read=self._accepted + sum(skipped.count for skipped in left.records.values()),
             added=counts["added"],
             replaced=counts["replaced"],
             updated=counts["updated"],
@@ -215,11 +215,11 @@ class Importer:
         except NotFound:
             if self._how.dry_run:
                 return None
-        made = engine.collections.create(name)
+        collection = engine.collections.create(name)
         if self._into is not None:
             # As in every collection that memories make.
             engine.graph.set_entity_extraction(True, collection=name)
-        return made.space
+        return collection.space
 
     @cached_property
     def _model(self) -> str | None:
@@ -235,23 +235,23 @@ class Importer:
 
     def _fitted(self, record: ForeignRecord) -> "Fitted | None":
         """Return the record as it can be stored, with its whole scope; None, counted, if it cannot."""
-        new, place = replace(record.new, vector=None), record.place
+        new, target = replace(record.new, vector=None), record.place
         try:
-            if isinstance(place, Scope):
+            if isinstance(target, Scope):
                 into = self._into or Scope()
-                pairs = zip(astuple(place), astuple(into), strict=True)
-                place = checked(Scope(*(own or other for own, other in pairs)))
+                pairs = zip(astuple(target), astuple(into), strict=True)
+                target = checked(Scope(*(scope_part or other for scope_part, other in pairs)))
             if isinstance(new, NewMemory):
                 document = document_of(new, Scope(), now=self._limits.now, beside={})
-                own = describe(document, self._limits)[0].metadata.get(OWN)
-                new = replace(new, metadata=own if isinstance(own, dict) else {})
+                metadata = describe(document, self._limits)[0].metadata.get(OWN)
+                new = replace(new, metadata=metadata if isinstance(metadata, dict) else {})
             else:
                 describe(new, self._limits)
         except InvalidInput as fault:
             reason = f"{fault.field} over the limit" if isinstance(fault, TooLarge) else str(fault)
             self._left.skip(reason, str(new.key))
             return None
-        return self._with_vector(record, replace(record, place=place, new=new))
+        return self._with_vector(record, replace(record, place=target, new=new))
 
     def _with_vector(self, record: ForeignRecord, fitted: ForeignRecord) -> "Fitted":
         """Return the record with its vector, if that is of the collection's space."""
@@ -273,24 +273,24 @@ class Importer:
     def _written(self, batch: Sequence["Fitted"]) -> Iterator[tuple["Fitted", Written | MemoryWritten]]:
         """Write memories with their times, memories without times by scope, and documents by source."""
         groups: dict[Scope | str | None, list[Fitted]] = {}
-        for each in batch:
-            record = each.record
+        for fitted in batch:
+            record = fitted.record
             dated = isinstance(record.new, NewMemory) and record.created and record.updated
-            groups.setdefault(None if dated else record.place, []).append(each)
-        for place, group in groups.items():
-            yield from zip(group, self._write_to(place, [each.record for each in group]), strict=True)
+            groups.setdefault(None if dated else record.place, []).append(fitted)
+        for target, group in groups.items():
+            yield from zip(group, self._write_to(target, [fitted.record for fitted in group]), strict=True)
 
     def _write_to(
-        self, place: Scope | str | None, records: Sequence[ForeignRecord]
+        self, target: Scope | str | None, records: Sequence[ForeignRecord]
     ) -> Sequence[Written | MemoryWritten]:
         engine, collection = self._session.engine, self._session.collection
-        news = [replace(each.new, origin="import") for each in records]
-        if isinstance(place, str):
-            documents = [each for each in news if isinstance(each, NewDocument)]
-            return engine.documents.add(documents, source=place, collection=collection)
-        if isinstance(place, Scope):
-            memories = [each for each in news if isinstance(each, NewMemory)]
-            return engine.memory.add(memories, scope=place, collection=collection)
+        news = [replace(record.new, origin="import") for record in records]
+        if isinstance(target, str):
+            documents = [new for new in news if isinstance(new, NewDocument)]
+            return engine.documents.add(documents, source=target, collection=collection)
+        if isinstance(target, Scope):
+            memories = [new for new in news if isinstance(new, NewMemory)]
+            return engine.memory.add(memories, scope=target, collection=collection)
         return engine.memory.import_lines(list(map(_line, records)), collection=collection)
 
 
@@ -311,12 +311,12 @@ def _line(record: ForeignRecord) -> str:
 
 def _picture(report: ImportReport) -> RenderableType:
     counts = ", ".join(f"{getattr(report, name):,} {name}" for name in OUTCOMES)
-    skipped = sum(each.count for each in report.skipped.values())
+    skipped = sum(skips.count for skips in report.skipped.values())
     parts: list[RenderableType] = [f"{report.read:,} read: {counts}, {skipped:,} skipped"]
     if report.vectors_kept or report.vectors_computed:
         parts.append(f"vectors: {report.vectors_kept:,} kept, {report.vectors_computed:,} computed again")
     if report.skipped:
-        rows = ((each.count, reason, each.names) for reason, each in report.skipped.items())
+        rows = ((skips.count, reason, skips.names) for reason, skips in report.skipped.items())
         parts.append(rows_table(("skipped", "reason", "records"), rows))
     if report.no_place:
         parts.append(

@@ -50,8 +50,8 @@ def ingest(
 ) -> None:
     """Add web pages with background jobs."""
     headers = None if fetching.headers is None else _headers(fetching.headers)
-    pages = [place for place in places if place.lower().startswith(ADDRESSES)]
-    files = [Upload(Path(place).name, Path(place)) for place in places if place not in pages]
+    pages = [address for address in places if address.lower().startswith(ADDRESSES)]
+    files = [Upload(Path(path).name, Path(path)) for path in places if path not in pages]
     sizes = {"chunk_size": fetching.chunk_size, "overlap": fetching.overlap}
     engine, collection = session.engine, session.collection
     jobs = [
@@ -85,15 +85,15 @@ def list_jobs(
 
 def get_job(job: JobName, session: Session) -> None:
     """Show a job with its result or error."""
-    found = session.engine.jobs.get(job)
-    session.show(found, job_picture(found))
+    stored = session.engine.jobs.get(job)
+    session.show(stored, job_picture(stored))
 
 
 def cancel_job(job: JobName, session: Session) -> None:
     """Cancel a queued or running job."""
-    found = session.engine.jobs.cancel(job)
-    session.show(found, job_picture(found))
-    if found.state != "cancelled":
+    canceled = session.engine.jobs.cancel(job)
+    session.show(canceled, job_picture(canceled))
+    if canceled.state != "cancelled":
         session.end_with_nothing()
 
 
@@ -104,16 +104,16 @@ def retry_job(job: JobName, session: Session, *, wait: Wait = True) -> None:
 
 def report_jobs(session: Session) -> None:
     """Show numbers of jobs, failures and retries."""
-    found = session.engine.jobs.report(collection=session.common.collection)
+    job_report = session.engine.jobs.report(collection=session.common.collection)
     names = {
-        each.id: each.name
+        source.id: source.name
         for collection in session.engine.collections.list()
-        for each in session.engine.collections.list_sources(collection=collection.id)
+        for source in session.engine.collections.list_sources(collection=collection.id)
     }
-    sources = {names.get(each, str(each)): rates for each, rates in found.sources.items()}
-    states = rows_table(("state", "jobs"), found.states.items())
-    picture = Group(states, "", _rates_table("last", found.rates), "", _rates_table("source", sources))
-    session.show(found, picture)
+    sources = {names.get(source, str(source)): rates for source, rates in job_report.sources.items()}
+    states = rows_table(("state", "jobs"), job_report.states.items())
+    picture = Group(states, "", _rates_table("last", job_report.rates), "", _rates_table("source", sources))
+    session.show(job_report, picture)
 
 
 def list_requests(
@@ -123,16 +123,16 @@ def list_requests(
     after: Annotated[int | None, typer.Option(help="Number of the last request to skip.")] = None,
 ) -> None:
     """List model provider requests, newest first."""
-    found = session.engine.jobs.list_requests(after=after, limit=limit)
+    requests = session.engine.jobs.list_requests(after=after, limit=limit)
     columns = ("number", "when", "kind", "model", "inputs", "tokens", "ms", "status", "error")
     rows = (
         (
-            str(each.id), each.created, each.kind, each.model, each.inputs, each.tokens,
-            f"{each.latency:,.0f}", each.status, each.error,
+            str(request.id), request.created, request.kind, request.model, request.inputs, request.tokens,
+            f"{request.latency:,.0f}", request.status, request.error,
         )
-        for each in found
+        for request in requests
     )  # fmt: skip
-    session.show(found, rows_table(columns, rows))
+    session.show(requests, rows_table(columns, rows))
 
 
 def summarize_requests(
@@ -141,16 +141,16 @@ def summarize_requests(
     hours: Annotated[int, typer.Option(min=1, max=8_784, help="Number of hours to include.")] = 24,
 ) -> None:
     """Show totals of model provider requests by model."""
-    found = session.engine.jobs.request_totals(hours=hours)
+    totals = session.engine.jobs.request_totals(hours=hours)
     columns = ("kind", "model", "requests", "errors", "inputs", "tokens", "mean ms")
     rows = (
         (
-            each.kind, each.model, each.requests, f"{each.errors:,} ({each.error_rate} %)", each.inputs,
-            each.tokens, f"{each.mean_latency:,.0f}",
+            total.kind, total.model, total.requests, f"{total.errors:,} ({total.error_rate} %)", total.inputs,
+            total.tokens, f"{total.mean_latency:,.0f}",
         )
-        for each in found
+        for total in totals
     )  # fmt: skip
-    session.show(found, rows_table(columns, rows))
+    session.show(totals, rows_table(columns, rows))
 
 
 def report(
@@ -161,14 +161,14 @@ def report(
     picture: Callable[[Sequence[Job]], RenderableType] | None = None,
 ) -> None:
     """Print jobs, with `wait` when they have ended; the exit code tells if one failed."""
-    found = list(jobs)
+    current = list(jobs)
     if wait:
         with progress() as bars:
-            found = [_ended(session, job, bars) for job in jobs]
-    session.show(found, (picture or jobs_table)(found))
-    bad = [job for job in found if job.state in {"failed", "cancelled"}]
+            current = [_ended(session, job, bars) for job in jobs]
+    session.show(current, (picture or jobs_table)(current))
+    bad = [job for job in current if job.state in {"failed", "cancelled"}]
     if bad:
-        raise typer.Exit(FAILED if len(bad) == len(found) else PARTIAL)
+        raise typer.Exit(FAILED if len(bad) == len(current) else PARTIAL)
 
 
 def _ended(session: Session, job: Job, bars: "Progress | None") -> Job:

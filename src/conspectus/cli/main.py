@@ -166,20 +166,20 @@ def run(arguments: Sequence[str]) -> int:
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     """Return the program with the commands that these arguments may name, or with all if unknown."""
-    known = {*OWN, *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
-    first = {*arguments[:1]} & known or {*arguments} & known
+    command_names = {*OWN, *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
+    first = {*arguments[:1]} & command_names or {*arguments} & command_names
     groups: dict[str, typer.Typer] = {}
     for path, (about, commands) in COMMANDS.items():
         group = typer.Typer(help=about, rich_markup_mode=None, pretty_exceptions_enable=False)
-        for name, place in commands.items():
+        for name, target in commands.items():
             if not first or (path or name).split()[0] in first or (not path and first & OWN):
-                module, _, function = place.partition(".")
+                module, _, function = target.partition(".")
                 command = getattr(importlib.import_module(f"conspectus.cli.{module}"), function)
                 group.command(name)(spread(command))
         groups[path] = group
-        above, _, own = path.rpartition(" ")
-        if own:
-            groups[above].add_typer(group, name=own)
+        above, _, group_name = path.rpartition(" ")
+        if group_name:
+            groups[above].add_typer(group, name=group_name)
     app = groups[""]
     app.info.name, app.info.epilog = PROGRAM, EXIT_CODES
     app.callback(invoke_without_command=True)(_before)

@@ -58,12 +58,12 @@ def status(session: Session) -> None:
 def check(session: Session) -> None:
     """Check the index against the records (read-only)."""
     report = session.engine.maintenance.check()
-    found: dict[str, Json] = {
+    summary: dict[str, Json] = {
         "clean": report.clean,
         "records": plain(report.records),
         "index": plain(report.index),
     }
-    session.show(found, check_table(report))
+    session.show(summary, check_table(report))
     if not report.clean:
         raise typer.Exit(DIFFERENT)
 
@@ -117,8 +117,13 @@ def show_version(
         for extra, feature in FEATURES.items()
     ]
     rows = (
-        (each["feature"], each["extra"], "yes" if each["installed"] else "no", missing[str(each["extra"])])
-        for each in features
+        (
+            feature["feature"],
+            feature["extra"],
+            "yes" if feature["installed"] else "no",
+            missing[str(feature["extra"])],
+        )
+        for feature in features
     )
     table = rows_table(("feature", "extra", "installed", "missing packages"), rows)
     heading = f"conspectus {facts['version']}, Python {facts['python']}"
@@ -128,16 +133,16 @@ def show_version(
 def _missing(package: str, extra: str) -> Iterator[str]:
     """Return the missing packages of an extra, including those of the extras that it refers to."""
     for requirement in requires(package) or ():
-        given, condition = _REQUIREMENT.match(requirement), _EXTRA.search(requirement)
-        if given is None or condition is None or condition[1] != extra:
+        requirement_match, condition = _REQUIREMENT.match(requirement), _EXTRA.search(requirement)
+        if requirement_match is None or condition is None or condition[1] != extra:
             continue
         try:
-            version(given[1])
+            version(requirement_match[1])
         except PackageNotFoundError:
-            yield given[1]
+            yield requirement_match[1]
             continue
-        for further in filter(None, (given[2] or "").split(",")):
-            yield from _missing(given[1], further)
+        for further in filter(None, (requirement_match[2] or "").split(",")):
+            yield from _missing(requirement_match[1], further)
 
 
 def scan(
@@ -149,11 +154,13 @@ def scan(
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, max=1_000, help="Places to list.")] = 100,
 ) -> None:
     """Search stored texts for secrets and personal data."""
-    wanted = cast(list[SensitiveCategory], category or list(CATEGORIES))
-    report = session.engine.maintenance.scan(collection=session.collection, categories=wanted, limit=limit)
+    categories = cast(list[SensitiveCategory], category or list(CATEGORIES))
+    report = session.engine.maintenance.scan(
+        collection=session.collection, categories=categories, limit=limit
+    )
     rows = (
-        (place.category, place.kind, place.column, place.row, place.title, place.start, place.end)
-        for place in report.places
+        (match.category, match.kind, match.column, match.row, match.title, match.start, match.end)
+        for match in report.places
     )
     counts = [
         f"{number} {name} ({report.documents.get(name, 0)} documents)"
@@ -280,40 +287,40 @@ def check_table(report: CheckReport) -> RenderableType:
     table = plain_table("where", "chunk", "problem", "detail")
     for problem in report.records:
         table.add_row("records", "", "damaged", cell(problem))
-    for name, found in report.index.items():
-        for each in found:
-            table.add_row(cell(name), str(each.chunk), each.problem, cell(each.detail))
+    for name, problems in report.index.items():
+        for difference in problems:
+            table.add_row(cell(name), str(difference.chunk), difference.problem, cell(difference.detail))
     return table
 
 
 def _backup_json(receipt: "BackupReceipt") -> dict[str, Json]:
-    found = receipt.manifest
+    manifest = receipt.manifest
     return {
         "file": receipt.file,
         "bytes": receipt.bytes,
         "unpacked": receipt.unpacked,
-        "moment": found.moment,
-        "program": found.program,
-        "version": found.version,
-        "tables": {name: plain(each) for name, each in found.tables.items()},
-        "files": len(found.members),
+        "moment": manifest.moment,
+        "program": manifest.program,
+        "version": manifest.version,
+        "tables": {name: plain(table) for name, table in manifest.tables.items()},
+        "files": len(manifest.members),
     }
 
 
 def _backup_picture(receipt: "BackupReceipt", done: str = "") -> RenderableType:
-    found = receipt.manifest
+    manifest = receipt.manifest
     table = Table("table", "rows", "hash", box=None)
-    for name, each in found.tables.items():
-        table.add_row(cell(name), f"{each.rows:,}", cell(each.hash))
-    held = f"{receipt.file}: {receipt.bytes:,} bytes, verified; snapshot of {found.moment}. {done}"
-    return Group(table, "", Text(printable(held.strip())))
+    for name, digest in manifest.tables.items():
+        table.add_row(cell(name), f"{digest.rows:,}", cell(digest.hash))
+    summary = f"{receipt.file}: {receipt.bytes:,} bytes, verified; snapshot of {manifest.moment}. {done}"
+    return Group(table, "", Text(printable(summary.strip())))
 
 
 def _build_indexes(target: str, settings: Settings, bars: "Progress | None") -> list[str]:
     from conspectus import sync
 
     with sync.open(target, settings=settings) as engine:
-        names = [each.name for each in engine.collections.list()]
+        names = [collection.name for collection in engine.collections.list()]
         for name in names:
             engine.maintenance.reindex(collection=name, progress=bars)
     return names
@@ -323,12 +330,12 @@ def _move_json(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
     moved = receipt.moved
     tables: list[Json] = [
         {
-            "table": each.table,
-            "rows": each.source.rows,
-            "source_hash": str(each.source),
-            "target_hash": str(each.target),
+            "table": table.table,
+            "rows": table.source.rows,
+            "source_hash": str(table.source),
+            "target_hash": str(table.target),
         }
-        for each in moved.tables
+        for table in moved.tables
     ]
     return {
         "from": receipt.source,
@@ -347,8 +354,13 @@ def _move_json(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
 def _move_picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
     moved = receipt.moved
     table = Table("table", "rows", "hash in the source", "hash in the target", box=None)
-    for each in moved.tables:
-        table.add_row(cell(each.table), f"{each.source.rows:,}", str(each.source), str(each.target))
+    for table_move in moved.tables:
+        table.add_row(
+            cell(table_move.table),
+            f"{table_move.source.rows:,}",
+            str(table_move.source),
+            str(table_move.target),
+        )
     moment = f"{moved.moment.isoformat()} (change {moved.sequence})"
     lines = [
         f"{receipt.target} is a copy of {receipt.source} as of {moment}.",

@@ -78,7 +78,7 @@ class InScope:
         """Return the scope. Raises InvalidInput for both an agent and a project."""
         return Scope(self.user, agent_of(self.agent, self.project), self.conversation)
 
-    def place(self, session: Session) -> dict[str, Any]:
+    def arguments(self, session: Session) -> dict[str, Any]:
         """Return the scope and the collection as arguments of the engine."""
         return {"scope": self.scope(), "collection": session.collection}
 
@@ -152,12 +152,12 @@ def _note_others(session: Session, scope: InScope) -> None:
     """Print the users whose memories the caller may read, if no user was given."""
     if scope.user is not None or session.json:
         return
-    kept = [
-        each.name
-        for each in session.engine.collections.list_sources(collection=session.collection)
-        if each.kind == "memory"
+    scope_names = [
+        source.name
+        for source in session.engine.collections.list_sources(collection=session.collection)
+        if source.kind == "memory"
     ]
-    users = sorted({user for user in (scope_of(name).user for name in kept) if user is not None})
+    users = sorted({user for user in (scope_of(name).user for name in scope_names) if user is not None})
     named = ", ".join(users[:MAX_USERS_SHOWN]) + (
         f" and {len(users) - MAX_USERS_SHOWN} more" if users[MAX_USERS_SHOWN:] else ""
     )
@@ -167,46 +167,46 @@ def _note_others(session: Session, scope: InScope) -> None:
 
 def memories_picture(memories: Sequence[Memory]) -> RenderableType:
     """Return each memory below a line with its id, and its scope if scopes differ."""
-    several = len({each.scope for each in memories}) > 1
+    several = len({memory.scope for memory in memories}) > 1
     lines: list[RenderableType] = []
-    for each in memories:
-        place = scope_name(each.scope) if several else ""
+    for memory in memories:
+        scope_text = scope_name(memory.scope) if several else ""
         head = (
-            cell(moment(each.document.occurred)),
-            cell(each.id, style="dim"),
-            who(each),
-            cell(place),
-            marks(each),
+            cell(moment(memory.document.occurred)),
+            cell(memory.id, style="dim"),
+            who(memory),
+            cell(scope_text),
+            marks(memory),
         )
-        lines += [Text("  ").join(part for part in head if part), _below(cell(each.text, limit=TEXT))]
+        lines += [Text("  ").join(part for part in head if part), _below(cell(memory.text, limit=TEXT))]
     return Group(*lines)
 
 
-def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
+def recalled_picture(hits: Sequence[MemoryHit]) -> RenderableType:
     """Return each memory below a line with its score and origins."""
     lines: list[RenderableType] = []
-    for number, each in enumerate(found, 1):
-        memory = each.memory
-        place = (
-            cell(f"{number} {', '.join(each.origins)}", style="bold"),
+    for number, hit in enumerate(hits, 1):
+        memory = hit.memory
+        head_parts = (
+            cell(f"{number} {', '.join(hit.origins)}", style="bold"),
             cell(moment(memory.document.occurred)),
             who(memory),
         )
-        score = cell(f"{each.score:.3f}", style="dim")
-        head = Text("  ").join(part for part in (*place, marks(memory), score, cell(memory.id)) if part)
+        score = cell(f"{hit.score:.3f}", style="dim")
+        head = Text("  ").join(part for part in (*head_parts, marks(memory), score, cell(memory.id)) if part)
         lines += [head, _below(cell(memory.text, limit=TEXT))]
-        lines += [_below(cell(reason, style="yellow")) for reason in each.why]
+        lines += [_below(cell(reason, style="yellow")) for reason in hit.why]
     return Group(*lines)
 
 
-def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
+def recent_table(turns: Sequence[RecentMemory]) -> RenderableType:
     """Return the newest turns, oldest first, with their tokens."""
     rows = (
         (
-            moment(each.memory.document.occurred), who(each.memory), each.tokens, "cut" if each.cut else "",
-            cell(each.text, limit=LINE),
+            moment(turn.memory.document.occurred), who(turn.memory), turn.tokens, "cut" if turn.cut else "",
+            cell(turn.text, limit=LINE),
         )
-        for each in found
+        for turn in turns
     )  # fmt: skip
     return rows_table(("time", "author", "tokens", "", "text"), rows)
 
@@ -257,24 +257,24 @@ def add(
     """Add a memory."""
     with progress() as bars:
         [done] = session.engine.memory.add(
-            fields.memory(text), **scope.place(session), wait=wait, progress=bars
+            fields.memory(text), **scope.arguments(session), wait=wait, progress=bars
         )
     session.note_quarantined([done])
-    lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
-    lines += [f"ended the fact of {each}" for each in done.closed]
+    lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {duplicate}" for duplicate in done.near)]
+    lines += [f"ended the fact of {memory_id}" for memory_id in done.closed]
     session.show(done, "\n".join(lines))
 
 
 def recall(query: Query, session: MemorySession, scope: InScope, options: Recalling) -> None:
     """Search memories."""
-    found = session.engine.memory.recall(query, scope=scope.scope(), **options.options(session))
-    if not found.memories:
+    recalled = session.engine.memory.recall(query, scope=scope.scope(), **options.options(session))
+    if not recalled.memories:
         _note_others(session, scope)
-    session.note(*found.notices)
-    if (since := found.since) is not None:
+    session.note(*recalled.notices)
+    if (since := recalled.since) is not None:
         counts = f"{since.recorded} recorded, {since.changed} changed, {since.deleted} deleted"
         session.note(f"since then: {counts}")
-    session.show_or_exit(found, recalled_picture(found.memories), "no match", found=found.memories)
+    session.show_or_exit(recalled, recalled_picture(recalled.memories), "no match", matches=recalled.memories)
 
 
 def context(
@@ -288,19 +288,21 @@ def context(
 ) -> None:
     """Print the context window for a query on memories."""
     window = partial(session.engine.memory.window, query, scope=scope.scope(), **options.options(session))
-    found = window(max_tokens, format=form)
-    if found.window.outcome == "found":
-        require_nonempty(max_tokens, lambda maximum: window(maximum).tokens > 0, shown=found.tokens > 0)
+    memory_window = window(max_tokens, format=form)
+    if memory_window.window.outcome == "found":
+        require_nonempty(
+            max_tokens, lambda maximum: window(maximum).tokens > 0, has_text=memory_window.tokens > 0
+        )
     else:
         _note_others(session, scope)
     if session.json:
-        dump(found)
+        dump(memory_window)
     elif form == "messages":
-        dump(found.window.messages)
-    elif found.text:
-        write(found.text)
-    session.note(f"{found.tokens} of {max_tokens} tokens")
-    if not found.text:
+        dump(memory_window.window.messages)
+    elif memory_window.text:
+        write(memory_window.text)
+    session.note(f"{memory_window.tokens} of {max_tokens} tokens")
+    if not memory_window.text:
         session.end_with_nothing()
 
 
@@ -320,8 +322,8 @@ def recent(
     ] = None,
 ) -> None:
     """List the latest turns, oldest first."""
-    found = session.engine.memory.list_recent(**scope.place(session), limit=limit, max_tokens=max_tokens)
-    session.show_or_exit(found, recent_table(found), NO_MEMORIES)
+    turns = session.engine.memory.list_recent(**scope.arguments(session), limit=limit, max_tokens=max_tokens)
+    session.show_or_exit(turns, recent_table(turns), NO_MEMORIES)
 
 
 def _below(text: Text) -> RenderableType:
@@ -330,7 +332,7 @@ def _below(text: Text) -> RenderableType:
 
 def _fact(text: str) -> Fact:
     """Parse a fact of three parts between bars. Raises InvalidInput."""
-    parts = [each.strip() for each in text.split("|")]
+    parts = [part.strip() for part in text.split("|")]
     if len(parts) != 3 or not all(parts):
         raise InvalidInput("fact", "must have three parts: 'SUBJECT | PREDICATE | OBJECT'")
     return Fact(parts[0], parts[1], parts[2])

@@ -82,16 +82,16 @@ class Changes:
         None
     )
 
-    def given(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of the engine. Raises InvalidInput without any."""
         values = {
             "text": self.text, "role": self.role, "speaker": self.author, "at": self.at, "kind": self.kind,
             "valid_until": self.valid_until,
         }  # fmt: skip
-        given = {name: value for name, value in values.items() if value is not None}
-        if not given:
+        changes = {name: value for name, value in values.items() if value is not None}
+        if not changes:
             raise InvalidInput("update", "give at least one field: --text, --role, ...")
-        return given
+        return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def list_memories(
 ) -> None:
     """List memories by time."""
     page = session.engine.memory.list(
-        **scope.place(session),
+        **scope.arguments(session),
         kind=part.kind,
         entity=part.entity,
         filter=parse_filters(part.filter),
@@ -141,20 +141,23 @@ def list_memories(
 
 def get_memory(memory: Id, session: MemorySession, scope: InScope) -> None:
     """Show a memory with its metadata."""
-    found = session.engine.memory.get(memory, **scope.place(session))
-    session.show(found, _memory_picture(found))
+    stored = session.engine.memory.get(memory, **scope.arguments(session))
+    session.show(stored, _memory_picture(stored))
 
 
 def versions(memory: Id, session: MemorySession, scope: InScope, *, limit: Limit = 100) -> None:
     """List the versions of a memory, oldest first."""
-    found = session.engine.memory.list_versions(memory, **scope.place(session))[-limit:]
-    rows = ((each.known_from, moment(each.known_until), cell(each.text, limit=LINE)) for each in found)
-    session.show(found, rows_table(("known from", "until", "text"), rows))
+    memory_versions = session.engine.memory.list_versions(memory, **scope.arguments(session))[-limit:]
+    rows = (
+        (version.known_from, moment(version.known_until), cell(version.text, limit=LINE))
+        for version in memory_versions
+    )
+    session.show(memory_versions, rows_table(("known from", "until", "text"), rows))
 
 
 def update(memory: Id, session: MemorySession, scope: InScope, changes: Changes) -> None:
     """Change a memory. The old version is kept."""
-    _change(memory, session, scope, changes.given())
+    _change(memory, session, scope, changes.arguments())
 
 
 def pin(memory: Id, session: MemorySession, scope: InScope) -> None:
@@ -170,43 +173,45 @@ def unpin(memory: Id, session: MemorySession, scope: InScope) -> None:
 def delete(
     session: MemorySession,
     scope: InScope,
-    chosen: Deleted,
+    deleted: Deleted,
     deleting: Deleting,
     *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[MEMORY]...", help="Ids of memories.")] = None,
 ) -> None:
     """Delete memories by id, by age, or all of a scope."""
-    selection = chosen.what(ids or [])
+    selection = deleted.what(ids or [])
     receipt = _delete(session, scope, selection, deleting)
-    session.show(receipt, receipt_text(receipt), found=receipt.memories)
+    session.show(receipt, receipt_text(receipt), matches=receipt.memories)
 
 
 def conversations(session: MemorySession, scope: InScope, *, limit: Limit = 100) -> None:
     """List the conversations of a scope."""
-    found = session.engine.memory.list_conversations(**scope.place(session))[:limit]
+    stored = session.engine.memory.list_conversations(**scope.arguments(session))[:limit]
     rows = (
         (
-            each.scope.agent or "-",
-            each.scope.conversation or "-",
-            each.memories,
-            *map(moment, (each.first, each.last)),
+            conversation.scope.agent or "-",
+            conversation.scope.conversation or "-",
+            conversation.memories,
+            *map(moment, (conversation.first, conversation.last)),
         )
-        for each in found
+        for conversation in stored
     )
     columns = ("agent", "conversation", "memories", "first", "last")
-    session.show_or_exit(found, rows_table(columns, rows), "no conversations")
+    session.show_or_exit(stored, rows_table(columns, rows), "no conversations")
 
 
 def stats(session: MemorySession, scope: InScope) -> None:
     """Show statistics of a scope."""
-    found = session.engine.memory.stats(**scope.place(session))
+    statistics = session.engine.memory.stats(**scope.arguments(session))
     names = (
         "memories", "notes", "pinned", "facts", "versions", "conversations", "entities", "tokens", "pending",
     )  # fmt: skip
-    rows = [(name, getattr(found, name)) for name in names]
-    table = rows_table(("", ""), [*rows, ("first", moment(found.first)), ("last", moment(found.last))])
+    rows = [(name, getattr(statistics, name)) for name in names]
+    table = rows_table(
+        ("", ""), [*rows, ("first", moment(statistics.first)), ("last", moment(statistics.last))]
+    )
     table.show_header = False
-    session.show(found, table)
+    session.show(statistics, table)
 
 
 def export(
@@ -220,10 +225,10 @@ def export(
     with progress() as bars, ExitStack() as files:
         if output != STDIO:
             target = files.enter_context(output.open("w", encoding="utf-8", newline="\n"))
-        count, left_out = _export(partial(memories.export, **scope.place(session)), target, bars)
+        count, left_out = _export(partial(memories.export, **scope.arguments(session)), target, bars)
     if output != STDIO:
-        shown = {"memories": count, "file": output, "left_out": left_out}
-        session.show(shown, f"wrote {count:,} memories")
+        summary = {"memories": count, "file": output, "left_out": left_out}
+        session.show(summary, f"wrote {count:,} memories")
     for name, number in left_out.items():
         note(f"left out: {number:,} {name}")
     if not count:
@@ -245,11 +250,11 @@ def import_lines(
         done = session.engine.memory.import_lines(
             _lines(source), collection=session.collection, scope=scope, progress=bars
         )
-    outcomes: list[str] = [each.outcome for each in done]
+    outcomes: list[str] = [memory.outcome for memory in done]
     names = ("added", "replaced", "updated", "unchanged")
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in names)
     session.note_quarantined(done)
-    session.show(done, counts, found=done)
+    session.show(done, counts, matches=done)
 
 
 def extract(
@@ -288,18 +293,18 @@ def set_retention(
         raise InvalidInput("retention", "give --days, --max-count or both, or --off")
     retention = None if off else Retention(days, max_count)
     if retention is None:
-        session.engine.retention.delete(**scope.place(session))
+        session.engine.retention.delete(**scope.arguments(session))
     else:
-        session.engine.retention.set(retention, **scope.place(session))
-    kept = {"scope": scope.scope(), "retention": retention}
-    session.show(kept, "no retention rule" if off else f"keeps {_bounds(Retention(days, max_count))}")
+        session.engine.retention.set(retention, **scope.arguments(session))
+    rule = {"scope": scope.scope(), "retention": retention}
+    session.show(rule, "no retention rule" if off else f"keeps {_bounds(Retention(days, max_count))}")
 
 
 def list_retentions(session: MemorySession, *, limit: Limit = 100) -> None:
     """List retention rules with their last runs."""
-    found = session.engine.retention.list(collection=session.collection)[:limit]
-    rows = ((scope_name(each.scope), _bounds(each.retention), moment(each.last_run)) for each in found)
-    session.show_or_exit(found, rows_table(("scope", "keeps", "last run"), rows), "no retention rules")
+    rules = session.engine.retention.list(collection=session.collection)[:limit]
+    rows = ((scope_name(rule.scope), _bounds(rule.retention), moment(rule.last_run)) for rule in rules)
+    session.show_or_exit(rules, rows_table(("scope", "keeps", "last run"), rows), "no retention rules")
 
 
 def apply_retention(
@@ -325,19 +330,19 @@ def _delete(
     session: Session, scope_options: InScope, selection: MemorySelection, deleting: Deleting
 ) -> MemoryReceipt:
     """Delete after confirmation; without memories to delete there is no prompt."""
-    engine, place = session.engine, session.collection
+    engine, collection = session.engine, session.collection
     scope = scope_options.scope()
     if deleting.dry_run or not deleting.yes:
-        would = engine.memory.forget(selection, scope=scope, collection=place, dry_run=True)
+        would = engine.memory.forget(selection, scope=scope, collection=collection, dry_run=True)
         if deleting.dry_run or not would.memories:
             return would
         noun = "memory" if would.memories == 1 else "memories"
         confirm(f"Delete {would.memories:,} {noun} of {scope_name(scope)}?", yes=False)
-    return engine.memory.forget(selection, scope=scope, collection=place, purge=deleting.purge)
+    return engine.memory.forget(selection, scope=scope, collection=collection, purge=deleting.purge)
 
 
 def _change(memory: str, session: MemorySession, scope: InScope, changes: dict[str, Any]) -> None:
-    written = session.engine.memory.update(memory, **scope.place(session), **changes)
+    written = session.engine.memory.update(memory, **scope.arguments(session), **changes)
     session.note_quarantined([written])
     session.show(written, f"{written.outcome} {written.id}")
 
@@ -363,7 +368,7 @@ def _memory_picture(memory: Memory) -> RenderableType:
         "entities": memory.entities,
         "metadata": json.dumps(plain(memory.metadata), ensure_ascii=False) if memory.metadata else None,
     }
-    table = rows_table(("", ""), ((cell(name, style="bold"), each) for name, each in values.items() if each))
+    table = rows_table(("", ""), ((cell(name, style="bold"), fact) for name, fact in values.items() if fact))
     table.show_header = False
     return Group(table, "", Text(printable(memory.text)))
 

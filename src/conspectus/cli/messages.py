@@ -102,16 +102,16 @@ def list_messages(channel: Channel, session: Session, *, limit: PageLimit = 20) 
     messages = session.engine.channels.list_messages(
         channel=channel, collection=session.collection, limit=limit
     )
-    session.show(messages, _messages_table(messages), found=messages)
+    session.show(messages, _messages_table(messages), matches=messages)
 
 
 def thread(channel: Channel, key: Key, session: Session, *, limit: Limit = 20) -> None:
     """Show the thread of a message."""
     message = session.engine.documents.get_by_key(key, source=channel, collection=session.collection)
-    found = session.engine.channels.get_reply_chain(message.id, limit=limit)
-    session.show(found, _messages_table(found.messages))
-    if found.left_out:
-        session.note(f"{found.left_out} more messages in the thread; use --limit")
+    chain = session.engine.channels.get_reply_chain(message.id, limit=limit)
+    session.show(chain, _messages_table(chain.messages))
+    if chain.left_out:
+        session.note(f"{chain.left_out} more messages in the thread; use --limit")
 
 
 def delete(channel: Channel, key: Key, session: Session) -> None:
@@ -133,14 +133,14 @@ def context(channel: Channel, query: Query, session: Session, limits: WindowLimi
         min_confidence=limits.min_confidence,
         min_trust=limits.min_trust,
     )
-    found = window(limits.max_tokens)
-    if found.window.outcome == "found":
+    channel_window = window(limits.max_tokens)
+    if channel_window.window.outcome == "found":
         require_nonempty(
-            limits.max_tokens, lambda maximum: window(maximum).tokens > 0, shown=found.tokens > 0
+            limits.max_tokens, lambda maximum: window(maximum).tokens > 0, has_text=channel_window.tokens > 0
         )
-    print_window(session, found, found.window)
-    session.note(*found.window.notices, f"from {', '.join(found.channels)}")
-    if not found.messages:
+    print_window(session, channel_window, channel_window.window)
+    session.note(*channel_window.window.notices, f"from {', '.join(channel_window.channels)}")
+    if not channel_window.messages:
         session.end_with_nothing()
 
 
@@ -149,9 +149,9 @@ def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:
         (
             moment(document.occurred), document.author or document.role,
             document.key, document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS),
-            cell(each.text, limit=TEXT),
+            cell(message.text, limit=TEXT),
         )
-        for each in messages
-        for document in [each.document]
+        for message in messages
+        for document in [message.document]
     )  # fmt: skip
     return rows_table(("time", "author", "key", "replies to", "text"), rows)

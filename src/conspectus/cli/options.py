@@ -66,8 +66,8 @@ class Common:
         """Return these options, with defaults from those that precede the command."""
         if not isinstance(outer, Common):
             return self
-        place = outer if self.data_dir is None and self.url is None else self
-        return Common(place.data_dir, self.collection or outer.collection, self.json or outer.json, place.url)
+        store = outer if self.data_dir is None and self.url is None else self
+        return Common(store.data_dir, self.collection or outer.collection, self.json or outer.json, store.url)
 
 
 @dataclass(frozen=True, slots=True)

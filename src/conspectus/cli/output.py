@@ -35,11 +35,11 @@ def plain(value: object) -> Json:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain(member) for name, member in value.items()}
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(member) for member in value]
     return str(value)
 
 
@@ -123,14 +123,14 @@ def rows_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Tabl
     """Return a table of rows, formatted by `written`; Text is unchanged."""
     table = plain_table(*columns)
     for row in rows:
-        table.add_row(*(each if isinstance(each, Text) else cell(written(each)) for each in row))
+        table.add_row(*(content if isinstance(content, Text) else cell(written(content)) for content in row))
     return table
 
 
 def facts_table(facts: Mapping[str, object]) -> Table:
     """Return names and values, one pair per line, without None."""
     return rows_table(
-        ("field", "value"), ((name, str(each)) for name, each in facts.items() if each is not None)
+        ("field", "value"), ((name, str(fact)) for name, fact in facts.items() if fact is not None)
     )
 
 
@@ -168,8 +168,8 @@ def valid(start: datetime | None, end: datetime | None) -> str:
 def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
     """Similarities of related and unrelated texts: 5th, 50th and 95th percentile."""
     table = plain_table("similarity", "related", "unrelated")
-    for name, each in figures.items():
-        table.add_row(cell(name), _percentiles(each.related), _percentiles(each.unrelated))
+    for name, similarity in figures.items():
+        table.add_row(cell(name), _percentiles(similarity.related), _percentiles(similarity.unrelated))
     return table
 
 
@@ -177,7 +177,7 @@ def _document(value: object, *, indent: int | None = None) -> str:
     """Return the value as JSON, with terminal control characters escaped."""
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
     written = json.dumps(plain(value), ensure_ascii=ascii_only, indent=indent)
-    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
 def _draw(picture: RenderableType) -> None:
@@ -191,5 +191,5 @@ def _draw(picture: RenderableType) -> None:
         print(line.rstrip())
 
 
-def _percentiles(each: Percentiles) -> str:
-    return f"{each.p5:.2f}  {each.p50:.2f}  {each.p95:.2f}"
+def _percentiles(percentiles: Percentiles) -> str:
+    return f"{percentiles.p5:.2f}  {percentiles.p50:.2f}  {percentiles.p95:.2f}"

@@ -48,26 +48,26 @@ def whoami(session: Session) -> None:
 
 def list_users(session: Session, *, limit: Limit = 100) -> None:
     """List users."""
-    found = session.engine.people.list_users()[:limit]
-    session.show(found, _users_table(found))
+    users = session.engine.people.list_users()[:limit]
+    session.show(users, _users_table(users))
 
 
 def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], session: Session) -> None:
     """Create a user."""
-    made = session.engine.people.create_user(name)
-    session.show(made, cell(f"Created user {name}. Create a key with: conspectus keys create {name}"))
+    account = session.engine.people.create_user(name)
+    session.show(account, cell(f"Created user {name}. Create a key with: conspectus keys create {name}"))
 
 
 def disable_user(user: UserName, session: Session) -> None:
     """Disable a user. Their data is kept."""
-    found = session.engine.people.set_user_disabled(user)
-    session.show(found, cell(f"disabled the user {found.name}"))
+    account = session.engine.people.set_user_disabled(user)
+    session.show(account, cell(f"disabled the user {account.name}"))
 
 
 def enable_user(user: UserName, session: Session) -> None:
     """Enable a user."""
-    found = session.engine.people.set_user_disabled(user, disabled=False)
-    session.show(found, cell(f"enabled the user {found.name}"))
+    account = session.engine.people.set_user_disabled(user, disabled=False)
+    session.show(account, cell(f"enabled the user {account.name}"))
 
 
 def delete_user(
@@ -81,23 +81,23 @@ def delete_user(
     yes: Yes = False,
 ) -> None:
     """Delete a user with their keys and grants."""
-    found = session.engine.people.get_user(user)
-    confirm(f"Delete the user {found.name}?", yes=yes)
-    session.engine.people.delete_user(found.id, transfer_to=transfer_to, purge=purge)
-    session.show({"deleted": found}, cell(f"deleted the user {found.name}"))
+    account = session.engine.people.get_user(user)
+    confirm(f"Delete the user {account.name}?", yes=yes)
+    session.engine.people.delete_user(account.id, transfer_to=transfer_to, purge=purge)
+    session.show({"deleted": account}, cell(f"deleted the user {account.name}"))
 
 
 def list_groups(session: Session, *, limit: Limit = 100) -> None:
     """List groups."""
-    found = session.engine.people.list_groups()[:limit]
-    rows = ((each.id, each.name, each.created) for each in found)
-    session.show(found, rows_table(("id", "name", "created"), rows))
+    groups = session.engine.people.list_groups()[:limit]
+    rows = ((group.id, group.name, group.created) for group in groups)
+    session.show(groups, rows_table(("id", "name", "created"), rows))
 
 
 def add_group(name: Annotated[str, typer.Argument(help="Name of the group.")], session: Session) -> None:
     """Create a group of users."""
-    made = session.engine.people.create_group(name)
-    session.show(made, cell(f"created the group {name}"))
+    group = session.engine.people.create_group(name)
+    session.show(group, cell(f"created the group {name}"))
 
 
 def delete_group(group: GroupName, session: Session) -> None:
@@ -108,8 +108,8 @@ def delete_group(group: GroupName, session: Session) -> None:
 
 def members(group: GroupName, session: Session, *, limit: Limit = 100) -> None:
     """List the members of a group."""
-    found = session.engine.people.list_members(group)[:limit]
-    session.show(found, _users_table(found))
+    users = session.engine.people.list_members(group)[:limit]
+    session.show(users, _users_table(users))
 
 
 def add_member(group: GroupName, user: UserName, session: Session) -> None:
@@ -131,17 +131,17 @@ def list_keys(
     limit: Limit = 100,
 ) -> None:
     """List API keys without their secrets."""
-    found = session.engine.people.list_keys(user)[:limit]
+    keys = session.engine.people.list_keys(user)[:limit]
     names = _names(session)
     columns = ("id", "user", "label", "scopes", "origin", "created", "expires", "last used", "revoked")
     rows = (
         (
-            each.id, names.get(each.user, each.user), each.label, " ".join(each.scopes), each.origin,
-            each.created, each.expires, each.last_used, each.revoked,
+            key.id, names.get(key.user, key.user), key.label, " ".join(key.scopes), key.origin,
+            key.created, key.expires, key.last_used, key.revoked,
         )
-        for each in found
+        for key in keys
     )  # fmt: skip
-    session.show(found, rows_table(columns, rows))
+    session.show(keys, rows_table(columns, rows))
 
 
 def create_key(
@@ -182,24 +182,24 @@ def revoke_key(key: KeyName, session: Session) -> None:
 
 def rotate_key(key: KeyName, session: Session) -> None:
     """Replace an API key. The new secret is shown once."""
-    made = session.engine.people.rotate_key(key)
-    _show_once(made, session)
+    new_key = session.engine.people.rotate_key(key)
+    _show_once(new_key, session)
 
 
 def list_grants(session: Session, *, source: Part = None, limit: Limit = 100) -> None:
     """List the roles on the collection and its sources."""
-    found = session.engine.people.list_grants(session.collection, source=source)[:limit]
+    grants = session.engine.people.list_grants(session.collection, source=source)[:limit]
     names = _names(session)
     parts = {
-        str(each.id): each.name
-        for each in session.engine.collections.list_sources(collection=session.collection)
+        str(part.id): part.name
+        for part in session.engine.collections.list_sources(collection=session.collection)
     }
     rows = (
-        (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), part)
-        for each in found
-        for part in ["all" if each.source is None else parts.get(each.source, each.source)]
+        (grant.role, grant.grantee.kind, names.get(grant.grantee.id, grant.grantee.id), part)
+        for grant in grants
+        for part in ["all" if grant.source is None else parts.get(grant.source, grant.source)]
     )
-    session.show(found, rows_table(("role", "kind", "to", "source"), rows))
+    session.show(grants, rows_table(("role", "kind", "to", "source"), rows))
 
 
 def add_grant(
@@ -210,14 +210,14 @@ def add_grant(
     source: Part = None,
 ) -> None:
     """Grant a role to a user or a group."""
-    given = session.engine.people.grant(session.collection, to.grantee(), role, source=source)
-    session.show(given, cell(f"{to.user or to.group} has the role {role}"))
+    grant = session.engine.people.grant(session.collection, to.grantee(), role, source=source)
+    session.show(grant, cell(f"{to.user or to.group} has the role {role}"))
 
 
 def remove_grant(session: Session, to: Recipient, *, source: Part = None) -> None:
     """Revoke the role of a user or a group."""
-    found = session.engine.people.revoke(session.collection, to.grantee(), source=source)
-    session.show({"revoked": found}, "Revoked." if found else "No such grant.", found=found)
+    is_revoked = session.engine.people.revoke(session.collection, to.grantee(), source=source)
+    session.show({"revoked": is_revoked}, "Revoked." if is_revoked else "No such grant.", matches=is_revoked)
 
 
 def effective_roles(
@@ -229,12 +229,17 @@ def effective_roles(
 ) -> None:
     """List the roles of a user, and where each comes from."""
     collection = None if everywhere else session.collection
-    found = session.engine.people.effective_roles(user, collection=collection)[:limit]
+    roles = session.engine.people.effective_roles(user, collection=collection)[:limit]
     rows = (
-        (each.collection_name, each.source_name or "all", each.role or "-", _because(each.origins))
-        for each in found
+        (
+            effective.collection_name,
+            effective.source_name or "all",
+            effective.role or "-",
+            _because(effective.origins),
+        )
+        for effective in roles
     )
-    session.show(found, rows_table(("collection", "source", "role", "by"), rows))
+    session.show(roles, rows_table(("collection", "source", "role", "by"), rows))
 
 
 def list_readers(
@@ -244,9 +249,9 @@ def list_readers(
     limit: Limit = 100,
 ) -> None:
     """List the users who can read a document, and why."""
-    found = session.engine.people.list_readers(document)[:limit]
-    rows = ((each.name, each.role, _because(each.origins)) for each in found)
-    session.show(found, rows_table(("user", "role", "by"), rows))
+    readers = session.engine.people.list_readers(document)[:limit]
+    rows = ((reader.name, reader.role, _because(reader.origins)) for reader in readers)
+    session.show(readers, rows_table(("user", "role", "by"), rows))
 
 
 def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
@@ -274,26 +279,33 @@ def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
 def _because(origins: Sequence[RoleOrigin]) -> str:
     """Where a role comes from."""
     names = {"user": "grant", "collection_owner": "owns the collection", "store_owner": "owns the store"}
-    return ", ".join(f"group {each.group}" if each.group else names[each.kind] for each in origins) or "-"
+    return (
+        ", ".join(f"group {origin.group}" if origin.group else names[origin.kind] for origin in origins)
+        or "-"
+    )
 
 
-def _show_once(made: NewKey, session: Session) -> None:
-    ends = "never expires" if made.key.expires is None else f"expires {made.key.expires:%Y-%m-%d %H:%M} UTC"
-    session.note(f"key {made.key.id} with the scopes {' '.join(made.key.scopes)} {ends}")
+def _show_once(new_key: NewKey, session: Session) -> None:
+    ends = (
+        "never expires"
+        if new_key.key.expires is None
+        else f"expires {new_key.key.expires:%Y-%m-%d %H:%M} UTC"
+    )
+    session.note(f"key {new_key.key.id} with the scopes {' '.join(new_key.key.scopes)} {ends}")
     session.note("store the secret now; it is not shown again")
-    session.show(made, made.secret)
+    session.show(new_key, new_key.secret)
 
 
 def _names(session: Session) -> dict[str, str]:
     """Names of users and groups by id, which only the owner account may list."""
     if not session.engine.people.whoami().owner:
         return {}
-    users = {str(each.id): each.name for each in session.engine.people.list_users()}
-    return users | {str(each.id): each.name for each in session.engine.people.list_groups()}
+    users = {str(user.id): user.name for user in session.engine.people.list_users()}
+    return users | {str(group.id): group.name for group in session.engine.people.list_groups()}
 
 
-def _users_table(found: Sequence[User]) -> RenderableType:
+def _users_table(users: Sequence[User]) -> RenderableType:
     rows = (
-        (each.id, each.name, each.created, "owner" if each.owner else "", each.disabled) for each in found
+        (user.id, user.name, user.created, "owner" if user.owner else "", user.disabled) for user in users
     )
     return rows_table(("id", "name", "created", "owner", "disabled"), rows)

@@ -90,15 +90,15 @@ class Listed:
 
 def search(query: Query, session: Session, searched: Connected, *, limit: Limit = 10) -> None:
     """Search with keyword and vector search."""
-    found = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
+    retrieval = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
     sources = (
         ()
         if session.collection == EVERYWHERE
         else session.engine.collections.list_sources(collection=session.collection)
     )
-    names = {str(each.id): each.name for each in sources}
-    session.show(found, hits_picture(found, query, names))
-    _finish(session, found)
+    names = {str(source.id): source.name for source in sources}
+    session.show(retrieval, hits_picture(retrieval, query, names))
+    _finish(session, retrieval)
 
 
 def context(
@@ -125,7 +125,7 @@ def context(
 
     window = filled(max_tokens)
     if window.outcome == "found":
-        require_nonempty(max_tokens, lambda maximum: filled(maximum).tokens > 0, shown=window.tokens > 0)
+        require_nonempty(max_tokens, lambda maximum: filled(maximum).tokens > 0, has_text=window.tokens > 0)
     print_window(session, window, window, text.form)
     _finish(session, window)
 
@@ -162,8 +162,8 @@ def add_feedback(
     wrong: Annotated[list[int] | None, typer.Option(help="Chunk that does not (id).")] = None,
 ) -> None:
     """Say which chunks answer a query, and which do not."""
-    given = session.engine.search.add_feedback(query, used=used or (), wrong=wrong or ())
-    session.show(given, _feedback_table(given))
+    feedback = session.engine.search.add_feedback(query, used=used or (), wrong=wrong or ())
+    session.show(feedback, _feedback_table(feedback))
 
 
 def list_feedback(session: Session, *, limit: PageLimit = 20, after: After = None) -> None:
@@ -180,10 +180,16 @@ def revoke_feedback(
     session.show({"revoked": feedback}, f"revoked {feedback}")
 
 
-def _feedback_table(given: Sequence[Feedback]) -> RenderableType:
+def _feedback_table(judgments: Sequence[Feedback]) -> RenderableType:
     rows = (
-        (each.id, "used" if each.used else "wrong", str(each.chunk), each.query, str(each.user))
-        for each in given
+        (
+            judgment.id,
+            "used" if judgment.used else "wrong",
+            str(judgment.chunk),
+            judgment.query,
+            str(judgment.user),
+        )
+        for judgment in judgments
     )
     return rows_table(("id", "judgment", "chunk", "query", "user"), rows)
 
@@ -194,20 +200,20 @@ def _explain_as(
     """Show the candidates of another user, and the grants that they lack."""
     if listed.document is not None or listed.fits_from:
         raise InvalidInput("as", "cannot be combined with --document or --fits-from")
-    found = session.engine.search.explain_as(query, budget, user=listed.user or "", **scope)
+    explanation = session.engine.search.explain_as(query, budget, user=listed.user or "", **scope)
     missing = (
-        (each.source_name, each.role, str(each.candidates), str(each.passages))
-        for each in found.missing_grants
+        (grant.source_name, grant.role, str(grant.candidates), str(grant.passages))
+        for grant in explanation.missing_grants
     )
     table = rows_table(("source", "missing role", "candidates", "in your window"), missing)
-    session.show(found, Group(trace_table(found.window, listed.limit), table))
-    _finish(session, found.window)
+    session.show(explanation, Group(trace_table(explanation.window, listed.limit), table))
+    _finish(session, explanation.window)
 
 
-def print_window(session: Session, found: object, window: ContextWindow, form: str = "text") -> None:
+def print_window(session: Session, answer: object, window: ContextWindow, form: str = "text") -> None:
     """Print a window on stdout and its tokens on stderr, or all of it as JSON."""
     if session.json:
-        dump(found)
+        dump(answer)
     elif form == "messages":
         dump(window.messages)
     elif window.text:
@@ -215,9 +221,9 @@ def print_window(session: Session, found: object, window: ContextWindow, form: s
     session.note(f"{window.tokens} of {window.max_tokens} tokens")
 
 
-def require_nonempty(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> None:
+def require_nonempty(tokens: int, shows: Callable[[int], bool], *, has_text: bool) -> None:
     """Raise InvalidInput, with the minimum, if a window is empty because of its token budget."""
-    if shown:
+    if has_text:
         return
     enough = max(tokens, 1)
     while not shows(enough):
@@ -234,20 +240,20 @@ def bar(share: float) -> str:
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(BAR)
 
 
-def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:
+def hits_picture(retrieval: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:
     """Return each hit with score, ratio to the best one, document, location, and a snippet below.
 
     `sources` are names of sources by id.
     """
     from conspectus.window.focus import Focus
 
-    best = max((hit.score for hit in found.hits), default=0.0)
-    focus = Focus(found.terms or _terms(found, query), found.nearest)
+    best = max((hit.score for hit in retrieval.hits), default=0.0)
+    focus = Focus(retrieval.terms or _terms(retrieval, query), retrieval.nearest)
     lines: list[RenderableType] = []
-    for number, hit in enumerate(found.hits, 1):
+    for number, hit in enumerate(retrieval.hits, 1):
         score = Text(bar(hit.score / best if best > 0 else 0.0), style="green")
-        place = _location(hit, sources.get(hit.document.source, ""))
-        head = [cell(str(number)), cell(f"{hit.score:.3f}"), score, _name(hit), place]
+        location = _location(hit, sources.get(hit.document.source, ""))
+        head = [cell(str(number)), cell(f"{hit.score:.3f}"), score, _name(hit), location]
         lines += [Text("  ").join(part for part in head if part), Padding(snippet(hit, focus), (0, 0, 0, 3))]
     return Group(*lines)
 
@@ -256,13 +262,17 @@ def snippet(hit: Hit, focus: "Focus") -> Text:
     """Return the sentences of a hit around the best match."""
     from conspectus.window.focus import run_around_best
 
-    text, found = hit.chunk.text, focus.sentences(hit)
-    if not found or len(text) <= SNIPPET_LENGTH:
+    text, sentences = hit.chunk.text, focus.sentences(hit)
+    if not sentences or len(text) <= SNIPPET_LENGTH:
         return cell(text, limit=SNIPPET_LENGTH)
-    first, last = run_around_best(found, [each.end - each.start for each in found], SNIPPET_LENGTH - 2)
-    before = "… " if found[first].start else ""
-    after = " …" if found[last].end < len(text) else ""
-    return cell(f"{before}{text[found[first].start : found[last].end].strip()}{after}", limit=SNIPPET_LENGTH)
+    first, last = run_around_best(
+        sentences, [sentence.end - sentence.start for sentence in sentences], SNIPPET_LENGTH - 2
+    )
+    before = "… " if sentences[first].start else ""
+    after = " …" if sentences[last].end < len(text) else ""
+    return cell(
+        f"{before}{text[sentences[first].start : sentences[last].end].strip()}{after}", limit=SNIPPET_LENGTH
+    )
 
 
 def trace_table(window: ContextWindow, limit: int) -> RenderableType:
@@ -292,8 +302,8 @@ def _fitting(entry: TraceEntry) -> str:
 def budget_sum(parts: Sequence[WindowPart]) -> str:
     """Return the tokens of a budget by kind, as a sum."""
     totals: dict[str, int] = {}
-    for each in parts:
-        totals[each.kind] = totals.get(each.kind, 0) + each.tokens
+    for part in parts:
+        totals[part.kind] = totals.get(part.kind, 0) + part.tokens
     return f"{' + '.join(f'{kind} {tokens}' for kind, tokens in totals.items())} = {sum(totals.values())}"
 
 
@@ -310,19 +320,19 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
     }
 
 
-def _finish(session: Session, found: Retrieval | ContextWindow) -> None:
+def _finish(session: Session, answer: Retrieval | ContextWindow) -> None:
     """Print notices; end the command if there is no match."""
-    session.note(*found.notices)
-    if found.outcome == "no_match":
+    session.note(*answer.notices)
+    if answer.outcome == "no_match":
         session.end_with_nothing("no match")
 
 
-def _terms(found: Retrieval, query: str) -> Mapping[str, QueryTerms]:
+def _terms(retrieval: Retrieval, query: str) -> Mapping[str, QueryTerms]:
     """Return the query terms of all collections; a server does not send its own terms."""
     from conspectus.text.analyzer import analyzer_for
 
     words = QueryTerms("english", dict.fromkeys(analyzer_for("english").terms(query), 1.0))
-    return {hit.document.collection: words for hit in found.hits}
+    return {hit.document.collection: words for hit in retrieval.hits}
 
 
 def _name(hit: Hit) -> Text:

@@ -110,11 +110,11 @@ def serve(
 ) -> None:
     """Run the HTTP server. The first start prints the owner's API key."""
     session.require_here()
-    given = _at(session.settings, host, port)
+    base = _at(session.settings, host, port)
     settings = replace(
-        given,
-        workers=given.workers if workers is None else workers,
-        run_background_jobs="off" if no_jobs else given.run_background_jobs,
+        base,
+        workers=base.workers if workers is None else workers,
+        run_background_jobs="off" if no_jobs else base.run_background_jobs,
     )
     with frozen_gc():
         server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
@@ -223,8 +223,8 @@ async def _work(
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stopping.set)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stopping.set)
     beating = [] if heartbeat is None else [asyncio.create_task(_beat(heartbeat))]
     async with bootstrap.open(path, settings=settings) as engine:
         await start_work(engine, settings)
@@ -239,10 +239,10 @@ async def _work(
 async def _first_fault(tasks: Sequence[asyncio.Future[Any]]) -> BaseException | None:
     """Wait until one task ends and cancel the others; return the first error."""
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for each in tasks:
-        each.cancel()
+    for task in tasks:
+        task.cancel()
     await asyncio.wait(tasks)
-    faults = (each.exception() for each in tasks if not each.cancelled())
+    faults = (task.exception() for task in tasks if not task.cancelled())
     return next((fault for fault in faults if fault is not None), None)
 
 
@@ -257,11 +257,11 @@ async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitabl
     """Serve the data directory, created if it is new, or the server."""
     from conspectus import bootstrap, client
 
-    place = session.common.data_dir or session.settings.path
+    path = session.common.data_dir or session.settings.path
     opened: AbstractAsyncContextManager[AnyEngine] = (
         client.open(url, settings=session.settings)
         if (url := session.url)
-        else bootstrap.open(place, settings=session.settings)
+        else bootstrap.open(path, settings=session.settings)
     )
     async with opened as engine:
         await serve_stdio(engine)
@@ -270,13 +270,13 @@ async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitabl
 def _listen(session: Session, listening: Listening, options: "ToolOptions") -> None:
     if session.common.url is not None:
         raise InvalidInput("url", "cannot be used with --http; a server serves MCP at /mcp itself")
-    chosen = _at(session.settings, listening.host, listening.port)
+    settings = _at(session.settings, listening.host, listening.port)
     announce = partial(_announce, as_json=session.json, path="/mcp")
     with frozen_gc():
         server = importlib.import_module(SERVER)
     asyncio.run(
         server.serve(
-            chosen,
+            settings,
             path=session.common.data_dir,
             keyless=listening.no_auth,
             announce=announce,

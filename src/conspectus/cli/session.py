@@ -75,10 +75,10 @@ class Session:
 
         if url := self.url:
             return self._closing.enter_context(sync.connect(url, settings=self.settings))
-        place = bootstrap.absolute(self.common.data_dir or self.settings.path)
+        path = bootstrap.absolute(self.common.data_dir or self.settings.path)
         if not self.new:
-            bootstrap.require_store(place, settings=self.settings)
-        return self._closing.enter_context(sync.open(place, settings=self.settings))
+            bootstrap.require_store(path, settings=self.settings)
+        return self._closing.enter_context(sync.open(path, settings=self.settings))
 
     @property
     def url(self) -> str:
@@ -94,23 +94,23 @@ class Session:
         is_set = default != Settings().default_collection
         return self.common.collection or (default if is_set else self._usual or default)
 
-    def where(self, chosen: Selection) -> Filter:
+    def where(self, selection: Selection) -> Filter:
         """Return the filter of a selection, with the names of sources replaced by their ids.
 
         In a search of all collections a name may belong to several sources, so names are not replaced.
         """
-        known = (
+        sources = (
             ()
             if self.collection == EVERYWHERE
             else self.engine.collections.list_sources(collection=self.collection)
         )
-        ids = {each.name: str(each.id) for each in known}
-        condition = _by_id(parse_filters(chosen.filter), ids)
-        if chosen.source is None:
+        ids = {source.name: str(source.id) for source in sources}
+        condition = _by_id(parse_filters(selection.filter), ids)
+        if selection.source is None:
             return condition
-        source = _id(chosen.source, ids)
+        source = _id(selection.source, ids)
         if source not in ids.values():
-            raise NotFound("source", chosen.source)
+            raise NotFound("source", selection.source)
         return And((condition, Eq("source", source)))
 
     def require_here(self) -> None:
@@ -118,20 +118,20 @@ class Session:
         if self.common.url is not None:
             raise InvalidInput("url", "this command does not work with a server; use --data-dir")
 
-    def show(self, value: object, picture: RenderableType, *, found: object = True) -> None:
-        """Print a value as JSON or in readable form. Exit if nothing was `found`."""
+    def show(self, value: object, picture: RenderableType, *, matches: object = True) -> None:
+        """Print a value as JSON or in readable form. Exit without `matches`."""
         show(value, picture, as_json=self.json)
-        if not found:
+        if not matches:
             self.end_with_nothing()
 
     def show_or_exit(
-        self, value: object, picture: RenderableType, nothing: str, *, found: Sequence[object] | None = None
+        self, value: object, picture: RenderableType, nothing: str, *, matches: Sequence[object] | None = None
     ) -> None:
         """Print `value`, or its items; without any, exit with the code for no results."""
-        found = cast(Sequence[object], value) if found is None else found
-        if found or self.json:
+        matches = cast(Sequence[object], value) if matches is None else matches
+        if matches or self.json:
             self.show(value, picture)
-        if not found:
+        if not matches:
             self.end_with_nothing(nothing)
 
     def show_page(self, page: Paged, table: RenderableType, nothing: str | None = None) -> None:
@@ -159,10 +159,10 @@ class Session:
 
     def note_quarantined(self, written: Sequence[Written | MemoryWritten]) -> None:
         """Name the first texts that are quarantined, with the pattern of each."""
-        held = ((each.id, each.quarantined) for each in written)
-        told = [f"{name}: {quarantine_notice(why)}" for name, why in held if why is not None]
-        self.note_first(told)
-        if told:
+        findings = ((document.id, document.quarantined) for document in written)
+        notices = [f"{name}: {quarantine_notice(why)}" for name, why in findings if why is not None]
+        self.note_first(notices)
+        if notices:
             self.note(f"review: conspectus quarantine list --collection {self.collection}")
 
     def end_with_nothing(self, *texts: str) -> NoReturn:
@@ -193,12 +193,12 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     bundles = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
     bundles["session"] = Common
 
-    def call(ctx: typer.Context, **given: Any) -> None:
+    def call(ctx: typer.Context, **arguments: Any) -> None:
         for name, bundle in bundles.items():
-            given[name] = bundle(**{each.name: given.pop(each.name) for each in fields(bundle)})
-        common: Common = given.pop("session").within(ctx.obj)
+            arguments[name] = bundle(**{option.name: arguments.pop(option.name) for option in fields(bundle)})
+        common: Common = arguments.pop("session").within(ctx.obj)
         with reported(as_json=common.json), _begun(common, opening) as session:
-            command(session=session, **given)
+            command(session=session, **arguments)
 
     parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
     for name, parameter in inspect.signature(command).parameters.items():
@@ -217,12 +217,12 @@ def _options(bundle: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(bundle, include_extras=True)
     return [
         inspect.Parameter(
-            each.name,
+            option.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=[] if each.default is MISSING else each.default,
-            annotation=hints[each.name],
+            default=[] if option.default is MISSING else option.default,
+            annotation=hints[option.name],
         )
-        for each in fields(bundle)
+        for option in fields(bundle)
     ]
 
 
@@ -234,7 +234,7 @@ def _begun(common: Common, opening: Opening) -> Iterator[Session]:
             yield session
         except NotFound as missing:
             if missing.kind == "collection":
-                there = ", ".join(each.name for each in session.engine.collections.list())
+                there = ", ".join(collection.name for collection in session.engine.collections.list())
                 note(f"existing collections: {there or 'none'}")
             raise
 
@@ -256,5 +256,5 @@ def _by_id(condition: Filter, ids: dict[str, str]) -> Filter:
 
 
 def _id(name: Scalar, ids: dict[str, str]) -> Scalar:
-    whole = str(Path(str(name)).absolute())
-    return ids.get(str(name)) or ids.get(whole) or name
+    full_path = str(Path(str(name)).absolute())
+    return ids.get(str(name)) or ids.get(full_path) or name

@@ -32,9 +32,9 @@ APART: Final = 2
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 STEPS: Final = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
-    *(MINUTE * each for each in (1, 2, 5, 10, 15, 30)),
-    *(HOUR * each for each in (1, 2, 3, 6, 12)),
-    *(DAY * each for each in (1, 2, 7, 14, 30, 90, 365, 3_650)),
+    *(MINUTE * count for count in (1, 2, 5, 10, 15, 30)),
+    *(HOUR * count for count in (1, 2, 3, 6, 12)),
+    *(DAY * count for count in (1, 2, 7, 14, 30, 90, 365, 3_650)),
 )
 """Distances between two labels of the axis, in seconds."""
 Span = tuple[float, float]
@@ -69,8 +69,8 @@ class Picture:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Return the rows in the width of the terminal."""
-        names = ["captions", *(each.name for each in self.lanes)]
-        counts = [f"{len(each):,}" for each in (self.captions, *(lane.spans for lane in self.lanes))]
+        names = ["captions", *(lane.name for lane in self.lanes)]
+        counts = [f"{len(spans):,}" for spans in (self.captions, *(lane.spans for lane in self.lanes))]
         label = min(MAX_LABEL_LENGTH, max(map(cell_len, names)))
         cells = max(MIN_CELLS, options.max_width - label - max(map(len, counts)) - GAPS)
         scale = Scale(self.first, max(self.last, self.first + STEPS[0]), cells)
@@ -80,7 +80,7 @@ class Picture:
         table.add_column(no_wrap=True, justify="right")
         ramp = PLAIN if options.ascii_only else BLOCKS
         bars = [Text(blocks(density(self.captions, scale), ramp), style="cyan")]
-        bars += [Text(blocks(coverage(each.spans, scale), ramp), style="green") for each in self.lanes]
+        bars += [Text(blocks(coverage(lane.spans, scale), ramp), style="green") for lane in self.lanes]
         for name, bar, count in zip(names, bars, counts, strict=True):
             table.add_row(cell(name), bar, count)
         ruler, labels = axis(scale, self.clock, ascii_only=options.ascii_only)
@@ -118,13 +118,13 @@ class Scale:
         return range(left, max(left + 1, min(self.cells, math.ceil(ends))))
 
 
-def timeline(stream: Stream, session: Session, within: Within, chosen: TimelineSelection) -> None:
+def timeline(stream: Stream, session: Session, within: Within, selection: TimelineSelection) -> None:
     """Draw captions, events and entities over time."""
-    found = session.engine.streams.get(stream, collection=session.collection)
+    stored = session.engine.streams.get(stream, collection=session.collection)
     span = within.range()
     captions = [*captions_of(session, stream, span)]
-    lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
-    picture = _picture(found, span, _spans(captions), lanes)
+    lanes = [*_events(session, stream, span, selection), *_entities(session, stream, span, selection)]
+    picture = _picture(stored, span, _spans(captions), lanes)
     drawn = [*picture.captions, *(span for lane in lanes for span in lane.spans)]
     details = {
         "first": picture.first,
@@ -132,7 +132,7 @@ def timeline(stream: Stream, session: Session, within: Within, chosen: TimelineS
         "captions": picture.captions,
         "lanes": {lane.name: lane.spans for lane in picture.lanes},
     }
-    session.show_or_exit(details, picture, "no captions or events with times", found=drawn)
+    session.show_or_exit(details, picture, "no captions or events with times", matches=drawn)
 
 
 def density(spans: Iterable[Span], scale: Scale) -> list[float]:
@@ -163,34 +163,40 @@ def blocks(shares: Iterable[float], ramp: str = BLOCKS) -> str:
 
 def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple[str, str]:
     """Return a ruler with labels at round times below it."""
-    fitting = (each for each in STEPS if each / scale.seconds >= len(_label(scale.last, each, clock)) + APART)
+    fitting = (
+        duration
+        for duration in STEPS
+        if duration / scale.seconds >= len(_label(scale.last, duration, clock)) + APART
+    )
     step = next(fitting, STEPS[-1])
     ruler, labels = ["-" if ascii_only else "─"] * scale.cells, ""
     for second in _ticks(step, scale, clock):
-        place, label = math.floor(scale.place(second)), _label(second, step, clock)
-        if place >= scale.cells:
+        cell_number, label = math.floor(scale.place(second)), _label(second, step, clock)
+        if cell_number >= scale.cells:
             break
-        ruler[place] = "+" if ascii_only else "┬"
-        if len(labels) <= place <= scale.cells - len(label):
-            labels = labels.ljust(place) + label + " " * APART
+        ruler[cell_number] = "+" if ascii_only else "┬"
+        if len(labels) <= cell_number <= scale.cells - len(label):
+            labels = labels.ljust(cell_number) + label + " " * APART
     return "".join(ruler), labels.rstrip()
 
 
-def _events(session: Session, stream: str, within: CaptionRange, chosen: TimelineSelection) -> list[Lane]:
+def _events(session: Session, stream: str, within: CaptionRange, selection: TimelineSelection) -> list[Lane]:
     """Return a row for each type of event."""
-    if chosen.entity and not chosen.type:
+    if selection.entity and not selection.type:
         return []
-    spans: dict[str, list[Span]] = {each: [] for each in chosen.type}
-    for each in session.engine.events.list(stream=stream, collection=session.collection, range=within):
-        if not chosen.type or each.type in spans:
-            spans.setdefault(each.type, []).append((each.start, each.end))
-    return [Lane(name, found) for name, found in sorted(spans.items())]
+    spans: dict[str, list[Span]] = {type_name: [] for type_name in selection.type}
+    for event in session.engine.events.list(stream=stream, collection=session.collection, range=within):
+        if not selection.type or event.type in spans:
+            spans.setdefault(event.type, []).append((event.start, event.end))
+    return [Lane(name, type_spans) for name, type_spans in sorted(spans.items())]
 
 
-def _entities(session: Session, stream: str, within: CaptionRange, chosen: TimelineSelection) -> list[Lane]:
+def _entities(
+    session: Session, stream: str, within: CaptionRange, selection: TimelineSelection
+) -> list[Lane]:
     """Return a row for each given name, or for the most frequent ones."""
-    names = chosen.entity
-    if not names and not chosen.type:
+    names = selection.entity
+    if not names and not selection.type:
         counts = session.engine.events.count_entities(
             stream=stream, collection=session.collection, range=within
         )
@@ -200,8 +206,8 @@ def _entities(session: Session, stream: str, within: CaptionRange, chosen: Timel
         Lane(
             name,
             [
-                (each.start, each.end)
-                for each in session.engine.events.entity_timeline(
+                (presence.start, presence.end)
+                for presence in session.engine.events.entity_timeline(
                     name, stream=stream, collection=session.collection, range=within
                 )
             ],
@@ -228,9 +234,9 @@ def _second(when: object, clock: StreamClock, otherwise: float) -> float:
 
 def _spans(captions: Sequence[Caption]) -> list[Span]:
     return [
-        (each.start, each.start if each.end is None else each.end)
-        for each in captions
-        if each.start is not None
+        (caption.start, caption.start if caption.end is None else caption.end)
+        for caption in captions
+        if caption.start is not None
     ]
 
 

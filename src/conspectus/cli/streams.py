@@ -162,13 +162,13 @@ def import_files(
 def list_streams(session: Session, *, limit: Limit = 100) -> None:
     """List streams with their captions and time ranges."""
     streams = session.engine.streams.list(collection=session.collection)[:limit]
-    titled, lively = any(each.title for each in streams), any(each.live for each in streams)
+    titled, lively = any(stream.title for stream in streams), any(stream.live for stream in streams)
     names = [*(["title"] if titled else []), "captions", "from", "to", *(["live"] if lively else [])]
     rows = []
-    for each in streams:
-        times = [text or "-" for text in (each.first_text, each.last_text)]
-        live = ["live" if each.live else ""] if lively else []
-        rows.append([each.source.name, *([each.title] if titled else []), each.captions, *times, *live])
+    for stream in streams:
+        times = [text or "-" for text in (stream.first_text, stream.last_text)]
+        live = ["live" if stream.live else ""] if lively else []
+        rows.append([stream.source.name, *([stream.title] if titled else []), stream.captions, *times, *live])
     session.show_or_exit(streams, rows_table(["stream", *names], rows), "no streams")
 
 
@@ -188,59 +188,61 @@ def captions(
     ] = False,
 ) -> None:
     """List the captions of a stream by time."""
-    found = islice(captions_of(session, stream, within.range(contains=contains)), limit)
+    captions = islice(captions_of(session, stream, within.range(contains=contains)), limit)
     if ndjson:
         count = 0
-        for each in found:
-            write(line_of(each))
+        for caption in captions:
+            write(line_of(caption))
             count += 1
         if not count:
             session.end_with_nothing()
     else:
-        listed = list(found)
+        listed = list(captions)
         session.show_or_exit(listed, captions_table(listed), "no captions")
 
 
 def delete(stream: Stream, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a stream with all its captions and events."""
-    found = session.engine.streams.get(stream, collection=session.collection)
-    confirm(f"Delete the stream {found.source.name!r} with {found.captions:,} captions?", yes=yes)
-    receipt = session.engine.streams.delete(found.source.id, collection=found.source.collection, purge=purge)
+    stored = session.engine.streams.get(stream, collection=session.collection)
+    confirm(f"Delete the stream {stored.source.name!r} with {stored.captions:,} captions?", yes=yes)
+    receipt = session.engine.streams.delete(
+        stored.source.id, collection=stored.source.collection, purge=purge
+    )
     session.show(receipt, receipt_line(receipt))
 
 
-def captions_table(found: Sequence[Caption]) -> RenderableType:
+def captions_table(captions: Sequence[Caption]) -> RenderableType:
     """Return captions with their times, and their speakers if known."""
-    spoken = any(each.document.author for each in found)
+    spoken = any(caption.document.author for caption in captions)
     rows = []
-    for each in found:
-        times = [text or "-" for text in (each.start_text, each.end_text)]
-        rows.append([*times, *([each.document.author] if spoken else []), cell(each.text, limit=TEXT)])
+    for caption in captions:
+        times = [text or "-" for text in (caption.start_text, caption.end_text)]
+        rows.append([*times, *([caption.document.author] if spoken else []), cell(caption.text, limit=TEXT)])
     return rows_table(("from", "to", *(["speaker"] if spoken else []), "text"), rows)
 
 
 def search(query: Query, session: Session, within: Within, options: SearchFilters) -> None:
     """Search streams for the moments that answer a query."""
-    found = session.engine.streams.search(query, **options.options(session, within))
-    _note_plan(session, found.plan, found.notices)
-    session.show_or_exit(found, _moments_picture(found), "no match", found=found.moments)
+    moments = session.engine.streams.search(query, **options.options(session, within))
+    _note_plan(session, moments.plan, moments.notices)
+    session.show_or_exit(moments, _moments_picture(moments), "no match", matches=moments.moments)
 
 
 def context(
     query: Query, session: Session, within: Within, options: SearchFilters, *, max_tokens: MaxTokens = 4_000
 ) -> None:
     """Print the context window for a query on streams."""
-    found = session.engine.streams.window(query, max_tokens, **options.options(session, within))
-    print_window(session, found, found.window)
-    _note_plan(session, found.plan, found.window.notices)
-    if not found.captions:
+    stream_window = session.engine.streams.window(query, max_tokens, **options.options(session, within))
+    print_window(session, stream_window, stream_window.window)
+    _note_plan(session, stream_window.plan, stream_window.window.notices)
+    if not stream_window.captions:
         session.end_with_nothing("no match")
 
 
 def summarize(stream: Stream, session: Session, within: Within, how: How) -> None:
     """Summarize a stream, or a time range of it."""
     with progress() as bars:
-        made = session.engine.summaries.summarize(
+        summary = session.engine.summaries.summarize(
             stream,
             progress=bars,
             collection=session.collection,
@@ -252,21 +254,21 @@ def summarize(stream: Stream, session: Session, within: Within, how: How) -> Non
             sentences=how.sentences,
         )
     if session.json:
-        dump(made)
+        dump(summary)
     else:
-        _show_summary(made)
-    if made.outcome == "empty":
+        _show_summary(summary)
+    if summary.outcome == "empty":
         session.end_with_nothing()
-    if made.failures:
-        raise typer.Exit(PARTIAL if made.text else FAILED)
+    if summary.failures:
+        raise typer.Exit(PARTIAL if summary.text else FAILED)
 
 
 def _stems(files: Iterable[Path]) -> list[str]:
     """Return the stream names of files. Raises InvalidInput for folders and missing files."""
-    for each in files:
-        if not each.is_file():
-            raise InvalidInput("start_time", f"{str(each)!r} is not a file; give files or --stream")
-    return [each.stem for each in files]
+    for path in files:
+        if not path.is_file():
+            raise InvalidInput("start_time", f"{str(path)!r} is not a file; give files or --stream")
+    return [path.stem for path in files]
 
 
 def _report_table(report: CaptionImport) -> RenderableType:
@@ -276,31 +278,31 @@ def _report_table(report: CaptionImport) -> RenderableType:
     return Group(rows_table(("stream", "captions"), report.streams.items()), counts, *failed)
 
 
-def _show_summary(made: Summary) -> None:
-    if made.text:
-        write(made.text)
-    for each in made.failures:
-        start, end = (text or "-" for text in (each.start_text, each.end_text))
-        note(f"left out: {each.captions} captions, {start} to {end}: {each.error}")
-    captions = sum(each.captions for each in made.batches if each.state == "done")
+def _show_summary(summary: Summary) -> None:
+    if summary.text:
+        write(summary.text)
+    for batch in summary.failures:
+        start, end = (text or "-" for text in (batch.start_text, batch.end_text))
+        note(f"left out: {batch.captions} captions, {start} to {end}: {batch.error}")
+    captions = sum(batch.captions for batch in summary.batches if batch.state == "done")
     from conspectus.engine.summary_pipeline import EXTRACTIVE
 
-    by = "chosen from" if made.by == EXTRACTIVE else f"by {made.by}, of"
-    note("no captions" if made.outcome == "empty" else f"{by} {captions:,} captions")
+    by = "chosen from" if summary.by == EXTRACTIVE else f"by {summary.by}, of"
+    note("no captions" if summary.outcome == "empty" else f"{by} {captions:,} captions")
 
 
 def _note_plan(session: Session, plan: Mapping[str, str], notices: Sequence[str]) -> None:
     session.note(*(f"{label}: {plan[part]}" for part, label in PLAN.items() if part in plan), *notices)
 
 
-def _moments_picture(found: Moments) -> RenderableType:
+def _moments_picture(moments: Moments) -> RenderableType:
     """Return each moment with stream and times, and its captions below."""
     lines: list[RenderableType] = []
-    for number, each in enumerate(found.moments, 1):
-        times = cell(f"{each.start_text} to {each.end_text}")
-        place = cell(f"{number} {each.stream.name}", style="bold"), times
-        head = Text("  ").join([*place, cell(f"{each.score:.3f}", style="dim")])
-        text = " ".join(caption.text for caption in each.captions)
+    for number, moment in enumerate(moments.moments, 1):
+        times = cell(f"{moment.start_text} to {moment.end_text}")
+        head_parts = cell(f"{number} {moment.stream.name}", style="bold"), times
+        head = Text("  ").join([*head_parts, cell(f"{moment.score:.3f}", style="dim")])
+        text = " ".join(caption.text for caption in moment.captions)
         lines += [head, Padding(cell(text, limit=MOMENT_TEXT), (0, 0, 0, 2))]
     return Group(*lines)
 
@@ -340,18 +342,18 @@ def list_events(
     limit: Limit = 100,
 ) -> None:
     """List the events of a stream. Adjacent ones are merged."""
-    found = session.engine.events.list(
+    events = session.engine.events.list(
         stream=stream, collection=session.collection, range=within.range(), type=type
     )
     rows = (
         (
-            each.type, each.start_text, each.end_text, str(len(each.documents)), each.entities,
-            cell("; ".join(each.descriptions), limit=TEXT),
+            event.type, event.start_text, event.end_text, str(len(event.documents)), event.entities,
+            cell("; ".join(event.descriptions), limit=TEXT),
         )
-        for each in found[:limit]
+        for event in events[:limit]
     )  # fmt: skip
     columns = ("type", "from", "to", "reports", "entities", "description")
-    session.show_or_exit(found[:limit], rows_table(columns, rows), "no events")
+    session.show_or_exit(events[:limit], rows_table(columns, rows), "no events")
 
 
 USUAL_GAP = NewAlert("")
@@ -392,23 +394,23 @@ def add_alert(
         watched.merge_seconds,
         watched.webhook,
     )
-    made = session.engine.alerts.put(alert)
-    session.show(made, f"created {made.id}")
+    stored = session.engine.alerts.put(alert)
+    session.show(stored, f"created {stored.id}")
 
 
 def list_alerts(session: Session, *, limit: Limit = 100) -> None:
     """List your alerts."""
-    found = session.engine.alerts.list(collection=session.common.collection)[:limit]
+    alerts = session.engine.alerts.list(collection=session.common.collection)[:limit]
     rows = (
         (
-            each.id, each.name, cell(each.query, limit=TEXT),
-            str(len(each.streams)) if each.streams else "all",
-            "keywords" if each.min_similarity is None else f"{each.min_similarity:.2f}", each.webhook,
+            alert.id, alert.name, cell(alert.query, limit=TEXT),
+            str(len(alert.streams)) if alert.streams else "all",
+            "keywords" if alert.min_similarity is None else f"{alert.min_similarity:.2f}", alert.webhook,
         )
-        for each in found
+        for alert in alerts
     )  # fmt: skip
     columns = ("id", "name", "query", "streams", "min similarity", "webhook")
-    session.show_or_exit(found, rows_table(columns, rows), "no alerts")
+    session.show_or_exit(alerts, rows_table(columns, rows), "no alerts")
 
 
 def delete_alert(
@@ -450,10 +452,10 @@ def _stream_of(event: AlertEvent, session: Session, streams: dict[str, StoredStr
     """Return the stream of a match, cached; None if it was deleted."""
     if event.stream not in streams:
         for collection in {
-            each.collection for each in session.engine.alerts.list() if each.id == event.alert
+            alert.collection for alert in session.engine.alerts.list() if alert.id == event.alert
         }:
-            found = session.engine.streams.list(collection=collection)
-            streams.update((each.source.id, each) for each in found)
+            stored_streams = session.engine.streams.list(collection=collection)
+            streams.update((stored.source.id, stored) for stored in stored_streams)
     return streams.get(event.stream)
 
 

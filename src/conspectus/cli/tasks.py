@@ -108,17 +108,17 @@ def _decoded(line: str) -> object:
 
 def _json(text: str) -> Iterator[tuple[int, object]]:
     """Yield each member of the list with its line, for error messages."""
-    whole = _decoded(text)
-    if isinstance(whole, InvalidInput):
-        raise InvalidInput("file", whole.reason)
-    rows = whole["tasks"] if isinstance(whole, Mapping) and whole.keys() == {"tasks"} else whole
+    content = _decoded(text)
+    if isinstance(content, InvalidInput):
+        raise InvalidInput("file", content.reason)
+    rows = content["tasks"] if isinstance(content, Mapping) and content.keys() == {"tasks"} else content
     if not isinstance(rows, list):
         raise InvalidInput("file", "must be a list of tasks, or an object with `tasks` and nothing else")
     decoder = json.JSONDecoder()
     end = counted = text.index("[") + 1
     line = 1 + text.count("\n", 0, end)
     for row in rows:
-        start = next(place for place in range(end, len(text)) if text[place] not in " \t\r\n,")
+        start = next(position for position in range(end, len(text)) if text[position] not in " \t\r\n,")
         line, counted = line + text.count("\n", counted, start), start
         _, end = decoder.raw_decode(text, start)
         yield line, row
@@ -140,10 +140,10 @@ def _file_text(row: Mapping[str, Any], name: str) -> str:
 
 def _tags(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        return tuple(each.strip() for each in value.split(",") if each.strip())
+        return tuple(tag.strip() for tag in value.split(",") if tag.strip())
     if value is None:
         return ()
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
         return tuple(value)
     raise InvalidInput("tags", "must be a list of strings")
 
@@ -182,13 +182,15 @@ class Fields:
     status: StatusOption = None
     priority: Annotated[str | None, typer.Option(help="low, medium, high, critical or none.")] = None
 
-    def given(self) -> dict[str, Any]:
+    def field_values(self) -> dict[str, Any]:
         """The fields that were given."""
         values = {"description": self.description, "status": self.status, "priority": self.priority}
-        given: dict[str, Any] = {name: each for name, each in values.items() if each is not None}
+        field_values: dict[str, Any] = {
+            name: field_value for name, field_value in values.items() if field_value is not None
+        }
         if self.priority == "none":
-            given["priority"] = None
-        return given | ({"tags": tuple(self.tag)} if self.tag else {})
+            field_values["priority"] = None
+        return field_values | ({"tags": tuple(self.tag)} if self.tag else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ class Imported:
 
 def add(task: TaskName, title: Title, session: NewSession, fields: Fields, *, wait: Wait = True) -> None:
     """Add a task, or replace the task with this id."""
-    written = session.engine.run(_tasks(session).put(Task(task, title, **fields.given()), wait=wait))
+    written = session.engine.run(_tasks(session).put(Task(task, title, **fields.field_values()), wait=wait))
     session.show(written, _outcome(written))
 
 
@@ -215,7 +217,7 @@ def update(
     wait: Wait = True,
 ) -> None:
     """Change fields of a task."""
-    changes = fields.given() | ({} if title is None else {"title": title})
+    changes = fields.field_values() | ({} if title is None else {"title": title})
     if not changes:
         raise InvalidInput("update", "give at least one field")
     written = session.engine.run(_tasks(session).update(task, wait=wait, **changes))
@@ -232,8 +234,8 @@ def attach(
 ) -> None:
     """Add or replace an attachment of a task."""
     text = _text(path)
-    called = name or Path(path).name
-    new = Attachment(called, text, "" if path == STDIN else Path(path).name)
+    attachment_id = name or Path(path).name
+    new = Attachment(attachment_id, text, "" if path == STDIN else Path(path).name)
     written = session.engine.run(_tasks(session).attach(task, new, wait=wait))
     session.show(written, _outcome(written))
 
@@ -252,10 +254,10 @@ def list_tasks(
     page = session.engine.run(tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit))
     rows = (
         (
-            each.id, each.status, each.priority or "-", cell(each.title, limit=80),
-            cell(written(each.tags), limit=40), each.has_attachments, f"{each.updated:%Y-%m-%d %H:%M}",
+            task.id, task.status, task.priority or "-", cell(task.title, limit=80),
+            cell(written(task.tags), limit=40), task.has_attachments, f"{task.updated:%Y-%m-%d %H:%M}",
         )
-        for each in page.tasks
+        for task in page.tasks
     )  # fmt: skip
     columns = ("id", "status", "priority", "title", "tags", "attached", "updated")
     session.show_page(page, rows_table(columns, rows))
@@ -276,26 +278,26 @@ def search(
 ) -> None:
     """Search tasks and attachments with vector search."""
     tasks = _tasks(session)
-    found = session.engine.run(
+    hits = session.engine.run(
         tasks.search(query, limit, status=status, priority=priority, min_similarity=min_similarity)
     )
     rows = (
         (
-            str(number), f"{each.similarity:.2%}", each.task_id, each.attachment_id, each.status,
-            each.priority or "-", cell(each.document, limit=TEXT),
+            str(number), f"{hit.similarity:.2%}", hit.task_id, hit.attachment_id, hit.status,
+            hit.priority or "-", cell(hit.document, limit=TEXT),
         )
-        for number, each in enumerate(found, 1)
+        for number, hit in enumerate(hits, 1)
     )  # fmt: skip
     columns = ("#", "similarity", "task", "attachment", "status", "priority", "text")
-    session.show(found, rows_table(columns, rows), found=found)
+    session.show(hits, rows_table(columns, rows), matches=hits)
 
 
 def get_task(task: TaskName, session: Session) -> None:
     """Show a task with its attachments."""
     tasks = _tasks(session)
-    found = session.engine.run(tasks.get(task))
+    stored = session.engine.run(tasks.get(task))
     attachments = session.engine.run(tasks.attachments(task))
-    session.show({"task": found, "attachments": attachments}, _picture(found, attachments))
+    session.show({"task": stored, "attachments": attachments}, _picture(stored, attachments))
 
 
 def delete(
@@ -308,8 +310,8 @@ def delete(
     confirm(f"Delete {len(ids)} tasks?", yes=yes)
     tasks = _tasks(session)
     receipts = {name: session.engine.run(tasks.delete(name)) for name in ids}
-    gone = sum(each.documents for each in receipts.values())
-    session.show(receipts, f"deleted {gone} tasks and attachments", found=gone)
+    gone = sum(receipt.documents for receipt in receipts.values())
+    session.show(receipts, f"deleted {gone} tasks and attachments", matches=gone)
 
 
 def import_tasks(
@@ -334,7 +336,7 @@ def _tasks(session: Session) -> TaskService:
 
 
 def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
-    tasks, place = _tasks(session), session.common.collection or COLLECTION
+    tasks, collection = _tasks(session), session.common.collection or COLLECTION
     outcomes: Counter[str] = Counter()
     skipped = 0
     with progress() as bars:
@@ -344,11 +346,11 @@ def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Impor
                 skipped += len(batch)
                 continue
             written = session.engine.run(tasks.put_many(batch, wait=False))
-            outcomes.update(each.outcome for each in written)
+            outcomes.update(task.outcome for task in written)
             if bars is not None:
                 bars("tasks", start + len(batch), len(rows))
         if outcomes and wait:
-            session.engine.documents.wait_until_embedded(collection=place, progress=bars)
+            session.engine.documents.wait_until_embedded(collection=collection, progress=bars)
     return Imported(dict(outcomes), skipped, tuple(row for row in rows if row.task is None))
 
 
@@ -378,8 +380,10 @@ def _picture(task: StoredTask, attachments: Iterable[StoredAttachment]) -> Rende
         "created": written(task.created), "updated": written(task.updated),
     }  # fmt: skip
     table = facts_table(facts)
-    for each in attachments:
-        table.add_row("attachment", cell(f"{each.id}: {each.title} {each.text}", limit=TEXT))
+    for attachment in attachments:
+        table.add_row(
+            "attachment", cell(f"{attachment.id}: {attachment.title} {attachment.text}", limit=TEXT)
+        )
     return table
 
 

@@ -69,9 +69,9 @@ class Checked:
     def __post_init__(self) -> None:
         owner: Any = type(self)
         for name, default, take in _fields(owner):
-            given = getattr(self, name)
-            if given is not default and (taken := take(name, given)) is not given:
-                object.__setattr__(self, name, taken)
+            argument = getattr(self, name)
+            if argument is not default and (converted := take(name, argument)) is not argument:
+                object.__setattr__(self, name, converted)
         for name in owner.zoned:
             if (moment := getattr(self, name)) is not None and moment.utcoffset() is None:
                 raise InvalidInput(name, "must have a zone")
@@ -97,9 +97,9 @@ def taker(annotation: Any, how: How) -> Take:
     options = _options(annotation)
     if Any in options or object in options:
         return _anything
-    rules = [_rule(each, how) for each in options]
-    allowed = _joined([each for rule in rules for each in rule.allowed])
-    always = frozenset(each for rule in rules for each in rule.always)
+    rules = [_rule(option, how) for option in options]
+    allowed = _joined([name for rule in rules for name in rule.allowed])
+    always = frozenset(kind for rule in rules for kind in rule.always)
 
     def take(name: str, value: Any) -> Any:
         if type(value) in always:
@@ -108,8 +108,8 @@ def taker(annotation: Any, how: How) -> Take:
             if rule.accepts(value):
                 return value
         for rule in rules:
-            if rule.reads is not None and (taken := rule.reads(name, value)) is not None:
-                return taken
+            if rule.reads is not None and (converted := rule.reads(name, value)) is not None:
+                return converted
         raise InvalidInput(name, f"{shown(value)} cannot be used; give {allowed}")
 
     return take
@@ -162,7 +162,7 @@ class Arguments:
         self._how = how
         parameters = inspect.signature(function).parameters.values()
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._names = [each.name for each in parameters if each.kind in by_position]
+        self._names = [parameter.name for parameter in parameters if parameter.kind in by_position]
 
     def checked(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments of a call, converted if necessary. Raises InvalidInput."""
@@ -187,32 +187,35 @@ class Arguments:
     @functools.cached_property
     def _takes(self) -> Mapping[str, Take]:
         """The check of each argument; other keyword arguments use that of `**`."""
-        known = self._expanded(hints)
+        types = self._expanded(hints)
         takes = {
             name: within_range(taker(hint, self._how), self._declarations[name].range)
-            for name, hint in known.items()
+            for name, hint in types.items()
             if hint is not Never
         }
-        if "**" in known:
+        if "**" in types:
             takes["**"] = _unknown(", ".join(takes))
         return takes
 
     def _expanded(self, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         """Return the annotation of each argument; `**` stands for all that are not named."""
-        known = read(self._function)
-        known.pop("return", None)
+        types = read(self._function)
+        types.pop("return", None)
         for parameter in inspect.signature(self._function).parameters.values():
             if parameter.kind is parameter.VAR_KEYWORD:
-                inner = known.pop(parameter.name)
+                inner = types.pop(parameter.name)
                 if get_origin(inner) is Unpack:
-                    known |= {**read(get_args(inner)[0]), "**": Never}
-        return known
+                    types |= {**read(get_args(inner)[0]), "**": Never}
+        return types
 
     @functools.cached_property
     def _setting_ranges(self) -> Sequence[SettingRange]:
         if self._how.settings is None:
             return ()
-        defaults = {each.name: each.default for each in inspect.signature(self._function).parameters.values()}
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in inspect.signature(self._function).parameters.values()
+        }
         return [
             SettingRange(
                 name,
@@ -220,7 +223,9 @@ class Arguments:
                 defaults.get(name),
                 bounds,
             )
-            for name, bounds in ((name, each.range) for name, each in self._declarations.items())
+            for name, bounds in (
+                (name, declaration.range) for name, declaration in self._declarations.items()
+            )
             if bounds is not None and bounds.setting
         ]
 
@@ -266,16 +271,16 @@ def _parameter_values(_: str, value: Any) -> Any:
 
 @cache
 def _fields(owner: Any) -> Sequence[tuple[str, object, Take]]:
-    known, annotated = hints(owner), annotated_hints(owner)
+    types, annotated = hints(owner), annotated_hints(owner)
     takes = [
         (
-            each.name,
-            each.default,
-            within_range(taker(known[each.name], owner.how), declaration_of(annotated[each.name]).range),
+            field.name,
+            field.default,
+            within_range(taker(types[field.name], owner.how), declaration_of(annotated[field.name]).range),
         )
-        for each in fields(owner)
+        for field in fields(owner)
     ]
-    return [each for each in takes if each[2] is not _anything]
+    return [check for check in takes if check[2] is not _anything]
 
 
 @cache
@@ -298,7 +303,7 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     if isinstance(annotation, NewType):
         return _options(base_of(annotation))
     if get_origin(annotation) in (Union, UnionType):
-        return tuple(inner for each in get_args(annotation) for inner in _options(each))
+        return tuple(inner for member in get_args(annotation) for inner in _options(member))
     return (annotation,)
 
 
@@ -341,9 +346,9 @@ def _mapping(inner: Sequence[Any]) -> _Rule:
     """Accept mappings with string keys, and check values only if the annotation says so."""
 
     def accepts(value: Any) -> bool:
-        if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             return False
-        return tuple(inner) != (str, str) or all(isinstance(each, str) for each in value.values())
+        return tuple(inner) != (str, str) or all(isinstance(text, str) for text in value.values())
 
     return _Rule(
         ["a mapping of strings" if tuple(inner) == (str, str) else "a mapping with strings as keys"], accepts
@@ -352,7 +357,7 @@ def _mapping(inner: Sequence[Any]) -> _Rule:
 
 def _iterable(origin: type, inner: Sequence[Any], how: How) -> _Rule:
     fixed = issubclass(origin, tuple) and Ellipsis not in inner
-    takes = [taker(each, how) for each in inner if each is not Ellipsis]
+    takes = [taker(hint, how) for hint in inner if hint is not Ellipsis]
     sequence = issubclass(origin, Sequence)
     plain = frozenset(inner[:1]) & {str, float}
     allowed = [f"{len(inner)} values" if fixed else "a list"]
@@ -366,12 +371,12 @@ def _iterable(origin: type, inner: Sequence[Any], how: How) -> _Rule:
             if isinstance(value, Set):
                 value = list(value)
             elif not isinstance(value, Sequence):
-                return None if sequence else (takes[0](name, each) for each in value)
+                return None if sequence else (takes[0](name, member) for member in value)
         if fixed and len(value) != len(inner):
             return None
         if not plain.issuperset(map(type, value)) or (float in plain and not math.isfinite(sum(value))):
             every = zip(takes if fixed else takes * len(value), value, strict=True)
-            value = [take(f"{name}[{number}]", each) for number, (take, each) in enumerate(every)]
+            value = [take(f"{name}[{number}]", member) for number, (take, member) in enumerate(every)]
         return tuple(value) if issubclass(origin, tuple) else value
 
     return _Rule(allowed, lambda _: False, reads)
@@ -392,16 +397,18 @@ def _instance(kind: Any, how: How) -> _Rule:
 
 
 def _reader(kind: Any) -> Callable[[Mapping[Any, Any]], object]:
-    known = [each.name for each in fields(kind)]
+    field_names = [field.name for field in fields(kind)]
 
     def read(value: Mapping[Any, Any]) -> object:
         for name in value:
-            if name not in known:
-                raise InvalidInput(shown(name), f"is not a field of {kind.__name__}; give {', '.join(known)}")
+            if name not in field_names:
+                raise InvalidInput(
+                    shown(name), f"is not a field of {kind.__name__}; give {', '.join(field_names)}"
+                )
         try:
-            made: object = kind(**value)
+            instance: object = kind(**value)
         except TypeError as fault:
             raise InvalidInput(kind.__name__, str(fault)) from fault
-        return made
+        return instance
 
     return read

@@ -269,8 +269,8 @@ def filter_from_mapping(value: Object) -> Filter:
     if value.keys() & _FORMS:
         return filter_from_json(value)
     parts = [
-        {"field": name, "in" if isinstance(each, list | tuple) else "eq": each}
-        for name, each in value.items()
+        {"field": name, "in" if isinstance(operand, list | tuple) else "eq": operand}
+        for name, operand in value.items()
     ]
     return filter_from_json(parts[0] if len(parts) == 1 else {"and": parts})
 

@@ -85,21 +85,21 @@ class Parameter:
         if not self.is_spread:
             return [self]
         owner = record_of(self.hint)
-        known, annotated = hints(owner), annotated_hints(owner)
+        types, annotated = hints(owner), annotated_hints(owner)
         named = [
             Parameter(
-                member_of(owner, each.name),
-                known[each.name],
-                default_of(each),
-                self.apart.get(each.name, self.location),
-                annotated[each.name],
+                member_of(owner, field.name),
+                types[field.name],
+                default_of(field),
+                self.apart.get(field.name, self.location),
+                annotated[field.name],
                 owner.__name__,
-                is_spread=known[each.name] is Scope
-                or (self.location == "query" and is_dataclass(known[each.name])),
+                is_spread=types[field.name] is Scope
+                or (self.location == "query" and is_dataclass(types[field.name])),
             )
-            for each in fields(owner)
+            for field in fields(owner)
         ]
-        return [leaf for each in named for leaf in each.leaves]
+        return [leaf for parameter in named for leaf in parameter.leaves]
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ class Operation:
                 is_spread=self._is_spread(name, hint),
                 apart=self._apart,
             )
-            for each in inspect.signature(self.method).parameters.values()
-            for name, hint, annotation, default in self._named(each)
+            for parameter in inspect.signature(self.method).parameters.values()
+            for name, hint, annotation, default in self._named(parameter)
             if name not in apart
         ]
 
@@ -220,13 +220,15 @@ class Operation:
             annotation = fields_annotated.get(name, self._annotation(name))
             return [(name, str if hint == QUERY else hint, annotation, parameter.default)]
         options = get_args(hint)[0]
-        given, annotated = hints(options), annotated_hints(options)
+        types, annotated = hints(options), annotated_hints(options)
         for owner in owners:
-            given |= {name: each for name, each in hints(owner).items() if name in given}
-            annotated |= {name: each for name, each in annotated_hints(owner).items() if name in given}
-        usual = {each.name: default_of(each) for owner in owners for each in fields(owner)}
+            types |= {name: hint for name, hint in hints(owner).items() if name in types}
+            annotated |= {
+                name: annotation for name, annotation in annotated_hints(owner).items() if name in types
+            }
+        usual = {field.name: default_of(field) for owner in owners for field in fields(owner)}
         usual |= self.defaults
-        return [(name, each, annotated[name], usual.get(name, OMITTED)) for name, each in given.items()]
+        return [(name, hint, annotated[name], usual.get(name, OMITTED)) for name, hint in types.items()]
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
@@ -265,7 +267,7 @@ class Operation:
 
 def record_of(hint: Any) -> Any:
     """Return the dataclass of a type, or among the members of a union."""
-    return next(each for each in (hint, *get_args(hint)) if is_dataclass(each))
+    return next(member for member in (hint, *get_args(hint)) if is_dataclass(member))
 
 
 def member_of(owner: Any, field: str) -> str:

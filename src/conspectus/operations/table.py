@@ -536,8 +536,8 @@ MAINTENANCE_OPERATIONS: Final = (
 )
 
 OPERATIONS = {
-    each.key: each
-    for each in (
+    operation.key: operation
+    for operation in (
         *ALERT_OPERATIONS,
         *EVENT_OPERATIONS,
         *PEOPLE_OPERATIONS,
