@@ -17,7 +17,7 @@ from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
 from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
-from conspectus.testing.connector_contract import Copy, Place
+from conspectus.testing.connector_contract import Copy, PageStore
 
 SPACES, NAMES = st.sampled_from(["One", "Two", "Three"]), st.sampled_from(["index", "a", "b", "c"])
 TEXTS = st.sampled_from(["", "alpha", "beta", "gamma"])
@@ -68,7 +68,7 @@ class ServedWiki(WikiSite):
         return MediaWiki(self.api, batch=2)
 
 
-async def take(step: tuple, place: Place, pages: Pages, copy: Copy) -> None:
+async def take(step: tuple, place: PageStore, pages: Pages, copy: Copy) -> None:
     """One step of a history, if it can be taken, in the place and in the plain model of it."""
     match step:
         case ("put", space, name, text):
@@ -89,7 +89,7 @@ async def take(step: tuple, place: Place, pages: Pages, copy: Copy) -> None:
             await copy.follow(batches=batches)
 
 
-async def follow_history(steps: list[tuple], place: Place) -> None:
+async def follow_history(steps: list[tuple], place: PageStore) -> None:
     pages: Pages = {}
     copy = Copy(place)
     for step in steps:

@@ -113,7 +113,7 @@ async def tell_all(
 ) -> int:
     await engine.people.create_key()
     owner = await engine.people.get_user("local")
-    checker = engine.alerts._alert_service()._checker
+    checker = engine.alerts._make_alert_worker()._checker
 
     async def check() -> None:
         while await checker.round():

@@ -45,7 +45,7 @@ async def revoke(engine: Engine) -> None:
 
 
 async def check(engine: Engine) -> None:
-    checker = engine.alerts._alert_service()._checker
+    checker = engine.alerts._make_alert_worker()._checker
     while await checker.round():
         pass
 
