@@ -29,7 +29,7 @@ _HITS = 120
 def rankings() -> dict[str, str | None]:
     """The compared profiles, by the names of the rows; None: queries without a query context."""
     parts = part_names("default")
-    others = {part: [each for each in parts if each != part] for part in parts}
+    others = {part: [other_part for other_part in parts if other_part != part] for part in parts}
     return {
         "without a query context": None,
         "default": "default",
@@ -53,19 +53,23 @@ async def compare(
 
     At most `maximum` questions of each kind are asked, evenly spread over the set. Raises InvalidInput.
     """
-    given = read_conversations(Path(directory))
+    conversation_set = read_conversations(Path(directory))
     async with fresh_engine(Settings.from_environment()) as engine:
-        keys = await stored(engine, given.conversations, progress)
-        every = {document: key for known in keys.values() for document, key in known.items()}
-        kinds = _by_kind(given.questions, maximum)
-        found: dict[str, dict[str, Figures]] = {kind: {} for kind in kinds}
+        keys = await stored(engine, conversation_set.conversations, progress)
+        every = {
+            document: key
+            for conversation_keys in keys.values()
+            for document, key in conversation_keys.items()
+        }
+        kinds = _by_kind(conversation_set.questions, maximum)
+        figures: dict[str, dict[str, Figures]] = {kind: {} for kind in kinds}
         for done, (kind, name) in enumerate(product(kinds, profiles), start=1):
-            queries = QueryBuilder(engine, given, profiles[name])
+            queries = QueryBuilder(engine, conversation_set, profiles[name])
             answers = [await _answer(queries, question, every, budget=budget) for question in kinds[kind]]
-            found[kind][name] = (percent([a for a, _ in answers]), percent([b for _, b in answers]))
+            figures[kind][name] = (percent([a for a, _ in answers]), percent([b for _, b in answers]))
             if progress is not None:
                 progress(f"{kind}: {name}", done, len(kinds) * len(profiles))
-    return found
+    return figures
 
 
 async def _answer(
@@ -73,8 +77,8 @@ async def _answer(
 ) -> Figures:
     """Both shares from one window: its trace has the ranking, its citations what fits."""
     window = await queries.engine.window(await queries.query(question), Budget(budget), limit=_HITS)
-    kept = [entry for entry in window.trace if entry.status != "below_min_similarity"]
-    ranking = list(dict.fromkeys(keys[entry.document] for entry in kept))
+    passing = [entry for entry in window.trace if entry.status != "below_min_similarity"]
+    ranking = list(dict.fromkeys(keys[entry.document] for entry in passing))
     cited = [keys[citation.document] for citation in window.citations]
     return (
         recall(ranking, question.evidence, depth=10),
@@ -87,13 +91,13 @@ def _by_kind(questions: Sequence[CitedQuestion], maximum: int) -> dict[str, list
     for question in questions:
         kind = question.category if question.category in _KINDS else "all"
         kinds.setdefault(kind, []).append(question)
-    return {kind: _spread(asked, maximum) for kind, asked in kinds.items()}
+    return {kind: _spread(of_kind, maximum) for kind, of_kind in kinds.items()}
 
 
 def _spread(questions: Sequence[CitedQuestion], maximum: int) -> list[CitedQuestion]:
     if len(questions) <= maximum:
         return list(questions)
-    return [questions[place * len(questions) // maximum] for place in range(maximum)]
+    return [questions[number * len(questions) // maximum] for number in range(maximum)]
 
 
 def main() -> None:
@@ -102,8 +106,8 @@ def main() -> None:
     parser.add_argument("directories", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--questions", type=int, default=1_000, help="most of each kind in each set")
     parser.add_argument("--budget", type=int, default=2_048, help="tokens of the window")
-    chosen = parser.parse_args()
-    figures = ablation(chosen.directories, maximum=chosen.questions, budget=chosen.budget)
+    arguments = parser.parse_args()
+    figures = ablation(arguments.directories, maximum=arguments.questions, budget=arguments.budget)
     print(json.dumps(figures, indent=2))
 
 
@@ -111,12 +115,12 @@ def ablation(
     directories: Sequence[Path], *, maximum: int, budget: int = 2_048
 ) -> dict[str, dict[str, Figures]]:
     """The figures of each profile by set, and by kind of question where it is not `all`."""
-    found: dict[str, dict[str, Figures]] = {}
-    for each in directories:
-        measure = compare(each, rankings(), maximum=maximum, budget=budget, progress=_show_progress)
+    by_set: dict[str, dict[str, Figures]] = {}
+    for directory in directories:
+        measure = compare(directory, rankings(), maximum=maximum, budget=budget, progress=_show_progress)
         for kind, figures in asyncio.run(measure).items():
-            found[each.name if kind == "all" else f"{each.name}, {kind}"] = figures
-    return found
+            by_set[directory.name if kind == "all" else f"{directory.name}, {kind}"] = figures
+    return by_set
 
 
 def _show_progress(what: str, done: int, total: int) -> None:

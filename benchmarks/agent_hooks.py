@@ -45,15 +45,15 @@ def fill(data: Path, root: Path, number: int, settings: Settings) -> list[str]:
     texts = list(map(clean, paragraphs(number)))
     if not (data / "filled").exists():
         with sync.open(data, settings=settings) as engine:
-            kept = [NewMemory(each[:200], kind="note") for each in texts[:NOTES]]
-            engine.memory.add(kept, scope=Scope(agent=str(root)))
+            notes = [NewMemory(text[:200], kind="note") for text in texts[:NOTES]]
+            engine.memory.add(notes, scope=Scope(agent=str(root)))
             for at, batch in enumerate(_batches(texts)):
                 scope = Scope(agent=str(root), conversation=f"session-{at % SESSIONS}")
-                engine.memory.add([NewMemory(each, role="user") for each in batch], scope=scope)
+                engine.memory.add([NewMemory(text, role="user") for text in batch], scope=scope)
             engine.documents.wait_until_embedded(collection="memory")
         (data / "filled").touch()
-    asked: list[str] = questions(texts, 400)
-    return asked
+    queries: list[str] = questions(texts, 400)
+    return queries
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:
@@ -113,9 +113,9 @@ class Hooks:
         (self._state / hook.SOCKET).unlink(missing_ok=True)
 
 
-def _timed(command: list[str], given: bytes, environment: Mapping[str, str]) -> tuple[float, float, int]:
+def _timed(command: list[str], payload: bytes, environment: Mapping[str, str]) -> tuple[float, float, int]:
     before, begun = _children(), time.perf_counter()
-    done = subprocess.run(command, input=given, env=environment, capture_output=True, check=True)
+    done = subprocess.run(command, input=payload, env=environment, capture_output=True, check=True)
     return 1000 * (time.perf_counter() - begun), 1000 * (_children() - before), len(done.stdout)
 
 
@@ -124,23 +124,23 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measured(hooks: Hooks, asked: list[str], runs: int, cold_runs: int) -> Result:
+def measured(hooks: Hooks, queries: list[str], runs: int, cold_runs: int) -> Result:
     """Milliseconds of each kind of process; warm ones alternate with bare Python."""
-    taken: dict[str, list[tuple[float, float, int]]] = {each: [] for each in LINES}
+    timings: dict[str, list[tuple[float, float, int]]] = {name: [] for name in LINES}
     for number in range(cold_runs):
-        taken["cold start"].append(hooks.cold("SessionStart"))
-        taken["cold prompt"].append(hooks.cold("UserPromptSubmit", asked[number % len(asked)]))
+        timings["cold start"].append(hooks.cold("SessionStart"))
+        timings["cold prompt"].append(hooks.cold("UserPromptSubmit", queries[number % len(queries)]))
     ready = hooks.warm()
     answering = 0.0
     for number in range(runs):
-        taken["bare python"].append(_timed([sys.executable, "-I", "-S", "-c", ""], b"", os.environ))
-        taken["warm start"].append(hooks.run("SessionStart"))
+        timings["bare python"].append(_timed([sys.executable, "-I", "-S", "-c", ""], b"", os.environ))
+        timings["warm start"].append(hooks.run("SessionStart"))
         before = hooks.processor()
-        taken["warm prompt"].append(hooks.run("UserPromptSubmit", asked[number % len(asked)]))
+        timings["warm prompt"].append(hooks.run("UserPromptSubmit", queries[number % len(queries)]))
         answering += hooks.processor() - before
         time.sleep(PAUSE)
     hooks.end()
-    rows = [[name, *_cells(each)] for name, each in taken.items() if each]
+    rows = [[name, *_cells(samples)] for name, samples in timings.items() if samples]
     title = (
         f"{runs} warm and {cold_runs} cold processes. The helper was ready after {ready:.1f} s and used "
         f"{answering / max(runs, 1):.1f} ms of processor time for a prompt."
@@ -149,16 +149,20 @@ def measured(hooks: Hooks, asked: list[str], runs: int, cold_runs: int) -> Resul
     return Result.of(title, columns, rows)
 
 
-def _cells(taken: list[tuple[float, float, int]]) -> list[str]:
-    walls = sorted(each[0] for each in taken)
+def _cells(timings: list[tuple[float, float, int]]) -> list[str]:
+    walls = sorted(timing[0] for timing in timings)
     times = (
         statistics.median(walls),
         walls[min(len(walls) - 1, round(0.95 * len(walls)))],
-        statistics.median(each[1] for each in taken),
+        statistics.median(timing[1] for timing in timings),
     )
-    sizes = [each[2] for each in taken]
+    sizes = [timing[2] for timing in timings]
     answered = f"{100 * sum(map(bool, sizes)) / len(sizes):.1f} %"
-    return [*(f"{each:.1f} ms" for each in times), f"{statistics.median(sizes):,.0f}", answered]
+    return [
+        *(f"{milliseconds:.1f} ms" for milliseconds in times),
+        f"{statistics.median(sizes):,.0f}",
+        answered,
+    ]
 
 
 def main() -> None:
@@ -169,15 +173,15 @@ def main() -> None:
     parser.add_argument("--cold-runs", type=int, default=40)
     parser.add_argument("--embedder", default=Settings().embedder)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/conspectus-agent-hooks"))
-    given = parser.parse_args()
-    settings = replace(Settings(), embedder=given.embedder)
-    place = given.folder / f"{given.memories}-{given.embedder}"
-    root, data = place / "repository", place / "data"
+    arguments = parser.parse_args()
+    settings = replace(Settings(), embedder=arguments.embedder)
+    folder = arguments.folder / f"{arguments.memories}-{arguments.embedder}"
+    root, data = folder / "repository", folder / "data"
     (root / ".git").mkdir(parents=True, exist_ok=True)
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
-    asked = fill(data, root, given.memories, settings)
-    found = measured(Hooks(data, root, settings), asked, given.runs, given.cold_runs)
-    found.shown("hooks", save=given.save)
+    queries = fill(data, root, arguments.memories, settings)
+    figures = measured(Hooks(data, root, settings), queries, arguments.runs, arguments.cold_runs)
+    figures.shown("hooks", save=arguments.save)
 
 
 if __name__ == "__main__":

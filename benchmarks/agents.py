@@ -62,7 +62,7 @@ class Agent:
     name: str
     engine: Engine
     chance: random.Random
-    kept: dict[str, dict[str, str]] = field(default_factory=lambda: {"morning": {}, "evening": {}})
+    texts: dict[str, dict[str, str]] = field(default_factory=lambda: {"morning": {}, "evening": {}})
     took: dict[str, list[float]] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     turn: int = 0
@@ -82,31 +82,31 @@ class Agent:
     async def timed(self, act: Callable[[str], Awaitable[None]]) -> None:
         """Do it, and note how long it took."""
         start = time.perf_counter()
-        await act(self.chance.choice(list(self.kept)))
+        await act(self.chance.choice(list(self.texts)))
         self.took.setdefault(act.__name__, []).append((time.perf_counter() - start) * 1_000)
 
     async def store(self, conversation: str) -> None:
         """Store a unique turn; some also state where the agent lives."""
         self.turn += 1
         text = f"{self.name} says {self.turn}: {self.chance.choice(WORDS)} and {self.chance.choice(WORDS)}"
-        place = self.chance.choice(PLACES)
-        fact = Fact(self.name, "lives in", f"{place} of {self.name}") if self.chance.random() < 0.1 else None
+        home = self.chance.choice(PLACES)
+        fact = Fact(self.name, "lives in", f"{home} of {self.name}") if self.chance.random() < 0.1 else None
         done = await self.engine.memory.add(NewMemory(text, fact=fact), scope=self.scope(conversation))
-        self.kept[conversation][done[0].id] = text
+        self.texts[conversation][done[0].id] = text
         last = await self.engine.memory.list_recent(scope=self.scope(conversation), limit=1)
-        if [each.text for each in last] != [text]:
-            self.wrong.append(f"{self.name} stored {text!r}, and last was {[each.text for each in last]}")
+        if [memory.text for memory in last] != [text]:
+            self.wrong.append(f"{self.name} stored {text!r}, and last was {[memory.text for memory in last]}")
 
     async def ask(self, conversation: str) -> None:
         """Check that a stored memory is found by its own words, among the agent's own."""
-        if not self.kept[conversation]:
+        if not self.texts[conversation]:
             return
-        wanted = self.chance.choice(list(self.kept[conversation].values()))
-        found = await self.engine.memory.recall(wanted, scope=self.scope(conversation))
-        texts = [each.memory.text for each in found.memories]
-        self.mine("\n".join((*texts, *(name for each in found.memories for name in each.through))))
-        if wanted not in texts:
-            self.wrong.append(f"{self.name} asked for {wanted!r} and was given {texts}")
+        stored_text = self.chance.choice(list(self.texts[conversation].values()))
+        recalled = await self.engine.memory.recall(stored_text, scope=self.scope(conversation))
+        texts = [hit.memory.text for hit in recalled.memories]
+        self.mine("\n".join((*texts, *(name for hit in recalled.memories for name in hit.through))))
+        if stored_text not in texts:
+            self.wrong.append(f"{self.name} asked for {stored_text!r} and was given {texts}")
 
     async def window(self, conversation: str) -> None:
         """Check that a window is within the budget and has no text of other agents."""
@@ -119,27 +119,27 @@ class Agent:
 
     async def change(self, conversation: str) -> None:
         """The id stays, the place in the order too."""
-        if not self.kept[conversation]:
+        if not self.texts[conversation]:
             return
-        chosen = self.chance.choice(list(self.kept[conversation]))
-        text = f"{self.kept[conversation][chosen]}, changed"
-        await self.engine.memory.update(chosen, scope=self.scope(conversation), text=text)
-        self.kept[conversation][chosen] = text
+        memory_id = self.chance.choice(list(self.texts[conversation]))
+        text = f"{self.texts[conversation][memory_id]}, changed"
+        await self.engine.memory.update(memory_id, scope=self.scope(conversation), text=text)
+        self.texts[conversation][memory_id] = text
 
     async def forget(self, conversation: str) -> None:
         """Gone at once, from where it is; not from where it is not."""
-        if len(self.kept[conversation]) < 10:
+        if len(self.texts[conversation]) < 10:
             return
-        chosen = self.chance.choice(list(self.kept[conversation]))
-        other = next(each for each in self.kept if each != conversation)
-        what = MemorySelection(ids=(chosen,))
+        memory_id = self.chance.choice(list(self.texts[conversation]))
+        other = next(name for name in self.texts if name != conversation)
+        what = MemorySelection(ids=(memory_id,))
         if (await self.engine.memory.forget(what, scope=self.scope(other))).memories:
-            self.wrong.append(f"{self.name} forgot {chosen} of another conversation")
+            self.wrong.append(f"{self.name} forgot {memory_id} of another conversation")
         if (await self.engine.memory.forget(what, scope=self.scope(conversation))).memories != 1:
-            self.wrong.append(f"{self.name} could not forget {chosen}")
-        gone = self.kept[conversation].pop(chosen)
-        found = await self.engine.memory.recall(gone, scope=self.scope(conversation))
-        if chosen in {each.memory.id for each in found.memories}:
+            self.wrong.append(f"{self.name} could not forget {memory_id}")
+        gone = self.texts[conversation].pop(memory_id)
+        recalled = await self.engine.memory.recall(gone, scope=self.scope(conversation))
+        if memory_id in {hit.memory.id for hit in recalled.memories}:
             self.wrong.append(f"{self.name} was given {gone!r}, which was forgotten")
 
     async def walk(self, conversation: str) -> None:
@@ -149,15 +149,15 @@ class Agent:
             near = await self.engine.graph.neighbors(key_of(self.name), graph=graph, collection=MEMORY)
         except NotFound:
             return
-        self.mine(" ".join(each.node.name for each in near))
+        self.mine(" ".join(neighbor.node.name for neighbor in near))
 
     async def read(self, conversation: str) -> None:
         """A page of the history, and the count of it."""
         page = await self.engine.memory.list(scope=self.scope(conversation), limit=50)
-        self.mine("\n".join(each.text for each in page.memories))
+        self.mine("\n".join(memory.text for memory in page.memories))
         count = await self.engine.memory.count(scope=self.scope(conversation))
-        if count != len(self.kept[conversation]):
-            self.wrong.append(f"{self.name} has {len(self.kept[conversation])}, and {count} were counted")
+        if count != len(self.texts[conversation]):
+            self.wrong.append(f"{self.name} has {len(self.texts[conversation])}, and {count} were counted")
 
     def mine(self, text: str) -> None:
         """Check that a text has nothing of other agents."""
@@ -166,17 +166,17 @@ class Agent:
 
     async def checked(self) -> None:
         """Everything that was acknowledged, and nothing else, word for word and in order."""
-        for conversation, kept in self.kept.items():
-            found: list[tuple[str, str]] = []
+        for conversation, texts in self.texts.items():
+            listed: list[tuple[str, str]] = []
             after: str | None = None
             while True:
                 page = await self.engine.memory.list(scope=self.scope(conversation), after=after, limit=1_000)
-                found += [(each.id, each.text) for each in page.memories]
+                listed += [(memory.id, memory.text) for memory in page.memories]
                 after = page.next
                 if after is None:
                     break
-            if found != list(kept.items()):
-                lost, more = set(kept.items()) - set(found), set(found) - set(kept.items())
+            if listed != list(texts.items()):
+                lost, more = set(texts.items()) - set(listed), set(listed) - set(texts.items())
                 self.wrong.append(
                     f"{self.name}/{conversation}: {len(lost)} lost, {len(more)} too many, or out of order"
                 )
@@ -219,11 +219,11 @@ def server(folder: Path) -> Iterator[str]:
 async def run(folder: Path, minutes: float) -> list[Agent]:
     """All agents at once."""
     async with conspectus.open(folder) as engine:
-        made = await engine.people.create_owner()
+        owner = await engine.people.create_owner()
         await engine.memory.add("the store begins", scope=Scope("nobody"))
-    assert made is not None
+    assert owner is not None
     with server(folder) as url:
-        async with conspectus.connect(url, api_key=made.secret) as remote:
+        async with conspectus.connect(url, api_key=owner.secret) as remote:
             names = [f"user{number}x" for number in range(THREADS + SERVED)]
             agents = [Agent(name, remote, random.Random(name)) for name in names]
             await all_at_work(folder, agents, time.monotonic() + minutes * 60)
@@ -232,20 +232,20 @@ async def run(folder: Path, minutes: float) -> list[Agent]:
 
 async def all_at_work(folder: Path, agents: list[Agent], until: float) -> None:
     """Run until the time is over, and then until every agent has checked its memories."""
-    threads = [in_thread(folder, each, until) for each in agents[:THREADS]]
-    work = [asyncio.create_task(each.work(until)) for each in agents[THREADS:]]
-    while any(not each.done() for each in work):
+    threads = [in_thread(folder, agent, until) for agent in agents[:THREADS]]
+    work = [asyncio.create_task(agent.work(until)) for agent in agents[THREADS:]]
+    while any(not task.done() for task in work):
         await asyncio.wait(work, timeout=30)
-        CONSOLE.log(f"{sum(each.turn for each in agents):,} stored, {wrongs(agents)} wrong")
+        CONSOLE.log(f"{sum(agent.turn for agent in agents):,} stored, {wrongs(agents)} wrong")
     await asyncio.gather(*work)
     for thread in threads:
         await asyncio.to_thread(thread.join)
-    await asyncio.gather(*(each.checked() for each in agents[THREADS:]))
+    await asyncio.gather(*(agent.checked() for agent in agents[THREADS:]))
 
 
 def wrongs(agents: list[Agent]) -> int:
     """How much went wrong so far."""
-    return sum(len(each.wrong) for each in agents)
+    return sum(len(agent.wrong) for agent in agents)
 
 
 def report(agents: list[Agent], minutes: float, problems: list[str]) -> None:
@@ -253,19 +253,19 @@ def report(agents: list[Agent], minutes: float, problems: list[str]) -> None:
     table = Table(title=f"{len(agents)} agents for {minutes:g} minutes")
     for name in ("what", "threads: times", "p50 ms", "p95 ms", "HTTP: times", "p50 ms", "p95 ms"):
         table.add_column(name, justify="left" if name == "what" else "right")
-    for act in sorted({name for each in agents for name in each.took}):
+    for act in sorted({name for agent in agents for name in agent.took}):
         cells: list[str] = []
         for group in (agents[:THREADS], agents[THREADS:]):
-            took = sorted(time for each in group for time in each.took.get(act, []))
+            took = sorted(time for agent in group for time in agent.took.get(act, []))
             if not took:
                 cells += ["0", "", ""]
                 continue
             cells += [f"{len(took):,}", f"{took[len(took) // 2]:.1f}", f"{took[int(len(took) * 0.95)]:.1f}"]
         table.add_row(act, *cells)
     Console().print(table)
-    counts = Counter({"stored": sum(each.turn for each in agents), "wrong": wrongs(agents) + len(problems)})
+    counts = Counter({"stored": sum(agent.turn for agent in agents), "wrong": wrongs(agents) + len(problems)})
     print(f"{counts['stored']:,} stored, {counts['wrong']} wrong")
-    for line in [line for each in agents for line in each.wrong][:20] + problems:
+    for line in [line for agent in agents for line in agent.wrong][:20] + problems:
         print(f"  {line}")
 
 
@@ -279,10 +279,10 @@ async def main() -> int:
     with TemporaryDirectory() as folder:
         agents = await run(Path(folder), minutes)
         async with conspectus.open(folder) as engine:
-            found = await engine.maintenance.check()
+            check = await engine.maintenance.check()
         problems = [
-            *found.records,
-            *(f"{name}: {each}" for name, rows in found.index.items() for each in rows),
+            *check.records,
+            *(f"{name}: {problem}" for name, rows in check.index.items() for problem in rows),
         ]
         report(agents, minutes, problems)
         return 1 if problems or wrongs(agents) else 0

@@ -168,25 +168,25 @@ def window(_target: Target) -> bytes:
     return f'{{"query":"{WORD}","max_tokens":300000,"limit":1000,"collection":"wiki"}}'.encode()
 
 
-def attacks(given: argparse.Namespace) -> list[Attack]:
+def attacks(arguments: argparse.Namespace) -> list[Attack]:
     """The rows."""
-    body = large_body(given.body_bytes)
-    mebibytes = given.body_bytes // 1_000_000
+    body = large_body(arguments.body_bytes)
+    mebibytes = arguments.body_bytes // 1_000_000
     large = with_body("/api/v1/collections/wiki/documents", lambda _target: body)
     return [
-        Attack(f"{given.clients} clients on /openapi.json", given.clients, read_document),
-        Attack(f"{given.clients} clients on static pages", given.clients, read_pages),
-        Attack(f"{given.bodies} bodies of {mebibytes} MB", given.bodies, large),
-        Attack(f"{given.wrong} wrong keys", given.wrong, guess_key),
-        Attack(f"{given.trickling} trickling connections", given.trickling, trickle),
+        Attack(f"{arguments.clients} clients on /openapi.json", arguments.clients, read_document),
+        Attack(f"{arguments.clients} clients on static pages", arguments.clients, read_pages),
+        Attack(f"{arguments.bodies} bodies of {mebibytes} MB", arguments.bodies, large),
+        Attack(f"{arguments.wrong} wrong keys", arguments.wrong, guess_key),
+        Attack(f"{arguments.trickling} trickling connections", arguments.trickling, trickle),
         Attack(
-            f"{given.explanations} explanations of the last document of {given.chunks:,} chunks",
-            given.explanations,
+            f"{arguments.explanations} explanations of the last document of {arguments.chunks:,} chunks",
+            arguments.explanations,
             with_body("/api/v1/explain", explanation),
         ),
         Attack(
-            f"{given.windows} windows of 300,000 tokens over 1,000 candidates",
-            given.windows,
+            f"{arguments.windows} windows of 300,000 tokens over 1,000 candidates",
+            arguments.windows,
             with_body("/api/v1/context", window),
         ),
     ]
@@ -339,7 +339,9 @@ def p95(milliseconds: Sequence[float]) -> float:
     return statistics.quantiles(milliseconds, n=20, method="inclusive")[18]
 
 
-def measure(attack: Attack, folder: Path, keys: tuple[str, str, str], given: argparse.Namespace) -> Measured:
+def measure(
+    attack: Attack, folder: Path, keys: tuple[str, str, str], arguments: argparse.Namespace
+) -> Measured:
     """Attack and idle in turn, and end the server while it is attacked."""
     owner, key, document = keys
     server = Served(folder, owner)
@@ -347,15 +349,15 @@ def measure(attack: Attack, folder: Path, keys: tuple[str, str, str], given: arg
     server.search(WARM_UP_SECONDS)
     idle: list[float] = []
     attacked: list[float] = []
-    for _ in range(given.rounds):
+    for _ in range(arguments.rounds):
         with beside(run_attack, attack, target) as attackers:
             attacked_first = server.search(WARM_UP_SECONDS)
             start, used = time.perf_counter(), processor_seconds(attackers)
-            attacked += server.search(given.seconds) or attacked_first
+            attacked += server.search(arguments.seconds) or attacked_first
             share = (processor_seconds(attackers) - used) / (time.perf_counter() - start)
         server.search(WARM_UP_SECONDS)
         with beside(burn, share):
-            idle += server.search(given.seconds)
+            idle += server.search(arguments.seconds)
     with beside(run_attack, attack, target):
         server.search(WARM_UP_SECONDS)
         return Measured(idle, attacked, server.end())
@@ -371,18 +373,20 @@ def main() -> None:
     for name, default in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--only", nargs="+", default=[], help="words of the names of rows")
-    given = parser.parse_args()
-    chosen = [
-        attack for attack in attacks(given) if not given.only or any(w in attack.name for w in given.only)
+    arguments = parser.parse_args()
+    selected = [
+        attack
+        for attack in attacks(arguments)
+        if not arguments.only or any(w in attack.name for w in arguments.only)
     ]
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
-        keys = asyncio.run(prepare(store, given.chunks))
+        keys = asyncio.run(prepare(store, arguments.chunks))
         measured = {}
-        for attack in chosen:
-            measured[attack.name] = measure(attack, store, keys, given)
+        for attack in selected:
+            measured[attack.name] = measure(attack, store, keys, arguments)
             print(measured[attack.name].row(attack.name), file=sys.stderr, flush=True)
-    result_of(measured).shown("availability", save=given.save)
+    result_of(measured).shown("availability", save=arguments.save)
 
 
 def result_of(measured: Mapping[str, Measured]) -> Result:

@@ -42,42 +42,42 @@ class Figures:
 
     tokens: int
     stable: int = 0
-    whole: int = 0
+    previous_bytes: int = 0
     fresh: list[float] = field(default_factory=list)
-    kept: list[float] = field(default_factory=list)
+    stable_shares: list[float] = field(default_factory=list)
 
     def cells(self) -> list[str]:
         """Tokens, bytes unchanged, and the evidence without and with the previous window."""
-        fresh, kept = fmean(self.fresh), fmean(self.kept)
-        shares = (self.stable / self.whole, fresh, kept, fresh - kept)
+        fresh, stable = fmean(self.fresh), fmean(self.stable_shares)
+        shares = (self.stable / self.previous_bytes, fresh, stable, fresh - stable)
         return [f"{self.tokens:,}", *(f"{100 * share:.1f}" for share in shares)]
 
 
 def sessions(data: ConversationSet, limit: int) -> Iterator[Sequence[Turn]]:
     """A session of 50 turns in each conversation that has questions, or in so many."""
-    names = [name for name in data.conversations if asked(data, name)]
+    names = [name for name in data.conversations if questions_of(data, name)]
     for name in names[: limit or None]:
-        yield session(name, data.conversations[name], asked(data, name))
+        yield session(name, data.conversations[name], questions_of(data, name))
 
 
-def asked(data: ConversationSet, name: str) -> list[CitedQuestion]:
+def questions_of(data: ConversationSet, name: str) -> list[CitedQuestion]:
     """The questions of a conversation that have evidence."""
-    return [each for each in data.questions if each.conversation == name and each.evidence]
+    return [question for question in data.questions if question.conversation == name and question.evidence]
 
 
-def session(name: str, messages: Sequence[NewDocument], asked: Sequence[CitedQuestion]) -> Sequence[Turn]:
+def session(name: str, messages: Sequence[NewDocument], questions: Sequence[CitedQuestion]) -> Sequence[Turn]:
     """One session: questions in an order by chance, each as soon as its evidence is stored."""
-    left = random.Random(name).sample(list(asked), len(asked))
-    known: set[str] = set()
+    left = random.Random(name).sample(list(questions), len(questions))
+    stored_keys: set[str] = set()
     turns: list[Turn] = []
     done = 0
     for number in range(TURNS):
         until = len(messages) * (TURNS + number) // (2 * TURNS - 1)
         new = messages[done:until]
-        known |= {each.key or "" for each in new}
+        stored_keys |= {message.key or "" for message in new}
         done = until
-        due = len(left) >= TURNS - number or number % (TURNS // min(len(asked), TURNS)) == 0
-        ready = [each for each in left if each.evidence <= known] if due else []
+        due = len(left) >= TURNS - number or number % (TURNS // min(len(questions), TURNS)) == 0
+        ready = [question for question in left if question.evidence <= stored_keys] if due else []
         if ready:
             left.remove(ready[0])
         query = ready[0].text if ready else messages[until - 1].text
@@ -92,20 +92,20 @@ async def run(engine: Engine, name: str, turns: Sequence[Turn], figures: Sequenc
     before: list[ContextWindow | None] = [None] * len(figures)
     for turn in turns:
         stored = await engine.add(turn.stored, collection=name) if turn.stored else []
-        keys |= {each.id: of.key or "" for each, of in zip(stored, turn.stored, strict=True)}
+        keys |= {document.id: of.key or "" for document, of in zip(stored, turn.stored, strict=True)}
         await engine.documents.wait_until_embedded(collection=name)
-        for place, of in enumerate(figures):
-            previous = before[place]
+        for position, of in enumerate(figures):
+            previous = before[position]
             state = previous.state if previous else None
             window = await engine.window(turn.query, of.tokens, collection=name, previous=state)
             if previous is not None:
                 of.stable += size(common(previous.text, window.text))
-                of.whole += size(previous.text)
+                of.previous_bytes += size(previous.text)
             if turn.evidence:
                 fresh = await engine.window(turn.query, of.tokens, collection=name)
                 of.fresh.append(share(fresh, turn.evidence, keys))
-                of.kept.append(share(window, turn.evidence, keys))
-            before[place] = window
+                of.stable_shares.append(share(window, turn.evidence, keys))
+            before[position] = window
 
 
 def common(first: str, second: str) -> str:
@@ -119,10 +119,10 @@ def size(text: str) -> int:
     return len(text.encode())
 
 
-def share(window: ContextWindow, wanted: frozenset[str], keys: Mapping[str, str]) -> float:
+def share(window: ContextWindow, evidence: frozenset[str], keys: Mapping[str, str]) -> float:
     """The share of the evidence that the window cites."""
-    cited = {keys[each.document] for each in window.citations}
-    return len(wanted & cited) / len(wanted)
+    cited = {keys[citation.document] for citation in window.citations}
+    return len(evidence & cited) / len(evidence)
 
 
 async def measured(directory: Path, budgets: Sequence[int], limit: int) -> list[list[str]]:
@@ -142,13 +142,13 @@ def main() -> None:
     parser.add_argument("sets", nargs="+", type=Path, help="directories of conversations")
     parser.add_argument("--max-tokens", nargs="+", type=int, default=[4_000, 8_000, 16_000])
     parser.add_argument("--sessions", type=int, default=0, help="sessions of each set (0: all)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
-    for directory in given.sets:
-        rows += asyncio.run(measured(directory, given.max_tokens, given.sessions))
+    for directory in arguments.sets:
+        rows += asyncio.run(measured(directory, arguments.max_tokens, arguments.sessions))
     columns = ["set (conversations)", "tokens", "unchanged", "without", "with", "lost"]
     title = "Bytes that the next window begins with, and evidence without and with the previous window, in %."
-    Result.of(title, columns, rows).shown("cache", save=given.save)
+    Result.of(title, columns, rows).shown("cache", save=arguments.save)
 
 
 if __name__ == "__main__":

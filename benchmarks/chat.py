@@ -118,7 +118,7 @@ async def one_by_one(client: Client) -> Times:
 async def at_once(client: Client, number: int, pause: float) -> Times:
     """So many chats begun in the same moment."""
     times, start = Times(), time.perf_counter()
-    await asyncio.gather(*(client.chat(place, times, pause=pause) for place in range(number)))
+    await asyncio.gather(*(client.chat(first, times, pause=pause) for first in range(number)))
     times.seconds = time.perf_counter() - start
     return times
 
@@ -127,12 +127,12 @@ async def going_on(client: Client, number: int, pause: float, seconds: float) ->
     """So many clients, each of which begins a chat when its last one is complete."""
     times, start = Times(), time.perf_counter()
 
-    async def work(place: int) -> None:
-        await asyncio.sleep(place / number * WORDS * pause)
-        asked = place
+    async def work(first: int) -> None:
+        await asyncio.sleep(first / number * WORDS * pause)
+        question = first
         while time.perf_counter() - start < seconds:
-            await client.chat(asked, times, pause=pause)
-            asked += number
+            await client.chat(question, times, pause=pause)
+            question += number
 
     await asyncio.gather(*map(work, range(number)))
     times.seconds = time.perf_counter() - start
@@ -147,8 +147,8 @@ async def one_after_another(client: Client, number: int, server: int) -> tuple[T
         places = iter(range(tenth * number // 10, (tenth + 1) * number // 10))
 
         async def work(places: Iterator[int] = places) -> None:
-            for place in places:
-                await client.chat(place, times)
+            for question in places:
+                await client.chat(question, times)
 
         await asyncio.gather(*(work() for _ in range(8)))
         memory.append(resident_megabytes(server))
@@ -167,40 +167,40 @@ async def serve(path: Path) -> None:
     settings = Settings(path=str(path), log_level="critical", max_user_chats=1_000, max_queued_requests=1_000)
     opened = conspectus.open(path, settings=settings, embedder=Given({}), chat_model=Speaking())
     async with opened as engine:
-        made = await engine.people.create_owner() or await engine.people.create_key("owner")
+        api_key = await engine.people.create_owner() or await engine.people.create_key("owner")
         app = application(engine, settings)
         with closing(bound("127.0.0.1", 0)) as listener:
             listener.listen(2_048)
             server = Server(app, settings)
             port = int(address_of(listener, "127.0.0.1").rpartition(":")[2])
-            print(json.dumps({"port": port, "key": made.secret}), flush=True)
+            print(json.dumps({"port": port, "key": api_key.secret}), flush=True)
             await server.serve(sockets=[listener])
 
 
 async def measure(client: Client, server: int, arguments: argparse.Namespace) -> Result:
     """A row for each load."""
     number, pause = arguments.clients, arguments.pause
-    found = {
+    loads = {
         "one at a time": await one_by_one(client),
         f"{number} in the same moment": await at_once(client, number, pause),
         f"{number} all the time": await going_on(client, number, pause, arguments.seconds),
     }
-    found["eight at a time"], memory = await one_after_another(client, arguments.chats, server)
+    loads["eight at a time"], memory = await one_after_another(client, arguments.chats, server)
     rows = []
-    for name, times in found.items():
-        rates = (f"{each / times.seconds:,.1f}" for each in (len(times.first), times.events))
+    for name, times in loads.items():
+        rates = (f"{count / times.seconds:,.1f}" for count in (len(times.first), times.events))
         ends = (f"{times.at(share):,.1f} ms" for share in (50, 95))
-        rows.append([name, f"{len(times.first):,}", *rates, *ends, told(times)])
+        rows.append([name, f"{len(times.first):,}", *rates, *ends, describe_faults(times)])
     columns = ["", "chats", "chats a second", "events a second", "first event, p50", "p95", "faults"]
     below = f"The server's memory before the last row, and after each tenth of it: {_listed(memory)} MB."
     return Result.of(f"{arguments.chunks:,} chunks.", columns, rows, below=(below,))
 
 
 def _listed(memory: Sequence[float]) -> str:
-    return ", ".join(f"{each:,.0f}" for each in memory)
+    return ", ".join(f"{megabytes:,.0f}" for megabytes in memory)
 
 
-def told(times: Times) -> str:
+def describe_faults(times: Times) -> str:
     """How many chats went wrong, and the first of them."""
     return f"{len(times.faults)} {times.faults[0]}" if times.faults else "0"
 
@@ -227,9 +227,9 @@ def main() -> None:
         assert process.stdout is not None
         opened = json.loads(process.stdout.readline())
         client = Client(opened["port"], opened["key"], questions(texts, ASKED))
-        found = asyncio.run(measure(client, process.pid, arguments))
+        table = asyncio.run(measure(client, process.pid, arguments))
         process.terminate()
-    found.shown("chat", save=arguments.save)
+    table.shown("chat", save=arguments.save)
 
 
 if __name__ == "__main__":

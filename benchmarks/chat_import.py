@@ -79,8 +79,8 @@ def make_export(path: Path, number: int, seed: int = 4) -> str:
 
 def _messages(speech: Speech, number: int) -> Iterator[dict[str, object]]:
     chance, root = speech.chance, ""
-    for place in range(number):
-        moment = BEGUN + timedelta(days=place // 200, seconds=place % 200 * 120, microseconds=place)
+    for position in range(number):
+        moment = BEGUN + timedelta(days=position // 200, seconds=position % 200 * 120, microseconds=position)
         stamp, text = f"{moment.timestamp():.6f}", speech.sentence()
         if chance.random() < MENTIONED:
             text = f"<@U{chance.randrange(PEOPLE):03}> {text}"
@@ -109,9 +109,9 @@ async def importing(path: Path, last: str, number: int, *, link: bool) -> float:
         start = time.perf_counter()
         report = await engine.channels.import_archive(path, link=link)
         assert (await engine.retrieve(last[:200], retrievers=("keyword",), limit=1)).outcome == "found"
-        taken = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         assert report.added == sum(report.channels.values()) >= number
-        return report.added / taken
+        return report.added / seconds
 
 
 async def posting(path: Path, posts: int) -> list[float]:
@@ -120,14 +120,16 @@ async def posting(path: Path, posts: int) -> list[float]:
     async with fresh() as engine:
         await engine.channels.import_archive(path)
         times = []
-        for place in range(posts):
-            own = "q" + "".join(SYLLABLES[int(digit)] for digit in f"{place:05}")
-            message = NewMessage(f"{own} {speech.sentence()}", key=f"new{place}", author="Person 1")
+        for position in range(posts):
+            unique_word = "q" + "".join(SYLLABLES[int(digit)] for digit in f"{position:05}")
+            message = NewMessage(
+                f"{unique_word} {speech.sentence()}", key=f"new{position}", author="Person 1"
+            )
             start = time.perf_counter()
             await engine.channels.add_messages(message, channel="channel-1")
-            found = await engine.retrieve(own, retrievers=("keyword",), limit=1)
+            retrieval = await engine.retrieve(unique_word, retrievers=("keyword",), limit=1)
             times.append((time.perf_counter() - start) * 1_000)
-            assert found.hits[0].document.key == message.key
+            assert retrieval.hits[0].document.key == message.key
         return times
 
 

@@ -43,28 +43,26 @@ def main() -> None:
     """Print a table for a store of so many passages."""
     options = option_parser(__doc__)
     options.add_argument("--chunks", type=int, default=10_000)
-    given = options.parse_args()
+    arguments = options.parse_args()
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("install Debian's package chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        fill(Path(folder), given.chunks)
+        fill(Path(folder), arguments.chunks)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         with served(Path(folder)) as address:
-            alone = statistics.median(asked(address) for _ in range(VISITS))
+            alone = statistics.median(time_query(address) for _ in range(VISITS))
             visits = [visited(browser, address) for _ in range(VISITS)]
         browser.close()
     median = statistics.median
     rows = [
-        ["until the question can be typed", f"{median(each.usable for each in visits):,.0f} ms"],
-        ["until the window is drawn", f"{median(each.drawn for each in visits):,.0f} ms"],
+        ["until the question can be typed", f"{median(visit.usable for visit in visits):,.0f} ms"],
+        ["until the window is drawn", f"{median(visit.drawn for visit in visits):,.0f} ms"],
         ["the same question over HTTP alone", f"{alone:,.0f} ms"],
     ]
-    received = f"{median(each.received for each in visits):,.0f}"
-    title = (
-        f"{given.chunks:,} passages, {len(visits)} visits; the first load has {received} compressed bytes."
-    )
-    Result.of(title, ["", "median"], rows).shown("console", save=given.save)
+    received = f"{median(visit.received for visit in visits):,.0f}"
+    title = f"{arguments.chunks:,} passages, {len(visits)} visits; {received} compressed bytes at first."
+    Result.of(title, ["", "median"], rows).shown("console", save=arguments.save)
 
 
 def fill(folder: Path, chunks: int) -> None:
@@ -98,7 +96,7 @@ def served(folder: Path) -> Iterator[str]:
             server.terminate()
 
 
-def asked(address: str) -> float:
+def time_query(address: str) -> float:
     """Milliseconds of the question over HTTP alone."""
     body = {"query": QUESTION, "collection": "big", "max_tokens": 2048}
     begun = time.perf_counter()

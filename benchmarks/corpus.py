@@ -25,16 +25,16 @@ def default_folders() -> list[Path]:
 
 def paragraphs(number: int, folders: Sequence[Path] | None = None) -> list[str]:
     """`number` different paragraphs, shuffled so that neighbors come from different files."""
-    found: dict[bytes, str] = {}
+    by_digest: dict[bytes, str] = {}
     for folder in folders or default_folders():
         for text in _texts(folder):
             for paragraph in _cut(text):
-                found.setdefault(hashlib.blake2b(paragraph.encode(), digest_size=12).digest(), paragraph)
-            if len(found) >= number * 1.2:
-                return _shuffled(found, number)
-    if len(found) < number:
-        raise SystemExit(f"only {len(found)} paragraphs below the folders, {number} are needed")
-    return _shuffled(found, number)
+                by_digest.setdefault(hashlib.blake2b(paragraph.encode(), digest_size=12).digest(), paragraph)
+            if len(by_digest) >= number * 1.2:
+                return _shuffled(by_digest, number)
+    if len(by_digest) < number:
+        raise SystemExit(f"only {len(by_digest)} paragraphs below the folders, {number} are needed")
+    return _shuffled(by_digest, number)
 
 
 def questions(texts: Sequence[str], number: int, seed: int = 7) -> list[str]:
@@ -68,7 +68,7 @@ def _cut(text: str) -> Iterator[str]:
             buffer = ""
 
 
-def _shuffled(found: dict[bytes, str], number: int) -> list[str]:
-    texts = [found[key] for key in sorted(found)][:number]
+def _shuffled(by_digest: dict[bytes, str], number: int) -> list[str]:
+    texts = [by_digest[key] for key in sorted(by_digest)][:number]
     random.Random(11).shuffle(texts)
     return texts

@@ -50,7 +50,7 @@ class Measured:
 
     machines: int
     seconds: float
-    asked: float
+    calls_per_text: float
 
 
 async def work(url: str, cache: str, answer: float) -> None:
@@ -75,20 +75,20 @@ async def measured(url: str, folder: Path, machines: int, texts: int, *, answer:
         await asyncio.create_subprocess_exec(*command, str(folder / str(number)), stdin=PIPE, stdout=PIPE)
         for number in range(machines)
     ]
-    for each in running:
-        await said(each)
+    for process in running:
+        await read_line(process)
     start = time.perf_counter()
-    for each in running:
-        assert each.stdin is not None
-        each.stdin.write(b"go\n")
-    asked = [int(await said(each)) for each in running]
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+    calls = [int(await read_line(process)) for process in running]
     seconds = time.perf_counter() - start
-    for each in running:
-        await each.communicate()
-    return Measured(machines, seconds, sum(asked) / texts)
+    for process in running:
+        await process.communicate()
+    return Measured(machines, seconds, sum(calls) / texts)
 
 
-async def said(running: Process) -> str:
+async def read_line(running: Process) -> str:
     """The next line of a process."""
     assert running.stdout is not None
     return (await running.stdout.readline()).decode().strip()
@@ -99,7 +99,7 @@ def measure(arguments: argparse.Namespace) -> list[Measured]:
     folder = arguments.path / "embedding"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    found = []
+    measurements = []
     with postgres_server(folder) as server:
         server.run("ALTER SYSTEM SET fsync = on")
         server.run("SELECT pg_reload_conf()")
@@ -107,16 +107,23 @@ def measure(arguments: argparse.Namespace) -> list[Measured]:
             caches = folder / f"caches-{machines}"
             with server.fresh() as url:
                 one = measured(url, caches, machines, arguments.texts, answer=arguments.answer)
-                found.append(asyncio.run(one))
-    return found
+                measurements.append(asyncio.run(one))
+    return measurements
 
 
-def result(found: Sequence[Measured], texts: int) -> Result:
+def result(measurements: Sequence[Measured], texts: int) -> Result:
     """Each number of machines compared with the first."""
     rows = []
-    for each in found:
-        rate, ratio = texts / each.seconds, found[0].seconds / each.seconds
-        rows.append([str(each.machines), f"{rate:,.0f}", f"{ratio:.2f}", f"{each.asked:.2f} times"])
+    for measurement in measurements:
+        rate, ratio = texts / measurement.seconds, measurements[0].seconds / measurement.seconds
+        rows.append(
+            [
+                str(measurement.machines),
+                f"{rate:,.0f}",
+                f"{ratio:.2f}",
+                f"{measurement.calls_per_text:.2f} times",
+            ]
+        )
     columns = ["machines", "texts a second", "of the first", "each text asked for"]
     return Result.of(f"{texts:,} texts that wait in one collection.", columns, rows)
 

@@ -201,10 +201,10 @@ async def load(run: int, minutes: float, key: str) -> None:
     print(dict(answers))
 
 
-def log_sample(taken: Sample) -> None:
+def log_sample(sample: Sample) -> None:
     """Append a sample to the log."""
     with LOG.open("a") as log:
-        log.write(json.dumps(asdict(taken)) + "\n")
+        log.write(json.dumps(asdict(sample)) + "\n")
 
 
 def logged() -> list[Sample]:
@@ -214,7 +214,10 @@ def logged() -> list[Sample]:
 
 def table(samples: Sequence[Sample]) -> Result:
     """The first and the last quarter of the minutes after the warm ones, of each run."""
-    runs = [[each for each in samples if each.run == run] for run in sorted({each.run for each in samples})]
+    runs = [
+        [sample for sample in samples if sample.run == run]
+        for run in sorted({sample.run for sample in samples})
+    ]
     rows = [row for run in runs for row in rows_of(run)]
     requests, failures = sum(run[-1].requests for run in runs), sum(run[-1].failures for run in runs)
     columns = ("run", "minutes", "measure", "first quarter", "last quarter", "ratio")
@@ -224,12 +227,12 @@ def table(samples: Sequence[Sample]) -> Result:
 
 def rows_of(run: Sequence[Sample]) -> list[tuple[str, ...]]:
     """A row for each measure of a run, if it was longer than the warm minutes."""
-    warm = [each for each in run if each.minutes > WARM_MINUTES]
+    warm = [sample for sample in run if sample.minutes > WARM_MINUTES]
     quarter = max(1, len(warm) // 4)
     rows: list[tuple[str, ...]] = []
     for measure in MEASURES if warm else ():
-        first = fmean(getattr(each, measure) for each in warm[:quarter])
-        last = fmean(getattr(each, measure) for each in warm[-quarter:])
+        first = fmean(getattr(sample, measure) for sample in warm[:quarter])
+        last = fmean(getattr(sample, measure) for sample in warm[-quarter:])
         figures = (f"{first:,.1f}", f"{last:,.1f}", f"{last / max(first, 0.1):.2f}")
         rows.append((str(run[-1].run), f"{warm[-1].minutes:.0f}", measure.replace("_", " "), *figures))
     return rows
@@ -244,7 +247,7 @@ def main(options: argparse.Namespace) -> None:
     samples = logged()
     done = len(samples)
     if done < options.minutes:
-        run = max((each.run for each in samples), default=0) + 1
+        run = max((sample.run for sample in samples), default=0) + 1
         asyncio.run(load(run, options.minutes - done, key_file.read_text()))
     result = table(logged())
     print(result.markdown())

@@ -35,7 +35,7 @@ class ChatTurn:
     conversation: str
     text: str
     links: Mapping[Span, str]
-    own: Sequence[tuple[str, str]]
+    references: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,20 @@ def read_named_documents(directory: Path) -> list[NamedDocument]:
 def _turn(row: Row) -> ChatTurn:
     text = row.text("text")
     links = {}
-    for told in _inner(row, "links"):
-        start, end = _span(told, "span")
+    for link_row in _inner(row, "links"):
+        start, end = _span(link_row, "span")
         if not 0 <= start < end <= len(text):
             raise InvalidInput(row.position, "a span lies outside of the text")
-        links[start, end] = told.text("entity")
-    own = [(each.text("personal_entity_mention"), each.text("entity")) for each in _inner(row, "personal")]
-    return ChatTurn(row.optional("split") or "", row.id("conv"), text, links, own)
+        links[start, end] = link_row.text("entity")
+    references = [
+        (mention_row.text("personal_entity_mention"), mention_row.text("entity"))
+        for mention_row in _inner(row, "personal")
+    ]
+    return ChatTurn(row.optional("split") or "", row.id("conv"), text, links, references)
 
 
 def _document(row: Row) -> NamedDocument:
-    sentences = [str(each).split(" ") for each in row.items("sentences")]
+    sentences = [str(sentence).split(" ") for sentence in row.items("sentences")]
     places, at = [], 0
     for tokens in sentences:
         spans = []
@@ -94,25 +97,25 @@ def _document(row: Row) -> NamedDocument:
 
 
 def _inner(row: Row, name: str) -> list[Row]:
-    found = row.items(name)
-    if not all(isinstance(each, dict) for each in found):
+    rows = row.items(name)
+    if not all(isinstance(fields, dict) for fields in rows):
         raise InvalidInput(row.position, f"{name!r} must hold objects")
-    return [Row(row.position, each) for each in found if isinstance(each, dict)]
+    return [Row(row.position, fields) for fields in rows if isinstance(fields, dict)]
 
 
 def _span(row: Row, name: str) -> Span:
     numbers = row.items(name)
-    if len(numbers) != 2 or not all(isinstance(each, int) for each in numbers):
+    if len(numbers) != 2 or not all(isinstance(number, int) for number in numbers):
         raise InvalidInput(row.position, f"{name!r} must be two whole numbers")
     return int(str(numbers[0])), int(str(numbers[1]))
 
 
 def by_conversation(turns: Sequence[ChatTurn]) -> dict[str, list[ChatTurn]]:
     """The turns of each conversation, in order."""
-    told: dict[str, list[ChatTurn]] = defaultdict(list)
+    conversations: dict[str, list[ChatTurn]] = defaultdict(list)
     for turn in turns:
-        told[turn.conversation].append(turn)
-    return told
+        conversations[turn.conversation].append(turn)
+    return conversations
 
 
 _OWN: Final = regex.compile(
@@ -129,13 +132,13 @@ _ENDS: Final = regex.compile(r"[.!?\n]")
 _MOST: Final = 100
 
 
-def own(text: str) -> list[tuple[int, int]]:
+def own_references(text: str) -> list[tuple[int, int]]:
     """Positions where a text refers to something of the speaker."""
-    return [found.span() for found in _OWN.finditer(text)][:_MOST]
+    return [match.span() for match in _OWN.finditer(text)][:_MOST]
 
 
 def meant_by(
-    text: str, reference: tuple[int, int], said: Sequence[Mention], earlier: Sequence[Mention] = ()
+    text: str, reference: tuple[int, int], mentions: Sequence[Mention], earlier: Sequence[Mention] = ()
 ) -> Mention | None:
     """The name that a reference stands for.
 
@@ -143,10 +146,10 @@ def meant_by(
     last that was said `earlier`; None where there is none.
     """
     start, end = reference
-    after = next((each for each in said if each.start >= end), None)
+    after = next((mention for mention in mentions if mention.start >= end), None)
     if after is not None and _STATED.fullmatch(text, end, after.start):
         return after
-    before = [each for each in said if each.end <= start]
+    before = [mention for mention in mentions if mention.end <= start]
     if before and not (after is not None and _ENDS.search(text, before[-1].end, start)):
         return before[-1]
     same = after is not None and not _ENDS.search(text, end, after.start)
@@ -180,15 +183,15 @@ class TitleLinker:
         names = {title: title.replace("_", " ") for title in titles}
         spellings: dict[str, list[str]] = {title: spellings_of(name) for title, name in names.items()}
         for initials, title in acronyms(
-            {each: name for each, name in names.items() if "(" not in name}
+            {title: name for title, name in names.items() if "(" not in name}
         ).items():
             spellings[title].append(initials)
-        for said, meant in learnt.meant.items():
+        for spelling, meant in learnt.meant.items():
             best = max(sorted(meant), key=lambda title: meant[title])
             if meant[best] >= LIKELY and best in spellings:
-                spellings[best].append(said)
+                spellings[best].append(spelling)
         skip = (FUNCTION_WORDS | frozenset(listed_words()[:STOPPED])) - {
-            said for said, meant in learnt.meant.items() if max(meant.values()) >= LIKELY
+            spelling for spelling, meant in learnt.meant.items() if max(meant.values()) >= LIKELY
         }
         self._nodes = {title: _node(title, names[title], spellings[title]) for title in names}
         self._known = Gazetteer(spellings, skip=skip)
@@ -197,9 +200,9 @@ class TitleLinker:
         """The mentions in a text with the entities that they mean."""
         linked = []
         for span in self._known.find(text):
-            said = text[span.start : span.end]
-            mention = Mention(span.start, span.end, said, key_of(said), ENTITY)
-            usual = self._learnt.meant.get(said.lower(), {})
+            spelling = text[span.start : span.end]
+            mention = Mention(span.start, span.end, spelling, key_of(spelling), ENTITY)
+            usual = self._learnt.meant.get(spelling.lower(), {})
             if mention.key in self._learnt.unlikely:
                 continue
             nodes = [self._nodes[title] for title in span.spelling.names]
@@ -213,7 +216,7 @@ def spellings_of(title: str) -> list[str]:
     """How people may write a title in a chat: without what tells it from others, in lower case."""
     bare = _ASIDE.sub("", title)
     placed = _PLACED.fullmatch(bare)
-    return list(dict.fromkeys(each.lower() for each in (title, bare, placed[1] if placed else bare)))
+    return list(dict.fromkeys(spelling.lower() for spelling in (title, bare, placed[1] if placed else bare)))
 
 
 def learnt_from(turns: Sequence[ChatTurn], titles: Sequence[str]) -> Learnt:
@@ -222,20 +225,20 @@ def learnt_from(turns: Sequence[ChatTurn], titles: Sequence[str]) -> Learnt:
     for turn in turns:
         for (start, end), title in turn.links.items():
             meant[turn.text[start:end].lower()][title] += 1
-    everything = Gazetteer({said: [said] for said in meant}, skip=frozenset())
+    everything = Gazetteer({spelling: [spelling] for spelling in meant}, skip=frozenset())
     said_at_all: Counter[str] = Counter()
-    linker, said, kept = TitleLinker(titles), Counter[str](), Counter[str]()
+    linker, occurrences, linked = TitleLinker(titles), Counter[str](), Counter[str]()
     for turn in turns:
-        said_at_all.update(turn.text[each.start : each.end].lower() for each in everything.find(turn.text))
+        said_at_all.update(turn.text[span.start : span.end].lower() for span in everything.find(turn.text))
         for mention, _ in linker.found(turn.text):
-            said[mention.key] += 1
-            kept[mention.key] += (mention.start, mention.end) in turn.links
+            occurrences[mention.key] += 1
+            linked[mention.key] += (mention.start, mention.end) in turn.links
     shares = {
         text: {title: count / max(said_at_all[text], sum(of.values())) for title, count in of.items()}
         for text, of in meant.items()
     }
     likely = {key_of(text) for text, of in shares.items() if max(of.values()) >= LIKELY}
-    unlikely = {key for key, count in said.items() if count > 1 and kept[key] / count < LIKELY}
+    unlikely = {key for key, count in occurrences.items() if count > 1 and linked[key] / count < LIKELY}
     return Learnt(shares, unlikely - likely)
 
 
@@ -254,7 +257,7 @@ class StringMatch:
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = {title.replace("_", " ").lower(): title for title in titles}
-        ordered = sorted(self._titles, key=lambda each: (-len(each), each))
+        ordered = sorted(self._titles, key=lambda title: (-len(title), title))
         self._form = regex.compile(rf"(?<!\w)(?:{'|'.join(map(regex.escape, ordered))})(?!\w)")
 
     def found(self, text: str) -> list[tuple[Mention, str]]:
@@ -269,27 +272,27 @@ class StringMatch:
 
 def own_things(turns: Sequence[ChatTurn], linker: TitleLinker) -> tuple[int, int, int]:
     """Of what people call their own: how many meanings agree, were found, and are true."""
-    agreeing = found = true = 0
-    for told in by_conversation(turns).values():
+    agreeing = total = true = 0
+    for conversation in by_conversation(turns).values():
         earlier: list[tuple[Mention, str]] = []
-        for turn in told:
-            said = linker.found(turn.text)
-            meant = _own_meant(turn.text, said, earlier)
-            expected = {title for _, title in turn.own}
+        for turn in conversation:
+            linked = linker.found(turn.text)
+            meant = _own_meant(turn.text, linked, earlier)
+            expected = {title for _, title in turn.references}
             agreeing += len(meant & expected)
-            found, true = found + len(meant), true + len(expected)
-            earlier += said
-    return agreeing, found, true
+            total, true = total + len(meant), true + len(expected)
+            earlier += linked
+    return agreeing, total, true
 
 
 def _own_meant(
-    text: str, said: Sequence[tuple[Mention, str]], earlier: Sequence[tuple[Mention, str]]
+    text: str, linked: Sequence[tuple[Mention, str]], earlier: Sequence[tuple[Mention, str]]
 ) -> set[str]:
-    titles = {id(found): title for found, title in (*earlier, *said)}
-    names = [found for found, _ in said]
-    before = [found for found, _ in earlier]
-    meant = (meant_by(text, reference, names, before) for reference in own(text))
-    return {titles[id(each)] for each in meant if each is not None}
+    titles = {id(mention): title for mention, title in (*earlier, *linked)}
+    names = [mention for mention, _ in linked]
+    before = [mention for mention, _ in earlier]
+    meant = (meant_by(text, reference, names, before) for reference in own_references(text))
+    return {titles[id(mention)] for mention in meant if mention is not None}
 
 
 def _node(title: str, name: str, spellings: Sequence[str]) -> Node:
@@ -304,12 +307,12 @@ _OF_DOCUMENT: Final = Source(SourceId("document"), CollectionId("document"), "do
 
 def runs_of_capitals(document: NamedDocument) -> Spans:
     """The baseline without known names: adjacent capitalized words, and numbers."""
-    return {found.span() for found in _CAPITALS.finditer(document.text)}
+    return {match.span() for match in _CAPITALS.finditer(document.text)}
 
 
 def by_rules(document: NamedDocument) -> Spans:
     """The entities that the product's rules find in a text alone, with plain numbers."""
-    return {(each.start, each.end) for each in names_in(document.text, with_numbers=True)}
+    return {(mention.start, mention.end) for mention in names_in(document.text, with_numbers=True)}
 
 
 class EveryName:
@@ -319,7 +322,7 @@ class EveryName:
         names = {
             document.text[start:end].lower() for document in documents for start, end in document.entities
         }
-        ordered = sorted(names, key=lambda each: (-len(each), each))
+        ordered = sorted(names, key=lambda name: (-len(name), name))
         self._firsts: dict[str, list[str]] = {}
         for name in ordered:
             self._firsts.setdefault(name.split(" ")[0], []).append(name)
@@ -330,7 +333,10 @@ class EveryName:
         at = 0
         for token in text.split(" "):
             if at >= done:
-                name = next((each for each in self._firsts.get(token, ()) if _stands(text, each, at)), None)
+                name = next(
+                    (candidate for candidate in self._firsts.get(token, ()) if _stands(text, candidate, at)),
+                    None,
+                )
                 if name is not None:
                     done = at + len(name)
                     spans.add((at, done))
@@ -348,20 +354,20 @@ def linked_within(document: NamedDocument) -> dict[Span, str]:
 
     The spans are those that people marked; their types are those that the product finds by itself.
     """
-    kinds = {(each.start, each.end): each.type for each in names_in(document.text)}
+    kinds = {(mention.start, mention.end): mention.type for mention in names_in(document.text)}
     nodes: list[Node] = []
     meant: dict[Span, str] = {}
     longest = sorted(document.entities, key=lambda span: (-_words(document.text, span), span))
     for span in longest:
-        said = document.text[span[0] : span[1]]
-        mention = Mention(*span, said, key_of(said), kinds.get(span, ENTITY))
+        surface = document.text[span[0] : span[1]]
+        mention = Mention(*span, surface, key_of(surface), kinds.get(span, ENTITY))
         recent = frozenset(node.id for node in nodes)
         node = link(mention, nodes, Surroundings(recent=recent)).node
         if node is None:
-            node = Node(str(len(nodes)), _OF_DOCUMENT, mention.type, said, (), {}, _NOW, _NOW)
+            node = Node(str(len(nodes)), _OF_DOCUMENT, mention.type, surface, (), {}, _NOW, _NOW)
             nodes.append(node)
-        elif said not in (node.name, *node.aliases):
-            nodes[int(node.id)] = replace(node, aliases=(*node.aliases, said))
+        elif surface not in (node.name, *node.aliases):
+            nodes[int(node.id)] = replace(node, aliases=(*node.aliases, surface))
         meant[span] = node.id
     return meant
 
@@ -371,18 +377,18 @@ def pairs(meant: Mapping[Span, object]) -> Pairs:
     together: dict[object, list[Span]] = {}
     for span in sorted(meant):
         together.setdefault(meant[span], []).append(span)
-    return {pair for each in together.values() for pair in combinations(each, 2)}
+    return {pair for spans in together.values() for pair in combinations(spans, 2)}
 
 
 def recall_by_type(documents: Iterable[NamedDocument]) -> dict[str, tuple[int, int]]:
     """For each type of entities how many mentions the rules find, and how many there are."""
-    found, all_of = Counter[str](), Counter[str]()
+    counts, all_of = Counter[str](), Counter[str]()
     for document in documents:
         spans = by_rules(document)
         for span, kind in document.types.items():
             all_of[kind] += 1
-            found[kind] += span in spans
-    return {kind: (found[kind], all_of[kind]) for kind in sorted(all_of)}
+            counts[kind] += span in spans
+    return {kind: (counts[kind], all_of[kind]) for kind in sorted(all_of)}
 
 
 def _words(text: str, span: Span) -> int:
@@ -416,7 +422,9 @@ def entities(directory: str | Path, *, progress: Progress | None = None) -> Enti
 
 def _chats(turns: Sequence[ChatTurn], progress: Progress | None) -> EntitiesReport:
     """Links of spans to titles, every title of the set being an entity; learnt aliases apart."""
-    titles = sorted({title for turn in turns for title in (*turn.links.values(), *dict(turn.own).values())})
+    titles = sorted(
+        {title for turn in turns for title in (*turn.links.values(), *dict(turn.references).values())}
+    )
     if not titles:
         raise InvalidInput("turns.jsonl", "no name is linked")
     plain, linker = StringMatch(titles), TitleLinker(titles)
@@ -427,8 +435,8 @@ def _chats(turns: Sequence[ChatTurn], progress: Progress | None) -> EntitiesRepo
     }
     others = [turn for turn in turns if turn.split != LEARNT_FROM]
     if 0 < len(others) < len(turns):
-        known = [turn for turn in turns if turn.split == LEARNT_FROM]
-        taught = TitleLinker(titles, learnt_from(known, titles))
+        training = [turn for turn in turns if turn.split == LEARNT_FROM]
+        taught = TitleLinker(titles, learnt_from(training, titles))
         report |= {
             f"not {LEARNT_FROM}: string match": _linking(others, plain),
             f"not {LEARNT_FROM}: linked": _linking(others, linker),
@@ -450,17 +458,17 @@ def _documents(documents: Sequence[NamedDocument], progress: Progress | None) ->
     report = {name: _spans(_told(progress, name, documents), way) for name, way in ways.items()}
     report["pairs: same string"] = _pairs(documents, same_string)
     report["pairs: linked"] = _pairs(documents, linked_within)
-    found = {
+    recalls = {
         f"recall {kind}": percent([right / all_of])
         for kind, (right, all_of) in recall_by_type(documents).items()
     }
-    report["mentions: found"] |= found
+    report["mentions: found"] |= recalls
     return report
 
 
-def agreement(agreeing: int, found: int, true: int) -> Figures:
+def agreement(agreeing: int, total: int, true: int) -> Figures:
     """Precision, recall and their harmonic mean, of counts."""
-    precision = agreeing / found if found else 0.0
+    precision = agreeing / total if total else 0.0
     recall = agreeing / true if true else 0.0
     together = precision + recall
     f1 = 2 * precision * recall / together if together else 0.0
@@ -473,49 +481,49 @@ def agreement(agreeing: int, found: int, true: int) -> Figures:
 
 
 def _linking(turns: Iterable[ChatTurn], way: StringMatch | TitleLinker) -> Figures:
-    agreeing = found = true = 0
+    agreeing = total = true = 0
     for turn in turns:
         ours = {((mention.start, mention.end), title) for mention, title in way.found(turn.text)}
         theirs = set(turn.links.items())
-        agreeing, found, true = agreeing + len(ours & theirs), found + len(ours), true + len(theirs)
-    return agreement(agreeing, found, true)
+        agreeing, total, true = agreeing + len(ours & theirs), total + len(ours), true + len(theirs)
+    return agreement(agreeing, total, true)
 
 
 def _spans(
     documents: Iterable[NamedDocument], way: Callable[[NamedDocument], set[tuple[int, int]]]
 ) -> Figures:
-    agreeing = found = true = 0
+    agreeing = total = true = 0
     for document in documents:
         ours = way(document)
         agreeing += len(ours & document.entities.keys())
-        found, true = found + len(ours), true + len(document.entities)
-    return agreement(agreeing, found, true)
+        total, true = total + len(ours), true + len(document.entities)
+    return agreement(agreeing, total, true)
 
 
 def _pairs(
     documents: Iterable[NamedDocument], way: Callable[[NamedDocument], dict[tuple[int, int], str]]
 ) -> Figures:
-    agreeing = found = true = 0
+    agreeing = total = true = 0
     for document in documents:
         ours, theirs = pairs(way(document)), pairs(document.entities)
-        agreeing, found, true = agreeing + len(ours & theirs), found + len(ours), true + len(theirs)
-    return agreement(agreeing, found, true)
+        agreeing, total, true = agreeing + len(ours & theirs), total + len(ours), true + len(theirs)
+    return agreement(agreeing, total, true)
 
 
 def _told(progress: Progress | None, what: str, things: Sequence[_Thing]) -> Iterator[_Thing]:
     """The same things one by one, telling how far it is."""
-    for number, each in enumerate(things):
+    for number, element in enumerate(things):
         if progress is not None:
             progress(what, number, len(things))
-        yield each
+        yield element
 
 
 def main() -> None:
     """Print the figures of a set as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
-    chosen = parser.parse_args()
-    print(json.dumps(entities(chosen.directory), indent=2))
+    arguments = parser.parse_args()
+    print(json.dumps(entities(arguments.directory), indent=2))
 
 
 if __name__ == "__main__":

@@ -118,10 +118,10 @@ def documents(sets: Path) -> Result:
         report = evaluated("retrieval", str(sets / name))
         keyword, vector, hybrid = (report[way]["ndcg@10"] for way in ("keyword", "vector", "hybrid"))
         beside = hybrid - max(keyword, vector)
-        shown = f"{beside:+.1f}" if beside >= WORST else f"**{beside:+.1f}**"
-        figures = (f"{each:.1f}" for each in (keyword, vector, hybrid))
+        difference = f"{beside:+.1f}" if beside >= WORST else f"**{beside:+.1f}**"
+        figures = (f"{figure:.1f}" for figure in (keyword, vector, hybrid))
         queries = len(report["hybrid"]["by_question"])
-        rows.append([name, f"{queries:,}", *figures, shown, f"{report['hybrid']['recall@10']:.1f}"])
+        rows.append([name, f"{queries:,}", *figures, difference, f"{report['hybrid']['recall@10']:.1f}"])
     return Result.of(
         "nDCG@10 from 0 to 100; hybrid search against the better retriever, and its recall@10.",
         ["set", "queries", "keywords", "vectors", "hybrid", "against", "recall@10"],
@@ -135,8 +135,8 @@ def conversations(sets: Path) -> Result:
     for name in CONVERSATIONS:
         report = evaluated("conversation", str(sets / name))
         kinds = ", ".join(f"{kind} {value:.1f}" for kind, value in report["by_category"].items())
-        figures = (report[each] for each in ("turn_recall@10", "evidence_in_budget", "session_hit@1"))
-        rows.append([name, f"{report['questions']:,}", *(f"{each:.1f}" for each in figures), kinds])
+        figures = (report[key] for key in ("turn_recall@10", "evidence_in_budget", "session_hit@1"))
+        rows.append([name, f"{report['questions']:,}", *(f"{figure:.1f}" for figure in figures), kinds])
     return Result.of(
         "Recall of turns, evidence in 2,048 tokens, and how often the best turn has its session.",
         ["set", "questions", "recall@10", "in windows", "session hit@1", "recall@10 by kind"],
@@ -146,13 +146,19 @@ def conversations(sets: Path) -> Result:
 
 def parts(sets: Path) -> Result:
     """What each part of the score of talk is worth: 100 questions of each kind with parts switched off."""
-    found = ablation([sets / name for name in TALK], maximum=100)
+    by_set = ablation([sets / name for name in TALK], maximum=100)
     rows = [
-        [name, *(f"{recalled:.1f} ({kept:.1f})" for recalled, kept in (of[name] for of in found.values()))]
+        [
+            name,
+            *(
+                f"{recalled:.1f} ({in_budget:.1f})"
+                for recalled, in_budget in (of[name] for of in by_set.values())
+            ),
+        ]
         for name in rankings()
     ]
     title = "Turn recall@10, and in brackets evidence in windows of 2,048 tokens, from 0 to 100."
-    return Result.of(title, ["", *found], rows)
+    return Result.of(title, ["", *by_set], rows)
 
 
 def cited(sets: Path) -> Result:
@@ -173,10 +179,10 @@ def linked(sets: Path) -> Result:
     for name in LINKED:
         report = evaluated("retrieval", str(sets / name), "--graph")
         before, after = report["hybrid"], report[WITH_GRAPH]
-        figures = (f"{of[each]:.1f}" for each in DEEP for of in (before, after))
+        figures = (f"{of[key]:.1f}" for key in DEEP for of in (before, after))
         rows.append([name, f"{len(before['by_question']):,}", *figures])
-    names = (each.replace("ndcg", "nDCG") for each in DEEP)
-    columns = ["set", "queries", *(f"{each}{graph}" for each in names for graph in ("", ", graph"))]
+    names = (key.replace("ndcg", "nDCG") for key in DEEP)
+    columns = ["set", "queries", *(f"{key}{graph}" for key in names for graph in ("", ", graph"))]
     return Result.of("Hybrid search without and with the graph, from 0 to 100.", columns, rows)
 
 
@@ -185,7 +191,7 @@ def turns(sets: Path) -> Result:
     report = evaluated("turns", str(sets / "mtrag_un"))
     rows = []
     for kind, shown in KINDS.items():
-        figures = [[f"{report[way][kind][each]:.1f}" for each in DEEP] for way in QUERIES]
+        figures = [[f"{report[way][kind][key]:.1f}" for key in DEEP] for way in QUERIES]
         cells = (f"{ndcg} ({', '.join(recalls)})" for ndcg, *recalls in figures)
         rows.append([shown, str(report["last"][kind]["questions"]), *cells])
     title = "nDCG@10, and in brackets recall@5 and recall@10, from 0 to 100."
@@ -196,7 +202,7 @@ def similarity(sets: Path) -> Result:
     """Similarities of queries to answers and to random texts."""
     report = evaluated("similarity", *(str(sets / name) for name in TEXTS))
     rows = [
-        [name, TEXTS.get(name, ""), *(_percentiles(of[each]) for each in ("related", "unrelated"))]
+        [name, TEXTS.get(name, ""), *(_percentiles(of[key]) for key in ("related", "unrelated"))]
         for name, of in report.items()
     ]
     title = "Median, and in brackets 5th and 95th percentile."
@@ -214,7 +220,7 @@ def moments(sets: Path) -> Result:
         report = evaluated("moments", str(sets / name), "--limit", str(limit))
         for way, of in report.items():
             figures = (of.get(key) for key in MOMENTS)
-            cells = ("-" if each is None else f"{each:.1f}" for each in figures)
+            cells = ("-" if figure is None else f"{figure:.1f}" for figure in figures)
             rows.append([f"{name}: {way}", f"{of['questions']:,}", *cells])
     columns = ["set", "questions", *(key.replace("recall@", "R@").replace("0.", ".") for key in MOMENTS)]
     return Result.of("Recall by the overlap in time (IoU), from 0 to 100.", columns, rows)
@@ -230,8 +236,8 @@ def attacks(sets: Path) -> Result:
 def harmless(sets: Path) -> Result:
     """How many texts that attack nobody are changed all the same."""
     folders = [sets / name for name in HARMLESS]
-    found = asyncio.run(injection(sets / "prompt_injection", harmless=folders))["harmless"]
-    rows = [[name, f"{of['texts']:,}", str(of["changed"])] for name, of in found.items()]
+    by_folder = asyncio.run(injection(sets / "prompt_injection", harmless=folders))["harmless"]
+    rows = [[name, f"{of['texts']:,}", str(of["changed"])] for name, of in by_folder.items()]
     return Result.of("Changed beyond XML's own escapes.", ["folder", "texts", "changed"], rows)
 
 
@@ -241,7 +247,7 @@ def patterns(sets: Path) -> Result:
     for name in ORDINARY:
         text = "\n".join(read_harmless(sets / name))
         texts[name] = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
-    matched = {name: sum(attack_pattern(each) is not None for each in of) for name, of in texts.items()}
+    matched = {name: sum(attack_pattern(text) is not None for text in of) for name, of in texts.items()}
     rows = [[name, f"{len(texts[name]):,}", str(number)] for name, number in matched.items()]
     title = f"Attacks, and the texts of sets in pieces of {PIECE:,} characters."
     return Result.of(title, ["", "texts", "matched"], rows)
@@ -250,7 +256,7 @@ def patterns(sets: Path) -> Result:
 def trust(_: Path) -> Result:
     """What histories of writes and copies that attack the levels of trust did."""
     report = evaluated("trust")
-    shown = {
+    labels = {
         "histories": "histories",
         "writes": "writes",
         "laundering": "steps that copy text",
@@ -258,16 +264,16 @@ def trust(_: Path) -> Result:
         "levels_raised": "levels raised",
         "quarantined_shown": "attacks shown",
     }
-    rows = [[name, f"{report[each]:,}"] for each, name in shown.items()]
+    rows = [[name, f"{report[key]:,}"] for key, name in labels.items()]
     return Result.of("Of the last two there must be none.", ["", "number"], rows)
 
 
 def names(sets: Path) -> Result:
     """How well names are found and linked."""
-    found = {name: entities(sets / name) for name in ("conel2", "redocred")}
+    reports = {name: entities(sets / name) for name in ("conel2", "redocred")}
     rows = [
-        [f"{name}: {way}", *(f"{of[each]:.1f}" for each in ("precision", "recall", "f1"))]
-        for name, ways in found.items()
+        [f"{name}: {way}", *(f"{of[key]:.1f}" for key in ("precision", "recall", "f1"))]
+        for name, ways in reports.items()
         for way, of in ways.items()
     ]
     return Result.of("From 0 to 100.", ["", "precision", "recall", "F1"], rows)
@@ -298,7 +304,7 @@ def replies(sets: Path) -> Result:
 def _thread_row(name: str, of: ThreadFigures) -> list[str]:
     links = of.get("links") or of["links_to_last_of_thread"]
     figures = (links["f1"], links["precision"], links["recall"], of["last_of_thread"]["f1"])
-    return [name, *(f"{each:.1f}" for each in (*figures, of["one_to_one"], of["exact_match_f1"]))]
+    return [name, *(f"{figure:.1f}" for figure in (*figures, of["one_to_one"], of["exact_match_f1"]))]
 
 
 def feedback(sets: Path) -> Result:
@@ -306,9 +312,9 @@ def feedback(sets: Path) -> Result:
     rows = []
     for name in JUDGED:
         [judgments], *figures = asyncio.run(measured(sets / name, 400, 1)).values()
-        rows.append([name, f"{judgments:.0f}", *(f"{each:.1f}" for pair in figures for each in pair)])
-    asked = ("the same", "as keywords", "others")
-    columns = ["set", "judgments", *(f"{each}{after}" for each in asked for after in ("", ", after"))]
+        rows.append([name, f"{judgments:.0f}", *(f"{figure:.1f}" for pair in figures for figure in pair)])
+    queries = ("the same", "as keywords", "others")
+    columns = ["set", "judgments", *(f"{kind}{after}" for kind in queries for after in ("", ", after"))]
     return Result.of("nDCG@10 before and after feedback.", columns, rows)
 
 
@@ -337,9 +343,9 @@ def main() -> None:
     parser = option_parser(__doc__)
     parser.add_argument("--sets", type=Path, default=SETS, help="folder of the sets")
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES), help="tables")
-    given = parser.parse_args()
-    for name in given.only:
-        TABLES[name](given.sets).shown(name, save=given.save)
+    arguments = parser.parse_args()
+    for name in arguments.only:
+        TABLES[name](arguments.sets).shown(name, save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -34,25 +34,25 @@ def as_keywords(query: JudgedQuery) -> JudgedQuery:
 
 async def quality(engine: Engine, queries: Sequence[JudgedQuery], keys: Mapping[str, str]) -> float:
     """Mean nDCG@10 of documents, by their best chunks."""
-    found = []
+    gains = []
     for query in queries:
         hits = (await engine.retrieve(query.text, filter=query.where, limit=50)).hits
         ranking = list(dict.fromkeys(keys[hit.document.id] for hit in hits))
-        found.append(ndcg(ranking, query.grades, depth=10))
-    return round(100 * fmean(found), 1)
+        gains.append(ndcg(ranking, query.grades, depth=10))
+    return round(100 * fmean(gains), 1)
 
 
 async def judge(engine: Engine, queries: Sequence[JudgedQuery], keys: Mapping[str, str]) -> int:
     """Give feedback on each query, and return the number of judgments."""
-    given = 0
+    judgments = 0
     for query in queries:
         hits = (await engine.retrieve(query.text, filter=query.where, limit=USED)).hits
         good = [query.grades.get(keys[hit.document.id], 0) > 0 for hit in hits]
         used = [hit.chunk.id for hit, is_good in zip(hits, good, strict=True) if is_good]
         wrong = [hit.chunk.id for hit, is_good in zip(hits[:WRONG], good[:WRONG], strict=True) if not is_good]
         if used or wrong:
-            given += len(await engine.search.add_feedback(query.text, used=used, wrong=wrong))
-    return given
+            judgments += len(await engine.search.add_feedback(query.text, used=used, wrong=wrong))
+    return judgments
 
 
 async def measured(directory: Path, limit: int, seed: int) -> dict[str, list[float]]:
@@ -61,17 +61,17 @@ async def measured(directory: Path, limit: int, seed: int) -> dict[str, list[flo
     queries = spread(list(data.queries), limit or None)
     random.Random(seed).shuffle(queries)
     half = len(queries) // 2
-    asked = {
+    groups = {
         "the same": queries[:half],
-        "as keywords": [as_keywords(each) for each in queries[:half]],
+        "as keywords": [as_keywords(query) for query in queries[:half]],
         "others": queries[half:],
     }
     async with fresh_engine(Settings.from_environment()) as engine:
         keys = (await stored(engine, {"corpus": data.documents}, None))["corpus"]
-        before = {name: await quality(engine, each, keys) for name, each in asked.items()}
-        judgments = await judge(engine, asked["the same"], keys)
-        after = {name: await quality(engine, each, keys) for name, each in asked.items()}
-    return {"judgments": [judgments], **{name: [before[name], after[name]] for name in asked}}
+        before = {name: await quality(engine, group, keys) for name, group in groups.items()}
+        judgments = await judge(engine, groups["the same"], keys)
+        after = {name: await quality(engine, group, keys) for name, group in groups.items()}
+    return {"judgments": [judgments], **{name: [before[name], after[name]] for name in groups}}
 
 
 def main() -> None:
@@ -80,10 +80,10 @@ def main() -> None:
     parser.add_argument("sets", nargs="+", type=Path, help="directories of sets")
     parser.add_argument("--limit", type=int, default=400, help="queries of each set (0: all)")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of the half")
-    given = parser.parse_args()
-    for directory in given.sets:
-        found = asyncio.run(measured(directory, given.limit, given.seed))
-        print(directory.name, json.dumps(found), flush=True)
+    arguments = parser.parse_args()
+    for directory in arguments.sets:
+        figures = asyncio.run(measured(directory, arguments.limit, arguments.seed))
+        print(directory.name, json.dumps(figures), flush=True)
 
 
 if __name__ == "__main__":

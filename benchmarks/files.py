@@ -19,7 +19,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from packing import asked, facts
+from packing import facts, read_cases
 from results import Result, option_parser
 
 from conspectus import NewDocument, Query, Settings
@@ -93,14 +93,14 @@ class RealFiles:
         )
         lines, size = [], 0
         for row in done.stdout.split("\n"):
-            found = re.match(r"\./(\d+):(\d+):(.*)", row)
-            if found is None:
+            match = re.match(r"\./(\d+):(\d+):(.*)", row)
+            if match is None:
                 continue
-            key, text = self._keys[found[1]], found[3][:400]
-            size += COUNT(f"{key}:{found[2]}:{text}\n")
+            key, text = self._keys[match[1]], match[3][:400]
+            size += COUNT(f"{key}:{match[2]}:{text}\n")
             if size > GREP_TOKENS:
                 break
-            lines.append((key, int(found[2]), text))
+            lines.append((key, int(match[2]), text))
         spans = [(key, at := self._starts[key][number - 1], at + len(text)) for key, number, text in lines]
         return Shown(spans, min(size, GREP_TOKENS), lines)
 
@@ -124,50 +124,52 @@ class OurFiles:
     async def grep(self, words: Sequence[str]) -> Shown:
         """Likely files first."""
         pattern = "|".join(map(re.escape, words))
-        found = await self._engine.files.grep(pattern, ignore_case=True, limit=300, max_tokens=GREP_TOKENS)
+        matches = await self._engine.files.grep(pattern, ignore_case=True, limit=300, max_tokens=GREP_TOKENS)
         lines = [
-            (parsed_path(each.path).key, line.number, line.text)
-            for each in found.files
-            for line in each.lines
+            (parsed_path(file.path).key, line.number, line.text)
+            for file in matches.files
+            for line in file.lines
         ]
         spans = [
-            (parsed_path(each.path).key, line.start, line.end) for each in found.files for line in each.lines
+            (parsed_path(file.path).key, line.start, line.end)
+            for file in matches.files
+            for line in file.lines
         ]
-        return Shown(spans, found.tokens, lines)
+        return Shown(spans, matches.tokens, lines)
 
     async def read(self, key: str, line: int) -> Shown:
         """As much as fits."""
         path = f"/default/default/{key.replace('%', '%25')}"
         first = max(1, line - AROUND)
-        found = await self._engine.files.read(
+        passage = await self._engine.files.read(
             path, first_line=first, last_line=line + AROUND, max_tokens=READ_TOKENS
         )
-        return Shown([(key, found.start, found.end)], found.tokens)
+        return Shown([(key, passage.start, passage.end)], passage.tokens)
 
 
 def starts(text: str) -> list[int]:
     """Where the lines of a text begin."""
-    return [0, *(found.end() for found in re.finditer("\n", text))]
+    return [0, *(match.end() for match in re.finditer("\n", text))]
 
 
 def words_of(question: str) -> list[str]:
     """The words that an agent would look for: names and numbers first, then the longest."""
     words = re.findall(r"\w[\w'-]*\w", question)
-    known = [each for each in words if each.lower() not in STOP_WORDS["english"] and len(each) > 2]
-    marked = sorted(dict.fromkeys(known), key=lambda each: (not re.search(r"[A-Z0-9_]", each), -len(each)))
+    terms = [word for word in words if word.lower() not in STOP_WORDS["english"] and len(word) > 2]
+    marked = sorted(dict.fromkeys(terms), key=lambda word: (not re.search(r"[A-Z0-9_]", word), -len(word)))
     return marked[:WORDS]
 
 
 async def looked(tools: Tools, question: str, *, at_once: bool) -> list[Shown]:
     """A grep for all words, or one for each of three; then reads around the matches."""
     words = words_of(question)
-    calls = [await tools.grep(group) for group in ([words] if at_once else [[each] for each in words[:3]])]
-    held: dict[str, set[str]] = {}
+    calls = [await tools.grep(group) for group in ([words] if at_once else [[word] for word in words[:3]])]
+    words_by_key: dict[str, set[str]] = {}
     first: dict[str, int] = {}
     for key, number, text in (line for call in calls for line in call.lines):
-        held.setdefault(key, set()).update(each for each in words if each.lower() in text.lower())
+        words_by_key.setdefault(key, set()).update(word for word in words if word.lower() in text.lower())
         first.setdefault(key, number)
-    order = sorted(held, key=lambda key: -len(held[key]))
+    order = sorted(words_by_key, key=lambda key: -len(words_by_key[key]))
     return calls + [await tools.read(key, first[key]) for key in order[: LIMITS[-1][0]]]
 
 
@@ -181,24 +183,27 @@ def share(
         if tokens < 0:
             break
         spans += call.spans
-    return fmean(shown(key, span, spans) for key, span in evidence)
+    return fmean(is_shown(key, span, spans) for key, span in evidence)
 
 
-def shown(key: str, span: tuple[int, int], spans: Sequence[tuple[str, int, int]]) -> bool:
+def is_shown(key: str, span: tuple[int, int], spans: Sequence[tuple[str, int, int]]) -> bool:
     """Whether half of a span was shown."""
     seen = Counter(
-        place
+        position
         for name, start, end in spans
         if name == key
-        for place in range(max(start, span[0]), min(end, span[1]))
+        for position in range(max(start, span[0]), min(end, span[1]))
     )
     return 2 * len(seen) >= span[1] - span[0]
 
 
 async def window(engine: Engine, question: str, tokens: int, keys: Mapping[str, str]) -> Shown:
     """One call of `context`."""
-    made = await engine.window(question, tokens)
-    return Shown([(keys[each.document], each.start, each.end) for each in made.citations], made.tokens)
+    context = await engine.window(question, tokens)
+    return Shown(
+        [(keys[citation.document], citation.start, citation.end) for citation in context.citations],
+        context.tokens,
+    )
 
 
 Case = tuple[Query, Sequence[tuple[str, tuple[int, int]]]]
@@ -208,20 +213,20 @@ Shares = dict[str, list[float]]
 async def compared(engine: Engine, ways: Mapping[str, Tools], case: Case, keys: Mapping[str, str]) -> Shares:
     """The shares of one question within the limits, by way."""
     query, evidence = case
-    found: Shares = {}
+    shares: Shares = {}
     for (name, tools), at_once in product(ways.items(), (False, True)):
         calls = await looked(tools, query.query, at_once=at_once)
-        found[f"{name}, {'one grep' if at_once else 'by word'}"] = [
+        shares[f"{name}, {'one grep' if at_once else 'by word'}"] = [
             share(evidence, calls, number, tokens) for number, tokens in LIMITS
         ]
-    made = [await window(engine, query.query, tokens, keys) for _, tokens in LIMITS]
-    found["context"] = [share(evidence, [each], 1, each.tokens) for each in made]
-    return found
+    windows = [await window(engine, query.query, tokens, keys) for _, tokens in LIMITS]
+    shares["context"] = [share(evidence, [window_shown], 1, window_shown.tokens) for window_shown in windows]
+    return shares
 
 
 async def measured(directory: Path, cases: Sequence[Case]) -> list[Shares]:
     """The shares of each question of one set."""
-    texts = {each.key or "": each.text for each in read_retrieval_set(directory).documents}
+    texts = {document.key or "": document.text for document in read_retrieval_set(directory).documents}
     with TemporaryDirectory() as folder:
         async with fresh_engine(Settings.from_environment()) as engine:
             written = await engine.add((NewDocument(text, key=key) for key, text in texts.items()), wait=True)
@@ -234,12 +239,12 @@ async def measured(directory: Path, cases: Sequence[Case]) -> list[Shares]:
             return [await compared(engine, ways, case, keys) for case in cases]
 
 
-def rows_of(name: str, found: Sequence[Shares]) -> Iterator[list[str]]:
+def rows_of(name: str, shares: Sequence[Shares]) -> Iterator[list[str]]:
     """A row of a set for each of the limits."""
-    for place, (calls, tokens) in enumerate(LIMITS):
-        means = (fmean(each[way][place] for each in found) for way in found[0])
-        called = f"{calls} call{'s' * (calls > 1)}"
-        yield [f"{name}: {called}, {tokens:,} tokens", *(f"{100 * mean:.1f}" for mean in means)]
+    for position, (calls, tokens) in enumerate(LIMITS):
+        means = (fmean(question_shares[way][position] for question_shares in shares) for way in shares[0])
+        calls_label = f"{calls} call{'s' * (calls > 1)}"
+        yield [f"{name}: {calls_label}, {tokens:,} tokens", *(f"{100 * mean:.1f}" for mean in means)]
 
 
 def main() -> None:
@@ -247,18 +252,18 @@ def main() -> None:
     parser = option_parser(__doc__)
     parser.add_argument("sets", nargs="+", type=Path, help="directories of sets")
     parser.add_argument("--limit", type=int, default=100, help="questions of each set (0: all)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows: list[list[str]] = []
-    for directory in given.sets:
+    for directory in arguments.sets:
         cases = [
-            (each.query, [(key, span) for key, span in each.evidence if span is not None])
-            for each in facts(directory) or asked(directory)
+            (case.query, [(key, span) for key, span in case.evidence if span is not None])
+            for case in facts(directory) or read_cases(directory)
         ]
-        some = spread([each for each in cases if each[1]], given.limit or None)
-        found = asyncio.run(measured(directory, some))
-        rows += rows_of(directory.name, found)
+        some = spread([case for case in cases if case[1]], arguments.limit or None)
+        shares = asyncio.run(measured(directory, some))
+        rows += rows_of(directory.name, shares)
     title = "Evidence that was shown at least by half; `context` is one call."
-    Result.of(title, ["within", *found[0]], rows).shown("files", save=given.save)
+    Result.of(title, ["within", *shares[0]], rows).shown("files", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def attempt(engine: str, requirement: str, program: str, folder: Path) -> Attemp
         cwd=folder, env={**environment, "HOME": str(folder)}, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     took = time.perf_counter() - began
-    size = sum(each.stat().st_size for each in folder.joinpath("venv").rglob("*") if each.is_file())
+    size = sum(path.stat().st_size for path in folder.joinpath("venv").rglob("*") if path.is_file())
     lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines() or [""]
     return Attempt(
         engine, installed, len(listed) - 1, size / 1e6, took, done.returncode == 0, lines[-1].strip()

@@ -37,16 +37,16 @@ PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"
 
 def environment(url: str, folder: Path, embedder: str) -> dict[str, str]:
     """The environment of the processes; the URL is not an argument, which any user can read."""
-    given = {"PATH": url, "CACHE": folder, "EMBEDDER": embedder, "LOG_LEVEL": "warning"}
-    return {**os.environ, **{f"CONSPECTUS_{name}": str(value) for name, value in given.items()}}
+    options = {"PATH": url, "CACHE": folder, "EMBEDDER": embedder, "LOG_LEVEL": "warning"}
+    return {**os.environ, **{f"CONSPECTUS_{name}": str(value) for name, value in options.items()}}
 
 
 @asynccontextmanager
-async def running(arguments: Sequence[str], told: dict[str, str], log: Path) -> AsyncIterator[str]:
+async def running(arguments: Sequence[str], variables: dict[str, str], log: Path) -> AsyncIterator[str]:
     """A process of Conspectus, and the output that shows that it is ready."""
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
-            *PROGRAM, *arguments, env=told, stdout=asyncio.subprocess.DEVNULL, stderr=errors
+            *PROGRAM, *arguments, env=variables, stdout=asyncio.subprocess.DEVNULL, stderr=errors
         )
     try:
         yield await _ready(process, log)
@@ -58,9 +58,9 @@ async def running(arguments: Sequence[str], told: dict[str, str], log: Path) -> 
 
 async def _ready(process: asyncio.subprocess.Process, log: Path) -> str:
     while process.returncode is None:
-        said = re.search(r"^(listening on \S+|working)", _read(log), re.MULTILINE)
-        if said:
-            return said[0]
+        line = re.search(r"^(listening on \S+|working)", _read(log), re.MULTILINE)
+        if line:
+            return line[0]
         await asyncio.sleep(0.1)
     raise SystemExit(_read(log))
 
@@ -91,25 +91,25 @@ def begun(fleet: Fleet, clients: int) -> None:
     places = [*range(clients), *(MEMORIES + user for user in range(USERS))]
     for user in range(USERS):
         for source in places:
-            own = source % USERS == user if source < MEMORIES else source == MEMORIES + user
-            (fleet.truth.granted if own else fleet.truth.revoked)[user, source] = 0.0
+            is_own = source % USERS == user if source < MEMORIES else source == MEMORIES + user
+            (fleet.truth.granted if is_own else fleet.truth.revoked)[user, source] = 0.0
 
 
 async def verify(engine: Engine, truth: Truth) -> None:
     """Every acknowledged write is there once, nothing else is, and the store is whole."""
-    kept: Counter[Mark] = Counter()
-    for each in await engine.collections.list():
+    stored: Counter[Mark] = Counter()
+    for collection in await engine.collections.list():
         after = None
         while True:
-            page = await engine.documents.list(collection=each.id, after=after, limit=1_000)
+            page = await engine.documents.list(collection=collection.id, after=after, limit=1_000)
             for text in (
                 await engine.documents.get_texts([document.id for document in page.documents])
             ).values():
-                kept.update((int(n), int(v), int(s)) for n, v, s in MARK.findall(text))
+                stored.update((int(n), int(v), int(s)) for n, v, s in MARK.findall(text))
             after = page.next
             if after is None:
                 break
-    sure = {mark: count for mark, count in kept.items() if mark[0] not in truth.unsure}
+    sure = {mark: count for mark, count in stored.items() if mark[0] not in truth.unsure}
     expected = {mark for mark in truth.there if mark[0] not in truth.unsure}
     truth.wrongs += [f"{mark} was acknowledged and is not there" for mark in expected - sure.keys()]
     truth.wrongs += [f"{mark} is there and should not be" for mark in sure.keys() - expected]
@@ -121,14 +121,14 @@ async def verify(engine: Engine, truth: Truth) -> None:
 
 async def faults_of(servers: Sequence[httpx.AsyncClient], owner: str) -> Counter[str]:
     """The answers of all servers that were faults, as they counted themselves."""
-    found: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     for server in servers:
         text = (await server.get("/metrics", headers={"Authorization": f"Bearer {owner}"})).text
         for status, count in re.findall(
             r'^conspectus_requests_total{.*status="(5\d\d|0)"} (\S+)', text, re.M
         ):
-            found[status] += int(float(count))
-    return found
+            statuses[status] += int(float(count))
+    return statuses
 
 
 def result(fleet: Fleet, seconds: float) -> Result:
@@ -151,17 +151,17 @@ async def fleet_of(arguments: argparse.Namespace, url: str, folder: Path, stack:
     owner, users, keys = await founded(url, settings, arguments.clients)
     places = []
     one = [["serve", "--port", "0", "--no-jobs", "--workers", str(arguments.servers)]]
-    each = [["serve", "--port", "0", "--no-jobs"]] * arguments.servers
-    for number, command in enumerate(one if arguments.one_port else each):
-        told = environment(url, folder / f"server {number}", arguments.embedder)
+    servers_apart = [["serve", "--port", "0", "--no-jobs"]] * arguments.servers
+    for number, command in enumerate(one if arguments.one_port else servers_apart):
+        variables = environment(url, folder / f"server {number}", arguments.embedder)
         log = folder / f"server {number}.log"
-        places.append((await stack.enter_async_context(running(command, told, log))).split()[-1])
-    told = environment(url, folder / "worker", arguments.embedder)
-    await stack.enter_async_context(running(["worker"], told, folder / "worker.log"))
+        places.append((await stack.enter_async_context(running(command, variables, log))).split()[-1])
+    variables = environment(url, folder / "worker", arguments.embedder)
+    await stack.enter_async_context(running(["worker"], variables, folder / "worker.log"))
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     servers = [
-        await stack.enter_async_context(httpx.AsyncClient(base_url=place, timeout=120, limits=limits))
-        for place in places
+        await stack.enter_async_context(httpx.AsyncClient(base_url=address, timeout=120, limits=limits))
+        for address in places
     ]
     fleet = Fleet(servers, owner, users)
     begun(fleet, arguments.clients)
@@ -193,8 +193,8 @@ def judged(fleet: Fleet, folder: Path) -> int:
     truth, faults = fleet.truth, fleet.tally.faults
     print(f"{len(truth.there):,} texts there, {len(truth.gone):,} gone, {len(truth.unsure)} unsure")
     print(f"leaks and losses: {len(truth.wrongs)}; faults: {len(faults)}")
-    for each in [*truth.wrongs[:10], *faults[:10]]:
-        print(f"  {each}")
+    for problem in [*truth.wrongs[:10], *faults[:10]]:
+        print(f"  {problem}")
     for log in sorted(folder.glob("*.log")):
         errors = [line for line in log.read_text().splitlines() if '"level": "error"' in line]
         for line in errors[:3]:

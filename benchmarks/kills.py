@@ -104,21 +104,21 @@ def place_of(store: str, folder: Path) -> Iterator[Place]:
                 yield Place(folder / "store", 1, milvus)
 
 
-async def kill_repeatedly(site: SearchedSite, place: Place, kills: int) -> int:
+async def kill_repeatedly(site: SearchedSite, site_store: Place, kills: int) -> int:
     """Kill a server, or the database, after some writes each; how often the database was killed."""
     running: list[AsyncExitStack] = []
     database_kills = 0
     chance = random.Random(time.monotonic_ns())
     try:
         for _ in range(kills):
-            while len(running) < place.servers:
+            while len(running) < site_store.servers:
                 running.append(AsyncExitStack())
-                site.addresses.append(await running[-1].enter_async_context(serving(place.path)))
+                site.addresses.append(await running[-1].enter_async_context(serving(site_store.path)))
             await site.reached(site.written + WRITES_BETWEEN_KILLS)
-            if place.database is not None and chance.random() < DATABASE_SHARE:
+            if site_store.database is not None and chance.random() < DATABASE_SHARE:
                 database_kills += 1
-                await asyncio.to_thread(place.database.kill)
-                await asyncio.to_thread(place.database.start)
+                await asyncio.to_thread(site_store.database.kill)
+                await asyncio.to_thread(site_store.database.start)
             else:
                 site.addresses.pop(0)
                 await running.pop(0).aclose()
@@ -131,16 +131,16 @@ async def kill_repeatedly(site: SearchedSite, place: Place, kills: int) -> int:
 
 def run_batch(store: str, kills: int) -> Batch:
     """Kill servers of a new store, and compare what was read with what was written."""
-    with TemporaryDirectory() as name, place_of(store, Path(name)) as place:
-        return asyncio.run(run_place(place, kills))
+    with TemporaryDirectory() as name, place_of(store, Path(name)) as store_place:
+        return asyncio.run(run_place(store_place, kills))
 
 
-async def run_place(place: Place, kills: int) -> Batch:
+async def run_place(store_place: Place, kills: int) -> Batch:
     """Write, read and kill in one place, then check its store."""
-    site = SearchedSite(await founded(place.path))
+    site = SearchedSite(await founded(store_place.path))
     async with clients(site):
-        database_kills = await kill_repeatedly(site, place, kills)
-    async with conspectus.open(place.path, settings=SETTINGS) as engine:
+        database_kills = await kill_repeatedly(site, store_place, kills)
+    async with conspectus.open(store_place.path, settings=SETTINGS) as engine:
         is_clean = (await engine.maintenance.check()).clean
     return Batch(
         kills=kills - database_kills,
@@ -148,15 +148,15 @@ async def run_place(place: Place, kills: int) -> Batch:
         writes=site.written,
         reads=sum(len(register.reads) for register in site.registers),
         wrong=sum(len(register.faults()) for register in site.registers),
-        purged_found=count_purged(site, place),
+        purged_found=count_purged(site, store_place),
         silence=round(site.silence(), 2),
         is_clean=is_clean,
     )
 
 
-def count_purged(site: SearchedSite, place: Place) -> int:
+def count_purged(site: SearchedSite, store_place: Place) -> int:
     """The purged texts that are still in a file of a folder."""
-    path = place.path
+    path = store_place.path
     return sum(bool(holding(path, value)) for value in site.purged) if isinstance(path, Path) else 0
 
 

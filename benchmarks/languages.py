@@ -49,27 +49,32 @@ def shortened(question: str) -> str:
 async def fill(engine: Engine, languages: Sequence[str], corpus: Records) -> None:
     """A collection for each language, and one for all."""
     for collection in (*languages, MIXED):
-        own = [each for each in corpus if collection in (MIXED, each["id"].split("-")[0])]
-        batch = [NewDocument(each["text"], key=each["id"], title=each["title"]) for each in own]
+        collection_records = [
+            record for record in corpus if collection in (MIXED, record["id"].split("-")[0])
+        ]
+        batch = [
+            NewDocument(record["text"], key=record["id"], title=record["title"])
+            for record in collection_records
+        ]
         await engine.add(batch, collection=collection, source="xquad", wait=True)
 
 
-async def recall(engine: Engine, asked: Records, collection: str, *, short: bool) -> Iterator[float]:
+async def recall(engine: Engine, queries: Records, collection: str, *, short: bool) -> Iterator[float]:
     """Percent of the questions whose paragraph is first, for each arm."""
-    found = dict.fromkeys(ARMS, 0)
-    for each in asked:
-        query = shortened(each["text"]) if short else each["text"]
+    counts = dict.fromkeys(ARMS, 0)
+    for query_record in queries:
+        query = shortened(query_record["text"]) if short else query_record["text"]
         for arm, retrievers in ARMS.items():
             hits = (await engine.retrieve(query, collection=collection, limit=1, retrievers=retrievers)).hits
-            language = each["lang"] if collection == MIXED else collection
-            found[arm] += bool(hits) and hits[0].document.key == f"{language}-{each['pid']}"
-    return (100 * count / len(asked) for count in found.values())
+            language = query_record["lang"] if collection == MIXED else collection
+            counts[arm] += bool(hits) and hits[0].document.key == f"{language}-{query_record['pid']}"
+    return (100 * count / len(queries) for count in counts.values())
 
 
 async def measure(number: int, embedder: str, folder: str) -> Result:
     """The table of all languages, with the mean of all pairs of two."""
     corpus, queries = records("corpus.jsonl"), records("queries.jsonl")
-    languages = sorted({each["lang"] for each in queries})
+    languages = sorted({record["lang"] for record in queries})
     rows: list[list[str]] = []
     pairs: list[Sequence[float]] = []
     settings = replace(Settings(), log_level="critical", embedder=embedder)
@@ -78,9 +83,9 @@ async def measure(number: int, embedder: str, folder: str) -> Result:
         for language, collection, short in product(languages, (*languages, MIXED), (False, True)):
             if short and collection not in (language, MIXED):
                 continue
-            asked = [each for each in queries if each["lang"] == language]
-            asked = asked[:: max(1, len(asked) // number)]
-            figures = list(await recall(engine, asked, collection, short=short))
+            selected = [record for record in queries if record["lang"] == language]
+            selected = selected[:: max(1, len(selected) // number)]
+            figures = list(await recall(engine, selected, collection, short=short))
             if collection not in (language, MIXED):
                 pairs.append(figures)
             rows.append(row(f"{language}{', two words' if short else ''}; {collection}", figures))
@@ -93,7 +98,7 @@ async def measure(number: int, embedder: str, folder: str) -> Result:
 def row(name: str, figures: Sequence[float]) -> list[str]:
     """The cells of questions in a collection."""
     *arms, both = figures
-    return [name, *(f"{each:.1f}" for each in figures), f"{both - max(arms):+.1f}"]
+    return [name, *(f"{figure:.1f}" for figure in figures), f"{both - max(arms):+.1f}"]
 
 
 def main() -> None:
@@ -101,10 +106,10 @@ def main() -> None:
     parser = option_parser(__doc__)
     parser.add_argument("--questions", type=int, default=1_190, help="of each language, at most")
     parser.add_argument("--embedder", default="minilm", help="minilm or multilingual")
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = asyncio.run(measure(chosen.questions, chosen.embedder, folder))
-    found.shown(f"languages-{chosen.embedder}", save=chosen.save)
+        table = asyncio.run(measure(arguments.questions, arguments.embedder, folder))
+    table.shown(f"languages-{arguments.embedder}", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -31,22 +31,22 @@ QUESTIONS = 300
 WARM = 50
 BUDGET = 2_048
 ROWS: Sequence[tuple[str, Callable[[int, dict[str, dict[str, float]]], float], str, str]] = (
-    ("window, vector given, p50", lambda _, each: each["ask"]["given p50"], ".1f", " ms"),
-    ("window, vector given, p95", lambda _, each: each["ask"]["given p95"], ".1f", " ms"),
-    ("window, query embedded, p50", lambda _, each: each["ask"]["embedded p50"], ".1f", " ms"),
-    ("window, query embedded, p95", lambda _, each: each["ask"]["embedded p95"], ".1f", " ms"),
-    ("opening, first answer included", lambda _, each: each["ask"]["open"], ",.0f", " ms"),
-    ("resident memory", lambda _, each: each["ask"]["memory"], ",.0f", " MB"),
-    ("written, chunks a second", lambda size, each: size / each["fill"]["write"], ",.0f", ""),
-    ("index built anew", lambda _, each: each["fill"]["index built anew"], ".1f", " s"),
+    ("window, vector given, p50", lambda _, steps: steps["ask"]["given p50"], ".1f", " ms"),
+    ("window, vector given, p95", lambda _, steps: steps["ask"]["given p95"], ".1f", " ms"),
+    ("window, query embedded, p50", lambda _, steps: steps["ask"]["embedded p50"], ".1f", " ms"),
+    ("window, query embedded, p95", lambda _, steps: steps["ask"]["embedded p95"], ".1f", " ms"),
+    ("opening, first answer included", lambda _, steps: steps["ask"]["open"], ",.0f", " ms"),
+    ("resident memory", lambda _, steps: steps["ask"]["memory"], ",.0f", " MB"),
+    ("written, chunks a second", lambda size, steps: size / steps["fill"]["write"], ",.0f", ""),
+    ("index built anew", lambda _, steps: steps["fill"]["index built anew"], ".1f", " s"),
 )
 
 
 class Given:
     """Hands out vectors made beforehand for documents; other texts are embedded by the shipped model."""
 
-    def __init__(self, known: Mapping[str, Vectors]) -> None:
-        self._known = known
+    def __init__(self, vectors: Mapping[str, Vectors]) -> None:
+        self._known = vectors
         self._model = OnnxEmbedder(threads=1)
 
     @property
@@ -74,9 +74,9 @@ async def opened(path: Path, embedder: Given) -> AsyncIterator[Engine]:
         yield engine
 
 
-async def fill(path: Path, texts: Sequence[str], known: Mapping[str, Vectors]) -> dict[str, float]:
+async def fill(path: Path, texts: Sequence[str], vectors_by_text: Mapping[str, Vectors]) -> dict[str, float]:
     """Write texts with vectors, and rebuild the index; seconds of each step."""
-    embedder = Given(known)
+    embedder = Given(vectors_by_text)
     took: dict[str, float] = {}
     start = time.perf_counter()
 
@@ -87,7 +87,7 @@ async def fill(path: Path, texts: Sequence[str], known: Mapping[str, Vectors]) -
 
     async with opened(path, embedder) as engine:
         lap("open empty")
-        await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
+        await engine.add(NewDocument(text=text, key=str(position)) for position, text in enumerate(texts))
         lap("write")
         await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)
         lap("first question by words")
@@ -108,17 +108,17 @@ async def ask(path: Path) -> dict[str, float]:
     async with opened(path, embedder) as engine:
         await engine.retrieve("opening", retrievers=("keyword",), limit=1)
         result["open"] = (time.perf_counter() - start) * 1_000
-        asked = questions(await sample(engine), QUESTIONS + WARM)
-        known = [tuple(map(float, await embedder.embed_query(text))) for text in asked]
-        for text in asked[-WARM:]:
+        queries = questions(await sample(engine), QUESTIONS + WARM)
+        query_vectors = [tuple(map(float, await embedder.embed_query(text))) for text in queries]
+        for text in queries[-WARM:]:
             await engine.window(text, BUDGET)
-        given = [
+        vector_times = [
             await timed(engine, Query(text, vector=vector))
-            for text, vector in zip(asked[:QUESTIONS], known, strict=False)
+            for text, vector in zip(queries[:QUESTIONS], query_vectors, strict=False)
         ]
-        whole = [await timed(engine, Query(text)) for text in asked[:QUESTIONS]]
+        text_times = [await timed(engine, Query(text)) for text in queries[:QUESTIONS]]
         result["memory"] = resident_megabytes()
-    for name, times in (("given", given), ("embedded", whole)):
+    for name, times in (("given", vector_times), ("embedded", text_times)):
         for share in (50, 95, 99):
             result[f"{name} p{share}"] = float(np.percentile(times, share))
     return result
@@ -156,8 +156,8 @@ def main() -> None:
     path = arguments.path / f"latency-{arguments.chunks}"
     if arguments.step == "fill":
         texts = paragraphs(arguments.chunks)
-        known = dict(zip(texts, vectors(texts, arguments.path), strict=True))
-        print(json.dumps(asyncio.run(fill(path, texts, known))))
+        vectors_by_text = dict(zip(texts, vectors(texts, arguments.path), strict=True))
+        print(json.dumps(asyncio.run(fill(path, texts, vectors_by_text))))
         return
     if arguments.step == "ask":
         print(json.dumps(asyncio.run(ask(path))))
@@ -174,12 +174,12 @@ def main() -> None:
 
 def result(chunks: int, figures: dict[str, dict[str, float]]) -> Result:
     """The figures beside those of other sizes that were saved."""
-    known = Result.read("latency")
-    sizes = {int(size): each for size, each in (known.figures if known else {}).items()}
+    saved = Result.read("latency")
+    sizes = {int(size): steps for size, steps in (saved.figures if saved else {}).items()}
     sizes = dict(sorted({**sizes, chunks: figures}.items()))
     names = [f"{size:,} chunks" for size in sizes]
     rows = [
-        [name, *(f"{form(size, each):{spec}}{unit}" for size, each in sizes.items())]
+        [name, *(f"{form(size, steps):{spec}}{unit}" for size, steps in sizes.items())]
         for name, form, spec, unit in ROWS
     ]
     title = f"Windows of {BUDGET:,} tokens; {QUESTIONS} queries after {WARM} that warm the caches."

@@ -44,7 +44,7 @@ CONSOLE = Console(stderr=True)
 class Seen:
     """The results."""
 
-    asked: list[float] = field(default_factory=list)
+    searches: list[float] = field(default_factory=list)
     away: int = 0
     wrong: list[str] = field(default_factory=list)
     heard: set[str] = field(default_factory=set)
@@ -84,22 +84,22 @@ def day(number: int) -> list[NewCaption]:
 
 def arrivals(captions: list[NewCaption], chance: random.Random) -> list[tuple[float, NewCaption]]:
     """When each arrives, in seconds of the stream; some arrive twice."""
-    found = []
-    for each in captions:
-        assert isinstance(each.end, float)
-        at = each.end + chance.uniform(0, LATEST)
-        found.append((at, each))
+    arrivals_in_time = []
+    for caption in captions:
+        assert isinstance(caption.end, float)
+        at = caption.end + chance.uniform(0, LATEST)
+        arrivals_in_time.append((at, caption))
         if chance.random() < AGAIN:
-            found.append((at + chance.uniform(0, LATEST), each))
-    return sorted(found, key=lambda pair: pair[0])
+            arrivals_in_time.append((at + chance.uniform(0, LATEST), caption))
+    return sorted(arrivals_in_time, key=lambda pair: pair[0])
 
 
 async def send(remote: RemoteEngine, due: list[tuple[float, NewCaption]], speed: float, seen: Seen) -> None:
     """Each when it is due; what could not be sent is sent again, as long as it takes."""
-    began, place = time.monotonic(), 0
-    while place < len(due):
+    began, position = time.monotonic(), 0
+    while position < len(due):
         now = (time.monotonic() - began) * speed
-        batch = [each for at, each in due[place : place + 500] if at <= now]
+        batch = [caption for at, caption in due[position : position + 500] if at <= now]
         if not batch:
             await asyncio.sleep(TICK)
             continue
@@ -109,8 +109,8 @@ async def send(remote: RemoteEngine, due: list[tuple[float, NewCaption]], speed:
             seen.away += 1
             await asyncio.sleep(TICK)
             continue
-        place += len(batch)
-        seen.sent = place
+        position += len(batch)
+        seen.sent = position
 
 
 async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: Seen) -> None:
@@ -120,18 +120,20 @@ async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: S
         await asyncio.sleep(ASK_EVERY)
         if not seen.sent:
             continue
-        wanted = due[chance.randrange(seen.sent)][1]
+        caption = due[chance.randrange(seen.sent)][1]
         start = time.perf_counter()
         try:
-            found = await remote.streams.search(wanted.text, streams=(STREAM,), limit=3, read_times=False)
+            answer = await remote.streams.search(caption.text, streams=(STREAM,), limit=3, read_times=False)
         except ServerUnavailable:
             continue
         except ConspectusError as fault:
             seen.wrong.append(f"{fault.code}: {fault}")
             continue
-        seen.asked.append((time.perf_counter() - start) * 1_000)
-        if wanted.text not in {each.text for moment in found.moments for each in moment.captions}:
-            seen.wrong.append(f"not found: {wanted.text}")
+        seen.searches.append((time.perf_counter() - start) * 1_000)
+        if caption.text not in {
+            shown_caption.text for moment in answer.moments for shown_caption in moment.captions
+        }:
+            seen.wrong.append(f"not found: {caption.text}")
 
 
 async def listen(remote: RemoteEngine, seen: Seen) -> None:
@@ -176,14 +178,14 @@ async def run(folder: Path, captions: list[NewCaption], speed: float) -> tuple[S
     """The whole day."""
     seen, server = Seen(), Server(folder / "live")
     async with conspectus.open(folder / "live") as engine:
-        made = await engine.people.create_owner()
+        owner = await engine.people.create_owner()
         await engine.streams.put(STREAM)
-    assert made is not None
+    assert owner is not None
     server.start()
     due = arrivals(captions, random.Random(3))
     try:
-        async with conspectus.connect(f"http://127.0.0.1:{PORT}", api_key=made.secret) as remote:
-            others = [asyncio.create_task(each) for each in (ask(remote, due, seen), listen(remote, seen))]
+        async with conspectus.connect(f"http://127.0.0.1:{PORT}", api_key=owner.secret) as remote:
+            others = [asyncio.create_task(work) for work in (ask(remote, due, seen), listen(remote, seen))]
             killing = asyncio.create_task(kill(server, DAY / speed, seen))
             sending = asyncio.create_task(send(remote, due, speed, seen))
             while not sending.done():
@@ -192,8 +194,8 @@ async def run(folder: Path, captions: list[NewCaption], speed: float) -> tuple[S
             await sending
             await killing
             await asyncio.sleep(5)
-            for each in others:
-                each.cancel()
+            for task in others:
+                task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
             return seen, await export(remote)
     finally:
@@ -209,10 +211,10 @@ async def clean(folder: Path, captions: list[NewCaption]) -> list[str]:
 
 def result(seen: Seen, captions: int) -> Result:
     """The times of searches and of starts, and below them what arrived."""
-    asked, outages = seen.asked, [1e3 * each for each in seen.outages]
+    searches, outages = seen.searches, [1e3 * seconds for seconds in seen.outages]
     rows = [
         [name, f"{len(times):,}", *(f"{np.percentile(times, share):,.1f} ms" for share in (50, 95))]
-        for name, times in (("searches, over HTTP", asked), ("server killed, until it listened", outages))
+        for name, times in (("searches, over HTTP", searches), ("server killed, until it listened", outages))
     ]
     below = (
         f"Captions sent, with those that came again: {seen.sent:,}. Captions that the follower heard:"
@@ -229,16 +231,16 @@ def main() -> None:
     parser.add_argument("--speed", type=float, default=50.0)
     parser.add_argument("--captions", type=int, default=CAPTIONS)
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks/live"))
-    given = parser.parse_args()
-    rmtree(given.folder, ignore_errors=True)
-    captions = day(given.captions)
-    seen, exported = asyncio.run(run(given.folder, captions, given.speed))
-    expected = asyncio.run(clean(given.folder, captions))
-    for each in seen.wrong:
-        CONSOLE.log(each)
+    arguments = parser.parse_args()
+    rmtree(arguments.folder, ignore_errors=True)
+    captions = day(arguments.captions)
+    seen, exported = asyncio.run(run(arguments.folder, captions, arguments.speed))
+    expected = asyncio.run(clean(arguments.folder, captions))
+    for problem in seen.wrong:
+        CONSOLE.log(problem)
     if exported != expected or len(seen.heard) != len(captions):
         raise SystemExit(f"{len(seen.heard):,} captions heard, exports are equal: {exported == expected}")
-    result(seen, len(captions)).shown("live", save=given.save)
+    result(seen, len(captions)).shown("live", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -62,23 +62,23 @@ def work(folder: Path, number: int) -> Path:
     path = folder / f"work-{number}-{KEPT_BACK}.json"
     if not path.exists():
         texts = list(map(clean, paragraphs(number + KEPT_BACK)))
-        asked = questions(texts[: max(number, KEPT_BACK) : USERS], QUESTIONS)
+        queries = questions(texts[: max(number, KEPT_BACK) : USERS], QUESTIONS)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"texts": texts, "questions": asked}), encoding="utf-8")
+        path.write_text(json.dumps({"texts": texts, "questions": queries}), encoding="utf-8")
     return path
 
 
 def environment(folder: Path) -> Path:
     """The Python of an environment that holds the other memories; made where it is missing or out of date."""
     requirements = HERE / "requirements-memory.txt"
-    wanted = requirements.read_text(encoding="utf-8")
+    required = requirements.read_text(encoding="utf-8")
     python, installed = folder / PYTHON, folder / "venv-memory" / "installed.txt"
-    if not installed.exists() or installed.read_text(encoding="utf-8") != wanted:
+    if not installed.exists() or installed.read_text(encoding="utf-8") != required:
         CONSOLE.print("installing the other memories")
         venv.create(folder / "venv-memory", with_pip=True)
         command = [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(requirements)]
         subprocess.run(command, check=True)
-        installed.write_text(wanted, encoding="utf-8")
+        installed.write_text(required, encoding="utf-8")
     return python
 
 
@@ -87,13 +87,13 @@ def measure(folder: Path, peer: str, number: int, conversations: int) -> Figures
     CONSOLE.print(f"{peer}: {number:,} memories")
     store = folder / "memory" / peer
     shutil.rmtree(store, ignore_errors=True)
-    given = work(folder, number)
-    told = told_by(folder, peer, "times", str(given), str(number), str(conversations))
-    cold = [cold_recall(folder, peer, given) for _ in range(COLD_RUNS)]
+    work_file = work(folder, number)
+    report = told_by(folder, peer, "times", str(work_file), str(number), str(conversations))
+    cold = [cold_recall(folder, peer, work_file) for _ in range(COLD_RUNS)]
     shutil.rmtree(store, ignore_errors=True)
     walls, processor = zip(*cold, strict=True)
     beside = {"recall in a new process": walls, "recall in a new process, processor": processor}
-    return {"name": f"{peer} {told['version']}", **told["times"], **beside}
+    return {"name": f"{peer} {report['version']}", **report["times"], **beside}
 
 
 def told_by(folder: Path, peer: str, what: str, *rest: str) -> Any:
@@ -106,10 +106,10 @@ def told_by(folder: Path, peer: str, what: str, *rest: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def cold_recall(folder: Path, peer: str, given: Path) -> tuple[float, float]:
+def cold_recall(folder: Path, peer: str, work_file: Path) -> tuple[float, float]:
     """Wall and processor milliseconds of a process that opens the store and asks one question."""
     before, begun = _children(), time.perf_counter()
-    told_by(folder, peer, "cold", str(given))
+    told_by(folder, peer, "cold", str(work_file))
     return 1_000 * (time.perf_counter() - begun), 1_000 * (_children() - before)
 
 
@@ -122,9 +122,9 @@ def evidence(folder: Path, peer: str, directory: Path) -> Figures:
     """Recall of the evidence of a set of conversations, and the times of storing and asking."""
     CONSOLE.print(f"{peer}: {directory.name}")
     shutil.rmtree(folder / "memory" / peer, ignore_errors=True)
-    told = told_by(folder, peer, "evidence", *map(str, conversations_of(folder, directory)))
+    report = told_by(folder, peer, "evidence", *map(str, conversations_of(folder, directory)))
     shutil.rmtree(folder / "memory" / peer, ignore_errors=True)
-    return {"name": f"{peer} {told['version']}", "recall@10": told["recall@10"], **told["times"]}
+    return {"name": f"{peer} {report['version']}", "recall@10": report["recall@10"], **report["times"]}
 
 
 def conversations_of(folder: Path, directory: Path) -> tuple[Path, Path]:
@@ -133,12 +133,14 @@ def conversations_of(folder: Path, directory: Path) -> tuple[Path, Path]:
     vectors = path.with_suffix(".npy")
     if not vectors.exists():
         data = read_conversation_set(directory)
-        turns = [turn(user, each) for user, said in data.conversations.items() for each in said]
-        asked = list(map(question, data.questions))
+        turns = [turn(user, message) for user, messages in data.conversations.items() for message in messages]
+        queries = list(map(question, data.questions))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"turns": list(map(asdict, turns)), "questions": asked}), encoding="utf-8")
-        texts = [each.spoken for each in turns]
-        np.save(vectors, asyncio.run(embedded(texts, [each["text"] for each in asked])))
+        path.write_text(
+            json.dumps({"turns": list(map(asdict, turns)), "questions": queries}), encoding="utf-8"
+        )
+        texts = [memory.spoken for memory in turns]
+        np.save(vectors, asyncio.run(embedded(texts, [query["text"] for query in queries])))
     return path, vectors
 
 
@@ -148,19 +150,19 @@ def question(cited: CitedQuestion) -> dict[str, Any]:
     return {"text": cited.text, "user": cited.conversation, "evidence": evidence}
 
 
-def turn(user: str, said: NewDocument) -> Said:
+def turn(user: str, message: NewDocument) -> Said:
     """A turn of a set as a memory of the conversation's user."""
-    at = said.occurred.isoformat() if isinstance(said.occurred, datetime) else None
-    name, conversation = f"{user} {said.key}", said.thread or ""
-    return Said(name, said.text, user, conversation, said.author, said.role, at)
+    at = message.occurred.isoformat() if isinstance(message.occurred, datetime) else None
+    name, conversation = f"{user} {message.key}", message.thread or ""
+    return Said(name, message.text, user, conversation, message.author, message.role, at)
 
 
 async def embedded(texts: Sequence[str], questions: Sequence[str]) -> Vectors:
     """Vectors of texts, then those of questions."""
     embedder = OnnxEmbedder()
     rows = [await embedder.embed_documents(texts[at : at + 64]) for at in range(0, len(texts), 64)]
-    asked = [await embedder.embed_query(each) for each in questions]
-    return np.concatenate([*rows, np.array(asked)])
+    query_rows = [await embedder.embed_query(text) for text in questions]
+    return np.concatenate([*rows, np.array(query_rows)])
 
 
 def tool_tokens(folder: Path, peer: str) -> str:
@@ -170,16 +172,16 @@ def tool_tokens(folder: Path, peer: str) -> str:
     return f"{len(tools)}: {count(json.dumps(tools)):,}" if tools else "-"
 
 
-def lines(found: Mapping[int, Mapping[str, Figures]]) -> Iterator[list[str]]:
+def lines(figures: Mapping[int, Mapping[str, Figures]]) -> Iterator[list[str]]:
     """The rows of the table: theirs with the ratio to ours, above 1 where we are ahead."""
-    for number, peers in found.items():
+    for number, peers in figures.items():
         for kind in KINDS:
             for percent in (50, 95):
                 ours = percentile(peers[OURS], kind, percent)
-                values = [percentile(each, kind, percent) for each in peers.values()]
+                values = [percentile(peer_figures, kind, percent) for peer_figures in peers.values()]
                 yield [f"{number:,} memories: {kind}, p{percent}", *(cell(value, ours) for value in values)]
         for kind in PROCESSOR:
-            values = [percentile(each, kind, 50) for each in peers.values()]
+            values = [percentile(peer_figures, kind, 50) for peer_figures in peers.values()]
             ours = percentile(peers[OURS], kind, 50)
             yield [f"{number:,} memories: {kind}", *(cell(value, ours) for value in values)]
 
@@ -196,12 +198,12 @@ def cell(value: float | None, ours: float | None) -> str:
     return f"{value:.2f} ms" if value == ours else f"{value:,.2f} ms ({value / ours:.2g}x)"
 
 
-def evidence_lines(found: Mapping[str, Mapping[str, Figures]]) -> Iterator[list[str]]:
+def evidence_lines(figures: Mapping[str, Mapping[str, Figures]]) -> Iterator[list[str]]:
     """The rows of the sets of conversations."""
-    for name, peers in found.items():
-        yield [f"{name}: recall@10", *(f"{each['recall@10']:.1f}" for each in peers.values())]
+    for name, peers in figures.items():
+        yield [f"{name}: recall@10", *(f"{peer_figures['recall@10']:.1f}" for peer_figures in peers.values())]
         for kind, percent in product(("remember", "recall"), (50, 95)):
-            values = [percentile(each, kind, percent) for each in peers.values()]
+            values = [percentile(peer_figures, kind, percent) for peer_figures in peers.values()]
             ours = percentile(peers[OURS], kind, percent)
             yield [f"{name}: {kind}, p{percent}", *(cell(value, ours) for value in values)]
 
@@ -215,20 +217,23 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=10, help="of each of ten users")
     parser.add_argument("--peers", nargs="*", choices=PEERS[1:], default=PEERS[1:])
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
-    given = parser.parse_args()
-    folder, peers = given.folder.absolute(), (OURS, *given.peers)
-    found = {
-        number: {peer: measure(folder, peer, number, given.conversations) for peer in peers}
-        for number in given.memories
+    arguments = parser.parse_args()
+    folder, peers = arguments.folder.absolute(), (OURS, *arguments.peers)
+    figures = {
+        number: {peer: measure(folder, peer, number, arguments.conversations) for peer in peers}
+        for number in arguments.memories
     }
-    sets = {each.name: {peer: evidence(folder, peer, each) for peer in peers} for each in given.evidence}
-    rows = [*lines(found), *evidence_lines(sets)]
-    if given.tools:
+    sets = {
+        directory.name: {peer: evidence(folder, peer, directory) for peer in peers}
+        for directory in arguments.evidence
+    }
+    rows = [*lines(figures), *evidence_lines(sets)]
+    if arguments.tools:
         rows.append(["tools for agents, tokens", *(tool_tokens(folder, peer) for peer in peers)])
-    named = next(iter((*found.values(), *sets.values())), {peer: {"name": peer} for peer in peers})
-    columns = ["", *(each["name"] for each in named.values())]
+    named = next(iter((*figures.values(), *sets.values())), {peer: {"name": peer} for peer in peers})
+    columns = ["", *(peer_figures["name"] for peer_figures in named.values())]
     title = "In brackets, theirs divided by ours."
-    Result.of(title, columns, rows).shown("memory", save=given.save)
+    Result.of(title, columns, rows).shown("memory", save=arguments.save)
 
 
 if __name__ == "__main__":

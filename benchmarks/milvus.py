@@ -46,7 +46,7 @@ def server_seconds() -> float:
     """The processor time of the server, the only child of this process."""
     children = [child for task in Path("/proc/self/task").glob("*/children") for child in _words(task)]
     used = [_words(Path(f"/proc/{child}/stat"))[13:15] for child in children]
-    return sum(int(ticks) for each in used for ticks in each) / os.sysconf("SC_CLK_TCK")
+    return sum(int(ticks) for child_ticks in used for ticks in child_ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _words(file: Path) -> list[str]:
@@ -54,60 +54,60 @@ def _words(file: Path) -> list[str]:
 
 
 async def measured(
-    place: Place, texts: Sequence[str], matrix: Matrix
+    store_place: Place, texts: Sequence[str], matrix: Matrix
 ) -> Mapping[str, Sequence[tuple[float, float]]]:
     """Milliseconds of each question, and of the server for it on average in its round."""
     before, embedder = server_seconds(), Given({})
-    await fill(place, Cell("milvus", len(texts)), texts, dict(zip(texts, matrix, strict=True)))
+    await fill(store_place, Cell("milvus", len(texts)), texts, dict(zip(texts, matrix, strict=True)))
     print(f"filled in {server_seconds() - before:.1f} s of processor time of the server")
-    asked = [
+    queries = [
         Query(text, vector=tuple(map(float, await embedder.embed_query(text))))
         for text in questions(texts, ASKED)
     ]
-    with PlainMilvus(place.settings.milvus_uri, matrix.shape[1]) as plain:
+    with PlainMilvus(store_place.settings.milvus_uri, matrix.shape[1]) as plain:
         plain.fill(texts, matrix, 1.0)
-        async with place.opened(embedder) as engine:
-            return await rounds(asks(plain, engine, len(texts) + 1.0), asked)
+        async with store_place.opened(embedder) as engine:
+            return await rounds(asks(plain, engine, len(texts) + 1.0), queries)
 
 
 async def rounds(
-    asks: Mapping[str, Ask], asked: Sequence[Query]
+    asks: Mapping[str, Ask], queries: Sequence[Query]
 ) -> Mapping[str, Sequence[tuple[float, float]]]:
     """All questions in turn, after a round that only warms up."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in asks}
     for number in range(ROUNDS + 1):
         for name, ask in asks.items():
-            found = await one_round(ask, asked)
-            times[name] += found if number else []
+            samples = await one_round(ask, queries)
+            times[name] += samples if number else []
     return times
 
 
-async def one_round(ask: Ask, asked: Sequence[Query]) -> list[tuple[float, float]]:
+async def one_round(ask: Ask, queries: Sequence[Query]) -> list[tuple[float, float]]:
     """Milliseconds of each question, each with the mean of the server."""
     before, took = server_seconds(), []
-    for query in asked:
+    for query in queries:
         start = time.perf_counter()
         await ask(query)
         took.append((time.perf_counter() - start) * 1_000)
-    used = (server_seconds() - before) * 1_000 / len(asked)
-    return [(each, used) for each in took]
+    used = (server_seconds() - before) * 1_000 / len(queries)
+    return [(milliseconds, used) for milliseconds in took]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=5_000)
     parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
-    given = parser.parse_args()
-    texts = paragraphs(given.chunks)
-    matrix = vectors(texts, given.path)
+    arguments = parser.parse_args()
+    texts = paragraphs(arguments.chunks)
+    matrix = vectors(texts, arguments.path)
     with TemporaryDirectory(prefix="conspectus-milvus-") as name, ExitStack() as stack:
         times = asyncio.run(measured(placed(stack, "milvus", Path(name)), texts, matrix))
     table = Table("question", "p50 ms", "of the server ms", "of a plain search")
     plain = min(used for _, used in next(iter(times.values())))
-    for asked, found in times.items():
-        used = min(used for _, used in found)
-        p50 = float(np.median([took for took, _ in found]))
-        table.add_row(asked, f"{p50:.1f}", f"{used:.1f}", f"{used / plain:.2f}")
+    for name, samples in times.items():
+        used = min(used for _, used in samples)
+        p50 = float(np.median([took for took, _ in samples]))
+        table.add_row(name, f"{p50:.1f}", f"{used:.1f}", f"{used / plain:.2f}")
     Console().print(table)
 
 

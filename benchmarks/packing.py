@@ -58,29 +58,29 @@ class Case:
 
 def units(case: Case, hits: Sequence[Hit], keys: Mapping[str, str]) -> list[tuple[Unit, Hit]]:
     """The evidence that is completely in one of the candidates, with the best of these."""
-    found: dict[Unit, Hit] = {}
-    for hit in sorted(hits, key=lambda each: -each.score):
+    hits_by_unit: dict[Unit, Hit] = {}
+    for hit in sorted(hits, key=lambda hit: -hit.score):
         for key, span in case.evidence:
             chunk = hit.chunk
             start, end = (chunk.start, chunk.end) if span is None else span
             if keys[hit.document.id] == key and chunk.start <= start < end <= chunk.end:
                 text = chunk.text[start - chunk.start : end - chunk.start]
                 start, end = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
-                found.setdefault(Unit(hit.document.id, start, end), hit)
-    return list(found.items())
+                hits_by_unit.setdefault(Unit(hit.document.id, start, end), hit)
+    return list(hits_by_unit.items())
 
 
 def oracle(evidence: Sequence[tuple[Unit, Hit]], budget: int) -> float:
     """The most evidence that fits: the smallest first, each cut out of its candidate and rendered."""
-    chosen: list[SelectedChunk] = []
-    shown = 0
-    for unit, hit in sorted(evidence, key=lambda each: (each[0].end - each[0].start, each[0].start)):
+    selected: list[SelectedChunk] = []
+    count = 0
+    for unit, hit in sorted(evidence, key=lambda pair: (pair[0].end - pair[0].start, pair[0].start)):
         start = unit.start - hit.chunk.start
-        tried = [*chosen, SelectedChunk(len(chosen), hit, start, unit.end - hit.chunk.start)]
+        tried = [*selected, SelectedChunk(len(selected), hit, start, unit.end - hit.chunk.start)]
         if rendered(tried, budget) <= budget:
-            chosen = tried
-            shown += 1
-    return shown / len(evidence)
+            selected = tried
+            count += 1
+    return count / len(evidence)
 
 
 def rendered(pieces: Sequence[SelectedChunk], budget: int) -> int:
@@ -94,7 +94,7 @@ def rendered(pieces: Sequence[SelectedChunk], budget: int) -> int:
     return renderer.render_window(groups).tokens(COUNT)
 
 
-def kept(window: ContextWindow, evidence: Sequence[tuple[Unit, Hit]]) -> float:
+def cited_share(window: ContextWindow, evidence: Sequence[tuple[Unit, Hit]]) -> float:
     """The share of the evidence of which the window cites every character."""
     return fmean(covered(window.citations, unit) for unit, _ in evidence)
 
@@ -102,9 +102,9 @@ def kept(window: ContextWindow, evidence: Sequence[tuple[Unit, Hit]]) -> float:
 def covered(citations: Sequence[Citation], unit: Unit) -> bool:
     """Whether citations name every character of it."""
     reached = unit.start
-    for each in sorted(citations, key=lambda each: each.start):
-        if each.document == unit.document and each.start <= reached:
-            reached = max(reached, each.end)
+    for citation in sorted(citations, key=lambda cited: cited.start):
+        if citation.document == unit.document and citation.start <= reached:
+            reached = max(reached, citation.end)
     return reached >= unit.end
 
 
@@ -113,12 +113,14 @@ async def judged(engine: Engine, cases: AsyncIterator[Case], keys: Mapping[str, 
     ours: list[list[float]] = []
     best: list[list[float]] = []
     async for case in cases:
-        found: Retrieval = await engine.retrieve(case.query)
-        evidence = units(case, found.hits, keys)
+        retrieval: Retrieval = await engine.retrieve(case.query)
+        evidence = units(case, retrieval.hits, keys)
         if evidence:
-            windows = [build_window(found, Budget(each, TOKENIZER), RENDERER, COUNT) for each in BUDGETS]
-            ours.append([kept(window, evidence) for window in windows])
-            best.append([oracle(evidence, each) for each in BUDGETS])
+            windows = [
+                build_window(retrieval, Budget(budget, TOKENIZER), RENDERER, COUNT) for budget in BUDGETS
+            ]
+            ours.append([cited_share(window, evidence) for window in windows])
+            best.append([oracle(evidence, budget) for budget in BUDGETS])
     columns = (map(fmean, zip(*shares, strict=True)) for shares in (ours, best))
     shares = (f"{100 * a / b:.1f} ({100 * a:.1f})" for a, b in zip(*columns, strict=True))
     return [str(len(ours)), *shares]
@@ -138,28 +140,34 @@ async def measured(directory: Path, limit: int, store: Path | None) -> list[str]
             if talk
             else {"corpus": read_retrieval_set(directory).documents}
         )
-        known = await stored(engine, sources, None)
-        keys = {document: key for some in known.values() for document, key in some.items()}
+        keys_by_source = await stored(engine, sources, None)
+        keys = {document: key for some in keys_by_source.values() for document, key in some.items()}
         return await judged(engine, cases(engine, directory, limit, talk=talk), keys)
 
 
 async def cases(engine: Engine, directory: Path, limit: int, *, talk: bool) -> AsyncIterator[Case]:
     """The questions of a set with what answers them."""
     if talk:
-        given = read_conversations(directory)
-        queries = QueryBuilder(engine, given)
-        for question in spread([each for each in given.questions if each.evidence], limit or None):
+        conversation_set = read_conversations(directory)
+        queries = QueryBuilder(engine, conversation_set)
+        for question in spread(
+            [question for question in conversation_set.questions if question.evidence],
+            limit or None,
+        ):
             evidence = tuple((key, None) for key in sorted(question.evidence))
             yield Case(await queries.query(question), evidence)
         return
-    for case in spread(facts(directory) or asked(directory), limit or None):
+    for case in spread(facts(directory) or read_cases(directory), limit or None):
         yield case
 
 
-def asked(directory: Path) -> list[Case]:
+def read_cases(directory: Path) -> list[Case]:
     """Questions with spans, or the sentences of what is relevant."""
-    given = read_evidence_set(directory, Settings.from_environment())
-    return [Case(Query(each.text, filter=each.where), tuple(each.spans)) for each in given.questions]
+    evidence_set = read_evidence_set(directory, Settings.from_environment())
+    return [
+        Case(Query(question.text, filter=question.where), tuple(question.spans))
+        for question in evidence_set.questions
+    ]
 
 
 def facts(directory: Path) -> list[Case]:
@@ -190,14 +198,14 @@ def main() -> None:
     parser.add_argument("sets", nargs="+", type=Path, help="directories of sets")
     parser.add_argument("--limit", type=int, default=100, help="questions of each set (0: all)")
     parser.add_argument("--stores", type=Path, help="folder of stores that hold the sets, by name")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
-    for directory in given.sets:
-        store = given.stores / directory.name if given.stores else None
-        rows.append([directory.name, *asyncio.run(measured(directory, given.limit, store))])
+    for directory in arguments.sets:
+        store = arguments.stores / directory.name if arguments.stores else None
+        rows.append([directory.name, *asyncio.run(measured(directory, arguments.limit, store))])
     columns = ["set", "questions", *(f"{budget:,} tokens" for budget in BUDGETS)]
     title = "Evidence in windows, of the most that fits; in brackets, of all in the candidates."
-    Result.of(title, columns, rows).shown("packing", save=given.save)
+    Result.of(title, columns, rows).shown("packing", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def parsing(
     pairs = list(_pairs(Path(directory)))
     if not pairs:
         raise InvalidInput("directory", f"{directory} has no file X with an X.md beside it")
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+    shares_by_kind: dict[str, dict[str, float]] = defaultdict(dict)
     failures: dict[str, dict[str, str]] = defaultdict(dict)
     for number, (path, expected) in enumerate(pairs):
         if progress is not None:
@@ -56,8 +56,8 @@ def parsing(
             text = "\n".join(document.text for document in parsed.documents)
         except ConspectusError as fault:
             failures[kind][path.name] = str(fault)
-        found[kind][path.name] = share(expected.read_text(encoding="utf-8"), text)
-    return {kind: _report(shares, failures[kind]) for kind, shares in sorted(found.items())}
+        shares_by_kind[kind][path.name] = share(expected.read_text(encoding="utf-8"), text)
+    return {kind: _report(shares, failures[kind]) for kind, shares in sorted(shares_by_kind.items())}
 
 
 def share(expected: str, text: str) -> float:
@@ -65,8 +65,8 @@ def share(expected: str, text: str) -> float:
 
     Comments, Markdown's escapes and the addresses of links are no words.
     """
-    wanted = _words(expected)
-    return (wanted & _words(text)).total() / wanted.total() if wanted else 1.0
+    expected_words = _words(expected)
+    return (expected_words & _words(text)).total() / expected_words.total() if expected_words else 1.0
 
 
 def _words(text: str) -> Counter[str]:
@@ -76,9 +76,9 @@ def _words(text: str) -> Counter[str]:
 
 def _pairs(directory: Path) -> Iterator[tuple[Path, Path]]:
     for path in sorted(directory.rglob("*")):
-        expected = (path.parent / place.format(name=path.name) for place in EXPECTED)
+        expected = (path.parent / pattern.format(name=path.name) for pattern in EXPECTED)
         if path.is_file() and path.parent.name != "groundtruth":
-            yield from ((path, each) for each in expected if each.is_file())
+            yield from ((path, candidate) for candidate in expected if candidate.is_file())
 
 
 def _report(shares: Mapping[str, float], failures: dict[str, str]) -> FormatReport:
@@ -96,8 +96,8 @@ def main() -> None:
     """Print the figures of a set as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
-    chosen = parser.parse_args()
-    print(json.dumps(parsing(chosen.directory), indent=2))
+    arguments = parser.parse_args()
+    print(json.dumps(parsing(arguments.directory), indent=2))
 
 
 if __name__ == "__main__":

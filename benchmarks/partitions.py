@@ -70,23 +70,25 @@ class Store:
     def __init__(self, url: str, parts: int) -> None:
         self.connection = psycopg.connect(url, autocommit=True, prepare_threshold=2)
         self.connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        self.made = seconds(lambda: [self.connection.execute(each) for each in tables(parts)])
+        self.creation_seconds = seconds(
+            lambda: [self.connection.execute(statement) for statement in tables(parts)]
+        )
         self.size = self.one(SIZE, {})
         self._last = 0
 
-    def one(self, statement: str, given: dict[str, object]) -> float:
+    def one(self, statement: str, parameters: dict[str, object]) -> float:
         """The first value of a statement."""
-        row = self.connection.execute(statement, given).fetchone()
+        row = self.connection.execute(statement, parameters).fetchone()
         assert row is not None
         return float(row[0]) if not isinstance(row[0], str) else 0.0
 
     def write(self, count: int) -> None:
         """Write so many documents, to sixteen collections in turn."""
         for number in range(self._last, self._last + count):
-            given = {"of": f"collection {number % 16}", "n": number, "name": f"document {number}"}
+            parameters = {"of": f"collection {number % 16}", "n": number, "name": f"document {number}"}
             with self.connection.transaction(), self.connection.pipeline():
-                for each in WRITE:
-                    self.connection.execute(each, given)
+                for statement in WRITE:
+                    self.connection.execute(statement, parameters)
         self._last += count
 
     def read(self, statement: str, count: int) -> None:
@@ -106,19 +108,23 @@ def main() -> None:
     parser.add_argument("--parts", type=int, nargs="+", default=[0, 16, 64])
     parser.add_argument("--count", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as name, postgres_server(Path(name)) as server, ExitStack() as opened:
-        urls = [opened.enter_context(server.fresh()) for _ in given.parts]
-        stores = [Store(url, parts) for url, parts in zip(urls, given.parts, strict=True)]
-        rounds = [[measured(store, given.count) for store in stores] for _ in range(given.rounds)]
-        for place, (store, parts) in enumerate(zip(stores, given.parts, strict=True)):
-            figures = [statistics.median(each[place][of] for each in rounds) for of in range(3)]
-            shown = [f"{each:.2f} ms" for each in figures]
-            rows.append([str(parts), f"{1_000 * store.made:,.0f} ms", f"{store.size:,.0f}", *shown])
+        urls = [opened.enter_context(server.fresh()) for _ in arguments.parts]
+        stores = [Store(url, parts) for url, parts in zip(urls, arguments.parts, strict=True)]
+        rounds = [[measured(store, arguments.count) for store in stores] for _ in range(arguments.rounds)]
+        for position, (store, parts) in enumerate(zip(stores, arguments.parts, strict=True)):
+            figures = [
+                statistics.median(round_figures[position][of] for round_figures in rounds) for of in range(3)
+            ]
+            cells = [f"{milliseconds:.2f} ms" for milliseconds in figures]
+            rows.append(
+                [str(parts), f"{1_000 * store.creation_seconds:,.0f} ms", f"{store.size:,.0f}", *cells]
+            )
             store.connection.close()
     columns = ["partitions", "made", "bytes empty", "write", "read in a collection", "read by id"]
-    Result.of("Medians of one document.", columns, rows).shown("partitions", save=given.save)
+    Result.of("Medians of one document.", columns, rows).shown("partitions", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -90,28 +90,28 @@ def prepare(run: Run) -> None:
         return
     CONSOLE.print(f"reading {run.chunks:,} paragraphs and making their vectors")
     texts = list(dict.fromkeys(map(clean, paragraphs(run.chunks + KEPT_BACK))))
-    asked = questions(texts[: run.chunks], QUESTIONS)
-    save(run.data, texts, vectors(texts, run.folder.parent), asked, asyncio.run(_embedded(asked)))
+    queries = questions(texts[: run.chunks], QUESTIONS)
+    save(run.data, texts, vectors(texts, run.folder.parent), queries, asyncio.run(_embedded(queries)))
 
 
 async def _embedded(texts: list[str]) -> Vector:
     model = OnnxEmbedder()
-    made = await model.embed_documents(texts)
+    rows = await model.embed_documents(texts)
     await model.close()
-    return made
+    return rows
 
 
 def environment(folder: Path) -> Path:
     """The Python of an environment that holds the other engines; made where it is missing or out of date."""
-    wanted = (HERE / "requirements-peers.txt").read_text(encoding="utf-8")
-    place = folder / "venv-peers"
-    python, installed = place / "bin" / "python", place / "installed.txt"
-    if not installed.exists() or installed.read_text(encoding="utf-8") != wanted:
-        CONSOLE.print(f"installing the other engines into {place}")
-        venv.create(place, with_pip=True)
+    required = (HERE / "requirements-peers.txt").read_text(encoding="utf-8")
+    environment_folder = folder / "venv-peers"
+    python, installed = environment_folder / "bin" / "python", environment_folder / "installed.txt"
+    if not installed.exists() or installed.read_text(encoding="utf-8") != required:
+        CONSOLE.print(f"installing the other engines into {environment_folder}")
+        venv.create(environment_folder, with_pip=True)
         command = [str(python), "-m", "pip", "install", "--quiet", "--requirement"]
         subprocess.run([*command, str(HERE / "requirements-peers.txt")], check=True)
-        installed.write_text(wanted, encoding="utf-8")
+        installed.write_text(required, encoding="utf-8")
     return python
 
 
@@ -123,16 +123,16 @@ def measure(run: Run, peers: list[str], rounds: int) -> dict[str, Figures]:
         built[peer] = run.step(peer, "build")
     rows = load_rows(run.data).part(0, run.chunks)
     judge = Judge(rows, load_questions(run.data))
-    found: dict[str, dict[str, Any]] = {peer: judged(judge, run.step(peer, "sweep")) for peer in peers}
-    efforts = {peer: chosen(found[peer], found[OURS]) for peer in peers}
-    asked: dict[str, list[Any]] = {peer: [] for peer in peers}
+    sweeps: dict[str, dict[str, Any]] = {peer: judged(judge, run.step(peer, "sweep")) for peer in peers}
+    efforts = {peer: choose_efforts(sweeps[peer], sweeps[OURS]) for peer in peers}
+    answers: dict[str, list[Any]] = {peer: [] for peer in peers}
     for turn in range(rounds):
         for peer in peers[turn % len(peers) :] + peers[: turn % len(peers)]:
-            asked[peer].append(run.step(peer, "ask", efforts[peer]))
+            answers[peer].append(run.step(peer, "ask", efforts[peer]))
     return {
         f"{peer} {built[peer]['version']}": {
-            **figures(asked[peer]),
-            **recalls(found[peer], efforts[peer]),
+            **figures(answers[peer]),
+            **recalls(sweeps[peer], efforts[peer]),
             "build": built[peer]["seconds"],
             "rate": run.chunks / built[peer]["seconds"],
             "disk": built[peer]["disk"],
@@ -151,9 +151,9 @@ def judged(judge: Judge, swept: dict[str, Any]) -> dict[str, Any]:
     return {**result, "sources": judge.sources(swept["hybrid"])}
 
 
-def chosen(found: dict[str, Any], ours: dict[str, Any]) -> dict[str, dict[str, Effort]]:
+def choose_efforts(sweep: dict[str, Any], ours: dict[str, Any]) -> dict[str, dict[str, Effort]]:
     """The settings to time: the defaults, and the setting whose recall is nearest ours."""
-    matched = {kind: nearest(found[kind], default_recall(ours[kind]))[0] for kind in ("vectors", "filtered")}
+    matched = {kind: nearest(sweep[kind], default_recall(ours[kind]))[0] for kind in ("vectors", "filtered")}
     matched["hybrid"] = matched["vectors"]
     return {
         kind: {"default": {}, "matched": matched[kind]} if matched[kind] else {"default": {}}
@@ -161,13 +161,13 @@ def chosen(found: dict[str, Any], ours: dict[str, Any]) -> dict[str, dict[str, E
     }
 
 
-def recalls(found: dict[str, Any], efforts: dict[str, dict[str, Effort]]) -> dict[str, float | str | None]:
+def recalls(sweep: dict[str, Any], efforts: dict[str, dict[str, Effort]]) -> dict[str, float | str | None]:
     """Recall at the defaults and at the chosen setting, with that setting's name."""
-    result: dict[str, float | str | None] = {"hybrid sources": found["sources"]}
+    result: dict[str, float | str | None] = {"hybrid sources": sweep["sources"]}
     for kind in ("vectors", "filtered"):
         effort = efforts[kind].get("matched", {})
-        at = {json.dumps(each): recall for each, recall in found[kind]}
-        result[f"{kind} default recall"] = default_recall(found[kind])
+        at = {json.dumps(setting): recall for setting, recall in sweep[kind]}
+        result[f"{kind} default recall"] = default_recall(sweep[kind])
         result[f"{kind} matched recall"] = at[json.dumps(effort)]
         result[f"{kind} effort"] = ", ".join(f"{name} {value}" for name, value in effort.items()) or "default"
     return result
@@ -181,16 +181,16 @@ def default_recall(swept: Swept) -> float:
 def figures(rounds: list[dict[str, Any]]) -> dict[str, float | None]:
     """Percentiles over all rounds; opening and memory as the middle of the rounds."""
     result: dict[str, float | None] = {
-        name: middle([each[name] for each in rounds]) for name in ("cold", "open", "memory")
+        name: middle([step[name] for step in rounds]) for name in ("cold", "open", "memory")
     }
     for kind in KINDS:
         for name in ("default", "matched"):
             key = f"{kind} {name}" if f"{kind} {name}" in rounds[0]["times"] else f"{kind} default"
-            times = [time for each in rounds for time in each["times"][key]["whole"]]
+            times = [time for step in rounds for time in step["times"][key]["whole"]]
             result[f"{kind} {name} p50"] = middle(times)
             result[f"{kind} {name} p95"] = float(np.percentile(times, 95)) if times else None
         result[f"{kind} inside"] = middle(
-            [time for each in rounds for time in each["times"][f"{kind} default"]["inside"]]
+            [time for step in rounds for time in step["times"][f"{kind} default"]["inside"]]
         )
     return result
 

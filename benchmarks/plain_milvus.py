@@ -34,11 +34,11 @@ class PlainMilvus:
     ) -> None:
         self._client.close()
 
-    def fill(self, said: Sequence[str], known: Matrix, step: float) -> None:
+    def fill(self, captions: Sequence[str], vectors: Matrix, step: float) -> None:
         """All captions, one after the other in time. Flushed, as ours are: Lite scans what is in memory."""
         rows = [
-            {"id": n, "text": text, "start": n * step, "stop": (n + 1) * step, "vector": known[n]}
-            for n, text in enumerate(said)
+            {"id": n, "text": text, "start": n * step, "stop": (n + 1) * step, "vector": vectors[n]}
+            for n, text in enumerate(captions)
         ]
         for first in range(0, len(rows), BATCH):
             self._client.insert(NAME, rows[first : first + BATCH])

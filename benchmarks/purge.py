@@ -32,8 +32,8 @@ WORDS = ["tide", "harbor", "gull", "lamp", "rope", "mast", "anchor", "storm", "p
 
 
 def texts(count: int, name: str) -> list[NewDocument]:
-    chosen = np.random.default_rng(1).choice(WORDS, (count, 40))
-    return [NewDocument(f"{name} {number} {' '.join(row)}") for number, row in enumerate(chosen)]
+    word_rows = np.random.default_rng(1).choice(WORDS, (count, 40))
+    return [NewDocument(f"{name} {number} {' '.join(row)}") for number, row in enumerate(word_rows)]
 
 
 async def written(engine: Engine, stop: asyncio.Event) -> list[float]:
@@ -66,11 +66,13 @@ class Times:
     during: list[float] = field(default_factory=list)
 
 
-async def measure(place: Place, documents: int) -> Times:
+async def measure(purged_store: Place, documents: int) -> Times:
     """Fill a store, and purge documents beside a writer."""
     embedder = HashedEmbedder(dimensions=384)
     times = Times()
-    async with conspectus.open(place.address, settings=place.settings, embedder=embedder) as engine:
+    async with conspectus.open(
+        purged_store.address, settings=purged_store.settings, embedder=embedder
+    ) as engine:
         await engine.collections.create("large")
         await engine.collections.create("small")
         for start in range(0, documents, 1_000):
@@ -78,8 +80,8 @@ async def measure(place: Place, documents: int) -> Times:
             large = await engine.add(block, source="s", collection="large", wait=True)
         small = await engine.add(texts(SMALL, "small"), source="s", collection="small", wait=True)
         times.alone = await beside(engine, asyncio.sleep(ALONE_SECONDS))
-        for document in (large if place.from_large else small)[:PURGES]:
-            async with building(engine, is_building=place.is_building):
+        for document in (large if purged_store.from_large else small)[:PURGES]:
+            async with building(engine, is_building=purged_store.is_building):
                 times.during += await beside(engine, purge(engine, document.id, times))
     return times
 
@@ -132,8 +134,8 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory(prefix="conspectus-purge-") as folder, ExitStack() as stack:
         rows = [
-            row_of(size, asyncio.run(measure(place, size)))
-            for size, place in places(options, Path(folder), stack)
+            row_of(size, asyncio.run(measure(purged_store, size)))
+            for size, purged_store in places(options, Path(folder), stack)
         ]
     columns = ["documents", "answer", "purge", "write p95", "p95 during a purge", "longest"]
     title = "The median of three purges, until the answer and until all is erased, and writes meanwhile."
@@ -164,7 +166,12 @@ def row_of(size: int, times: Times) -> list[str]:
     p95s = [1e3 * np.percentile(seconds, 95) for seconds in (times.alone, times.during)]
     milliseconds = [*p95s, 1e3 * max(times.during)]
     answered, erased = np.median(times.answers), np.median(times.erasures)
-    return [f"{size:,}", f"{answered:.2f} s", f"{erased:.2f} s", *(f"{each:.0f} ms" for each in milliseconds)]
+    return [
+        f"{size:,}",
+        f"{answered:.2f} s",
+        f"{erased:.2f} s",
+        *(f"{figure:.0f} ms" for figure in milliseconds),
+    ]
 
 
 if __name__ == "__main__":

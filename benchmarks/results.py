@@ -48,8 +48,8 @@ class Result:
     @classmethod
     def of(cls, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], **others: Any) -> "Result":
         """A result of this command, measured now on this machine."""
-        given = (Path(word).name if word.startswith("/") else word for word in sys.argv[1:])
-        words = [Path(sys.argv[0]).name, *(word for word in given if word != "--save")]
+        arguments = (Path(word).name if word.startswith("/") else word for word in sys.argv[1:])
+        words = [Path(sys.argv[0]).name, *(word for word in arguments if word != "--save")]
         machine = f"{len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
         date = f"{datetime.now(UTC):%Y-%m-%d}"
         return cls(f"python benchmarks/{' '.join(words)}", date, machine, title, columns, rows, **others)
@@ -88,11 +88,11 @@ def option_parser(about: str | None) -> argparse.ArgumentParser:
 def with_tables(page: str) -> str:
     """A page with tables and plots of its results. Raises FileNotFoundError where a result has no file."""
 
-    def table(found: re.Match[str]) -> str:
-        result = _known(found[2])
-        plot = PLOTS.get(_kind(found[2]))
-        image = f"![{plot.title}](../figures/{found[2]}.svg)\n\n" if plot else ""
-        return f"{found[1]}{result.markdown()}{image}{found[3]}"
+    def table(match: re.Match[str]) -> str:
+        result = _known(match[2])
+        plot = PLOTS.get(_kind(match[2]))
+        image = f"![{plot.title}](../figures/{match[2]}.svg)\n\n" if plot else ""
+        return f"{match[1]}{result.markdown()}{image}{match[3]}"
 
     return MARKED.sub(table, page)
 
@@ -174,14 +174,14 @@ class Bars:
     @classmethod
     def of_row(cls, result: Result, row: str, title: str = "") -> "Bars":
         """A row of a table, the first that begins so."""
-        found = next(each for each in result.rows if each[0].replace("*", "") == row)
-        return cls(title or row, list(zip(result.columns[1:], found[1:], strict=True)))
+        cells = next(cells_of_row for cells_of_row in result.rows if cells_of_row[0].replace("*", "") == row)
+        return cls(title or row, list(zip(result.columns[1:], cells[1:], strict=True)))
 
     @classmethod
     def of_column(cls, result: Result, column: str, title: str = "") -> "Bars":
         """A column of a table."""
-        place = result.columns.index(column)
-        return cls(title or column, [(row[0].strip("`*"), row[place]) for row in result.rows])
+        index = result.columns.index(column)
+        return cls(title or column, [(row[0].strip("`*"), row[index]) for row in result.rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ class Axis:
     @classmethod
     def over(cls, values: Sequence[float], start: float, length: float) -> "Axis":
         """The shortest axis that includes all values."""
-        known = [value for value in values if value > 0] or [1.0]
-        low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+        positive = [value for value in values if value > 0] or [1.0]
+        low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
         return cls(low, max(high, low + 1), start, length)
 
     def at(self, value: float) -> float:
@@ -210,11 +210,11 @@ def of_lines(title: str, panels: Sequence[Panel], names: Sequence[str]) -> str:
     width = max(len(panels) * (WIDTH + LEFT), len(names) * 190) + APART
     height = TOP + HEIGHT + BOTTOM
     parts: list[str] = []
-    for number, panel in enumerate(panels):
-        parts += _panel(panel, LEFT + number * (WIDTH + LEFT))
-    for place, name in enumerate(names):
-        x, y = LEFT + place * 190, height - 22
-        parts += [_mark(place, x, y - 4), _text(x + 12, y, name, "text")]
+    for panel_number, panel in enumerate(panels):
+        parts += _panel(panel, LEFT + panel_number * (WIDTH + LEFT))
+    for number, name in enumerate(names):
+        x, y = LEFT + number * 190, height - 22
+        parts += [_mark(number, x, y - 4), _text(x + 12, y, name, "text")]
     return _whole(title, width, height, parts)
 
 
@@ -222,13 +222,13 @@ def of_bars(title: str, groups: Sequence[Bars]) -> str:
     """Groups of bars, two beside each other; ours are colored."""
     longest = max(len(name) for group in groups for name, _ in group.cells)
     room = max(NAMES, LETTER * (longest + 2))
-    across, rows = room + BAR + 2 * LEFT, [groups[each : each + 2] for each in range(0, len(groups), 2)]
+    across, rows = room + BAR + 2 * LEFT, [groups[start : start + 2] for start in range(0, len(groups), 2)]
     parts: list[str] = []
     top = float(TOP)
     for row in rows:
         for number, group in enumerate(row):
             parts += _bars(group, APART + number * across, top, room)
-        top += STEP * (max(len(each.cells) for each in row) + 2)
+        top += STEP * (max(len(group.cells) for group in row) + 2)
     return _whole(title, APART + 2 * across, round(top), parts)
 
 
@@ -245,13 +245,13 @@ def _whole(title: str, width: int, height: int, parts: Sequence[str]) -> str:
 
 def _bars(group: Bars, left: float, top: float, room: int) -> Iterator[str]:
     yield _text(left, top - 6, group.title, "text")
-    found = [re.match(r"[\d,]*\.?\d+", cell) for _, cell in group.cells]
-    lengths = [float(each[0].replace(",", "")) if each else 0.0 for each in found]
+    numbers = [re.match(r"[\d,]*\.?\d+", cell) for _, cell in group.cells]
+    lengths = [float(match[0].replace(",", "")) if match else 0.0 for match in numbers]
     longest = max(lengths) or 1.0
     names = [name for name, _ in group.cells]
     ours = [name for name in names if "conspectus" in name] or names
-    for place, ((name, cell), length) in enumerate(zip(group.cells, lengths, strict=True)):
-        y, size = top + place * STEP, length / longest * BAR
+    for number, ((name, cell), length) in enumerate(zip(group.cells, lengths, strict=True)):
+        y, size = top + number * STEP, length / longest * BAR
         kind = f'fill="{COLORS[0]}"' if name in ours else 'class="other"'
         yield _text(left + room - 6, y + 13, name, "text dim", "end")
         yield f'<rect {kind} x="{left + room:.1f}" y="{y + 3:.1f}" width="{size:.1f}" height="{STEP - 6}"/>'
@@ -288,13 +288,13 @@ def _line(line: Line, across: Axis, up: Axis) -> Iterator[str]:
         yield _mark(line.place, x, y)
 
 
-def _mark(place: int, x: float, y: float) -> str:
-    shape = SHAPES[place % len(SHAPES)]
-    return f'<path transform="translate({x:.1f} {y:.1f})" d="{shape}" fill="{_color(place)}"/>'
+def _mark(number: int, x: float, y: float) -> str:
+    shape = SHAPES[number % len(SHAPES)]
+    return f'<path transform="translate({x:.1f} {y:.1f})" d="{shape}" fill="{_color(number)}"/>'
 
 
-def _color(place: int) -> str:
-    return COLORS[place % len(COLORS)]
+def _color(number: int) -> str:
+    return COLORS[number % len(COLORS)]
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
@@ -309,26 +309,29 @@ def _short(value: float) -> str:
 
 
 def _stores(title: str, result: Result) -> str:
-    names = list(dict.fromkeys(each["store"] for each in result.figures))
+    names = list(dict.fromkeys(figure["store"] for figure in result.figures))
 
     def lines(value: Callable[[Mapping[str, Any]], float], *, dashed: bool = False) -> list[Line]:
         return [
             Line(
                 name,
-                [(each["chunks"], value(each)) for each in result.figures if each["store"] == name],
-                place,
+                [(figure["chunks"], value(figure)) for figure in result.figures if figure["store"] == name],
+                number,
                 dashed=dashed,
             )
-            for place, name in enumerate(names)
+            for number, name in enumerate(names)
         ]
 
     panels = [
         Panel(
             "A window: p50, dashed p95 (ms)",
-            [*lines(lambda each: each["p50"]), *lines(lambda each: each["p95"], dashed=True)],
+            [*lines(lambda figure: figure["p50"]), *lines(lambda figure: figure["p95"], dashed=True)],
         ),
-        Panel("Added, with vectors (s)", lines(lambda each: each["words_seconds"] + each["vectors_seconds"])),
-        Panel("On disk (bytes)", lines(lambda each: each["disk"])),
+        Panel(
+            "Added, with vectors (s)",
+            lines(lambda figure: figure["words_seconds"] + figure["vectors_seconds"]),
+        ),
+        Panel("On disk (bytes)", lines(lambda figure: figure["disk"])),
     ]
     return of_lines(title, panels, names)
 
@@ -343,11 +346,11 @@ def _latency(title: str, result: Result) -> str:
     lines = [
         Line(
             name,
-            [(int(size), each["ask"][f"{key} {share}"]) for size, each in result.figures.items()],
-            place,
+            [(int(size), steps["ask"][f"{key} {share}"]) for size, steps in result.figures.items()],
+            number,
             dashed=share == "p95",
         )
-        for place, (name, key) in enumerate(names.items())
+        for number, (name, key) in enumerate(names.items())
         for share in ("p50", "p95")
     ]
     return of_lines(title, [Panel("A window: p50, dashed p95 (ms)", lines)], list(names))
@@ -380,7 +383,7 @@ Drawing: TypeAlias = Callable[[str, Result], str]
 
 def _columns(*columns: str) -> Drawing:
     """A group of bars for each of these columns."""
-    return lambda title, result: of_bars(title, [Bars.of_column(result, each) for each in columns])
+    return lambda title, result: of_bars(title, [Bars.of_column(result, column) for column in columns])
 
 
 def _rows(first: int, last: int) -> Drawing:

@@ -67,8 +67,8 @@ class Connection:
         head += f"Authorization: Bearer {self._key}\r\nContent-Type: application/json\r\n"
         self._writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
         answer = await self._reader.readuntil(b"\r\n\r\n")
-        found = LENGTH.search(answer)
-        content = await self._reader.readexactly(int(found[1]) if found else 0)
+        length = LENGTH.search(answer)
+        content = await self._reader.readexactly(int(length[1]) if length else 0)
         if not answer.startswith(b"HTTP/1.1 2"):
             raise SystemExit(f"{path}: {answer.decode()}{content.decode()[:2000]}")
         return content
@@ -95,9 +95,9 @@ async def loaded(clients: Sequence[Ask], seconds: float) -> Load:
     return Load(rate, float(np.percentile(times, 50)), float(np.percentile(times, 95)))
 
 
-def requests(asked: Sequence[str]) -> dict[str, Callable[[], tuple[str, object]]]:
+def requests(queries: Sequence[str]) -> dict[str, Callable[[], tuple[str, object]]]:
     """For each kind of request, what gives the path and the body of the next one."""
-    new, again, notes = iter(asked), cycle(asked[:REPEATED]), count()
+    new, again, notes = iter(queries), cycle(queries[:REPEATED]), count()
 
     def note() -> tuple[str, object]:
         document = {"text": f"note {next(notes)}: {next(again)}"}
@@ -110,19 +110,19 @@ def requests(asked: Sequence[str]) -> dict[str, Callable[[], tuple[str, object]]
     }
 
 
-async def over_http(port: int, key: str, seconds: float, asked: Sequence[str]) -> dict[str, list[Load]]:
+async def over_http(port: int, key: str, seconds: float, queries: Sequence[str]) -> dict[str, list[Load]]:
     """Every kind of request with each number of clients."""
-    kinds = requests(asked)
+    kinds = requests(queries)
     results: dict[str, list[Load]] = {kind: [] for kind in kinds}
     for number in CLIENTS:
         connections = [Connection(port, key) for _ in range(number)]
-        for each in connections:
-            await each.open()
+        for connection in connections:
+            await connection.open()
         for kind, following in kinds.items():
-            clients = [partial(_post, each, following) for each in connections]
+            clients = [partial(_post, connection, following) for connection in connections]
             results[kind].append(await loaded(clients, seconds))
-        for each in connections:
-            each.close()
+        for connection in connections:
+            connection.close()
     return results
 
 
@@ -130,9 +130,9 @@ async def _post(connection: Connection, following: Callable[[], tuple[str, objec
     await connection.post(*following())
 
 
-async def without_http(seconds: float, asked: Sequence[str]) -> dict[str, list[Load]]:
+async def without_http(seconds: float, queries: Sequence[str]) -> dict[str, list[Load]]:
     """The same by tasks of the process that holds the engine."""
-    new, again, notes = iter(asked), cycle(asked[:REPEATED]), count()
+    new, again, notes = iter(queries), cycle(queries[:REPEATED]), count()
     async with conspectus.open(STORE, settings=settings()) as engine:
 
         async def search() -> None:
@@ -160,10 +160,10 @@ async def filled(texts: Sequence[str]) -> str:
     shutil.rmtree(STORE, ignore_errors=True)
     async with conspectus.open(STORE, settings=settings()) as engine:
         await engine.add([NewDocument(text=text) for text in texts], wait=True)
-        made = await engine.people.create_owner()
-    if made is None:
+        owner = await engine.people.create_owner()
+    if owner is None:
         raise SystemExit("the store has accounts already")
-    return made.secret
+    return owner.secret
 
 
 def served(port: int, workers: int) -> subprocess.Popen[bytes]:
@@ -200,29 +200,29 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
     texts = paragraphs(arguments.chunks)
-    asked = questions(texts, 100_000)
+    queries = questions(texts, 100_000)
     key = asyncio.run(filled(texts))
     process = served(arguments.port, arguments.workers)
     try:
-        remote = asyncio.run(over_http(arguments.port, key, arguments.seconds, asked))
-        taken = asyncio.run(peps(arguments.port, key)) if PEPS.is_dir() else None
+        remote = asyncio.run(over_http(arguments.port, key, arguments.seconds, queries))
+        peps_times = asyncio.run(peps(arguments.port, key)) if PEPS.is_dir() else None
     finally:
         process.terminate()
         process.wait(60)
-    local = asyncio.run(without_http(arguments.seconds, asked))
-    columns = ["clients", *(each for kind in remote for each in (kind, f"{kind}, without HTTP"))]
+    local = asyncio.run(without_http(arguments.seconds, queries))
+    columns = ["clients", *(name for kind in remote for name in (kind, f"{kind}, without HTTP"))]
     rows = [
-        [str(number), *(each[kind][place].shown() for kind in remote for each in (remote, local))]
-        for place, number in enumerate(CLIENTS)
+        [str(number), *(loads[kind][position].shown() for kind in remote for loads in (remote, local))]
+        for position, number in enumerate(CLIENTS)
     ]
     title = f"{arguments.chunks:,} chunks."
-    below = [_peps(*taken)] if taken else []
+    below = [_peps(*peps_times)] if peps_times else []
     name = "server" if arguments.workers == 1 else f"server-{arguments.workers}"
     Result.of(title, columns, rows, below=below).shown(name, save=arguments.save)
 
 
-def _peps(number: int, words: float, whole: float) -> str:
-    return f"{number} PEPs over HTTP: found by keywords after {words:.1f} s, embedded after {whole:.1f} s."
+def _peps(number: int, words: float, embedded: float) -> str:
+    return f"{number} PEPs over HTTP: found by keywords after {words:.1f} s, embedded after {embedded:.1f} s."
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ def _in_a_folder(arguments: argparse.Namespace, folder: Path) -> Result:
     title = asyncio.run(_fill(arguments, str(store), folder))
     sizes = _files(store)
     rows = [[name, f"{size / arguments.chunks:,.0f}"] for name, size in sizes.most_common()]
-    whole = ["**together**", f"{sizes.total() / arguments.chunks:,.0f}"]
-    return Result.of(title, ["", "bytes a chunk"], [*rows, whole])
+    total = ["**together**", f"{sizes.total() / arguments.chunks:,.0f}"]
+    return Result.of(title, ["", "bytes a chunk"], [*rows, total])
 
 
 def _in_a_database(arguments: argparse.Namespace, folder: Path) -> Result:
@@ -80,7 +80,7 @@ def _in_a_database(arguments: argparse.Namespace, folder: Path) -> Result:
         assert before is not None and after is not None
     figures = {name: (size, indexes[name]) for name, size in sizes.most_common()}
     figures |= {"**together**": (sizes.total(), indexes.total())}
-    rows = [[name, *(f"{each / arguments.chunks:,.0f}" for each in pair)] for name, pair in figures.items()]
+    rows = [[name, *(f"{size / arguments.chunks:,.0f}" for size in pair)] for name, pair in figures.items()]
     rows.append(
         ["written to the log, without full pages", f"{(after[0] - before[0]) / arguments.chunks:,.0f}", "-"]
     )
@@ -119,11 +119,11 @@ async def _fill(arguments: argparse.Namespace, path: str, folder: Path) -> str:
 
 def _files(store: Path) -> Counter[str]:
     """Bytes of the files of a store; of those without a name together."""
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for path in store.rglob("*"):
         if path.is_file():
-            found[NAMES.get(path.name, "others")] += path.stat().st_size
-    return found
+            sizes[NAMES.get(path.name, "others")] += path.stat().st_size
+    return sizes
 
 
 def _resident() -> int:

@@ -109,7 +109,9 @@ def placed(stack: ExitStack, store: str, folder: Path) -> Place:
     return Place(path, settings, folder)
 
 
-async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[str, Vectors]) -> None:
+async def fill(
+    store_place: Place, cell: Cell, texts: Sequence[str], vectors_by_text: Mapping[str, Vectors]
+) -> None:
     """Take the texts in, while vectors come in behind them, and wait for the rest of these."""
     documents = (
         NewDocument(
@@ -119,7 +121,7 @@ async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[st
         )
         for number, text in enumerate(texts)
     )
-    async with place.opened(Given(known)) as engine:
+    async with store_place.opened(Given(vectors_by_text)) as engine:
         start = time.perf_counter()
         await engine.add(documents)
         await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)
@@ -147,50 +149,50 @@ async def builds(engine: Engine) -> bool:
     return "building" in collection.index.details
 
 
-async def ask(place: Place, cell: Cell, texts: Sequence[str], matrix: Vectors) -> None:
+async def ask(store_place: Place, cell: Cell, texts: Sequence[str], matrix: Vectors) -> None:
     """Ask for windows, and for the nearest vectors under filters."""
     embedder = Given({})
-    asked = [
+    queries = [
         Query(text, vector=tuple(map(float, await embedder.embed_query(text))))
         for text in questions(texts, QUESTIONS + WARM)
     ]
-    async with place.opened(embedder) as engine:
-        for query in asked[-WARM:]:
+    async with store_place.opened(embedder) as engine:
+        for query in queries[-WARM:]:
             await engine.window(query, 2_048)
         times = []
-        for query in asked[:QUESTIONS]:
+        for query in queries[:QUESTIONS]:
             times.append(await timed(engine, query))
             if sum(times) > 1_000 * 60 * SLOW:
                 break
         cell.p50, cell.p95 = (float(np.percentile(times, share)) for share in (50, 95))
         for share, where in SHARES.items():
-            await judge(engine, cell, share, where, asked=asked[:JUDGED], matrix=matrix)
+            await judge(engine, cell, share, where, queries=queries[:JUDGED], matrix=matrix)
 
 
 async def judge(
-    engine: Engine, cell: Cell, share: str, where: Filter, *, asked: Sequence[Query], matrix: Vectors
+    engine: Engine, cell: Cell, share: str, where: Filter, *, queries: Sequence[Query], matrix: Vectors
 ) -> None:
     """How many of the nearest vectors under a filter are found."""
     rows = np.arange(0, len(matrix), STEPS[share])
-    found, times = 0, []
+    hit_count, times = 0, []
     best = min(BEST, len(rows))
-    for query in asked:
+    for query in queries:
         near = rows[np.argsort(-(matrix[rows] @ np.array(query.vector, np.float32)), kind="stable")[:best]]
         start = time.perf_counter()
         hits = (await engine.retrieve(replace(query, filter=where, retrievers=("vector",), limit=best))).hits
         times.append((time.perf_counter() - start) * 1_000)
-        found += len({int(hit.document.key) for hit in hits} & set(near.tolist()))
-    cell.recall[share] = found / (best * len(asked))
+        hit_count += len({int(hit.document.key) for hit in hits} & set(near.tolist()))
+    cell.recall[share] = hit_count / (best * len(queries))
     cell.filtered_p50[share] = float(np.percentile(times, 50))
 
 
-def on_disk(place: Place) -> int:
+def on_disk(store_place: Place) -> int:
     """The bytes of all data of the store: its folder, its database, and its data in Milvus."""
-    folders = [place.folder / name for name in ("data", "milvus", "cache")]
-    files = sum(each.stat().st_size for folder in folders for each in folder.rglob("*") if each.is_file())
-    if not place.path.startswith("postgresql"):
+    folders = [store_place.folder / name for name in ("data", "milvus", "cache")]
+    files = sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+    if not store_place.path.startswith("postgresql"):
         return files
-    with psycopg.connect(place.path) as connection:
+    with psycopg.connect(store_place.path) as connection:
         row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
     return files + (row[0] if row else 0)
 
@@ -203,10 +205,10 @@ def measured(store: str, chunks: int, folder: Path) -> Cell:
     shutil.rmtree(here, ignore_errors=True)
     here.mkdir(parents=True)
     with ExitStack() as stack:
-        place = placed(stack, store, here)
-        asyncio.run(fill(place, cell, texts, dict(zip(texts, matrix, strict=True))))
-        asyncio.run(ask(place, cell, texts, matrix))
-        cell.disk = on_disk(place)
+        store_place = placed(stack, store, here)
+        asyncio.run(fill(store_place, cell, texts, dict(zip(texts, matrix, strict=True))))
+        asyncio.run(ask(store_place, cell, texts, matrix))
+        cell.disk = on_disk(store_place)
     shutil.rmtree(here, ignore_errors=True)
     return cell
 
@@ -239,13 +241,13 @@ def main() -> None:
     parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
     parser.add_argument("--again", action="store_true", help="measure what is kept anew")
     arguments = parser.parse_args()
-    wanted = [
+    selected = [
         (store, chunks)
         for chunks in ([arguments.chunks] if arguments.chunks else sorted({*sum(SIZES.values(), ())}))
         for store in ([arguments.store] if arguments.store else STORES)
     ]
     cells = {(cell.store, cell.chunks): cell for cell in saved()}
-    for store, chunks in wanted:
+    for store, chunks in selected:
         if arguments.again or (store, chunks) not in cells:
             cells[store, chunks] = measured(store, chunks, arguments.path)
             print(f"{store}, {chunks:,} chunks: done", file=sys.stderr)

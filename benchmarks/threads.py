@@ -32,39 +32,39 @@ class LinkScores(NamedTuple):
     f1: float
 
 
-def link_scores(true: Mapping[Message, Set[Message]], found: Mapping[Message, Set[Message]]) -> LinkScores:
+def link_scores(true: Mapping[Message, Set[Message]], links: Mapping[Message, Set[Message]]) -> LinkScores:
     """Compare what messages answer, for the messages of `true`.
 
     A start of a conversation is a link to itself and counts (Kummerfeld et al., ACL 2019).
     """
-    right = sum(len(answered & found[message]) for message, answered in true.items())
+    right = sum(len(answered & links[message]) for message, answered in true.items())
     return _scores(
-        right, sum(len(found[message]) for message in true), sum(len(answered) for answered in true.values())
+        right, sum(len(links[message]) for message in true), sum(len(answered) for answered in true.values())
     )
 
 
-def one_to_one(true: Labels, found: Labels) -> float:
+def one_to_one(true: Labels, predicted: Labels) -> float:
     """The share of messages in conversations that are paired so that as many as possible agree.
 
     Each true conversation is paired with at most one that was found (Elsner and Charniak, ACL 2008).
     """
-    overlap = _overlap(true, found)
+    overlap = _overlap(true, predicted)
     pairs = best_pairs(overlap)
     return float(sum(overlap[row, column] for row, column in pairs)) / len(true) if len(true) else 0.0
 
 
-def exact_match(true: Labels, found: Labels) -> LinkScores:
+def exact_match(true: Labels, predicted: Labels) -> LinkScores:
     """The conversations of at least two messages that were found exactly (Kummerfeld et al., ACL 2019)."""
-    ours, theirs = _conversations(found), _conversations(true)
+    ours, theirs = _conversations(predicted), _conversations(true)
     return _scores(len(ours & theirs), len(ours), len(theirs))
 
 
-def information_kept(true: Labels, found: Labels) -> float:
+def information_kept(true: Labels, predicted: Labels) -> float:
     """1 minus the variation of information over its bound log(n); 1 for the same conversations."""
     if len(true) < 2:
         return 1.0
-    both = _entropy(list(zip(true, found, strict=True)))
-    return 1 - (2 * both - _entropy(true) - _entropy(found)) / math.log(len(true))
+    both = _entropy(list(zip(true, predicted, strict=True)))
+    return 1 - (2 * both - _entropy(true) - _entropy(predicted)) / math.log(len(true))
 
 
 def best_pairs(gains: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -115,20 +115,20 @@ def _augment(
         column = earlier
 
 
-def _overlap(true: Labels, found: Labels) -> NDArray[np.int64]:
+def _overlap(true: Labels, predicted: Labels) -> NDArray[np.int64]:
     rows = {label: number for number, label in enumerate(dict.fromkeys(true))}
-    columns = {label: number for number, label in enumerate(dict.fromkeys(found))}
+    columns = {label: number for number, label in enumerate(dict.fromkeys(predicted))}
     counts = np.zeros((len(rows), len(columns)), dtype=np.int64)
-    for one, other in zip(true, found, strict=True):
+    for one, other in zip(true, predicted, strict=True):
         counts[rows[one], columns[other]] += 1
     return counts
 
 
 def _conversations(labels: Labels) -> set[frozenset[int]]:
     members: dict[Hashable, set[int]] = defaultdict(set)
-    for place, label in enumerate(labels):
-        members[label].add(place)
-    return {frozenset(each) for each in members.values() if len(each) > 1}
+    for position, label in enumerate(labels):
+        members[label].add(position)
+    return {frozenset(positions) for positions in members.values() if len(positions) > 1}
 
 
 def _entropy(labels: Labels) -> float:
@@ -136,9 +136,9 @@ def _entropy(labels: Labels) -> float:
     return -math.fsum(count / total * math.log(count / total) for count in Counter(labels).values())
 
 
-def _scores(right: int, found: int, true: int) -> LinkScores:
-    precision, recall = right / found if found else 0.0, right / true if true else 0.0
-    return LinkScores(precision, recall, 2 * right / (found + true) if found + true else 0.0)
+def _scores(right: int, predicted: int, true: int) -> LinkScores:
+    precision, recall = right / predicted if predicted else 0.0, right / true if true else 0.0
+    return LinkScores(precision, recall, 2 * right / (predicted + true) if predicted + true else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class JudgedChannel:
     """
 
     name: str
-    said: tuple[Utterance, ...]
+    utterances: tuple[Utterance, ...]
     threads: Mapping[int, str]
     answers: Mapping[int, frozenset[int]] | None
 
@@ -164,14 +164,15 @@ def read_judged_channels(directory: Path) -> tuple[JudgedChannel, ...]:
     time; a time that cannot be read is left out. `i` numbers the messages of a channel for the links.
     With links the messages that have one are judged, without any all that have a thread.
     """
-    told: dict[str, list[Row]] = defaultdict(list)
+    rows_by_channel: dict[str, list[Row]] = defaultdict(list)
     for row in rows(directory / "messages.jsonl"):
-        told[row.id("channel")].append(row)
-    places = {name: _places(each) for name, each in told.items()}
+        rows_by_channel[row.id("channel")].append(row)
+    places = {name: _places(channel_rows) for name, channel_rows in rows_by_channel.items()}
     path = directory / "links.jsonl"
     links = _links(rows(path), places) if path.exists() else None
     channels = tuple(
-        _channel(name, _ordered(each), None if links is None else links[name]) for name, each in told.items()
+        _channel(name, _ordered(channel_rows), None if links is None else links[name])
+        for name, channel_rows in rows_by_channel.items()
     )
     if not any(channel.threads for channel in channels):
         raise InvalidInput("messages.jsonl", "no message is judged")
@@ -181,36 +182,39 @@ def read_judged_channels(directory: Path) -> tuple[JudgedChannel, ...]:
 def successions(threads: Mapping[int, Hashable]) -> dict[int, frozenset[int]]:
     """For each message the last one of its thread before it, itself for the first."""
     last: dict[Hashable, int] = {}
-    found = {}
-    for place in sorted(threads):
-        found[place] = frozenset({last.get(threads[place], place)})
-        last[threads[place]] = place
-    return found
+    links = {}
+    for position in sorted(threads):
+        links[position] = frozenset({last.get(threads[position], position)})
+        last[threads[position]] = position
+    return links
 
 
-def _places(told: Sequence[Row]) -> dict[int, int]:
-    ordered = {id(row): place for place, row in enumerate(_ordered(told))}
+def _places(channel_rows: Sequence[Row]) -> dict[int, int]:
+    ordered = {id(row): position for position, row in enumerate(_ordered(channel_rows))}
     return {
-        row.number("i") if "i" in row.values else number: ordered[id(row)] for number, row in enumerate(told)
+        row.number("i") if "i" in row.values else number: ordered[id(row)]
+        for number, row in enumerate(channel_rows)
     }
 
 
-def _ordered(told: Sequence[Row]) -> Sequence[Row]:
-    instants = [_instant(row.optional("timestamp")) for row in told]
-    known = [instant for instant in instants if instant is not None]
-    if len(known) < len(told):
-        return told
-    return [row for _, row in sorted(zip(known, told, strict=True), key=lambda pair: pair[0])]
+def _ordered(channel_rows: Sequence[Row]) -> Sequence[Row]:
+    instants = [_instant(row.optional("timestamp")) for row in channel_rows]
+    dated = [instant for instant in instants if instant is not None]
+    if len(dated) < len(channel_rows):
+        return channel_rows
+    return [row for _, row in sorted(zip(dated, channel_rows, strict=True), key=lambda pair: pair[0])]
 
 
-def _channel(name: str, told: Sequence[Row], links: Mapping[int, frozenset[int]] | None) -> JudgedChannel:
-    said = tuple(_utterance(row) for row in told)
+def _channel(
+    name: str, channel_rows: Sequence[Row], links: Mapping[int, frozenset[int]] | None
+) -> JudgedChannel:
+    utterances = tuple(_utterance(row) for row in channel_rows)
     if links is None:
-        sorted_out = {place: row.optional("thread") for place, row in enumerate(told)}
-        threads = {place: thread for place, thread in sorted_out.items() if thread is not None}
+        sorted_out = {position: row.optional("thread") for position, row in enumerate(channel_rows)}
+        threads = {position: thread for position, thread in sorted_out.items() if thread is not None}
     else:
-        threads = {place: told[place].id("thread") for place in sorted(links)}
-    return JudgedChannel(name, said, threads, links)
+        threads = {position: channel_rows[position].id("thread") for position in sorted(links)}
+    return JudgedChannel(name, utterances, threads, links)
 
 
 def _utterance(row: Row) -> Utterance:
@@ -228,16 +232,16 @@ def _instant(value: str | None) -> datetime | None:
 
 
 def _links(
-    told: Iterable[Row], places: Mapping[str, Mapping[int, int]]
+    link_rows: Iterable[Row], places: Mapping[str, Mapping[int, int]]
 ) -> dict[str, dict[int, frozenset[int]]]:
     links: dict[str, dict[int, frozenset[int]]] = {name: {} for name in places}
-    for row in told:
-        known = places.get(row.id("channel"), {})
+    for row in link_rows:
+        positions = places.get(row.id("channel"), {})
         child, parent = row.number("child"), row.number("parent")
-        if child not in known or parent not in known:
+        if child not in positions or parent not in positions:
             raise InvalidInput(row.position, "links a message that messages.jsonl does not have")
         answered = links[row.id("channel")]
-        answered[known[child]] = answered.get(known[child], frozenset()) | {known[parent]}
+        answered[positions[child]] = answered.get(positions[child], frozenset()) | {positions[parent]}
     return links
 
 
@@ -292,16 +296,16 @@ class Outcome:
 def threads(directory: str | Path, *, progress: Progress | None = None) -> ThreadsReport:
     """Link the messages of each channel in order and compare. Raises InvalidInput naming file and line."""
     channels = read_judged_channels(Path(directory))
-    found = []
+    outcomes = []
     for number, channel in enumerate(channels):
         if progress is not None:
             progress("linking", number, len(channels))
-        found.append(outcome(channel, linked(channel.said)))
-    judged = [one for one in found if one.channel.threads]
-    before = [outcome(one.channel, message_before(one.channel.said)) for one in judged]
+        outcomes.append(outcome(channel, linked(channel.utterances)))
+    judged = [one for one in outcomes if one.channel.threads]
+    before = [outcome(one.channel, message_before(one.channel.utterances)) for one in judged]
     return ThreadsReport(
         channels=len(channels),
-        messages=sum(len(channel.said) for channel in channels),
+        messages=sum(len(channel.utterances) for channel in channels),
         judged=sum(len(channel.threads) for channel in channels),
         linked=measured(judged),
         message_before=measured(before),
@@ -309,63 +313,65 @@ def threads(directory: str | Path, *, progress: Progress | None = None) -> Threa
     )
 
 
-def linked(said: Sequence[Utterance], linker: Linker | None = None) -> Links:
+def linked(utterances: Sequence[Utterance], linker: Linker | None = None) -> Links:
     """The position of the message that each message answers, its own where it begins a conversation."""
     linker = linker or Linker()
-    found = (linker.link(str(place), utterance) for place, utterance in enumerate(said))
-    return {place: place if answers is None else int(answers) for place, answers in enumerate(found)}
+    answered = (linker.link(str(position), utterance) for position, utterance in enumerate(utterances))
+    return {
+        position: position if answers is None else int(answers) for position, answers in enumerate(answered)
+    }
 
 
-def message_before(said: Sequence[Utterance]) -> Links:
+def message_before(utterances: Sequence[Utterance]) -> Links:
     """Every message answers the one before it; system lines answer nothing and are not answered."""
     links: dict[int, int] = {}
     last: int | None = None
-    for place, utterance in enumerate(said):
-        links[place] = place if last is None or utterance.system else last
-        last = last if utterance.system else place
+    for position, utterance in enumerate(utterances):
+        links[position] = position if last is None or utterance.system else last
+        last = last if utterance.system else position
     return links
 
 
 def outcome(channel: JudgedChannel, links: Links) -> Outcome:
     """Follow the links, which lead to earlier messages only, back to the first of each conversation."""
     roots: dict[int, int] = {}
-    for place in sorted(links):
-        roots[place] = roots.get(links[place], links[place])
+    for position in sorted(links):
+        roots[position] = roots.get(links[position], links[position])
     return Outcome(channel, links, roots)
 
 
-def measured(found: Sequence[Outcome]) -> ThreadFigures:
+def measured(outcomes: Sequence[Outcome]) -> ThreadFigures:
     """The figures of several channels together."""
-    true = [list(one.channel.threads.values()) for one in found]
-    ours = [[one.roots[place] for place in one.channel.threads] for one in found]
+    true = [list(one.channel.threads.values()) for one in outcomes]
+    ours = [[one.roots[position] for position in one.channel.threads] for one in outcomes]
     agreeing = [one_to_one(*pair) * len(pair[0]) for pair in zip(true, ours, strict=True)]
     true_labels, our_labels = _numbered(true), _numbered(ours)
-    succeeding = [{place: one.roots[place] for place in one.channel.threads} for one in found]
+    succeeding = [{position: one.roots[position] for position in one.channel.threads} for one in outcomes]
     figures = ThreadFigures(
         last_of_thread=_compared(
-            found,
-            [successions(one.channel.threads) for one in found],
-            [successions(each) for each in succeeding],
+            outcomes,
+            [successions(one.channel.threads) for one in outcomes],
+            [successions(labels) for labels in succeeding],
         ),
         one_to_one=round(100 * math.fsum(agreeing) / len(true_labels), 2),
         exact_match_f1=percent([exact_match(true_labels, our_labels).f1]),
         information_kept=percent([information_kept(true_labels, our_labels)]),
     )
-    answered = [{place: frozenset({to}) for place, to in one.links.items()} for one in found]
-    if all(one.channel.answers is not None for one in found):
-        figures["links"] = _compared(found, [one.channel.answers or {} for one in found], answered)
+    answered = [{position: frozenset({to}) for position, to in one.links.items()} for one in outcomes]
+    if all(one.channel.answers is not None for one in outcomes):
+        figures["links"] = _compared(outcomes, [one.channel.answers or {} for one in outcomes], answered)
     else:
-        derived = [successions(one.channel.threads) for one in found]
-        figures["links_to_last_of_thread"] = _compared(found, derived, answered)
+        derived = [successions(one.channel.threads) for one in outcomes]
+        figures["links_to_last_of_thread"] = _compared(outcomes, derived, answered)
     return figures
 
 
 def _compared(
-    found: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
     true: Sequence[Mapping[int, Set[int]]],
     ours: Sequence[Mapping[int, Set[int]]],
 ) -> LinkFigures:
-    names = [one.channel.name for one in found]
+    names = [one.channel.name for one in outcomes]
     scores = link_scores(_placed(names, true), _placed(names, ours))
     return LinkFigures(
         precision=percent([scores.precision]), recall=percent([scores.recall]), f1=percent([scores.f1])
@@ -374,23 +380,23 @@ def _compared(
 
 def _placed(names: Sequence[str], links: Sequence[Mapping[int, Set[int]]]) -> dict[Place, Set[Place]]:
     return {
-        (name, place): {(name, to) for to in answered}
-        for name, each in zip(names, links, strict=True)
-        for place, answered in each.items()
+        (name, position): {(name, to) for to in answered}
+        for name, channel_links in zip(names, links, strict=True)
+        for position, answered in channel_links.items()
     }
 
 
 def _numbered(labels: Sequence[Sequence[object]]) -> list[tuple[int, object]]:
     """The labels of all channels, with the channel's number."""
-    return [(number, label) for number, each in enumerate(labels) for label in each]
+    return [(number, label) for number, channel_labels in enumerate(labels) for label in channel_labels]
 
 
 def main() -> None:
     """Print the figures of a set as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
-    chosen = parser.parse_args()
-    print(json.dumps(threads(chosen.directory), indent=2))
+    arguments = parser.parse_args()
+    print(json.dumps(threads(arguments.directory), indent=2))
 
 
 if __name__ == "__main__":

@@ -28,16 +28,16 @@ Matrix = NDArray[np.float32]
 
 def vectors(texts: Sequence[str], folder: Path) -> Matrix:
     """A unit vector for each text, as float16 values in float32; made once for each set of texts."""
-    kept = folder / f"vectors-{len(texts)}-{zlib.crc32(texts[0].encode()):08x}.npy"
-    if not kept.exists():
+    saved = folder / f"vectors-{len(texts)}-{zlib.crc32(texts[0].encode()):08x}.npy"
+    if not saved.exists():
         folder.mkdir(parents=True, exist_ok=True)
         if len(texts) > REAL:
             sample = paragraphs(REAL)
-            made = _predicted(texts, sample, vectors(sample, folder))
+            matrix = _predicted(texts, sample, vectors(sample, folder))
         else:
-            made = asyncio.run(_real(texts))
-        np.save(kept, made.astype(np.float16))
-    stored: Matrix = np.load(kept).astype(np.float32)
+            matrix = asyncio.run(_real(texts))
+        np.save(saved, matrix.astype(np.float16))
+    stored: Matrix = np.load(saved).astype(np.float32)
     return stored
 
 

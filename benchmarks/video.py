@@ -42,24 +42,25 @@ Ask = Callable[[Engine, random.Random], Awaitable[object]]
 
 def texts(number: int) -> list[str]:
     """Real captions, each once; where there are too few, with the number of their repetition."""
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for name in SETS:
         for line in (DATA / name / "captions.jsonl").read_text(encoding="utf-8").split("\n"):
             if line:
-                found.setdefault(json.loads(line)["text"])
-    known = list(found)
-    random.Random(1).shuffle(known)
+                distinct.setdefault(json.loads(line)["text"])
+    shuffled = list(distinct)
+    random.Random(1).shuffle(shuffled)
     return [
-        known[n] if n < len(known) else f"{known[n % len(known)]} ({n // len(known)})" for n in range(number)
+        shuffled[n] if n < len(shuffled) else f"{shuffled[n % len(shuffled)]} ({n // len(shuffled)})"
+        for n in range(number)
     ]
 
 
-def captions(said: Sequence[str], known: Matrix) -> list[NewCaption]:
+def captions(caption_texts: Sequence[str], matrix: Matrix) -> list[NewCaption]:
     """One after the other, all day long."""
-    step = DAY / len(said)
+    step = DAY / len(caption_texts)
     return [
-        NewCaption(text, n * step, (n + 1) * step, index=n, vector=tuple(map(float, known[n])))
-        for n, text in enumerate(said)
+        NewCaption(text, n * step, (n + 1) * step, index=n, vector=tuple(map(float, matrix[n])))
+        for n, text in enumerate(caption_texts)
     ]
 
 
@@ -70,14 +71,14 @@ async def ask_range(engine: Engine, chance: random.Random) -> object:
     return page.captions[0]
 
 
-def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
+def ask_question(caption_texts: Sequence[str], *, budget: int | None) -> Ask:
     """A query for a caption, within an hour that the query names."""
 
     async def ask(engine: Engine, chance: random.Random) -> object:
-        place = chance.randrange(len(said))
-        at = place * DAY / len(said)
+        number = chance.randrange(len(caption_texts))
+        at = number * DAY / len(caption_texts)
         start = max(0.0, min(at - chance.uniform(0, HOUR), DAY - HOUR))
-        words = " ".join(said[place].split()[:8])
+        words = " ".join(caption_texts[number].split()[:8])
         prompt = f"{words} between {timecode(round(start))} and {timecode(round(start + HOUR))}"
         if budget is not None:
             window = await engine.streams.window(prompt, streams=(STREAM,), max_tokens=budget)
@@ -94,66 +95,68 @@ async def post(engine: Engine, chance: random.Random) -> object:
     await engine.streams.add_captions(
         NewCaption(f"the word of the hour is {word}", at, at + 2), stream=STREAM
     )
-    found = await engine.streams.search(word, streams=(STREAM,), limit=1)
-    return found.moments[0]
+    answer = await engine.streams.search(word, streams=(STREAM,), limit=1)
+    return answer.moments[0]
 
 
 async def timed(engine: Engine, ask: Ask, number: int) -> list[float]:
     """Milliseconds of each of many, after some that do not count."""
     chance = random.Random(2)
     took = []
-    for asked in range(number + WARM):
+    for round_number in range(number + WARM):
         start = time.perf_counter()
         await ask(engine, chance)
-        if asked >= WARM:
+        if round_number >= WARM:
             took.append((time.perf_counter() - start) * 1_000)
     return took
 
 
 async def measure(
-    folder: Path, settings: Settings, said: Sequence[str], known: Matrix, questions: int
+    folder: Path, settings: Settings, caption_texts: Sequence[str], matrix: Matrix, questions: int
 ) -> dict[str, list[float]]:
     """Add a day of captions, then search."""
     async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
         start = time.perf_counter()
-        await engine.streams.add_captions(captions(said, known), stream=STREAM, wait=True)
+        await engine.streams.add_captions(captions(caption_texts, matrix), stream=STREAM, wait=True)
         await engine.streams.search("anything", streams=(STREAM,))
-        taken = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         await engine.maintenance.reindex()
-        figures = {"taken in and found": [taken * 1_000]}
+        figures = {"taken in and found": [seconds * 1_000]}
         for name, ask in (
             ("range of 5 minutes", ask_range),
-            ("question with a time range: moments", ask_question(said, budget=None)),
-            ("question with a time range: window of 2,048 tokens", ask_question(said, budget=2_048)),
+            ("question with a time range: moments", ask_question(caption_texts, budget=None)),
+            ("question with a time range: window of 2,048 tokens", ask_question(caption_texts, budget=2_048)),
             ("one caption until found", post),
         ):
             figures[name] = await timed(engine, ask, questions)
     return figures
 
 
-async def plain(uri: str, said: Sequence[str], known: Matrix, questions: int) -> dict[str, list[float]]:
+async def plain(
+    uri: str, caption_texts: Sequence[str], matrix: Matrix, questions: int
+) -> dict[str, list[float]]:
     """The same day by Milvus's own client."""
-    chance, step = random.Random(2), DAY / len(said)
+    chance, step = random.Random(2), DAY / len(caption_texts)
     ranges: list[float] = []
     nearest: list[float] = []
     model = OnnxEmbedder(threads=1)
-    with PlainMilvus(uri, known.shape[1]) as milvus:
+    with PlainMilvus(uri, matrix.shape[1]) as milvus:
         begun = time.perf_counter()
-        milvus.fill(said, known, step)
-        taken = (time.perf_counter() - begun) * 1_000
+        milvus.fill(caption_texts, matrix, step)
+        milliseconds = (time.perf_counter() - begun) * 1_000
         for _ in range(questions + WARM):
-            place = chance.randrange(len(said))
-            start = max(0.0, min(place * step - chance.uniform(0, HOUR), DAY - HOUR))
+            number = chance.randrange(len(caption_texts))
+            start = max(0.0, min(number * step - chance.uniform(0, HOUR), DAY - HOUR))
             begun = time.perf_counter()
             milvus.between(start, start + RANGE)
             ranges.append((time.perf_counter() - begun) * 1_000)
             begun = time.perf_counter()
-            vector = await model.embed_query(" ".join(said[place].split()[:8]))
+            vector = await model.embed_query(" ".join(caption_texts[number].split()[:8]))
             milvus.nearest(vector.tolist(), (start, start + HOUR))
             nearest.append((time.perf_counter() - begun) * 1_000)
     await model.close()
     return {
-        "taken in and found": [taken],
+        "taken in and found": [milliseconds],
         "range of 5 minutes": ranges[WARM:],
         "question with a time range: moments": nearest[WARM:],
     }
@@ -187,21 +190,21 @@ def main() -> None:
     parser.add_argument("--captions", type=int, default=CAPTIONS)
     parser.add_argument("--questions", type=int, default=QUESTIONS)
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
-    given = parser.parse_args()
-    said = texts(given.captions)
-    known = vectors(said, given.folder)
-    store = given.folder / "video"
-    for index in ("segments", "milvus") if given.index == "both" else (given.index,):
+    arguments = parser.parse_args()
+    caption_texts = texts(arguments.captions)
+    matrix = vectors(caption_texts, arguments.folder)
+    store = arguments.folder / "video"
+    for index in ("segments", "milvus") if arguments.index == "both" else (arguments.index,):
         shutil.rmtree(store, ignore_errors=True)
         settings = replace(Settings(), index=index)
         beside = None
         with milvus_server(store / "milvus") if index == "milvus" else nullcontext() as server:
             if server is not None:
                 settings = replace(settings, milvus_uri=server.uri)
-            ours = asyncio.run(measure(store / "data", settings, said, known, given.questions))
+            ours = asyncio.run(measure(store / "data", settings, caption_texts, matrix, arguments.questions))
             if server is not None:
-                beside = asyncio.run(plain(server.uri, said, known, given.questions))
-        result(len(said), ours, beside).shown(f"video-{index}", save=given.save)
+                beside = asyncio.run(plain(server.uri, caption_texts, matrix, arguments.questions))
+        result(len(caption_texts), ours, beside).shown(f"video-{index}", save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ SETTINGS = replace(Settings(), embedder="none", run_background_jobs="off", log_l
 SOURCES = 8
 
 
-async def work(place: str, cache: str, writers: range, homes: int, seconds: float) -> None:
+async def work(address: str, cache: str, writers: range, homes: int, seconds: float) -> None:
     """The work of one process, deletions without writers: it says when it is ready, and then its times."""
-    async with conspectus.open(place, settings=replace(SETTINGS, cache=cache)) as engine:
+    async with conspectus.open(address, settings=replace(SETTINGS, cache=cache)) as engine:
         took: list[float] = []
 
         async def write(writer: int, until: float) -> None:
@@ -65,7 +65,7 @@ async def work(place: str, cache: str, writers: range, homes: int, seconds: floa
         print(time.process_time() - before, *took, flush=True)
 
 
-async def said(process: Process) -> str:
+async def read_line(process: Process) -> str:
     """The next line of a process."""
     assert process.stdout is not None
     line = await process.stdout.readline()
@@ -75,31 +75,31 @@ async def said(process: Process) -> str:
 
 
 async def measured(
-    place: str, folder: Path, given: argparse.Namespace, processes: int, writers: int
+    address: str, folder: Path, arguments: argparse.Namespace, processes: int, writers: int
 ) -> tuple[float, Sequence[float], Sequence[float]]:
     """The processor time of so many processes in so many seconds, the times of documents and of deletions."""
-    homes: int = given.collections
-    async with conspectus.open(place, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
+    homes: int = arguments.collections
+    async with conspectus.open(address, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
         for home in range(homes):
             await engine.collections.create(f"shared {home}")
             for number in range(SOURCES):
                 await engine.collections.get_or_create_source(f"s{number}", collection=f"shared {home}")
-    command = [sys.executable, __file__, "--seconds", str(given.seconds), "--collections", str(homes)]
+    command = [sys.executable, __file__, "--seconds", str(arguments.seconds), "--collections", str(homes)]
     running = []
-    for number, many in enumerate([*[writers] * processes, *[0] * given.deletions]):
-        own = ["--writers", str(many), "--work", place, str(folder / f"cache {number}"), str(number)]
+    for number, many in enumerate([*[writers] * processes, *[0] * arguments.deletions]):
+        options = ["--writers", str(many), "--work", address, str(folder / f"cache {number}"), str(number)]
         running.append(
-            await asyncio.create_subprocess_exec(*command, *own, stdin=PIPE, stdout=PIPE, limit=2**26)
+            await asyncio.create_subprocess_exec(*command, *options, stdin=PIPE, stdout=PIPE, limit=2**26)
         )
-    for each in running:
-        await said(each)
-    for each in running:
-        assert each.stdin is not None
-        each.stdin.write(b"go\n")
-    told = [[float(one) for one in (await said(each)).split()] for each in running]
-    for each in running:
-        await each.communicate()
-    writing, gone = told[:processes], [one for _, *took in told[processes:] for one in took]
+    for process in running:
+        await read_line(process)
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+    reports = [[float(one) for one in (await read_line(process)).split()] for process in running]
+    for process in running:
+        await process.communicate()
+    writing, gone = reports[:processes], [one for _, *took in reports[processes:] for one in took]
     return sum(used for used, *_ in writing), [one for _, *took in writing for one in took], gone
 
 
@@ -113,23 +113,23 @@ def main() -> None:
     parser.add_argument("--commit-ms", type=int, default=0)
     parser.add_argument("--deletions", action="store_true", help="a process that deletes collections")
     parser.add_argument("--work", nargs=3, metavar=("PLACE", "CACHE", "PROCESS"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.work:
-        place, cache, process = given.work
-        first = int(process) * given.writers[0]
-        writers = range(first, first + given.writers[0])
-        asyncio.run(work(place, cache, writers, given.collections, given.seconds))
+    arguments = parser.parse_args()
+    if arguments.work:
+        address, cache, process = arguments.work
+        first = int(process) * arguments.writers[0]
+        writers = range(first, first + arguments.writers[0])
+        asyncio.run(work(address, cache, writers, arguments.collections, arguments.seconds))
         return
     with TemporaryDirectory(prefix="conspectus-writers-") as name:
         folder = Path(name)
-        with nullcontext() if given.folder else postgres_server(folder) as server:
-            if server is not None and given.commit_ms:
-                slow_down(server, given.commit_ms)
+        with nullcontext() if arguments.folder else postgres_server(folder) as server:
+            if server is not None and arguments.commit_ms:
+                slow_down(server, arguments.commit_ms)
             columns = ["", "documents a second", "p50", "p95", "processor time"]
-            columns += ["deletions, p50"] * given.deletions
-            title = f"{given.collections} collections, {given.commit_ms} ms for a commit at least."
-            found = Result.of(title, columns, rows_of(given, server, folder))
-            found.shown("writers-folder" if given.folder else "writers", save=given.save)
+            columns += ["deletions, p50"] * arguments.deletions
+            title = f"{arguments.collections} collections, {arguments.commit_ms} ms for a commit at least."
+            table = Result.of(title, columns, rows_of(arguments, server, folder))
+            table.shown("writers-folder" if arguments.folder else "writers", save=arguments.save)
 
 
 def slow_down(server: PostgresProcess, milliseconds: int) -> None:
@@ -139,15 +139,15 @@ def slow_down(server: PostgresProcess, milliseconds: int) -> None:
     server.run("SELECT pg_reload_conf()")
 
 
-def rows_of(given: argparse.Namespace, server: PostgresProcess | None, folder: Path) -> list[list[str]]:
+def rows_of(arguments: argparse.Namespace, server: PostgresProcess | None, folder: Path) -> list[list[str]]:
     """A row for each number of processes and writers, each in a store of its own."""
     rows = []
-    for number, (processes, writers) in enumerate(product(given.processes, given.writers)):
+    for number, (processes, writers) in enumerate(product(arguments.processes, arguments.writers)):
         here = folder / str(number)
-        with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
-            used, took, gone = asyncio.run(measured(place, here, given, processes, writers))
+        with nullcontext(str(here / "store")) if server is None else server.fresh() as address:
+            used, took, gone = asyncio.run(measured(address, here, arguments, processes, writers))
         low, high = np.percentile(took, [50, 95]) * 1_000
-        rate, processor = len(took) / given.seconds, 1_000 * used / len(took)
+        rate, processor = len(took) / arguments.seconds, 1_000 * used / len(took)
         what = f"{processes} process{'es' * (processes > 1)}, {writers} writer{'s' * (writers > 1)} each"
         rows.append([what, f"{rate:.1f}", f"{low:.0f} ms", f"{high:.0f} ms", f"{processor:.1f} ms"])
         rows[-1] += [f"{len(gone)}, {1_000 * np.median(gone):.0f} ms"] if gone else []

@@ -68,7 +68,7 @@ def _conversations(channel: JudgedChannel) -> Mapping[str, list[int]]:
     """The places of each conversation, the earliest one first."""
     found: dict[str, list[int]] = defaultdict(list)
     for place, thread in sorted(channel.threads.items()):
-        if not channel.said[place].system:
+        if not channel.utterances[place].system:
             found[thread].append(place)
     return found
 
@@ -79,7 +79,7 @@ def _kept(channel: JudgedChannel, places: Sequence[int], name: str) -> JudgedCha
     answers = channel.answers or {}
     return JudgedChannel(
         name,
-        tuple(channel.said[place] for place in places),
+        tuple(channel.utterances[place] for place in places),
         {now[place]: channel.threads[place] for place in places},
         {
             number: frozenset(now[to] for to in answers[place] if to in now) or frozenset({number})
@@ -102,7 +102,7 @@ def _apart(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
     channel = _unaddressed(_as_team(channel, chance), chance.random(), chance)
     clock, order, instants = 0.0, list[int](), list[float]()
     for places in _conversations(channel).values():
-        part = [channel.said[place] for place in places]
+        part = [channel.utterances[place] for place in places]
         spread = _spread(part, float(np.exp(chance.uniform(0, _SLOWEST))), chance)
         order += places
         instants += [clock + passed for passed in spread - spread[0]]
@@ -112,16 +112,16 @@ def _apart(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
 
 def _as_team(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
     """Every conversation among the same few people."""
-    everyone = sorted({one.author for one in channel.said if one.author})
+    everyone = sorted({one.author for one in channel.utterances if one.author})
     team = chance.permutation(everyone)[: chance.integers(*_TEAM, endpoint=True)]
-    said = list(channel.said)
+    said = list(channel.utterances)
     for places in _conversations(channel).values():
         authors = sorted({said[place].author or "" for place in places})
         mapped = dict(zip(authors, chance.permutation(team), strict=False))
         names = {name.casefold(): str(mapped.get(name, f"{name}_")) for name in authors}
         for place in places:
             said[place] = _renamed(said[place], names)
-    return replace(channel, said=tuple(said))
+    return replace(channel, utterances=tuple(said))
 
 
 def _renamed(said: Utterance, names: Mapping[str, str]) -> Utterance:
@@ -134,14 +134,14 @@ def _renamed(said: Utterance, names: Mapping[str, str]) -> Utterance:
 
 def _unaddressed(channel: JudgedChannel, share: float, chance: Chance) -> JudgedChannel:
     """Without the names at the beginning of a share of the messages."""
-    authors = {one.author.casefold() for one in channel.said if one.author}
+    authors = {one.author.casefold() for one in channel.utterances if one.author}
     said = tuple(
         replace(one, text=one.text.split(None, 1)[1])
         if _addresses(one, authors) and chance.random() < share
         else one
-        for one in channel.said
+        for one in channel.utterances
     )
-    return replace(channel, said=said)
+    return replace(channel, utterances=said)
 
 
 def _addresses(said: Utterance, authors: set[str]) -> bool:
@@ -150,7 +150,7 @@ def _addresses(said: Utterance, authors: set[str]) -> bool:
 
 
 def _timeless(channel: JudgedChannel) -> JudgedChannel:
-    return replace(channel, said=tuple(replace(one, at=None) for one in channel.said))
+    return replace(channel, utterances=tuple(replace(one, at=None) for one in channel.utterances))
 
 
 def _slow(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
@@ -158,15 +158,15 @@ def _slow(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
 
 
 def _timed(channel: JudgedChannel, slower: float, chance: Chance) -> JudgedChannel:
-    return _at(channel, list(_spread(channel.said, slower, chance)))
+    return _at(channel, list(_spread(channel.utterances, slower, chance)))
 
 
 def _at(channel: JudgedChannel, instants: Sequence[float]) -> JudgedChannel:
     said = tuple(
         replace(one, at=None if one.at is None else datetime.fromtimestamp(float(instant), UTC))
-        for one, instant in zip(channel.said, instants, strict=True)
+        for one, instant in zip(channel.utterances, instants, strict=True)
     )
-    return replace(channel, said=said)
+    return replace(channel, utterances=said)
 
 
 def _spread(said: Sequence[Utterance], slower: float, chance: Chance) -> Floats:

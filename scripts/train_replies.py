@@ -101,7 +101,7 @@ class Grown:
 def replayed(channel: JudgedChannel, chooser: Judge | None, weight: float) -> Iterator[Sample]:
     """The judged messages of a channel, each with the links that the judge found before it."""
     past = Past(MEMORY)
-    for place, said in enumerate(channel.said):
+    for place, said in enumerate(channel.utterances):
         if said.system:
             continue
         reading, at = read(said.text, past.people, past.usage), seconds(said.at)
@@ -271,7 +271,9 @@ def sampled(kinds: Sequence[Kind], judges: Mapping[str, Judge]) -> dict[str, lis
 
 def figures(channels: Sequence[JudgedChannel], judges: Mapping[str, Judge]) -> Iterator[str]:
     """How well each channel is linked by its judge."""
-    found = [outcome(each, linked(each.said, Linker(judge=judges[origin(each.name)]))) for each in channels]
+    found = [
+        outcome(each, linked(each.utterances, Linker(judge=judges[origin(each.name)]))) for each in channels
+    ]
     reached = measured(found)
     yield f"link F {reached['links']['f1']:.1f}, one-to-one {reached['one_to_one']:.1f},"
     yield f"exact match {reached['exact_match_f1']:.1f}, information kept {reached['information_kept']:.1f}"

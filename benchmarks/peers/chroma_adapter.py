@@ -59,9 +59,9 @@ class Adapter:
     def _connect(self, store: Path) -> None:
         self._client = chromadb.PersistentClient(str(store), settings=Settings(anonymized_telemetry=False))
 
-    def _change(self, wanted: int) -> None:
+    def _change(self, ef: int) -> None:
         """The setting is stored with the collection, and taken over when the store is opened."""
-        self._collection.modify(configuration={"hnsw": {"ef_search": wanted}})
+        self._collection.modify(configuration={"hnsw": {"ef_search": ef}})
         self._release()
         self.open(self._store)
 
@@ -70,12 +70,13 @@ class Adapter:
         del self._collection, self._client
 
     def _search(self, question: Question, effort: Effort, where: dict[str, int] | None) -> Hits:
-        wanted = effort.get("ef_search", DEFAULT_EF)
-        if wanted != self._ef:
-            self._change(wanted)
-        found = self._collection.query(
+        ef = effort.get("ef_search", DEFAULT_EF)
+        if ef != self._ef:
+            self._change(ef)
+        response = self._collection.query(
             query_embeddings=[question.vector], n_results=TOP, where=where, include=["documents"]
         )
         return [
-            (int(number), text) for number, text in zip(found["ids"][0], found["documents"][0], strict=True)
+            (int(number), text)
+            for number, text in zip(response["ids"][0], response["documents"][0], strict=True)
         ]

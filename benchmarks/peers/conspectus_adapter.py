@@ -61,6 +61,6 @@ class Adapter:
     def _search(self, question: Question, where: Filter, arms: tuple[Retriever, ...]) -> Hits:
         vector = tuple(question.vector.tolist())
         query = Query(question.text, filter=where, limit=TOP, retrievers=arms, vector=vector)
-        found = self._runner.run(self._engine.retrieve(query))
-        self.inside = found.timings["index_search"]
-        return [(int(hit.document.key or -1), hit.chunk.text) for hit in found.hits]
+        retrieval = self._runner.run(self._engine.retrieve(query))
+        self.inside = retrieval.timings["index_search"]
+        return [(int(hit.document.key or -1), hit.chunk.text) for hit in retrieval.hits]

@@ -48,9 +48,9 @@ class ConspectusMemory:
     async def fill(self, memories: Sequence[Said]) -> None:
         """Conversation by conversation, until all are embedded and entities are extracted."""
         of_one = sorted(memories, key=_place)
-        for (user, conversation), said in groupby(of_one, key=_place):
+        for (user, conversation), turns in groupby(of_one, key=_place):
             scope = Scope(user, None, conversation)
-            await self._engine.memory.add(list(map(_memory, said)), scope=scope)
+            await self._engine.memory.add(list(map(_memory, turns)), scope=scope)
         if memories:
             await self.settle()
             await self._engine.memory.recall("warm", scope=CURRENT_USER)
@@ -60,15 +60,15 @@ class ConspectusMemory:
         await self._engine.documents.wait_until_embedded(collection=MEMORY)
         await self._engine.graph.wait_until_extracted(collection=MEMORY)
 
-    async def store(self, said: Said) -> None:
+    async def store(self, memory: Said) -> None:
         """One memory; found by its words on return, embedded in the background."""
-        scope = Scope(said.user, None, said.conversation)
-        await self._engine.memory.add([_memory(said)], scope=scope)
+        scope = Scope(memory.user, None, memory.conversation)
+        await self._engine.memory.add([_memory(memory)], scope=scope)
 
     async def recall(self, question: str, user: str) -> list[str]:
         """Short term, words, vectors and graph together."""
-        found = await self._engine.memory.recall(question, scope=Scope(user), limit=TOP)
-        return [str(each.memory.metadata["name"]) for each in found.memories]
+        recalled = await self._engine.memory.recall(question, scope=Scope(user), limit=TOP)
+        return [str(hit.memory.metadata["name"]) for hit in recalled.memories]
 
     async def window(self, question: str) -> int:
         """A context of so many tokens."""
@@ -81,8 +81,8 @@ def tools() -> list[dict[str, Any]]:
     server = importlib.import_module("conspectus.mcp.tool_list")
     options = importlib.import_module("conspectus.mcp.tool").ToolOptions(BUDGET)
     return [
-        {"name": each.name, "description": each.description, "parameters": each.input_schema}
-        for each in server.list_tools(options)
+        {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        for tool in server.list_tools(options)
     ]
 
 
@@ -94,10 +94,10 @@ async def opened(store: Path, embed: Callable[[str], list[float]] | None) -> Asy
         yield ConspectusMemory(engine)
 
 
-def _memory(said: Said) -> NewMemory:
-    beside = {"name": said.name}
-    return NewMemory(said.text, speaker=said.speaker, role=said.role, at=said.at, metadata=beside)
+def _memory(memory: Said) -> NewMemory:
+    beside = {"name": memory.name}
+    return NewMemory(memory.text, speaker=memory.speaker, role=memory.role, at=memory.at, metadata=beside)
 
 
-def _place(said: Said) -> tuple[str, str]:
-    return said.user, said.conversation
+def _place(memory: Said) -> tuple[str, str]:
+    return memory.user, memory.conversation

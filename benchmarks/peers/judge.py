@@ -24,34 +24,34 @@ class Judge:
         allowed = np.asarray(rows.buckets) == WANTED
         scores = [rows.vectors @ vector for vector in self._asked]
         self._last = {
-            "vectors": [_tenth(each) for each in scores],
-            "filtered": [_tenth(each[allowed]) for each in scores],
+            "vectors": [_tenth(row) for row in scores],
+            "filtered": [_tenth(row[allowed]) for row in scores],
         }
         self._allowed = {"vectors": np.ones_like(allowed), "filtered": allowed}
 
     def recall(self, kind: str, answers: list[list[int]]) -> float:
         """The share of the exact ten that was found; what the filter forbids counts nothing."""
-        found = 0
-        for place, numbers in enumerate(answers):
+        count = 0
+        for position, numbers in enumerate(answers):
             distinct = [number for number in set(numbers) if self._allowed[kind][number]]
-            scores = self._vectors[distinct] @ self._asked[place]
-            found += min(int((scores >= self._last[kind][place] - TIE).sum()), TOP)
-        return found / (TOP * len(answers))
+            scores = self._vectors[distinct] @ self._asked[position]
+            count += min(int((scores >= self._last[kind][position] - TIE).sum()), TOP)
+        return count / (TOP * len(answers))
 
     def sources(self, answers: Answers) -> float | None:
         """The share of queries whose run of words is in one of the texts found."""
         if answers is None:
             return None
-        found = [
+        answered = [
             any(question in self._texts[number] for number in numbers)
             for question, numbers in zip(self._questions, answers, strict=True)
         ]
-        return sum(found) / len(found)
+        return sum(answered) / len(answered)
 
 
 def nearest(swept: Swept, recall: float) -> tuple[Effort, float]:
     """The setting whose recall is nearest; the cheaper one of two that are equally near."""
-    return min(swept, key=lambda each: round(abs(each[1] - recall), 4))
+    return min(swept, key=lambda setting: round(abs(setting[1] - recall), 4))
 
 
 def _tenth(scores: Vector) -> float:

@@ -65,5 +65,5 @@ def _run(search: Any, effort: Effort) -> Hits:
     search = search.select(["number", "text"]).limit(TOP)
     for name, value in effort.items():
         search = getattr(search, name)(value)
-    found = search.to_arrow()
-    return list(zip(found["number"].to_pylist(), found["text"].to_pylist(), strict=True))
+    table = search.to_arrow()
+    return list(zip(table["number"].to_pylist(), table["text"].to_pylist(), strict=True))

@@ -51,19 +51,19 @@ def ask(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
 
     `cold` includes the imports, wherever an engine does them; `open` is a second time in the same process.
     """
-    asked = load_questions(arguments.data)
+    questions = load_questions(arguments.data)
     kinds = json.loads(arguments.efforts)
     start = time.perf_counter()
     with opened(peer, arguments.store):
-        peer.vectors(asked[0], {})
+        peer.vectors(questions[0], {})
         cold = (time.perf_counter() - start) * 1_000 + arguments.imported
-        times = _round(peer, asked, kinds, "default")
+        times = _round(peer, questions, kinds, "default")
         memory = resident_megabytes()
-        times |= _round(peer, asked, kinds, "matched")
+        times |= _round(peer, questions, kinds, "matched")
     again = type(peer)()
     start = time.perf_counter()
     with opened(again, arguments.store):
-        again.vectors(asked[0], {})
+        again.vectors(questions[0], {})
         took = (time.perf_counter() - start) * 1_000
     return {"cold": cold, "open": took, "memory": memory, "times": times}
 
@@ -102,33 +102,33 @@ def resident_megabytes() -> float:
 
 
 def _round(
-    peer: Peer, asked: list[Question], kinds: dict[str, dict[str, Effort]], name: str
+    peer: Peer, questions: list[Question], kinds: dict[str, dict[str, Effort]], name: str
 ) -> dict[str, dict[str, list[float]]]:
     searches = {"hybrid": peer.hybrid, "vectors": peer.vectors, "filtered": peer.filtered}
     return {
-        f"{kind} {name}": _times(peer, searches[kind], asked, efforts[name])
+        f"{kind} {name}": _times(peer, searches[kind], questions, efforts[name])
         for kind, efforts in kinds.items()
         if name in efforts
     }
 
 
-def _times(peer: Peer, search: Search, asked: list[Question], effort: Effort) -> dict[str, list[float]]:
-    if search(asked[0], effort) is None:
+def _times(peer: Peer, search: Search, questions: list[Question], effort: Effort) -> dict[str, list[float]]:
+    if search(questions[0], effort) is None:
         return {"whole": [], "inside": []}
-    for question in asked[-WARM_UP:]:
+    for question in questions[-WARM_UP:]:
         search(question, effort)
-    whole, inside = [], []
-    for question in asked:
+    totals, inside = [], []
+    for question in questions:
         start = time.perf_counter()
         search(question, effort)
-        whole.append((time.perf_counter() - start) * 1_000)
+        totals.append((time.perf_counter() - start) * 1_000)
         inside += [] if peer.inside is None else [peer.inside]
-    return {"whole": whole, "inside": inside}
+    return {"whole": totals, "inside": inside}
 
 
 def _wait_for(peer: Peer, number: int, question: Question) -> None:
     end = time.perf_counter() + PATIENCE_SECONDS
-    while all(found != number for found, _ in peer.vectors(question, {})):
+    while all(hit != number for hit, _ in peer.vectors(question, {})):
         if time.perf_counter() > end:
             raise SystemExit(f"row {number} was inserted but is not found")
 

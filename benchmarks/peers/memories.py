@@ -63,9 +63,9 @@ class Said:
         return self.text if self.speaker is None else f"{self.speaker}: {self.text}"
 
 
-def numbered(place: int, text: str, conversations: int) -> Said:
+def numbered(number: int, text: str, conversations: int) -> Said:
     """A text of one of ten users, in one of the user's conversations."""
-    return Said(str(place), text, f"user{place % USERS}", f"talk{place // USERS % conversations}")
+    return Said(str(number), text, f"user{number % USERS}", f"talk{number // USERS % conversations}")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Peer(Protocol):
         """Store many, as fast as it can."""
         ...
 
-    async def store(self, said: Said) -> None:
+    async def store(self, memory: Said) -> None:
         """Store one; on return it is on disk."""
         ...
 
@@ -102,12 +102,12 @@ def embedded(text: str) -> list[float]:
 async def measured(peer: Peer, work: Any, size: Size) -> Times:
     """Fill the store, then store and ask one at a time."""
     number, last = size.number, size.number + SINGLES + WARMING
-    texts = [numbered(place, text, size.conversations) for place, text in enumerate(work["texts"])]
+    texts = [numbered(number, text, size.conversations) for number, text in enumerate(work["texts"])]
     start = time.perf_counter()
     await peer.fill(texts[:number])
     filled = time.perf_counter() - start
-    singles = [lambda said=said: peer.store(said) for said in texts[number:last]]
-    paced = [lambda said=said: peer.store(said) for said in texts[last : last + PACED + WARMING]]
+    singles = [lambda memory=memory: peer.store(memory) for memory in texts[number:last]]
+    paced = [lambda memory=memory: peer.store(memory) for memory in texts[last : last + PACED + WARMING]]
     times = {"fill seconds": [filled]}
     before = time.process_time()
     times["remember"] = await timed(singles)
@@ -116,22 +116,22 @@ async def measured(peer: Peer, work: Any, size: Size) -> Times:
     settle = getattr(peer, "settle", None)
     if settle is not None:
         await settle()
-    asked = work["questions"][: QUESTIONS + WARMING]
+    queries = work["questions"][: QUESTIONS + WARMING]
     before = time.process_time()
-    times["recall"] = await timed([lambda text=text: peer.recall(text, "user0") for text in asked])
-    times["recall, processor"] = [(time.process_time() - before) * 1_000 / len(asked)]
+    times["recall"] = await timed([lambda text=text: peer.recall(text, "user0") for text in queries])
+    times["recall, processor"] = [(time.process_time() - before) * 1_000 / len(queries)]
     window = getattr(peer, "window", None)
     if window is not None:
-        times["memory_window"] = await timed([lambda text=text: window(text) for text in asked])
+        times["memory_window"] = await timed([lambda text=text: window(text) for text in queries])
     return times
 
 
 async def timed(work: Sequence[Callable[[], Awaitable[Any]]], *, pace: float = 0.0) -> list[float]:
     """Milliseconds of each, but for the first ones; begun no sooner after each other than the pace is."""
     times = []
-    for each in work:
+    for call in work:
         start = time.perf_counter()
-        await each()
+        await call()
         took = time.perf_counter() - start
         times.append(took * 1_000)
         if took < pace:
@@ -147,29 +147,31 @@ def batches(memories: Sequence[Said]) -> Iterator[Sequence[Said]]:
 
 async def evidence(peer: Peer, work: Any) -> Any:
     """Store turns one by one, then ask each question in its conversation: times, recall of its evidence."""
-    said = [Said(**each) for each in work["turns"]]
-    times = {"remember": await timed([lambda each=each: peer.store(each) for each in said])}
+    memories = [Said(**turn) for turn in work["turns"]]
+    times = {"remember": await timed([lambda memory=memory: peer.store(memory) for memory in memories])}
     settle = getattr(peer, "settle", None)
     if settle is not None:
         await settle()
-    found: list[float] = []
+    recalls: list[float] = []
 
     async def ask(question: Any) -> None:
         names = await peer.recall(question["text"], question["user"])
-        wanted = set(question["evidence"])
-        found.append(len(wanted & set(names[:TOP])) / len(wanted))
+        expected = set(question["evidence"])
+        recalls.append(len(expected & set(names[:TOP])) / len(expected))
 
-    times["recall"] = await timed([lambda each=each: ask(each) for each in work["questions"]])
-    return {"times": times, "recall@10": 100 * sum(found) / len(found), "questions": len(found)}
+    times["recall"] = await timed([lambda question=question: ask(question) for question in work["questions"]])
+    return {"times": times, "recall@10": 100 * sum(recalls) / len(recalls), "questions": len(recalls)}
 
 
 def given_vectors(work: Any, path: Path) -> Embed:
     """An embedder that knows the vectors of the turns and of the questions."""
     rows = np.load(path)
-    texts = [Said(**each).spoken for each in work["turns"]] + [each["text"] for each in work["questions"]]
+    texts = [Said(**turn).spoken for turn in work["turns"]] + [
+        question["text"] for question in work["questions"]
+    ]
     # mem0 strips what it is asked.
-    known = dict(zip(map(str.strip, texts), rows, strict=True))
-    return lambda text: list(map(float, known[text.strip()]))
+    vectors = dict(zip(map(str.strip, texts), rows, strict=True))
+    return lambda text: list(map(float, vectors[text.strip()]))
 
 
 class LangGraphMemory:
@@ -182,19 +184,19 @@ class LangGraphMemory:
     async def fill(self, memories: Sequence[Said]) -> None:
         """In batches."""
         for batch in batches(memories):
-            self._store.batch([self._operation(said) for said in batch])
+            self._store.batch([self._operation(memory) for memory in batch])
 
-    async def store(self, said: Said) -> None:
+    async def store(self, memory: Said) -> None:
         """One put."""
-        self._store.batch([self._operation(said)])
+        self._store.batch([self._operation(memory)])
 
     async def recall(self, question: str, user: str) -> list[str]:
         """A search below the user."""
-        return [each.key for each in self._store.search((user,), query=question, limit=TOP)]
+        return [hit.key for hit in self._store.search((user,), query=question, limit=TOP)]
 
-    def _operation(self, said: Said) -> Any:
-        place = (said.user, said.conversation)
-        return self._put(place, said.name, {"text": said.spoken}, index=["text"])
+    def _operation(self, memory: Said) -> Any:
+        namespace = (memory.user, memory.conversation)
+        return self._put(namespace, memory.name, {"text": memory.spoken}, index=["text"])
 
 
 class Mem0Memory:
@@ -217,20 +219,20 @@ class Mem0Memory:
                 {"data": s.spoken, "user_id": s.user, "run_id": s.conversation, "name": s.name} for s in batch
             ]
             ids = [f"00000000-0000-0000-0000-{next(numbers):012}" for _ in batch]
-            vectors = [self._embed(said.spoken) for said in batch]
+            vectors = [self._embed(memory.spoken) for memory in batch]
             self._memory.vector_store.insert(vectors=vectors, payloads=beside, ids=ids)
 
-    async def store(self, said: Said) -> None:
+    async def store(self, memory: Said) -> None:
         """One add, word for word."""
-        beside = {"name": said.name}
+        beside = {"name": memory.name}
         self._memory.add(
-            said.spoken, user_id=said.user, run_id=said.conversation, metadata=beside, infer=False
+            memory.spoken, user_id=memory.user, run_id=memory.conversation, metadata=beside, infer=False
         )
 
     async def recall(self, question: str, user: str) -> list[str]:
         """A search for the user."""
-        found = self._memory.search(question, filters={"user_id": user}, top_k=TOP)
-        return [each["metadata"]["name"] for each in found["results"]]
+        response = self._memory.search(question, filters={"user_id": user}, top_k=TOP)
+        return [hit["metadata"]["name"] for hit in response["results"]]
 
 
 class McpMemory:
@@ -249,22 +251,22 @@ class McpMemory:
 
     async def fill(self, memories: Sequence[Said]) -> None:
         """In its batches, user by user."""
-        for user in sorted({said.user for said in memories}):
-            for batch in batches([said for said in memories if said.user == user]):
+        for user in sorted({memory.user for memory in memories}):
+            for batch in batches([memory for memory in memories if memory.user == user]):
                 await self._storage.store_batch(list(map(self._made, batch)), store=user)
 
-    async def store(self, said: Said) -> None:
+    async def store(self, memory: Said) -> None:
         """One memory; it refuses what says nearly the same as another of the last day."""
-        await self._storage.store(self._made(said), store=said.user)
+        await self._storage.store(self._made(memory), store=memory.user)
 
     async def recall(self, question: str, user: str) -> list[str]:
         """A search by vectors in the user's store."""
-        found = await self._storage.retrieve(question, n_results=TOP, store=user)
-        return [each.memory.metadata["name"] for each in found]
+        hits = await self._storage.retrieve(question, n_results=TOP, store=user)
+        return [hit.memory.metadata["name"] for hit in hits]
 
-    def _made(self, said: Said) -> Any:
-        text, beside = said.spoken, {"name": said.name}
-        return self._memory(text, self._hash(text), tags=[said.conversation], metadata=beside)
+    def _made(self, memory: Said) -> Any:
+        text, beside = memory.spoken, {"name": memory.name}
+        return self._memory(text, self._hash(text), tags=[memory.conversation], metadata=beside)
 
 
 @asynccontextmanager
@@ -313,19 +315,19 @@ def conspectus_opened(store: Path, embed: Embed | None) -> AbstractAsyncContextM
 
 def langgraph_tools() -> list[Any]:
     """The tools that langmem has for LangGraph's store."""
-    made = importlib.import_module("langmem")
-    place = ("memories",)
-    tools = (made.create_manage_memory_tool(place), made.create_search_memory_tool(place))
-    told = importlib.import_module("langchain_core.utils.function_calling").convert_to_openai_tool
-    return [told(each)["function"] for each in tools]
+    langmem = importlib.import_module("langmem")
+    namespace = ("memories",)
+    tools = (langmem.create_manage_memory_tool(namespace), langmem.create_search_memory_tool(namespace))
+    as_openai_tool = importlib.import_module("langchain_core.utils.function_calling").convert_to_openai_tool
+    return [as_openai_tool(tool)["function"] for tool in tools]
 
 
 def mcp_memory_tools() -> list[Any]:
     """The tools of mcp-memory-service's server."""
     registry = importlib.import_module("mcp_memory_service.tools.registry").TOOL_REGISTRY
     return [
-        {"name": each.name, "description": each.description, "parameters": each.input_schema}
-        for each in registry
+        {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        for tool in registry
     ]
 
 
@@ -363,16 +365,16 @@ async def run(name: str, store: Path, what: str, work: Any, rest: Sequence[str])
         return {"found": await peer.recall(work["questions"][0], "user0")}
 
 
-def main(name: str, place: str, what: str, *rest: str) -> None:
+def main(name: str, folder: str, what: str, *rest: str) -> None:
     """Do it, and print JSON."""
     package, _, tools = PEERS[name]
     if what == "tools":
-        told: Any = {"tools": tools()}
+        report: Any = {"tools": tools()}
     else:
-        Path(place).mkdir(parents=True, exist_ok=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
         work = json.loads(Path(rest[0]).read_text(encoding="utf-8"))
-        told = asyncio.run(run(name, Path(place), what, work, rest[1:]))
-    print(json.dumps({"version": version(package), **told}))
+        report = asyncio.run(run(name, Path(folder), what, work, rest[1:]))
+    print(json.dumps({"version": version(package), **report}))
 
 
 if __name__ == "__main__":

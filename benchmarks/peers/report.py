@@ -71,13 +71,13 @@ LINES = [
 def cells(line: Line, figures: Sequence[Figures]) -> Iterator[str]:
     """One row's values, the first being ours."""
     ours = figures[0].get(line.key)
-    for place, each in enumerate(figures):
-        value = each.get(line.key)
+    for position, peer_figures in enumerate(figures):
+        value = peer_figures.get(line.key)
         if value is None:
             yield "-"
         elif isinstance(value, str):
             yield value
-        elif line.ratio and place and isinstance(ours, float) and ours > 0:
+        elif line.ratio and position and isinstance(ours, float) and ours > 0:
             yield f"{line.form(value)} ({value / ours:.2g}x)"
         else:
             yield line.form(value)
@@ -87,17 +87,19 @@ def behind(figures: Mapping[str, Figures]) -> list[str]:
     """Every figure in which another engine is ahead of ours, with its ratio to ours."""
     ours, *others = figures.values()
     names = list(figures)[1:]
-    found = []
+    lines = []
     for line in (line for line in LINES if line.ratio):
         mine = ours.get(line.key)
         ahead = [
             f"{name} {value / mine:.2g}x"
-            for name, value in zip(names, (each.get(line.key) for each in others), strict=True)
+            for name, value in zip(
+                names, (peer_figures.get(line.key) for peer_figures in others), strict=True
+            )
             if isinstance(mine, float) and isinstance(value, float) and value < mine
         ]
-        place = " at the setting nearest our recall" if "matched" in line.key else ""
-        found += [f"{plain(line.title)}{place}: {', '.join(ahead)}"] if ahead else []
-    return found
+        setting = " at the setting nearest our recall" if "matched" in line.key else ""
+        lines += [f"{plain(line.title)}{setting}: {', '.join(ahead)}"] if ahead else []
+    return lines
 
 
 def plain(title: str) -> str:
@@ -108,6 +110,6 @@ def plain(title: str) -> str:
 def result(title: str, figures: Mapping[str, Figures]) -> Result:
     """The table, with what is ahead of ours below."""
     rows = [[line.title, *cells(line, list(figures.values()))] for line in LINES]
-    ahead = [f"- {each}" for each in behind(figures)] or ["- none, in nothing"]
+    ahead = [f"- {line}" for line in behind(figures)] or ["- none, in nothing"]
     below = ("Where another engine is ahead of ours:", "", *ahead)
     return Result.of(title, ["", *figures], rows, below=below, figures=figures)

@@ -68,8 +68,8 @@ class Adapter:
         self._embeddings.use_words = words
         self._embeddings.ann.config["faiss"] = {"nprobe": effort["nprobe"]} if effort else {}
         bound = {"question": question.text, "candidates": effort.get("candidates", DEFAULT_CANDIDATES)}
-        found = self._embeddings.search(sql, TOP, parameters=bound)
-        return [(int(each["id"]), each["text"]) for each in found]
+        rows = self._embeddings.search(sql, TOP, parameters=bound)
+        return [(int(row["id"]), row["text"]) for row in rows]
 
     def _settings(self) -> dict[str, object]:
         return {

@@ -97,11 +97,13 @@ class Peer(Protocol):
         ...
 
 
-def save(folder: Path, texts: list[str], vectors: Vector, questions: list[str], asked: Vector) -> None:
+def save(
+    folder: Path, texts: list[str], vectors: Vector, questions: list[str], question_vectors: Vector
+) -> None:
     """Write the work to files; the last file means that it is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "vectors.npy", vectors.astype(np.float16))
-    np.save(folder / "questions.npy", asked.astype(np.float16))
+    np.save(folder / "questions.npy", question_vectors.astype(np.float16))
     (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     (folder / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
 

@@ -52,10 +52,10 @@ def test_times_are_read_and_full_ones_put_a_channel_in_order(tmp_path: Path) -> 
     ]
     write(tmp_path, "messages.jsonl", [*told, *printed])
     ordered, kept = read_judged_channels(tmp_path)
-    assert [one.text for one in ordered.said] == ["first", "second"]
-    assert [one.text for one in kept.said] == ["late", "wrapped", "unknown"]
-    assert [one.at is None for one in kept.said] == [False, False, True]
-    assert kept.said[2].system and kept.said[2].author is None
+    assert [one.text for one in ordered.utterances] == ["first", "second"]
+    assert [one.text for one in kept.utterances] == ["late", "wrapped", "unknown"]
+    assert [one.at is None for one in kept.utterances] == [False, False, True]
+    assert kept.utterances[2].system and kept.utterances[2].author is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_public_sets_reach_what_is_asked(
     evaluation: Callable[[str], Path], name: str, links: str, every: int
 ) -> None:
     channels = read_judged_channels(evaluation(name))[::every]
-    figures = measured([outcome(channel, linked(channel.said)) for channel in channels])
+    figures = measured([outcome(channel, linked(channel.utterances)) for channel in channels])
     found = figures["links"] if links == "links" else figures["links_to_last_of_thread"]
     assert found["f1"] >= 55
     assert figures["one_to_one"] >= 65
