@@ -22,7 +22,7 @@ from tests.deployed import (
 )
 
 from conspectus.cli.main import build_app
-from conspectus.cli.serve import HEARTBEAT
+from conspectus.cli.serve import HEARTBEAT_SECONDS
 from conspectus.settings import CONFIG, PREFIX, Settings
 from conspectus.web.routes.server import router
 from conspectus.web.supervisor import MARGIN_SECONDS
@@ -215,7 +215,7 @@ def test_workers_are_asked_for_the_heartbeat_that_they_have() -> None:
     assert worker["healthcheck"]["test"] == ["CMD", *probe["command"]]
     *_, file, age = probe["command"]
     assert worker["command"] == container["args"] == ["worker", "--heartbeat-file", file]
-    assert float(age) >= 30 * HEARTBEAT
+    assert float(age) >= 30 * HEARTBEAT_SECONDS
     assert all("livenessProbe" in each for _, _, pod in pods() for each in pod["containers"])
 
 

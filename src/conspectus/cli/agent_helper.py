@@ -29,13 +29,13 @@ from conspectus.text.clean import clean
 from conspectus.text.printing import on_one_line
 from conspectus.web.warmup import frozen_gc
 
-IDLE: Final = 1_800.0
+IDLE_SECONDS: Final = 1_800.0
 """Seconds without an event after which the helper exits."""
 IDLE_CHECK_SECONDS: Final = 10.0
 """Seconds between two checks whether it is idle."""
 QUIET_SECONDS: Final = 0.2
 """Seconds that a spooled event waits after a hook, which is answered first."""
-ANSWER_TIMEOUT: Final = 0.8
+ANSWER_TIMEOUT_SECONDS: Final = 0.8
 """Seconds for an answer; the hook waits a little longer."""
 MAX_TEXT: Final = 20_000
 """Characters of a prompt or an answer that are stored."""
@@ -168,7 +168,9 @@ class AgentHelper:
         text = hook.project_notes(event.root, max_tokens, min_trust) if event.kind == "start" else ""
         if event.kind == "prompt":
             with suppress(NotFound):
-                text = await asyncio.wait_for(self.recall(event, max_tokens, min_trust), ANSWER_TIMEOUT)
+                text = await asyncio.wait_for(
+                    self.recall(event, max_tokens, min_trust), ANSWER_TIMEOUT_SECONDS
+                )
         return response_json(event, text[: hook.MAX_CHARACTERS]) if text else ""
 
     async def store(self, event: Event) -> None:
@@ -310,7 +312,7 @@ async def wait_until_idle(helper: AgentHelper, stop: asyncio.Event, idle: float)
             await asyncio.wait_for(stop.wait(), min(idle, IDLE_CHECK_SECONDS))
 
 
-def main(folder: Path, idle: float = IDLE) -> int:
+def main(folder: Path, idle: float = IDLE_SECONDS) -> int:
     """Run the helper, unless another one is running for this folder."""
     os.chdir(folder)
     os.umask(0o077)

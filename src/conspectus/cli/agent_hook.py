@@ -18,9 +18,9 @@ STARTED = "started"
 RECORDS = "records.sqlite"
 DONE = b"ok\n"
 """The first line of a complete response."""
-TIMEOUT = 1.0
+TIMEOUT_SECONDS = 1.0
 """Seconds for the helper to answer."""
-START_INTERVAL = 10
+START_INTERVAL_SECONDS = 10
 """Seconds between two attempts to start the helper."""
 MAX_BYTES = 8_388_608
 MAX_SPOOL_BYTES = 16_777_216
@@ -89,7 +89,7 @@ def ask_helper(header: bytes, payload: bytes) -> bytes | None:
     Raises OSError if it does not respond in time, or ends without a response.
     """
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    connection.settimeout(TIMEOUT)
+    connection.settimeout(TIMEOUT_SECONDS)
     response = b""
     try:
         connection.connect(SOCKET)
@@ -111,7 +111,7 @@ def start_helper() -> None:
         tried = os.lstat(STARTED).st_mtime
     except FileNotFoundError:
         tried = 0.0
-    if time.time() - tried < START_INTERVAL:
+    if time.time() - tried < START_INTERVAL_SECONDS:
         return
     descriptor = open_own_file(STARTED)
     os.utime(descriptor)

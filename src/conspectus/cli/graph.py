@@ -36,7 +36,7 @@ from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
 
 STDIO: Final = Path("-")
-TEXT: Final = 80
+MAX_TEXT_LENGTH: Final = 80
 LISTS: Final = frozenset({"aliases"})
 WITH_ID: Final = {"source_id": "source", "target_id": "target"}
 """Alternative names of edge fields that other programs write."""
@@ -51,7 +51,7 @@ Lowered = Annotated[
 Reason = Annotated[str, typer.Option(help="Reason, for the list of merges.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
 BATCH = Settings().max_graph_batch
-CANDIDATES = 3
+MAX_CANDIDATES = 3
 EntityText = Annotated[str, typer.Argument(metavar="TEXT", help="Text with entities.")]
 
 
@@ -200,9 +200,10 @@ def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> Renderab
     rows = (
         (
             node.id, node.type, node.name if node.name != node.id else "",
-            cell(written(node.aliases), limit=TEXT), valid(node.valid_from, node.valid_until),
+            cell(written(node.aliases), limit=MAX_TEXT_LENGTH), valid(node.valid_from, node.valid_until),
             cell(
-                json.dumps(dict(node.properties), ensure_ascii=False) if node.properties else "", limit=TEXT
+                json.dumps(dict(node.properties), ensure_ascii=False) if node.properties else "",
+                limit=MAX_TEXT_LENGTH,
             ),
             node.trust,
         )
@@ -464,7 +465,7 @@ def link(
     rows = (
         (
             one.mention.text, one.node.id if one.node else "-",
-            [f"{candidate.node.id} {candidate.score:.2f}" for candidate in one.candidates[:CANDIDATES]],
+            [f"{candidate.node.id} {candidate.score:.2f}" for candidate in one.candidates[:MAX_CANDIDATES]],
         )
         for one in links
     )  # fmt: skip

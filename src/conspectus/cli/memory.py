@@ -42,8 +42,8 @@ from conspectus.model.memory import (
     Scope,
 )
 
-TEXT: Final = 400
-LINE: Final = 200
+MAX_TEXT_LENGTH: Final = 400
+MAX_LINE_LENGTH: Final = 200
 MAX_USERS_SHOWN: Final = 10
 COUNTED: Final = {
     "memories": "memory",
@@ -178,7 +178,10 @@ def memories_picture(memories: Sequence[Memory]) -> RenderableType:
             cell(scope_text),
             marks(memory),
         )
-        lines += [Text("  ").join(part for part in head if part), _below(cell(memory.text, limit=TEXT))]
+        lines += [
+            Text("  ").join(part for part in head if part),
+            _below(cell(memory.text, limit=MAX_TEXT_LENGTH)),
+        ]
     return Group(*lines)
 
 
@@ -194,7 +197,7 @@ def recalled_picture(hits: Sequence[MemoryHit]) -> RenderableType:
         )
         score = cell(f"{hit.score:.3f}", style="dim")
         head = Text("  ").join(part for part in (*head_parts, marks(memory), score, cell(memory.id)) if part)
-        lines += [head, _below(cell(memory.text, limit=TEXT))]
+        lines += [head, _below(cell(memory.text, limit=MAX_TEXT_LENGTH))]
         lines += [_below(cell(reason, style="yellow")) for reason in hit.why]
     return Group(*lines)
 
@@ -204,7 +207,7 @@ def recent_table(turns: Sequence[RecentMemory]) -> RenderableType:
     rows = (
         (
             moment(turn.memory.document.occurred), who(turn.memory), turn.tokens, "cut" if turn.cut else "",
-            cell(turn.text, limit=LINE),
+            cell(turn.text, limit=MAX_LINE_LENGTH),
         )
         for turn in turns
     )  # fmt: skip

@@ -16,7 +16,7 @@ from rich.text import Text
 from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Wait, job_picture, report
 from conspectus.cli.memory import (
-    LINE,
+    MAX_LINE_LENGTH,
     NO_MEMORIES,
     Author,
     Id,
@@ -149,7 +149,7 @@ def versions(memory: Id, session: MemorySession, scope: InScope, *, limit: Limit
     """List the versions of a memory, oldest first."""
     memory_versions = session.engine.memory.list_versions(memory, **scope.arguments(session))[-limit:]
     rows = (
-        (version.known_from, moment(version.known_until), cell(version.text, limit=LINE))
+        (version.known_from, moment(version.known_until), cell(version.text, limit=MAX_LINE_LENGTH))
         for version in memory_versions
     )
     session.show(memory_versions, rows_table(("known from", "until", "text"), rows))

@@ -32,7 +32,7 @@ from conspectus.model.channels import (
     NewMessage,
 )
 
-TEXT = 200
+MAX_TEXT_LENGTH = 200
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="Key of a message on its platform.")]
 
@@ -149,7 +149,7 @@ def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:
         (
             moment(document.occurred), document.author or document.role,
             document.key, document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS),
-            cell(message.text, limit=TEXT),
+            cell(message.text, limit=MAX_TEXT_LENGTH),
         )
         for message in messages
         for document in [message.document]

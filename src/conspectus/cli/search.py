@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SNIPPET_LENGTH = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
-BAR = 10
+BAR_CELLS = 10
 MAX_TRIED = 1 << 17
 FATES = {
     "included": "green",
@@ -236,8 +236,8 @@ def require_nonempty(tokens: int, shows: Callable[[int], bool], *, has_text: boo
 
 def bar(share: float) -> str:
     """Return a bar of ten cells, filled by a fraction from 0 to 1."""
-    eighths = round(min(1.0, max(0.0, share)) * BAR * 8)
-    return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(BAR)
+    eighths = round(min(1.0, max(0.0, share)) * BAR_CELLS * 8)
+    return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(BAR_CELLS)
 
 
 def hits_picture(retrieval: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:

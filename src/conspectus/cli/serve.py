@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SERVER = "conspectus.web.serve"
 SERVERS = "conspectus.web.supervisor"
 LOGS = "conspectus.web.logs"
-HEARTBEAT: Final = 1.0
+HEARTBEAT_SECONDS: Final = 1.0
 """Seconds between two updates of the heartbeat file."""
 CONSOLE: Final = "/console"
 TOOLS = "conspectus.mcp.tool"
@@ -250,7 +250,7 @@ async def _beat(heartbeat: Path) -> None:
     """Touch the file as long as the event loop runs."""
     while True:
         await asyncio.to_thread(heartbeat.touch)
-        await asyncio.sleep(HEARTBEAT)
+        await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
 async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitable[None]]) -> None:

@@ -37,7 +37,7 @@ from conspectus.web.warmup import frozen_gc
 if TYPE_CHECKING:
     from conspectus.sync import BlockingEngine
 
-NOTICES: Final = 10
+MAX_NOTICES: Final = 10
 
 
 class Paged(Protocol):
@@ -153,9 +153,9 @@ class Session:
 
     def note_first(self, notices: Sequence[str]) -> None:
         """Print the first of many notices with `note`."""
-        self.note(*notices[:NOTICES])
-        if len(notices) > NOTICES:
-            self.note(f"and {len(notices) - NOTICES} more notices; --json lists all")
+        self.note(*notices[:MAX_NOTICES])
+        if len(notices) > MAX_NOTICES:
+            self.note(f"and {len(notices) - MAX_NOTICES} more notices; --json lists all")
 
     def note_quarantined(self, written: Sequence[Written | MemoryWritten]) -> None:
         """Name the first texts that are quarantined, with the pattern of each."""

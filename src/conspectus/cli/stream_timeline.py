@@ -27,8 +27,8 @@ BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 PLAIN: Final = " .:-=+*#@"
 MAX_LABEL_LENGTH: Final = 24
 MIN_CELLS: Final = 10
-GAPS: Final = 4
-APART: Final = 2
+GAP_CELLS: Final = 4
+LABEL_GAP_CELLS: Final = 2
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 STEPS: Final = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
@@ -72,7 +72,7 @@ class Picture:
         names = ["captions", *(lane.name for lane in self.lanes)]
         counts = [f"{len(spans):,}" for spans in (self.captions, *(lane.spans for lane in self.lanes))]
         label = min(MAX_LABEL_LENGTH, max(map(cell_len, names)))
-        cells = max(MIN_CELLS, options.max_width - label - max(map(len, counts)) - GAPS)
+        cells = max(MIN_CELLS, options.max_width - label - max(map(len, counts)) - GAP_CELLS)
         scale = Scale(self.first, max(self.last, self.first + STEPS[0]), cells)
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True, overflow="ellipsis", max_width=label)
@@ -166,7 +166,7 @@ def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple
     fitting = (
         duration
         for duration in STEPS
-        if duration / scale.seconds >= len(_label(scale.last, duration, clock)) + APART
+        if duration / scale.seconds >= len(_label(scale.last, duration, clock)) + LABEL_GAP_CELLS
     )
     step = next(fitting, STEPS[-1])
     ruler, labels = ["-" if ascii_only else "─"] * scale.cells, ""
@@ -176,7 +176,7 @@ def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple
             break
         ruler[cell_number] = "+" if ascii_only else "┬"
         if len(labels) <= cell_number <= scale.cells - len(label):
-            labels = labels.ljust(cell_number) + label + " " * APART
+            labels = labels.ljust(cell_number) + label + " " * LABEL_GAP_CELLS
     return "".join(ruler), labels.rstrip()
 
 

@@ -49,11 +49,11 @@ from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import format_time, line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of
 
-PAGE = 1_000
+CAPTIONS_PER_PAGE = 1_000
 TIME = "seconds, a timecode such as 00:12:30, or an ISO 8601 time"
 Stream = Annotated[str, typer.Argument(metavar="STREAM", help="Name or id of a stream.")]
-TEXT = 200
-MOMENT_TEXT = 400
+MAX_TEXT_LENGTH = 200
+MAX_MOMENT_LENGTH = 400
 PLAN = {"time_range": "time range", "skipped_streams": "skipped streams"}
 """Parts of a plan that are shown, with their labels."""
 USUAL = SummaryRequest("")
@@ -119,7 +119,7 @@ def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator
     after = None
     while True:
         page = session.engine.streams.list_captions(
-            stream=stream, collection=session.collection, range=within, after=after, limit=PAGE
+            stream=stream, collection=session.collection, range=within, after=after, limit=CAPTIONS_PER_PAGE
         )
         yield from page.captions
         after = page.next
@@ -217,7 +217,13 @@ def captions_table(captions: Sequence[Caption]) -> RenderableType:
     rows = []
     for caption in captions:
         times = [text or "-" for text in (caption.start_text, caption.end_text)]
-        rows.append([*times, *([caption.document.author] if spoken else []), cell(caption.text, limit=TEXT)])
+        rows.append(
+            [
+                *times,
+                *([caption.document.author] if spoken else []),
+                cell(caption.text, limit=MAX_TEXT_LENGTH),
+            ]
+        )
     return rows_table(("from", "to", *(["speaker"] if spoken else []), "text"), rows)
 
 
@@ -303,7 +309,7 @@ def _moments_picture(moments: Moments) -> RenderableType:
         head_parts = cell(f"{number} {moment.stream.name}", style="bold"), times
         head = Text("  ").join([*head_parts, cell(f"{moment.score:.3f}", style="dim")])
         text = " ".join(caption.text for caption in moment.captions)
-        lines += [head, Padding(cell(text, limit=MOMENT_TEXT), (0, 0, 0, 2))]
+        lines += [head, Padding(cell(text, limit=MAX_MOMENT_LENGTH), (0, 0, 0, 2))]
     return Group(*lines)
 
 
@@ -348,7 +354,7 @@ def list_events(
     rows = (
         (
             event.type, event.start_text, event.end_text, str(len(event.documents)), event.entities,
-            cell("; ".join(event.descriptions), limit=TEXT),
+            cell("; ".join(event.descriptions), limit=MAX_TEXT_LENGTH),
         )
         for event in events[:limit]
     )  # fmt: skip
@@ -403,7 +409,7 @@ def list_alerts(session: Session, *, limit: Limit = 100) -> None:
     alerts = session.engine.alerts.list(collection=session.common.collection)[:limit]
     rows = (
         (
-            alert.id, alert.name, cell(alert.query, limit=TEXT),
+            alert.id, alert.name, cell(alert.query, limit=MAX_TEXT_LENGTH),
             str(len(alert.streams)) if alert.streams else "all",
             "keywords" if alert.min_similarity is None else f"{alert.min_similarity:.2f}", alert.webhook,
         )

@@ -166,7 +166,7 @@ COLLECTION = "tasks"
 STDIN = "-"
 KINDS: Mapping[str, str] = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 MAX_FAILURES_SHOWN = 20
-TEXT = 160
+MAX_TEXT_LENGTH = 160
 TaskName = Annotated[str, typer.Argument(metavar="ID", help="Id of a task.")]
 Title = Annotated[str, typer.Argument(help="Title.")]
 StatusOption = Annotated[str | None, typer.Option(help="pending, in_progress or completed.")]
@@ -284,7 +284,7 @@ def search(
     rows = (
         (
             str(number), f"{hit.similarity:.2%}", hit.task_id, hit.attachment_id, hit.status,
-            hit.priority or "-", cell(hit.document, limit=TEXT),
+            hit.priority or "-", cell(hit.document, limit=MAX_TEXT_LENGTH),
         )
         for number, hit in enumerate(hits, 1)
     )  # fmt: skip
@@ -382,7 +382,8 @@ def _picture(task: StoredTask, attachments: Iterable[StoredAttachment]) -> Rende
     table = facts_table(facts)
     for attachment in attachments:
         table.add_row(
-            "attachment", cell(f"{attachment.id}: {attachment.title} {attachment.text}", limit=TEXT)
+            "attachment",
+            cell(f"{attachment.id}: {attachment.title} {attachment.text}", limit=MAX_TEXT_LENGTH),
         )
     return table
 
