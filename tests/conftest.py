@@ -64,12 +64,12 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def evaluation() -> Callable[[str], Path]:
     """The folder of a named evaluation set; the test is skipped where it is not on this machine."""
-    place = Path(os.environ.get("CONSPECTUS_EVAL") or ROOT.parent / "shared" / "eval")
+    folder = Path(os.environ.get("CONSPECTUS_EVAL") or ROOT.parent / "shared" / "eval")
 
     def find(name: str) -> Path:
-        if not (place / name).is_dir():
-            pytest.skip(f"no evaluation data at {place / name}; set CONSPECTUS_EVAL")
-        return place / name
+        if not (folder / name).is_dir():
+            pytest.skip(f"no evaluation data at {folder / name}; set CONSPECTUS_EVAL")
+        return folder / name
 
     return find
 

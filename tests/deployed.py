@@ -31,10 +31,10 @@ class Step:
 def dockerfile() -> list[Step]:
     """The instructions, each with its continued lines; what stands before the first FROM is of stage -1."""
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    whole = "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
+    text = "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
     steps: list[Step] = []
     stage = -1
-    for line in whole.replace("\\\n", "").split("\n"):
+    for line in text.replace("\\\n", "").split("\n"):
         name, _, rest = line.partition(" ")
         stage += name == "FROM"
         steps.append(Step(stage, name, rest.strip()))
@@ -44,7 +44,7 @@ def dockerfile() -> list[Step]:
 def last_stage(name: str) -> list[Step]:
     """The instructions of that name in the stage that is shipped."""
     steps = dockerfile()
-    return [each for each in steps if each.stage == steps[-1].stage and each.name == name]
+    return [step for step in steps if step.stage == steps[-1].stage and step.name == name]
 
 
 def compose() -> dict[str, Any]:
@@ -62,17 +62,17 @@ def kustomization() -> dict[str, Any]:
 def manifests() -> list[dict[str, Any]]:
     """Every object that is applied, and the example of a secret."""
     paths = [path for path in sorted(MANIFESTS.glob("*.yaml")) if path.name != OWN_FILE]
-    return [each for path in paths for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    return [manifest for path in paths for manifest in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
 
 
 def of_kind(kind: str) -> list[dict[str, Any]]:
     """The objects of a kind."""
-    return [each for each in manifests() if each["kind"] == kind]
+    return [manifest for manifest in manifests() if manifest["kind"] == kind]
 
 
 def pods() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """For each Deployment its component, the labels of its pods and what they are made of."""
-    for each in of_kind("Deployment"):
-        template = each["spec"]["template"]
+    for deployment in of_kind("Deployment"):
+        template = deployment["spec"]["template"]
         labels = template["metadata"]["labels"]
         yield labels["app.kubernetes.io/component"], labels, template["spec"]

@@ -36,23 +36,23 @@ _PROCEDURE = re.compile(r"To \w+: [\w ]+\.")
 
 def message_in(messages: Sequence[Message]) -> str:
     """The memory that a model was asked about."""
-    found = _SAID.search(messages[-1].content)
-    assert found is not None
-    return found[1]
+    match = _SAID.search(messages[-1].content)
+    assert match is not None
+    return match[1]
 
 
 def facts_in(text: str) -> list[dict[str, Any]]:
     """The facts that a text tells."""
-    found: list[dict[str, Any]] = []
-    for each in _RELATION.finditer(text):
-        ends = {"subject": each[1], "predicate": each[2], "object": each[3], "single": True}
-        found.append({"kind": "relation", "text": f"So {each[0]}", "quote": each[0], **ends})
-    for each in _PREFERENCE.finditer(text):
-        ends = {"subject": each[1], "predicate": "likes", "object": each[2]}
-        found.append({"kind": "preference", "text": f"So {each[0]}", "quote": each[0], **ends})
-    for each in _PROCEDURE.finditer(text):
-        found.append({"kind": "procedure", "text": f"So {each[0]}", "quote": each[0]})
-    return found
+    facts: list[dict[str, Any]] = []
+    for match in _RELATION.finditer(text):
+        ends = {"subject": match[1], "predicate": match[2], "object": match[3], "single": True}
+        facts.append({"kind": "relation", "text": f"So {match[0]}", "quote": match[0], **ends})
+    for match in _PREFERENCE.finditer(text):
+        ends = {"subject": match[1], "predicate": "likes", "object": match[2]}
+        facts.append({"kind": "preference", "text": f"So {match[0]}", "quote": match[0], **ends})
+    for match in _PROCEDURE.finditer(text):
+        facts.append({"kind": "procedure", "text": f"So {match[0]}", "quote": match[0]})
+    return facts
 
 
 def found(messages: Sequence[Message]) -> list[str]:
@@ -73,7 +73,7 @@ async def extracted(engine: Engine, scope: Scope | None = None, **options: Any) 
 
 async def facts_of(engine: Engine, scope: Scope = ANN) -> list[Memory]:
     """The extracted facts of a scope, in order."""
-    return [each for each in (await engine.memory.list(scope=scope)).memories if each.cites is not None]
+    return [memory for memory in (await engine.memory.list(scope=scope)).memories if memory.cites is not None]
 
 
 def report(job: Job) -> dict[str, Any]:

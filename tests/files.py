@@ -3,9 +3,9 @@
 from pathlib import Path
 
 
-def holding(folder: Path, told: str | bytes, pattern: str = "*") -> list[Path]:
+def holding(folder: Path, text: str | bytes, pattern: str = "*") -> list[Path]:
     """The files below a folder that hold these bytes; one that goes away meanwhile holds nothing."""
-    sought = told.encode() if isinstance(told, str) else told
+    sought = text.encode() if isinstance(text, str) else text
     paths = list(folder.rglob(pattern))
     assert paths, f"no file lies in {folder}"
     return [path for path in paths if sought in _bytes(path)]

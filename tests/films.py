@@ -12,12 +12,12 @@ SCENE = re.compile(r"scene \d+")
 
 def indexed(*indexes: int) -> list[NewCaption]:
     """One caption a minute."""
-    return [NewCaption(f"scene {each}.", 60.0 * each, 60.0 * each + 60, index=each) for each in indexes]
+    return [NewCaption(f"scene {index}.", 60.0 * index, 60.0 * index + 60, index=index) for index in indexes]
 
 
 def scenes(*numbers: int) -> list[str]:
     """Their names."""
-    return [f"scene {each}" for each in numbers]
+    return [f"scene {number}" for number in numbers]
 
 
 def material(messages: Sequence[Message]) -> list[str]:
@@ -32,4 +32,4 @@ def told(messages: Sequence[Message]) -> list[str]:
 
 def asked_about(model: ScriptedChatModel) -> list[list[str]]:
     """The scenes of each question, in the order in which they were put."""
-    return [material(each.messages) for each in model.asked]
+    return [material(request.messages) for request in model.asked]

@@ -30,20 +30,20 @@ MODEL = "text-embedding-3-small"
 
 def vector_of(text: str) -> list[float]:
     """A vector that is the same for the same text, at every time."""
-    return [1.0 + len(text), *(float(sum(map(ord, text[place::3])) % 97) for place in range(SIZE - 1))]
+    return [1.0 + len(text), *(float(sum(map(ord, text[position::3])) % 97) for position in range(SIZE - 1))]
 
 
 def embedded(texts: list[str]) -> list[list[float]]:
     """The vectors of texts."""
-    return [vector_of(each) for each in texts]
+    return [vector_of(text) for text in texts]
 
 
 class Embeddings(BaseHTTPRequestHandler):
     """Answers as the embeddings of OpenAI do."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
         rows = [{"object": "embedding", "index": n, "embedding": vector_of(t)} for n, t in enumerate(texts)]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
         body = json.dumps({"object": "list", "data": rows, "model": MODEL, "usage": usage}).encode()
@@ -67,8 +67,8 @@ def mem0(folder: Path, store: dict[str, object], url: str) -> None:
             "history_db_path": str(folder / "history.db"),
         }
     )
-    said = {"metadata": {"topic": "food", "stars": 4}, "infer": False}
-    ann = memory.add("Ann likes tea.", user_id="ann", agent_id="waiter", run_id="monday", **said)
+    fields = {"metadata": {"topic": "food", "stars": 4}, "infer": False}
+    ann = memory.add("Ann likes tea.", user_id="ann", agent_id="waiter", run_id="monday", **fields)
     memory.update(ann["results"][0]["id"], "Ann likes green tea.")
     memory.add("Bob's locker is 12.", user_id="bob", infer=False, expiration_date="2999-12-31")
     gone = memory.add("Ann is in Rome.", user_id="ann", infer=False)
@@ -99,7 +99,7 @@ def chroma(folder: Path) -> None:
     named = OpenAIEmbeddingFunction(api_key="x", model_name=MODEL)
     notes = client.create_collection("notes", embedding_function=named, metadata={"team": "a"})
     texts = ["The backup runs at two.", "We deploy on Tuesdays."]
-    rows = [vector_of(each) for each in texts]
+    rows = [vector_of(text) for text in texts]
     metadata = [{"page": 3, "draft": True}, {"page": 4}]
     notes.add(ids=["one", "two"], documents=texts, embeddings=rows, metadatas=metadata)
     notes.add(ids=["bare"], embeddings=[[1.0, 0, 0, 0]], metadatas=[{"page": 5}])

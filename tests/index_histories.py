@@ -70,11 +70,11 @@ async def assert_right(index: Index, journal: Journal) -> None:
         (EVERYTHING, ("another", "source")),
     ):
         probe = Probe(where, "fox sea", unit(np.arange(DIMENSIONS) + 1.0), 20, sources=sources)
-        found, expected = await index.search(probe), await reference.search(probe)
-        assert found.ids.tolist() == expected.ids.tolist()
-        assert found.words.tolist() == expected.words.tolist()
-        assert np.array_equal(found.cosine, expected.cosine, equal_nan=True)
-        assert (found.terms, found.least) == (expected.terms, expected.least)
+        candidates, expected = await index.search(probe), await reference.search(probe)
+        assert candidates.ids.tolist() == expected.ids.tolist()
+        assert candidates.words.tolist() == expected.words.tolist()
+        assert np.array_equal(candidates.cosine, expected.cosine, equal_nan=True)
+        assert (candidates.terms, candidates.least) == (expected.terms, expected.least)
     assert await index.check() == []
 
 
@@ -128,13 +128,13 @@ class Versions:
 
     async def ask(self, index: Index, stop: asyncio.Event) -> int:
         """Ask without rest, and count: every answer must be one whole version."""
-        asked = 0
+        searches = 0
         while not stop.is_set():
-            found = await index.search(self.every)
-            assert len(found.ids) == found.total == self.size
-            assert found.ids[-1] - found.ids[0] == self.size - 1
-            asked += 1
-        return asked
+            candidates = await index.search(self.every)
+            assert len(candidates.ids) == candidates.total == self.size
+            assert candidates.ids[-1] - candidates.ids[0] == self.size - 1
+            searches += 1
+        return searches
 
     async def assert_newest(self, index: Index) -> None:
         """It has the newest version and finds no fault with itself."""
@@ -147,8 +147,8 @@ class Versions:
         first = self._number * (self.size + 2)
         fresh = list(range(first, first + self.size))
         self._number += 1
-        made = [make_chunk(i, "a version", metadata={"version": self._number}) for i in fresh]
-        self.journal.replace(self._ids, made)
+        chunks = [make_chunk(i, "a version", metadata={"version": self._number}) for i in fresh]
+        self.journal.replace(self._ids, chunks)
         self._ids = fresh
 
 

@@ -132,15 +132,15 @@ async def catch_up(index: Index, journal: Journal) -> None:
     await index.apply(await journal.changes_since(index.applied(), limit=10**6))
 
 
-async def assert_as_exact(index: Index, journal: Journal, asked: list[Probe]) -> None:
+async def assert_as_exact(index: Index, journal: Journal, probes: list[Probe]) -> None:
     """When it has caught up it finds, scores and counts as the exact index does."""
     reference = MemoryIndex(journal, str.split, bm25=BM25)
     await catch_up(index, journal)
     await catch_up(reference, journal)
-    for probe in asked:
+    for probe in probes:
         assert_same(await index.search(probe), await reference.search(probe))
-        wanted = np.arange(0, 60, 3)
-        assert_same(await index.score(wanted, probe), await reference.score(wanted, probe))
+        ids = np.arange(0, 60, 3)
+        assert_same(await index.score(ids, probe), await reference.score(ids, probe))
     assert await index.check() == []
     status, expected = await index.status(), await reference.status()
     assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)

@@ -40,7 +40,7 @@ def said(key: str, days: float, **more: Any) -> NewMemory:
 async def keys(engine: Engine, scope: Scope, collection: str = MEMORY) -> list[str]:
     """The keys of a scope's memories, in order."""
     page = await engine.memory.list(scope=scope, collection=collection, limit=ALL)
-    return [each.document.key for each in page.memories]
+    return [memory.document.key for memory in page.memories]
 
 
 async def person(engine: Engine, name: str) -> Engine:

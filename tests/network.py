@@ -36,10 +36,10 @@ class Directory:
 
     async def __call__(self, name: str, port: int) -> Sequence[str]:
         self.asked.append(name)
-        given = self._names.get(name, [self._usual] if self._usual else [])
-        if given and not isinstance(given[0], str):
-            given = given[min(self.asked.count(name), len(given)) - 1]
-        return given
+        addresses = self._names.get(name, [self._usual] if self._usual else [])
+        if addresses and not isinstance(addresses[0], str):
+            addresses = addresses[min(self.asked.count(name), len(addresses)) - 1]
+        return addresses
 
 
 def certificates(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -119,10 +119,10 @@ def row(number: int, *cells: str) -> str:
     """A row of a sheet; numbers as they are, anything else as text."""
     made = ""
     for column, value in zip("ABCDEFGH", cells, strict=False):
-        place = f'r="{column}{number}"'
+        reference = f'r="{column}{number}"'
         plain = value.replace(".", "", 1).isdecimal()
-        made += f"<c {place}><v>{value}</v></c>" if plain else ""
-        made += "" if plain else f'<c {place} t="inlineStr"><is><t>{value}</t></is></c>'
+        made += f"<c {reference}><v>{value}</v></c>" if plain else ""
+        made += "" if plain else f'<c {reference} t="inlineStr"><is><t>{value}</t></is></c>'
     return f'<row r="{number}">{made}</row>'
 
 
@@ -185,9 +185,9 @@ def lines(*texts: str) -> bytes:
 
 def _numbered(objects: Sequence[bytes]) -> bytes:
     data, starts = b"%PDF-1.4\n", []
-    for number, each in enumerate(objects, 1):
+    for number, part in enumerate(objects, 1):
         starts.append(len(data))
-        data += b"%d 0 obj\n%s\nendobj\n" % (number, each)
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, part)
     table = b"".join(b"%010d 00000 n \n" % start for start in starts)
     head = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     trailer = b"trailer << /Size %d /Root 1 0 R /Info 4 0 R >>\n" % (len(objects) + 1)

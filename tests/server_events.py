@@ -15,21 +15,21 @@ class Event:
 
 def lines_of(text: str) -> Iterator[str]:
     """Lines that end with CR LF, LF or CR; what has no end is no line."""
-    start = place = 0
-    while place < len(text):
-        if text[place] in "\r\n":
-            yield text[start:place]
-            place += text[place : place + 2] == "\r\n"
-            start = place + 1
-        place += 1
+    start = position = 0
+    while position < len(text):
+        if text[position] in "\r\n":
+            yield text[start:position]
+            position += text[position : position + 2] == "\r\n"
+            start = position + 1
+        position += 1
 
 
 def parsed(stream: bytes | Iterable[bytes]) -> list[Event]:
     """The events of a whole stream; comments are passed over, and an event without its empty line is lost."""
-    whole = stream if isinstance(stream, bytes) else b"".join(stream)
+    text = stream if isinstance(stream, bytes) else b"".join(stream)
     events: list[Event] = []
     name, data, last = "", "", ""
-    for line in lines_of(whole.decode().removeprefix("\ufeff")):
+    for line in lines_of(text.decode().removeprefix("\ufeff")):
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if not line:

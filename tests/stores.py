@@ -36,14 +36,14 @@ class Servers:
     ) -> AsyncIterator[Engine]:
         """An engine on an empty store of that kind, which is gone afterwards."""
         records, index = store.split("+")
-        chosen = replace(settings, index=index, cache=str(folder / "cache"))
+        options = replace(settings, index=index, cache=str(folder / "cache"))
         if index == "milvus":
-            chosen = replace(chosen, milvus_uri=self.milvus.uri, milvus_prefix=f"t_{uuid4().hex[:12]}")
-        with self._place(records, folder) as place:
-            async with conspectus.open(place, settings=chosen, embedder=embedder) as engine:
+            options = replace(options, milvus_uri=self.milvus.uri, milvus_prefix=f"t_{uuid4().hex[:12]}")
+        with self._place(records, folder) as address:
+            async with conspectus.open(address, settings=options, embedder=embedder) as engine:
                 yield engine
         if index == "milvus":
-            await self._forget(chosen.milvus_prefix)
+            await self._forget(options.milvus_prefix)
 
     async def _forget(self, prefix: str) -> None:
         """Milvus Lite keeps something running for every collection."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.accounts_contract import a_user
-from tests.contracts.alerts_contract import ANNA, PLAIN, AlertsContract, filled, match, told
+from tests.contracts.alerts_contract import ANNA, PLAIN, AlertsContract, filled, match, matches_of
 from tests.support.samples import NOON
 
 from conspectus.ports.streams import Checked
@@ -45,9 +45,9 @@ async def test_twenty_thousand_events_at_once_and_then_again(alerts: SqlAlerts, 
     for name in ids:
         await alerts.put(replace(PLAIN, id=name, name=name), maximum=20)
     for expected in (20_000, 0):
-        checked = [Checked(each, each.checked + 1, matches) for each in await alerts.owned(ANNA)]
+        checked = [Checked(alert, alert.checked + 1, matches) for alert in await alerts.owned(ANNA)]
         assert await alerts.record(checked, now=NOON) == expected
-    assert len(await told(alerts, alert="a07", limit=2_000)) == 1_000
+    assert len(await matches_of(alerts, alert="a07", limit=2_000)) == 1_000
     assert (await records.check()) == []
 
 

@@ -42,7 +42,9 @@ class ScriptedScene:
         self.model.hangs = False
 
     def asked(self) -> list[tuple[list[Message], int, float | None]]:
-        return [([*each.messages], each.max_tokens, each.temperature) for each in self.model.asked]
+        return [
+            ([*request.messages], request.max_tokens, request.temperature) for request in self.model.asked
+        ]
 
 
 class ServedScene:
@@ -78,7 +80,7 @@ class ServedScene:
 
 
 def messages_of(call: ChatCall) -> list[Message]:
-    return [Message(each["role"], each["content"]) for each in call.body["messages"]]
+    return [Message(message["role"], message["content"]) for message in call.body["messages"]]
 
 
 class TestScripted(ChatModelContract):

@@ -43,7 +43,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "SearchService.get_hits",
     "StreamService.last_sequence",
 }
-SERVICES = sorted(name for name, each in inspect.getmembers(AnyEngine) if isinstance(each, property))
+SERVICES = sorted(name for name, member in inspect.getmembers(AnyEngine) if isinstance(member, property))
 
 
 @pytest.fixture
@@ -82,7 +82,8 @@ def signature(method: Callable[..., Any]) -> inspect.Signature:
     """The signature of a method, without what annotations declare beside the types."""
     whole, types = inspect.signature(method), hints(method)
     parameters = [
-        each.replace(annotation=types.get(each.name, each.annotation)) for each in whole.parameters.values()
+        parameter.replace(annotation=types.get(parameter.name, parameter.annotation))
+        for parameter in whole.parameters.values()
     ]
     return whole.replace(parameters=parameters, return_annotation=types.get("return"))
 
@@ -106,11 +107,11 @@ async def test_both_have_the_same_services_with_the_same_signatures(local: Engin
 
 def written_out_nowhere(kind: type) -> set[str]:
     """The methods of a remote service that the client derives."""
-    (service,) = (each for each in kind.__mro__ if Service in each.__bases__)
+    (service,) = (base for base in kind.__mro__ if Service in base.__bases__)
     return {
         f"{service.__name__}.{name}"
-        for name, each in vars(kind).items()
-        if inspect.isfunction(each) and each.__module__ != kind.__module__
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member) and member.__module__ != kind.__module__
     }
 
 
@@ -170,7 +171,7 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
     ):
         await sees_only_the_gate(here)
         await sees_only_the_gate(there)
-        following = [asyncio.create_task(heard(each)) for each in (here, there)]
+        following = [asyncio.create_task(heard(engine)) for engine in (here, there)]
         await asyncio.sleep(0.3)
         await local.people.revoke("default", Principal("user", ann.id), source="gate")
         await local.streams.add_captions(NewCaption("a secret fox", 3, 4), stream="gate")
@@ -180,9 +181,9 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
 
 
 async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
-    assert [each.source.name for each in await engine.streams.list()] == ["gate"]
+    assert [stream.source.name for stream in await engine.streams.list()] == ["gate"]
     found = await engine.streams.search("fox")
-    assert {each.stream.name for each in found.moments} == {"gate"}
+    assert {moment.stream.name for moment in found.moments} == {"gate"}
     assert "yard" not in (await engine.streams.window("fox", 500)).window.text
     for asked in (
         engine.streams.list_captions(stream="yard"),
@@ -200,7 +201,7 @@ async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
 
 async def heard(engine: Engine | RemoteEngine) -> list[LiveCaption]:
     """All that is told of a stream, until that ends."""
-    found = [each async for each in engine.streams.subscribe(stream="gate")]
+    found = [caption async for caption in engine.streams.subscribe(stream="gate")]
     assert found == []
     return found
 

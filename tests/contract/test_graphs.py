@@ -129,8 +129,8 @@ async def test_a_hub_of_twenty_thousand_edges_is_walked_and_deleted(records: Sql
     graphs = SqlGraphs(records.transactions, maximum=500)
     names = [f"n{number:05}" for number in range(RIM)]
     await graphs.add(adding(node("hub"), *map(node, names)))
-    await graphs.add(adding(*(edge("hub", each) for each in names)))
+    await graphs.add(adding(*(edge("hub", name) for name in names)))
     found = await graphs.walk([PEOPLE.id], ["n00007"], Traversal(hops=3, limit=1_000))
-    assert [each.node.id for each in found] == ["hub", *names[:7], *names[8:500]]
+    assert [neighbor.node.id for neighbor in found] == ["hub", *names[:7], *names[8:500]]
     assert await graphs.delete_nodes(PEOPLE.id, ["hub"]) == GraphReceipt(1, RIM)
     assert (await records.check()) == []

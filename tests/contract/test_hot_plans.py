@@ -97,7 +97,7 @@ def looks(server: psycopg.Connection[Any], sql: str, values: Any) -> list[tuple[
         for way in WAYS:
             server.execute(f"SET LOCAL enable_{way} = off")
         [[[explained]]] = server.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", values).fetchall()
-    return [each for each in scans(explained["Plan"]) if each[1] > MOST]
+    return [scan for scan in scans(explained["Plan"]) if scan[1] > MOST]
 
 
 async def test_no_hot_statement_goes_through_a_table_of_a_file(tmp_path: Path) -> None:
@@ -121,4 +121,4 @@ async def test_no_hot_statement_looks_at_many_rows_of_a_server(postgres_url: str
     with psycopg.connect(postgres_url, autocommit=True) as server:
         server.execute("ANALYZE")
         looked_at = {sql: looks(server, sql, values) for sql, values in statements.values()}
-    assert {sql: each for sql, each in looked_at.items() if each and not UP_TO_A_LIMIT.search(sql)} == {}
+    assert {sql: plan for sql, plan in looked_at.items() if plan and not UP_TO_A_LIMIT.search(sql)} == {}

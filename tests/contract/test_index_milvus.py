@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.index_contract import DIMENSIONS, IndexContract, OpenIndex
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.support import index_recall
 from tests.support.index_recall import IndexRecall
 from tests.support.journal import Journal
@@ -29,7 +29,7 @@ async def server(milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
 class TestMilvus(IndexContract):
     @pytest.fixture
     def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
-        place = place_in(server, tmp_path, DIMENSIONS)
+        place = location_in(server, tmp_path, DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
             return await MilvusIndex.open(place, journal, Analyzer("english").terms)
@@ -45,7 +45,7 @@ class TestRecall(IndexRecall):
 
     @pytest.fixture
     def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
-        place = place_in(server, tmp_path, index_recall.DIMENSIONS)
+        place = location_in(server, tmp_path, index_recall.DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
             return await MilvusIndex.open(place, journal, str.split)

@@ -8,7 +8,7 @@ import numpy as np
 import psycopg
 import pytest
 from sqlalchemy import Connection, text
-from tests.pgvector_places import place_at
+from tests.pgvector_options import options_at
 from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 from tests.waiting import until
@@ -72,7 +72,7 @@ async def opened(place: PgvectorOptions, journal: Journal) -> PgvectorIndex:
 
 async def test_what_came_since_is_found_beside_the_graph(postgres_url: str) -> None:
     journal = Journal(batch=50)
-    async with place_at(postgres_url, DIMENSIONS, graph_from=100, max_listed=20) as place:
+    async with options_at(postgres_url, DIMENSIONS, graph_from=100, max_listed=20) as place:
         index = await opened(place, journal)
         put(journal, 0, 200)
         await catch_up(index, journal)
@@ -94,7 +94,7 @@ async def test_what_came_since_is_found_beside_the_graph(postgres_url: str) -> N
 
 async def test_the_first_graph_is_made_behind_the_writers(postgres_url: str) -> None:
     journal = Journal(batch=50)
-    async with place_at(postgres_url, DIMENSIONS, graph_from=100) as place:
+    async with options_at(postgres_url, DIMENSIONS, graph_from=100) as place:
         index = await opened(place, journal)
         put(journal, 0, 50)
         await catch_up(index, journal)
@@ -110,8 +110,8 @@ async def test_the_first_graph_is_made_behind_the_writers(postgres_url: str) -> 
 async def test_writing_goes_on_while_several_link(postgres_url: str) -> None:
     journal = Journal(batch=50)
     async with (
-        place_at(postgres_url, DIMENSIONS, graph_from=10) as one,
-        place_at(postgres_url, DIMENSIONS, graph_from=10) as other,
+        options_at(postgres_url, DIMENSIONS, graph_from=10) as one,
+        options_at(postgres_url, DIMENSIONS, graph_from=10) as other,
     ):
         indexes = [await opened(one, journal), await opened(other, journal)]
         for first in range(0, 600, 20):
@@ -133,7 +133,7 @@ async def test_what_was_deleted_hides_nothing_that_is_farther(postgres_url: str)
     journal = Journal(batch=1_000)
     near, far = vector(1), vector(2)
     scarce = f"{postgres_url}&options=-cwork_mem%3D64kB"
-    async with place_at(scarce, DIMENSIONS, graph_from=100) as place:
+    async with options_at(scarce, DIMENSIONS, graph_from=100) as place:
         index = await opened(place, journal)
         journal.put(make_chunk(number, "a fox", vector=near) for number in range(800))
         journal.put(make_chunk(number, "a fox", vector=far) for number in range(800, 1_000))
@@ -148,7 +148,7 @@ async def test_what_was_deleted_hides_nothing_that_is_farther(postgres_url: str)
 async def test_an_index_of_an_older_format_is_built_anew(postgres_url: str) -> None:
     journal = Journal()
     put(journal, 0, 30)
-    async with place_at(postgres_url, DIMENSIONS) as place:
+    async with options_at(postgres_url, DIMENSIONS) as place:
         await catch_up(await opened(place, journal), journal)
         with psycopg.connect(postgres_url) as connection:
             connection.execute("UPDATE conspectus_indexes SET format = 1")
@@ -176,5 +176,5 @@ async def test_linking_needs_no_shared_memory(postgres_url: str, graph: int) -> 
         found = cursor.execute("SELECT count(*) FROM pg_indexes WHERE indexdef ~ 'hnsw'").fetchone()
         assert found == (graph,)
 
-    async with place_at(postgres_url, DIMENSIONS) as place:
+    async with options_at(postgres_url, DIMENSIONS) as place:
         await place.database.write(link)

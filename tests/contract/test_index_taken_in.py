@@ -114,7 +114,7 @@ async def test_a_work_that_is_undone_leaves_nothing_in_the_index(shop: Shop, oth
             await shop.records.write([prepared("bad", "a bad fox")])
 
     wait = transactions.write(lambda _: time.sleep(0.2))
-    good = [shop.records.write([prepared(f"good {each}", "a fox")]) for each in range(others)]
+    good = [shop.records.write([prepared(f"good {number}", "a fox")]) for number in range(others)]
     await asyncio.gather(wait, refused(), *good, transactions.write(lambda _: None, locks={"another"}))
     assert not await shop.behind()
     assert await shop.is_right()

@@ -54,7 +54,7 @@ async def verify(here: JobFiles, there: JobFiles, folder: Path) -> None:
     await here.store_files(JOB, uploads)
     path.unlink()
     for _ in range(2):
-        assert [each.read_bytes() for each in await there.files(JOB)] == contents
+        assert [path.read_bytes() for path in await there.files(JOB)] == contents
     await here.store_secret(JOB, {"headers": {"X": "s3cr3t \u0000 ü"}})
     assert await there.secret(JOB) == {"headers": {"X": "s3cr3t \u0000 ü"}}
     assert list(await there.holders()) == [JOB]
@@ -69,7 +69,7 @@ async def test_in_a_folder(tmp_path: Path) -> None:
     await files.store_files(JobId("other"), [])
     await files.drop(JobId("other"))
     await files.store_files(JOB, [Upload("a", b"1")])
-    assert [each.read_bytes() for each in await files.files(JOB)] == [b"1"]
+    assert [path.read_bytes() for path in await files.files(JOB)] == [b"1"]
 
 
 @EACH
@@ -93,6 +93,6 @@ async def test_copies_can_be_read_by_this_account_alone(records: SqlRecords, tmp
     files = kept_in(records, tmp_path / "copies")
     await files.store_files(JOB, [Upload("a", b"1")])
     [copy] = await files.files(JOB)
-    assert [each.stat().st_mode & 0o077 for each in (copy.parent, tmp_path / "copies")] == [0, 0]
+    assert [folder.stat().st_mode & 0o077 for folder in (copy.parent, tmp_path / "copies")] == [0, 0]
     await asyncio.gather(*(files.drop(JOB) for _ in range(3)))
     assert not copy.exists()

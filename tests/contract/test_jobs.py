@@ -140,7 +140,7 @@ async def test_a_job_taken_from_the_queue_during_the_close_runs_at_the_next_star
         warnings.simplefilter("always")
         job = await closed_while_taking(jobs, postgres_url)
         gc.collect()
-    assert [str(each.message) for each in told] == []
+    assert [str(warning.message) for warning in told] == []
     assert site.started[job] == 0
     jobs = share(postgres_url, Turns())
     site.let_go.set()

@@ -46,7 +46,7 @@ async def ends_in(store: Transactions, microseconds: int) -> None:
 
 
 async def test_one_at_a_time_and_the_next_as_soon_as_it_is_given_back(processes: Pair) -> None:
-    first, second = (Leases(each, seconds=LONG) for each in processes)
+    first, second = (Leases(process, seconds=LONG) for process in processes)
     async with first.turn("jobs") as mine, second.turn("jobs") as yours, second.turn("alerts") as other:
         assert (bool(mine), bool(yours), bool(other)) == (True, False, True)
         async with first.turn("jobs") as again:
@@ -66,7 +66,7 @@ async def test_of_many_that_ask_at_once_for_what_nobody_ever_had_one_gets_it(pro
             await over.wait()
             return bool(mine)
 
-    tasks = [asyncio.create_task(ask(each)) for each in processes * 10]
+    tasks = [asyncio.create_task(ask(process)) for process in processes * 10]
     for _ in tasks:
         await answered.acquire()
     over.set()
@@ -74,7 +74,7 @@ async def test_of_many_that_ask_at_once_for_what_nobody_ever_had_one_gets_it(pro
 
 
 async def test_a_lease_is_renewed_while_it_is_held(processes: Pair) -> None:
-    first, second = (Leases(each, seconds=SHORT) for each in processes)
+    first, second = (Leases(process, seconds=SHORT) for process in processes)
     async with first.turn("jobs") as mine:
         for _ in range(3):
             await asyncio.sleep(SHORT / 2)
@@ -84,7 +84,7 @@ async def test_a_lease_is_renewed_while_it_is_held(processes: Pair) -> None:
 
 
 async def test_who_stood_still_is_told_when_asking(processes: Pair) -> None:
-    first, second = (Leases(each, seconds=LONG) for each in processes)
+    first, second = (Leases(process, seconds=LONG) for process in processes)
     async with first.turn("jobs") as mine:
         await ends_in(processes[0], 0)
         async with second.turn("jobs") as yours:
@@ -111,7 +111,7 @@ async def test_work_is_stopped_when_the_lease_is_lost(processes: Pair) -> None:
 
 
 async def test_who_was_thought_dead_takes_nothing_from_the_next(processes: Pair) -> None:
-    first, second = (Leases(each, seconds=LONG) for each in processes)
+    first, second = (Leases(process, seconds=LONG) for process in processes)
     async with AsyncExitStack() as later:
         async with first.turn("jobs"):
             await ends_in(processes[0], 0)
@@ -122,7 +122,7 @@ async def test_who_was_thought_dead_takes_nothing_from_the_next(processes: Pair)
 
 
 async def test_a_clock_set_back_keeps_nobody_waiting(processes: Pair) -> None:
-    first, second = (Leases(each, seconds=LONG) for each in processes)
+    first, second = (Leases(process, seconds=LONG) for process in processes)
     async with first.turn("jobs"):
         await ends_in(processes[0], HOUR)
         async with second.turn("jobs") as yours:

@@ -75,4 +75,4 @@ async def test_the_longest_names_meet_in_one_edge(engine: Engine) -> None:
     await engine.graph.add_edges([NewEdge(here, there, text_of(NAME_BYTES))])
     with pytest.raises(InvalidInput, match=f"type: .*more than {NAME_BYTES} bytes"):
         await engine.graph.add_edges([NewEdge(here, there, text_of(NAME_BYTES + 1))])
-    assert [each.id for each in (await engine.graph.list_nodes()).nodes] == [here, there]
+    assert [node.id for node in (await engine.graph.list_nodes()).nodes] == [here, there]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, text
-from tests.moving_places import contents, database, fill, shape
+from tests.filled_databases import contents, database, fill, shape
 from tests.support.postgres_server import PostgresProcess
 
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
@@ -58,8 +58,8 @@ def test_every_row_of_every_table_arrives(empty: Make, kind: str, other: str) ->
     kept = everything(source, without=NOT_MOVED)
     assert [name for name, rows in kept.items() if not rows] == []
     assert everything(target, without=NOT_MOVED) == kept
-    assert {each.table for each in outcome.tables} == set(kept) - {"alembic_version"}
-    assert all(each.source == each.target and each.source.rows for each in outcome.tables)
+    assert {table.table for table in outcome.tables} == set(kept) - {"alembic_version"}
+    assert all(table.source == table.target and table.source.rows for table in outcome.tables)
     assert not any(everything(target)[name] for name in NOT_MOVED)
 
 
@@ -69,7 +69,7 @@ def test_the_target_is_what_a_new_store_is(empty: Make, kind: str, other: str) -
     bring_up_to_date(source)
     bring_up_to_date(new)
     outcome = moved(source, target)
-    assert [each.source.rows for each in outcome.tables if each.table != "counters"] == [0] * (
+    assert [table.source.rows for table in outcome.tables if table.table != "counters"] == [0] * (
         len(outcome.tables) - 1
     )
     assert transact(target, target.reading, shape) == transact(new, new.reading, shape)

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from sqlalchemy import Connection
-from tests.moving_places import database, keep_job
+from tests.filled_databases import database, keep_job
 from tests.support.postgres_server import PostgresProcess
 
 import conspectus
@@ -41,10 +41,10 @@ async def told(place: str | Path, settings: Settings) -> tuple[object, Sequence[
     """Every document with its text, and what is found for some questions."""
     async with conspectus.open(place, settings=settings, embedder=HashedEmbedder()) as engine:
         documents = (await engine.documents.list(limit=100)).documents
-        texts = await engine.documents.get_texts([each.id for each in documents])
+        texts = await engine.documents.get_texts([document.id for document in documents])
         answers = [(await engine.retrieve(topic, limit=10)).hits for topic in TOPICS]
         assert (await engine.maintenance.check()).clean
-    return (documents, texts), [[(each.chunk.id, each.score) for each in hits] for hits in answers]
+    return (documents, texts), [[(hit.chunk.id, hit.score) for hit in hits] for hits in answers]
 
 
 async def test_there_and_back_nothing_is_other(tmp_path: Path, postgres: PostgresProcess) -> None:
@@ -55,7 +55,7 @@ async def test_there_and_back_nothing_is_other(tmp_path: Path, postgres: Postgre
     with postgres.fresh(empty=True) as url:
         there = move(first, url, settings=settings)
         back = move(url, last, settings=settings)
-        assert [each.source for each in there.moved.tables] == [each.target for each in back.moved.tables]
+        assert [table.source for table in there.moved.tables] == [table.target for table in back.moved.tables]
         kept, answers = await told(first, settings)
         for place in (url, last):
             found, scores = await told(place, settings)
@@ -77,7 +77,7 @@ async def test_numbers_go_on_where_they_were(tmp_path: Path) -> None:
     for name in ("a", "b"):
         async with conspectus.open(tmp_path / name, settings=settings) as engine:
             await engine.add(NewDocument("one more", key="more"))
-            ids.append([each.chunk.id for each in (await engine.retrieve("one more")).hits])
+            ids.append([hit.chunk.id for hit in (await engine.retrieve("one more")).hits])
     assert ids[0] == ids[1] != []
 
 
@@ -106,7 +106,7 @@ async def test_files_of_running_jobs_come_along(tmp_path: Path, postgres: Postgr
     move(tmp_path / "b", tmp_path / "c", settings=settings)
     found = LocalJobFiles(tmp_path / "c")
     assert await found.secret(JobId("one")) == {"header": "value"}
-    assert [each.read_bytes() for each in await found.files(JobId("two"))] == [bytes(range(256)) * 9_000, b""]
+    assert [path.read_bytes() for path in await found.files(JobId("two"))] == [bytes(range(256)) * 9_000, b""]
     assert set(await found.holders()) == {"one", "two"}
 
 
@@ -127,7 +127,7 @@ async def test_files_of_jobs_that_have_ended_stay_and_may_go_away(
         await asyncio.to_thread(move, url, tmp_path / "b", settings=settings)
     found = LocalJobFiles(tmp_path / "b")
     assert set(await found.holders()) == {"one"}
-    assert [each.read_bytes() for each in await found.files(JobId("one"))] == [b"first", b"second"]
+    assert [path.read_bytes() for path in await found.files(JobId("one"))] == [b"first", b"second"]
 
 
 async def test_places_that_cannot_be_moved_from_or_to(tmp_path: Path) -> None:

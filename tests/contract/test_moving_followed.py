@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, select
-from tests.moving_places import contents, database
+from tests.filled_databases import contents, database
 
 from conspectus import NewDocument, sync
 from conspectus.bootstrap.store_address import RECORDS
@@ -28,7 +28,7 @@ def replace_some(engine: BlockingEngine) -> None:
 
 
 def delete_some(engine: BlockingEngine) -> None:
-    engine.documents.delete([each.id for each in engine.documents.list(limit=20).documents])
+    engine.documents.delete([document.id for document in engine.documents.list(limit=20).documents])
 
 
 def delete_all(engine: BlockingEngine) -> None:
@@ -91,5 +91,5 @@ def test_what_happens_after_the_first_round_began(tmp_path: Path, change: Change
     assert not left
     assert moved.rounds >= 2
     with database(str(source / RECORDS)) as here, database(str(target / RECORDS)) as there:
-        kept, found = (transact(each, each.reading, contents) for each in (here, there))
+        kept, found = (transact(database, database.reading, contents) for database in (here, there))
     assert found == kept

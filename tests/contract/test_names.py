@@ -39,13 +39,15 @@ class TestSqlNames(NamesContract):
         assert not (await records.write([named("behind others")])).has_mentions
         waiting = await everything(store)
         assert len(waiting) == 3 + 2 + 2
-        await store.put(SHELF, {each.chunk: [] for each in waiting})
+        await store.put(SHELF, {stored.chunk: [] for stored in waiting})
         assert (await records.write([named("d"), named("e")])).has_mentions
         assert (
             await records.write([replace(named("d"), chunks=prepared("", "Eve. ", "Bob.").chunks)])
         ).has_mentions
         assert await everything(store) == []
-        assert {each.key: each.passages for each in await store.counts(None, SHELF, begins="", limit=9)} == {
+        assert {
+            entity.key: entity.passages for entity in await store.counts(None, SHELF, begins="", limit=9)
+        } == {
             "ada": 2,
             "bob": 2,
         }

@@ -225,7 +225,7 @@ STATE = (
 
 
 def state(connection: Connection) -> list[list[str]]:
-    return [sorted(connection.execute(text(each)).scalars()) for each in STATE]
+    return [sorted(connection.execute(text(query)).scalars()) for query in STATE]
 
 
 async def one_after_the_other(path: Path, first: Work, second: Work) -> tuple[Expected, object]:

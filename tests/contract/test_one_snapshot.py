@@ -46,7 +46,7 @@ def transaction(connection: Connection) -> str:
 
 
 async def names(records: SqlRecords) -> list[str]:
-    return [each.name for each in await records.collections()]
+    return [collection.name for collection in await records.collections()]
 
 
 async def test_reads_share_a_transaction(records: SqlRecords, another: SqlRecords) -> None:
@@ -108,7 +108,7 @@ async def test_more_blocks_than_connections_wait_for_no_one(records: SqlRecords)
 
     async with asyncio.timeout(20):
         found = await asyncio.gather(*(read() for _ in range(20)))
-    assert {each[-1] for each in found} == {"shelf"}
+    assert {reading[-1] for reading in found} == {"shelf"}
 
 
 async def test_connections_are_given_back(records: SqlRecords) -> None:

@@ -177,7 +177,7 @@ async def test_a_purge_leaves_no_byte_of_what_was_deleted(path: Path) -> None:
     await records.write([*kept, prepared("a", f"{marker} " * 3000, title=marker, metadata={"m": marker})])
     await records.write([prepared("a", *[f"{marker} {number} " for number in range(500)], author=marker)])
     waiting = await records.unembedded(SHELF, SPACE, limit=1000)
-    await records.put_vectors(SHELF, SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+    await records.put_vectors(SHELF, SPACE, [(stored.chunk.id, vector(1)) for stored in waiting])
     assert holding(path.parent, marker) != []
     await records.delete([DocumentId("a")])
     await records.purge()

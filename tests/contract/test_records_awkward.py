@@ -74,12 +74,12 @@ async def test_metadata_may_speak_of_anything(records: SqlRecords) -> None:
         {ENTITIES: []},
     ]
     rows = [
-        prepared(f"c{place}", "x", kind="caption", occurred=times, metadata=each, author="Eve")
-        for place, each in enumerate(told)
+        prepared(f"c{place}", "x", kind="caption", occurred=times, metadata=metadata, author="Eve")
+        for place, metadata in enumerate(told)
     ]
     await records.write(rows)
     found = await records.documents([row.document.id for row in rows])
-    assert [each.metadata for each in found] == told
+    assert [document.metadata for document in found] == told
     heard = await records.names(NOTES, Span())
     assert {name: heard[name] for name in ("Bo", "Cy", "Di", "Eve")} == {"Bo": 1, "Cy": 1, "Di": 1, "Eve": 5}
     assert len(heard) == 5
@@ -89,7 +89,7 @@ async def test_only_true_pins_a_memory(records: SqlRecords) -> None:
     told: list[Any] = [True, False, None, "true", 1, [True], {}]
     fields = {"kind": "memory", "thread": "t", "occurred": Period(NOON, NOON)}
     await records.write(
-        [prepared(f"m{number}", "x", metadata={PINNED: each}, **fields) for number, each in enumerate(told)]
+        [prepared(f"m{number}", "x", metadata={PINNED: pin}, **fields) for number, pin in enumerate(told)]
     )
     memories = SqlMemories(records.transactions)
     ids = await memories.oldest(NOTES, before=None, beyond=0, pinned=False, limit=9)
@@ -101,11 +101,11 @@ async def test_texts_are_ordered_by_code_point(records: SqlRecords) -> None:
     names = ["", " ", "A", "B", "Z", "_", "a", "aa", "z", "ß", "ä", "é", "\uffff", "🏴"]
     for name in reversed(names):
         await records.put_source(replace(notes(f"id{name}"), name=name))
-    assert [each.name for each in await records.sources(SHELF)] == sorted([*names, "notes"])
+    assert [source.name for source in await records.sources(SHELF)] == sorted([*names, "notes"])
     accounts = SqlAccounts(records.transactions)
     for name in reversed(names):
         await accounts.add_group(Group(GroupId(f"g{name}"), name, NOON))
-    assert [each.name for each in await accounts.groups()] == names
+    assert [group.name for group in await accounts.groups()] == names
     await records.write([prepared(f"d{place}", "x", author=name) for place, name in enumerate(names)])
     assert await records.count(SHELF, Between("author", "a", "b")) == 2
     assert await records.count(SHELF, Not(Eq("author", "A"))) == len(names) - 1
@@ -113,9 +113,9 @@ async def test_texts_are_ordered_by_code_point(records: SqlRecords) -> None:
 
 async def test_numbers_at_the_edge(records: SqlRecords) -> None:
     edges = [2**63 - 1, -(2**63), 2**31, 0]
-    await records.write([prepared(f"d{each}", "x", sequence=each) for each in edges])
+    await records.write([prepared(f"d{number}", "x", sequence=number) for number in edges])
     found, _ = await records.list(SHELF, EVERYTHING, limit=9)
-    assert {each.sequence for each in found} == set(edges)
+    assert {document.sequence for document in found} == set(edges)
     for low, count in (
         (0.5, 2),
         (-0.5, 3),
@@ -135,12 +135,12 @@ async def test_numbers_at_the_edge(records: SqlRecords) -> None:
 async def test_more_values_than_a_statement_may_name(records: SqlRecords) -> None:
     some, many = ([f"n{number}" for number in range(size)] for size in (6_000, 66_000))
     await records.write([prepared("n5", "x", author="n5", metadata={"tag": "n6"})])
-    found = await records.documents([DocumentId(each) for each in some])
-    assert [each.id for each in found] == ["n5"]
+    found = await records.documents([DocumentId(key) for key in some])
+    assert [document.id for document in found] == ["n5"]
     assert len(await records.hydrate([ChunkId(number) for number in range(6_000)])) == 1
     assert await records.count(SHELF, And((In("author", tuple(some)), In(("tag",), tuple(many))))) == 1
-    assert await SqlGraphs(records.transactions).nodes_by_name([SourceId(each) for each in many], many) == []
-    sources = [SourceId(each) for each in many]
+    assert await SqlGraphs(records.transactions).nodes_by_name([SourceId(name) for name in many], many) == []
+    sources = [SourceId(name) for name in many]
     assert await SqlNames(records.transactions).counts(sources, SHELF, begins="", limit=5) == []
     assert await SqlMemories(records.transactions).count(sources[:6_000], EVERYTHING) == 0
 

@@ -74,7 +74,7 @@ async def allowed(records: SqlRecords, accounts: SqlAccounts, person: Person) ->
             without_hidden(access, [source.id for source in await records.sources(home.id)], hidden)
         )
         documents, _ = await records.list(home.id, EVERYTHING, limit=1_000)
-        found |= {each.id for each in documents if matches(where, document_row(each))}
+        found |= {document.id for document in documents if matches(where, document_row(document))}
     return found
 
 
@@ -143,13 +143,13 @@ async def test_a_read_without_any_filter_finds_only_what_the_person_may_see(
     await accounts.put_grant(Grant(HOMES[0], SourceId("red1"), Principal("user", USERS[2]), "viewer", NOON))
     seen = records.visible_to(USERS[2])
     every = [DocumentId(f"{home}{number}-{key}") for home in HOMES for number in range(3) for key in "xy"]
-    assert [each.id for each in await seen.documents(every)] == ["red1-x", "red1-y"]
-    assert {each.document.id for each in await seen.hydrate([ChunkId(n) for n in range(1, 40)])} == {
+    assert [document.id for document in await seen.documents(every)] == ["red1-x", "red1-y"]
+    assert {stored.document.id for stored in await seen.hydrate([ChunkId(n) for n in range(1, 40)])} == {
         "red1-x",
         "red1-y",
     }
-    assert [each.id for each in await seen.collections()] == ["red"]
-    assert [each.id for each in await seen.sources(HOMES[0])] == ["red1"]
+    assert [collection.id for collection in await seen.collections()] == ["red"]
+    assert [source.id for source in await seen.sources(HOMES[0])] == ["red1"]
     assert await seen.count(HOMES[0], EVERYTHING) == 2
     with pytest.raises(NotFound):
         await seen.count(HOMES[1], EVERYTHING)
@@ -231,7 +231,7 @@ async def test_a_login_is_the_user_of_its_name_and_cannot_become_another(
             connection.execute(trick.encode())
             for statement in ASKED:
                 assert {row[0] for row in connection.execute(statement.encode())} == mine, statement
-            assert [each for each in REFUSED if not is_refused(connection, each)] == []
+            assert [statement for statement in REFUSED if not is_refused(connection, statement)] == []
         connection.execute("RESET search_path")
         with connection.cursor() as cursor, cursor.copy("COPY documents (id) TO STDOUT") as copied:
             assert {row[0] for row in copied.rows()} == mine
@@ -253,7 +253,7 @@ async def test_a_function_that_tells_what_it_is_given_is_given_nothing_hidden(
         )
         connection.execute("SELECT count(*) FROM documents WHERE pg_temp.tell(id)")
         connection.execute("DROP FUNCTION pg_temp.tell")
-        assert {each[:4] for each in told} == {"blue"}
+        assert {name[:4] for name in told} == {"blue"}
 
 
 async def test_a_login_that_nobody_has_an_account_for_sees_nothing(
@@ -313,7 +313,7 @@ async def test_what_has_no_policy_cannot_be_read_at_all(
     with login(postgres, postgres_url, "ada") as person:
         used.execute(f"SET ROLE {READER}".encode())
         for reader in (used, person):
-            assert [each for each in closed if not is_refused(reader, f"SELECT * FROM {each}")] == []
+            assert [table for table in closed if not is_refused(reader, f"SELECT * FROM {table}")] == []
             for table in WALLED:
                 assert reader.execute(f"SELECT * FROM {table}".encode()).fetchall() == []
         used.execute(b"RESET ROLE")
@@ -348,7 +348,7 @@ async def test_estimates_tell_a_login_nothing_of_hidden_values(
         for n in range(300)
     ]
     await records.write(
-        [replace(each, document=replace(each.document, collection=HOMES[0])) for each in batch]
+        [replace(document, document=replace(document.document, collection=HOMES[0])) for document in batch]
     )
     postgres.run("ANALYZE", database=make_url(postgres_url).database or "")
     with login(postgres, postgres_url, "stranger") as connection:
@@ -411,7 +411,7 @@ async def test_quarantined_documents_are_shown_to_those_who_review_them(
     place = {"collection": HOMES[0], "source": SourceId("red1")}
     kinds = {kind: prepared(f"a-{kind}", "a text", kind=kind, **place) for kind in get_args(Kind)}
     await records.write(list(kinds.values()))
-    everything = {each.document.id for each in kinds.values()}
+    everything = {document.document.id for document in kinds.values()}
     reviewed = everything if role in {"manager", "owner"} else everything - {"a-quarantined"}
     if role is not None:
         await accounts.put_grant(Grant(HOMES[0], None, Principal("user", USERS[2]), role, NOON))

@@ -76,14 +76,16 @@ def watched() -> Iterator[Work]:
 
 
 async def fill(engine: Engine, size: int) -> None:
-    await engine.add([NewDocument(f"text {each}", key=str(each)) for each in range(size)])
-    await engine.memory.add([NewMemory(f"note {each}", key=str(each)) for each in range(size)], scope=ANN)
-    said = [NewMessage(f"said {each}", key=str(each), author="ann") for each in range(size)]
+    await engine.add([NewDocument(f"text {number}", key=str(number)) for number in range(size)])
+    await engine.memory.add(
+        [NewMemory(f"note {number}", key=str(number)) for number in range(size)], scope=ANN
+    )
+    said = [NewMessage(f"said {number}", key=str(number), author="ann") for number in range(size)]
     await engine.channels.add_messages(said, channel="ops")
     await engine.streams.add_captions(
-        [NewCaption(f"seen {each}", start=each) for each in range(size)], stream="cam"
+        [NewCaption(f"seen {number}", start=number) for number in range(size)], stream="cam"
     )
-    await engine.tasks.put_many([Task(id=str(each), title=f"Do {each}") for each in range(size)])
+    await engine.tasks.put_many([Task(id=str(number), title=f"Do {number}") for number in range(size)])
     for collection in await engine.collections.list():
         await engine.documents.wait_until_embedded(collection=collection.name)
 
@@ -148,7 +150,7 @@ async def test_a_write_does_no_more_in_a_larger_store(tmp_path: Path) -> None:
     large = await work_of_writes(tmp_path / "large", LARGE)
     assert len(large.asked) > 50
     grown = {sql: (small.each(sql), large.each(sql)) for sql in large.runs if small.runs[sql]}
-    assert {sql: each for sql, each in grown.items() if each[1] > 1.2 * each[0] + 10} == {}
+    assert {sql: growth for sql, growth in grown.items() if growth[1] > 1.2 * growth[0] + 10} == {}
 
 
 async def test_what_a_write_reads_depends_on_no_order_of_indexes(tmp_path: Path) -> None:
@@ -158,7 +160,11 @@ async def test_what_a_write_reads_depends_on_no_order_of_indexes(tmp_path: Path)
 
 
 def test_a_new_store_gets_its_indexes_in_the_order_of_their_names() -> None:
-    made = [each.split()[2:5:2] for each in creation_statements("sqlite") if each.startswith("CREATE INDEX")]
+    made = [
+        statement.split()[2:5:2]
+        for statement in creation_statements("sqlite")
+        if statement.startswith("CREATE INDEX")
+    ]
     for table in {table for _, table in made}:
         of_table = [name for name, named in made if named == table]
         assert of_table == sorted(of_table)

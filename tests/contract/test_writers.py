@@ -188,7 +188,7 @@ async def test_parts_that_wait_share_a_transaction_with_all_their_locks(
     two: tuple[Transactions, Transactions],
 ) -> None:
     busy = [Held(two[0], f"busy {number}") for number in range(two[0].database.writers)]
-    await asyncio.gather(*(each.begun() for each in busy))
+    await asyncio.gather(*(writer.begun() for writer in busy))
     ended: list[int] = []
     two[0].before_commit(lambda _: ended.append(1))
     asked = [
@@ -244,10 +244,10 @@ async def test_documents_of_many_callers_are_one_write(records: SqlRecords) -> N
         await records.write(one(f"first of {home}", home=home))
     with counting() as counted:
         results = await gathered(records, *(one(f"{number}", home=HOMES[number % 2]) for number in range(16)))
-    assert [each.written[0].id for each in results if isinstance(each, WriteResult)] == [
+    assert [outcome.written[0].id for outcome in results if isinstance(outcome, WriteResult)] == [
         f"{number}" for number in range(16)
     ]
-    updates = {id(each.update) for each in results if isinstance(each, WriteResult)}
+    updates = {id(outcome.update) for outcome in results if isinstance(outcome, WriteResult)}
     assert len(updates) == 2
     # A statement for each of sixteen documents would be sixty-four.
     assert counted.statements <= 30
@@ -256,7 +256,7 @@ async def test_documents_of_many_callers_are_one_write(records: SqlRecords) -> N
 
 async def test_a_bad_document_fails_none_of_its_neighbours(records: SqlRecords) -> None:
     batches = [one(f"{number}") for number in range(4)]
-    batches[1] = [replace(each, if_match="another") for each in batches[1]]
+    batches[1] = [replace(document, if_match="another") for document in batches[1]]
     batches[2] = one("lost", home=CollectionId("nowhere"))
     results = await gathered(records, *batches)
     assert isinstance(results[1], PreconditionFailed)
@@ -268,11 +268,11 @@ async def test_a_bad_document_fails_none_of_its_neighbours(records: SqlRecords) 
 
 async def test_the_last_of_many_callers_with_one_key_is_stored(records: SqlRecords) -> None:
     results = await gathered(records, *(one("same", f"text {number}") for number in range(5)))
-    outcomes = [each.written[0].outcome for each in results if isinstance(each, WriteResult)]
+    outcomes = [outcome.written[0].outcome for outcome in results if isinstance(outcome, WriteResult)]
     assert outcomes == ["added", *["replaced"] * 4]
     assert await records.text(DocumentId("same")) == "text 4"
     history = await records.reader(HOMES[0], SPACE).changes_since(0, limit=100)
-    assert [each.operation for each in history] == ["put", *["remove", "put"] * 4]
+    assert [change.operation for change in history] == ["put", *["remove", "put"] * 4]
 
 
 @pytest.fixture
@@ -298,13 +298,13 @@ async def test_new_names_wait_for_no_collection(offices: tuple[SqlRecords, SqlRe
 
 
 async def test_one_user_of_two_processes_gets_a_name(offices: tuple[SqlRecords, SqlRecords]) -> None:
-    accounts = [SqlAccounts(each.transactions) for each in offices]
-    added = [accounts[each % 2].add_user(User(UserId(f"u{each}"), "ann", NOON)) for each in range(20)]
+    accounts = [SqlAccounts(writer.transactions) for writer in offices]
+    added = [accounts[number % 2].add_user(User(UserId(f"u{number}"), "ann", NOON)) for number in range(20)]
     outcomes = await asyncio.gather(*added, return_exceptions=True)
-    assert [type(each) for each in outcomes if each is not None] == [Conflict] * 19
+    assert [type(outcome) for outcome in outcomes if outcome is not None] == [Conflict] * 19
 
 
 async def test_one_name_is_one_collection_in_two_processes(offices: tuple[SqlRecords, SqlRecords]) -> None:
     wanted = [replace(shelf(f"c{number}"), name="same") for number in range(20)]
-    made = [offices[place % 2].create_collection(each) for place, each in enumerate(wanted)]
-    assert len({each.id for each in await asyncio.gather(*made)}) == 1
+    made = [offices[place % 2].create_collection(collection) for place, collection in enumerate(wanted)]
+    assert len({collection.id for collection in await asyncio.gather(*made)}) == 1

@@ -46,9 +46,9 @@ async def tell(alerts: Alerts, alert: Alert, *matches: Match) -> int:
     return await alerts.record([Checked(stored, stored.checked + 1, matches)], now=NOON)
 
 
-async def told(alerts: Alerts, **chosen: Any) -> list[AlertMatch]:
+async def matches_of(alerts: Alerts, **fields: Any) -> list[AlertMatch]:
     """What was told."""
-    return list(await alerts.events(ANNA, **{"limit": 100, **chosen}))
+    return list(await alerts.events(ANNA, **{"limit": 100, **fields}))
 
 
 class AlertsContract:
@@ -60,10 +60,10 @@ class AlertsContract:
         """Every field comes back; what was written before it is not looked at."""
         newest = await filled(records, "x")
         where = And((Eq(("place",), "gate ü"), Not(Eq("author", "bo"))))
-        asked = replace(PLAIN, filter=where, streams=(NOTES,), webhook=HOOK, min_similarity=None)
-        kept = await alerts.put(asked, maximum=1)
-        assert kept == replace(asked, checked=newest) == await alerts.alert("a")
-        assert await alerts.owned(ANNA) == [kept]
+        new = replace(PLAIN, filter=where, streams=(NOTES,), webhook=HOOK, min_similarity=None)
+        stored = await alerts.put(new, maximum=1)
+        assert stored == replace(new, checked=newest) == await alerts.alert("a")
+        assert await alerts.owned(ANNA) == [stored]
         assert await alerts.owned(UserId("bo")) == []
         assert await alerts.behind() == []
 
@@ -74,7 +74,7 @@ class AlertsContract:
         await records.write([prepared("y", "y")])
         changed = await alerts.put(replace(PLAIN, query="a fire", created=NOON + timedelta(1)), maximum=1)
         assert changed == replace(first, query="a fire")
-        assert [each.alert for each in await alerts.behind()] == [changed]
+        assert [stored.alert for stored in await alerts.behind()] == [changed]
         with pytest.raises(TooLarge):
             await alerts.put(replace(PLAIN, id="b", name="b"), maximum=1)
 
@@ -92,10 +92,10 @@ class AlertsContract:
         assert await tell(alerts, PLAIN, match("b", 8, 10), match("a", 0, 5), match("c", 20, 21)) == 2
         assert await tell(alerts, PLAIN, match("d", 14, 14)) == 0
         assert await tell(alerts, PLAIN, match("e", 16, 18), match("f", 100, 101)) == 1
-        events = await told(alerts)
-        assert [each.document for each in events] == ["a", "c", "f"]
-        assert [each.occurred for each in events] == [at(0, 21), at(20, 21), at(100, 101)]
-        assert [each.reason for each in events] == ["of a", "of c", "of f"]
+        events = await matches_of(alerts)
+        assert [event.document for event in events] == ["a", "c", "f"]
+        assert [event.occurred for event in events] == [at(0, 21), at(20, 21), at(100, 101)]
+        assert [event.reason for event in events] == ["of a", "of c", "of f"]
 
     async def test_the_same_caption_twice_is_told_once(self, alerts: Alerts, records: Records) -> None:
         """With times or without; those without are events of their own."""
@@ -103,7 +103,7 @@ class AlertsContract:
         await alerts.put(PLAIN, maximum=1)
         assert await tell(alerts, PLAIN, match("a", 0, 5), match("a", 0, 5), match("b"), match("b")) == 2
         assert await tell(alerts, PLAIN, match("a", 0, 5), match("b"), match("c")) == 1
-        assert [each.occurred for each in await told(alerts)] == [None, at(0, 5), None]
+        assert [alert_match.occurred for alert_match in await matches_of(alerts)] == [None, at(0, 5), None]
 
     async def test_streams_and_alerts_do_not_mix(self, alerts: Alerts, records: Records) -> None:
         """What one was told of, another was not."""
@@ -114,7 +114,7 @@ class AlertsContract:
         both = (match("a", 0, 5), match("b", 0, 5, source=SourceId("other")))
         assert await tell(alerts, PLAIN, *both) == 2
         assert await tell(alerts, replace(PLAIN, id="b"), *both) == 2
-        assert [each.alert.id for each in await told(alerts, alert="b")] == ["b", "b"]
+        assert [alert_match.alert.id for alert_match in await matches_of(alerts, alert="b")] == ["b", "b"]
         assert await alerts.events(UserId("bo"), limit=9) == []
 
     async def test_what_was_checked_meanwhile_is_left_out(self, alerts: Alerts, records: Records) -> None:
@@ -127,7 +127,7 @@ class AlertsContract:
         assert await alerts.alert("a") == replace(stored, checked=7)
         assert await alerts.delete("a")
         assert await alerts.record([checked], now=NOON) == 0
-        assert await told(alerts) == []
+        assert await matches_of(alerts) == []
 
     async def test_captions_that_are_gone_tell_nothing_and_take_events_along(
         self, alerts: Alerts, records: Records
@@ -137,11 +137,11 @@ class AlertsContract:
         await alerts.put(PLAIN, maximum=1)
         assert await tell(alerts, PLAIN, match("never", 0, 5), match("a", 4, 6), match("no", 60, 61)) == 1
         assert await tell(alerts, PLAIN, match("b", 100, 101)) == 1
-        last = (await told(alerts))[-1].number
+        last = (await matches_of(alerts))[-1].number
         await records.delete([DocumentId("a"), DocumentId("b")])
-        assert await told(alerts) == []
+        assert await matches_of(alerts) == []
         assert await tell(alerts, PLAIN, match("c", 100, 101)) == 1
-        assert [each.number for each in await told(alerts)] == [last + 1]
+        assert [alert_match.number for alert_match in await matches_of(alerts)] == [last + 1]
         assert await alerts.newest(ANNA) == last + 1
         assert await alerts.newest(UserId("bo")) == 0
 
@@ -152,7 +152,7 @@ class AlertsContract:
         await tell(alerts, PLAIN, match("a", 0, 1))
         await records.delete_collection(CollectionId(SHELF))
         assert await alerts.owned(ANNA) == []
-        assert await told(alerts) == []
+        assert await matches_of(alerts) == []
 
     async def test_deliveries_are_due_until_they_are_final(self, alerts: Alerts, records: Records) -> None:
         """One that failed for now is due again at its time; without a webhook nothing is."""
@@ -173,7 +173,7 @@ class AlertsContract:
         assert again == replace(first, attempts=1, error="away")
         await alerts.set_delivery(first.number, Delivery("failed", 2, "gone"))
         await alerts.set_delivery(first.number, Delivery("delivered", 3))
-        assert [each.delivery for each in await told(alerts)] == ["failed", "delivered"]
+        assert [alert_match.delivery for alert_match in await matches_of(alerts)] == ["failed", "delivered"]
 
     async def test_a_clock_set_back_holds_no_delivery_up(self, alerts: Alerts, records: Records) -> None:
         """What is due later than it can be is due at once, and what has to wait still waits."""
@@ -193,15 +193,17 @@ class AlertsContract:
         await tell(alerts, hooked, match("a", 0, 1))
         await alerts.put(PLAIN, maximum=1)
         assert await alerts.waiting(now=NOON) == []
-        assert [each.delivery for each in await told(alerts)] == ["none"]
+        assert [alert_match.delivery for alert_match in await matches_of(alerts)] == ["none"]
 
     async def test_events_come_in_pages(self, alerts: Alerts, records: Records) -> None:
         """After a number, in order."""
         names = [f"d{number:02}" for number in range(25)]
         await filled(records, *names)
         await alerts.put(PLAIN, maximum=1)
-        await tell(alerts, PLAIN, *(match(name, 60 * place, 60 * place) for place, name in enumerate(names)))
-        found: list[AlertMatch] = []
-        while page := await told(alerts, after=found[-1].number if found else 0, limit=10):
-            found += page
-        assert [each.document for each in found] == names
+        await tell(
+            alerts, PLAIN, *(match(name, minute * 60, minute * 60) for minute, name in enumerate(names))
+        )
+        matches: list[AlertMatch] = []
+        while page := await matches_of(alerts, after=matches[-1].number if matches else 0, limit=10):
+            matches += page
+        assert [alert_match.document for alert_match in matches] == names

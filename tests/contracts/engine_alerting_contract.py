@@ -33,13 +33,13 @@ PATIENCE = 30
 
 async def heard(engine: AnyEngine, count: int, **how: Any) -> list[AlertEvent]:
     """The next events that a listener is told."""
-    found: list[AlertEvent] = []
+    heard_events: list[AlertEvent] = []
     async with asyncio.timeout(PATIENCE), aclosing(engine.alerts.subscribe(**how)) as events:
         async for event in events:
-            found.append(event)
-            if len(found) == count:
+            heard_events.append(event)
+            if len(heard_events) == count:
                 break
-    return found
+    return heard_events
 
 
 class AlertingContract:
@@ -48,7 +48,7 @@ class AlertingContract:
     async def test_reports_of_one_type_that_are_close_are_one_event(self, engine: AnyEngine) -> None:
         """Their words and names come once each, in the order of time; other types stay apart."""
         written = await engine.events.add(FALLS, stream=CAM)
-        assert [each.outcome for each in written] == ["added"] * 4
+        assert [event.outcome for event in written] == ["added"] * 4
         first, fire, last = await engine.events.list(stream=CAM)
         assert (first.type, first.start, first.end) == ("fall", 0.0, 10.0)
         assert first.descriptions == ("A man falls", "He lies there")
@@ -63,10 +63,10 @@ class AlertingContract:
         keyed = NewEvent("fall", 0, 5, key="1", metadata={"sure": 0.5})
         for expected in ("added", "unchanged"):
             written = await engine.events.add([*FALLS, keyed], stream=CAM)
-            assert {each.outcome for each in written} == {expected}
+            assert {event.outcome for event in written} == {expected}
         [again] = await engine.events.add(replace(keyed, type="fight"), stream=CAM)
         assert again.outcome in {"replaced", "updated"}
-        assert [each.start for each in await engine.events.list(stream=CAM, type="fight")] == [0.0]
+        assert [event.start for event in await engine.events.list(stream=CAM, type="fight")] == [0.0]
 
     async def test_events_and_captions_of_one_key_are_apart(self, engine: AnyEngine) -> None:
         """A caption is never replaced by an event, and an event is no caption."""
@@ -85,10 +85,10 @@ class AlertingContract:
             CaptionRange(10, 16),
             CaptionRange("2026-03-02T08:00:10Z", "2026-03-02T09:00:16+01:00"),
         ):
-            found = await engine.events.list(stream=CAM, range=within)
-            assert [(each.type, each.start) for each in found] == [("fire", 9.0), ("fall", 15.0)]
+            overlapping = await engine.events.list(stream=CAM, range=within)
+            assert [(event.type, event.start) for event in overlapping] == [("fire", 9.0), ("fall", 15.0)]
         inside = await engine.events.list(stream=CAM, range=CaptionRange(0, 12, contains=True))
-        assert [(each.type, each.end) for each in inside] == [("fall", 10.0), ("fire", 11.0)]
+        assert [(event.type, event.end) for event in inside] == [("fall", 10.0), ("fire", 11.0)]
 
     async def test_events_that_cannot_be_are_refused(self, engine: AnyEngine) -> None:
         """Nothing of their batch is stored."""
@@ -120,17 +120,17 @@ class AlertingContract:
         await engine.streams.add_captions(SEEN, stream=CAM)
         await engine.events.add(FALLS[2:], stream=CAM)
         spans = await engine.events.entity_timeline(" aNN", stream=CAM)
-        assert [(each.entity, each.start, each.end) for each in spans] == [
+        assert [(span.entity, span.start, span.end) for span in spans] == [
             ("aNN", 0.0, 10.0),
             ("aNN", 100.0, 105.0),
         ]
-        assert [len(each.documents) for each in spans] == [2, 1]
-        assert [each.end for each in await engine.events.entity_timeline("the  DOOR", stream=CAM)] == [10.0]
+        assert [len(span.documents) for span in spans] == [2, 1]
+        assert [span.end for span in await engine.events.entity_timeline("the  DOOR", stream=CAM)] == [10.0]
         late = await engine.events.entity_timeline("ann", stream=CAM, range=CaptionRange(9, 101))
-        assert [each.start for each in late] == [8.0, 100.0]
+        assert [span.start for span in late] == [8.0, 100.0]
         inside = CaptionRange(1, 104, contains=True)
         assert [
-            each.start for each in await engine.events.entity_timeline("ann", stream=CAM, range=inside)
+            span.start for span in await engine.events.entity_timeline("ann", stream=CAM, range=inside)
         ] == [8.0]
         assert await engine.events.entity_timeline("walk", stream=CAM) == []
         with pytest.raises(InvalidInput):
@@ -143,16 +143,16 @@ class AlertingContract:
         new = NewAlert(
             "Fälle", "somebody falls", streams=(CAM,), filter=where, min_similarity=None, gap_seconds=0.5
         )
-        kept = await engine.alerts.put(new)
-        assert (kept.streams, kept.filter, kept.collection) == ((home.id,), where, home.collection)
-        assert (kept.min_similarity, kept.gap_seconds, kept.webhook) == (None, 0.5, None)
-        assert await engine.alerts.list() == [kept] == await engine.alerts.list(collection="default")
-        assert await engine.alerts.get(kept.id) == kept
+        stored = await engine.alerts.put(new)
+        assert (stored.streams, stored.filter, stored.collection) == ((home.id,), where, home.collection)
+        assert (stored.min_similarity, stored.gap_seconds, stored.webhook) == (None, 0.5, None)
+        assert await engine.alerts.list() == [stored] == await engine.alerts.list(collection="default")
+        assert await engine.alerts.get(stored.id) == stored
         changed = await engine.alerts.put(replace(new, query="a fire", min_similarity=0.9))
-        assert changed == replace(kept, query="a fire", min_similarity=0.9)
-        await engine.alerts.delete(kept.id)
+        assert changed == replace(stored, query="a fire", min_similarity=0.9)
+        await engine.alerts.delete(stored.id)
         assert await engine.alerts.list() == []
-        for gone in (engine.alerts.get(kept.id), engine.alerts.delete(kept.id)):
+        for gone in (engine.alerts.get(stored.id), engine.alerts.delete(stored.id)):
             with pytest.raises(NotFound):
                 await gone
 
@@ -193,9 +193,12 @@ class AlertingContract:
         )
         [second] = await heard(engine, 1, after=first.number, alert=alert.id)
         assert (second.text, second.number > first.number) == ("Fires", True)
-        told = await engine.alerts.list_matches()
-        assert [(each.text, each.end) for each in told] == [("There is a FIRE!", 10.0), ("Fires", 101.0)]
-        assert await engine.alerts.list_matches(after=first.number, limit=1) == told[1:]
+        matches = await engine.alerts.list_matches()
+        assert [(match.text, match.end) for match in matches] == [
+            ("There is a FIRE!", 10.0),
+            ("Fires", 101.0),
+        ]
+        assert await engine.alerts.list_matches(after=first.number, limit=1) == matches[1:]
 
     async def test_a_listener_without_a_number_hears_what_comes_from_now_on(
         self, engine: AnyEngine, local: Engine
@@ -218,11 +221,11 @@ class AlertingContract:
         await engine.streams.put(CAM)
         alert = await engine.alerts.put(NewAlert("fire", "fire"))
         await local.alerts.start()
-        captions = [NewCaption(f"fire {place}", 100 * place, None) for place in range(2)]
+        captions = [NewCaption(f"fire {number}", 100 * number, None) for number in range(2)]
         written = await engine.streams.add_captions(captions, stream=CAM)
         await heard(engine, 2, after=0)
         await engine.documents.delete(written[0].id)
-        assert [each.document for each in await engine.alerts.list_matches()] == [written[1].id]
+        assert [match.document for match in await engine.alerts.list_matches()] == [written[1].id]
         await engine.alerts.delete(alert.id)
         assert await engine.alerts.list_matches() == []
         for unknown in (engine.alerts.list_matches(alert=alert.id), heard(engine, 1, alert=alert.id)):

@@ -56,9 +56,9 @@ class AskingContract:
         """With every score and every part of it."""
         await filled(engine)
         for question, fields in QUESTIONS:
-            found = await engine.retrieve(question, **fields)
-            assert untimed(found) == untimed(await local.retrieve(question, **fields))
-            assert found.timings.keys() == (await local.retrieve(question, **fields)).timings.keys()
+            retrieval = await engine.retrieve(question, **fields)
+            assert untimed(retrieval) == untimed(await local.retrieve(question, **fields))
+            assert retrieval.timings.keys() == (await local.retrieve(question, **fields)).timings.keys()
         for where in FILTERS:
             assert (await engine.retrieve("the backup", filter=where)).hits
 
@@ -68,8 +68,8 @@ class AskingContract:
         before = await local.retrieve("the tests")
         window = await engine.window("the tests", 200)
         first, last = window.citations[0], window.citations[-1]
-        given = await engine.search.feedback(window, used=[last.number], wrong=[first.number])
-        assert [(each.chunk, each.used) for each in given] == [
+        feedback_list = await engine.search.feedback(window, used=[last.number], wrong=[first.number])
+        assert [(feedback.chunk, feedback.used) for feedback in feedback_list] == [
             *((chunk, True) for chunk in last.chunks),
             *((chunk, False) for chunk in first.chunks),
         ]
@@ -79,9 +79,11 @@ class AskingContract:
         assert (parts[last.chunks[0]], parts[first.chunks[0]]) == (0.15, -0.15)
         page = await engine.search.list_feedback(limit=1)
         rest = await engine.search.list_feedback(after=page.next)
-        assert sorted(each.id for each in (*page.feedback, *rest.feedback)) == sorted(x.id for x in given)
-        for each in given:
-            await engine.search.revoke_feedback(each.id)
+        assert sorted(feedback.id for feedback in (*page.feedback, *rest.feedback)) == sorted(
+            x.id for x in feedback_list
+        )
+        for judgment in feedback_list:
+            await engine.search.revoke_feedback(judgment.id)
         assert untimed(await engine.retrieve("the tests")) == untimed(before)
 
     async def test_what_is_no_feedback(self, engine: AnyEngine) -> None:
@@ -136,10 +138,10 @@ class AskingContract:
     ) -> None:
         """With the trace: each pair of question, form and budget; all three in `make bench`."""
         await filled(engine)
-        for (asked, (question, fields)), (turn, form), further in product(
+        for (number, (question, fields)), (turn, form), further in product(
             enumerate(QUESTIONS), enumerate(FORMS), range(budgets)
         ):
-            budget = BUDGETS[(asked + turn + further) % len(BUDGETS)]
+            budget = BUDGETS[(number + turn + further) % len(BUDGETS)]
             there = await engine.window(question, budget, format=form, **fields)
             here = await local.window(question, budget, format=form, **fields)
             assert untimed(there) == untimed(here)
@@ -155,8 +157,8 @@ class AskingContract:
             window = await engine.window("when is the backup?", budget, format=form, parts=True)
             here = await local.window("when is the backup?", budget, format=form, parts=True)
             assert window.parts == here.parts
-            assert sum(each.tokens for each in window.parts) == 300
-            assert {"system", "query", "passage", "free", "reserved"} <= {each.kind for each in window.parts}
+            assert sum(part.tokens for part in window.parts) == 300
+            assert {"system", "query", "passage", "free", "reserved"} <= {part.kind for part in window.parts}
             plain = await engine.window("when is the backup?", budget, format=form)
             assert untimed(replace(window, parts=())) == untimed(plain)
 
@@ -166,14 +168,14 @@ class AskingContract:
         first = await engine.window("when is the backup?", 300)
         assert first.cache_plan is None
         await engine.add("The ferry to the island sails at noon.", wait=True)
-        asked: dict[str, Any] = {"previous": first.state, "limit": 3}
-        window = await engine.window("which ferry sails at noon?", 300, **asked)
-        assert untimed(window) == untimed(await local.window("which ferry sails at noon?", 300, **asked))
+        fields: dict[str, Any] = {"previous": first.state, "limit": 3}
+        window = await engine.window("which ferry sails at noon?", 300, **fields)
+        assert untimed(window) == untimed(await local.window("which ferry sails at noon?", 300, **fields))
         assert window.text.startswith(first.text)
         assert "to the island" in window.text.removeprefix(first.text)
         assert window.cache_plan == CachePlan(len(first.text.encode()), len(first.text), first.tokens)
         await engine.documents.delete(ids[0])
-        chunk = next(each.chunk for each in window.trace if each.document == ids[0])
+        chunk = next(candidate.chunk for candidate in window.trace if candidate.document == ids[0])
         window = await engine.window("which ferry?", 300, previous=window.state)
         assert window.cache_plan is not None
         assert CacheBreak(chunk, "not_found") in window.cache_plan.breaks
@@ -187,9 +189,15 @@ class AskingContract:
         window = await engine.explain("which ferry sails at noon?", 300, previous=first.state)
         assert window.text.startswith(first.text)
         assert window.cache_plan == CachePlan(len(first.text.encode()), len(first.text), first.tokens)
-        kept = [each for each in window.trace if each.reason.endswith(", kept from the previous window")]
-        assert {each.document for each in kept} == {each.document for each in first.citations}
-        assert {(each.origin, each.trust) for each in window.trace} == {("user", "trusted")}
+        carried_over = [
+            candidate
+            for candidate in window.trace
+            if candidate.reason.endswith(", kept from the previous window")
+        ]
+        assert {candidate.document for candidate in carried_over} == {
+            citation.document for citation in first.citations
+        }
+        assert {(candidate.origin, candidate.trust) for candidate in window.trace} == {("user", "trusted")}
 
     async def test_a_state_opens_nothing(self, engine: AnyEngine) -> None:
         """It shows nothing of other collections or beyond the filter, and anything else is refused."""
@@ -200,7 +208,7 @@ class AskingContract:
         assert "another collection" not in window.text
         mine = await engine.window("backup", 300)
         only = await engine.window("backup", 300, previous=mine.state, filter=Eq("kind", "message"))
-        assert {each.key for each in only.citations} <= {"4", "5"}
+        assert {citation.key for citation in only.citations} <= {"4", "5"}
         for wrong in ("x", "0" * 12 + ":1,1", "0" * 12 + ":" + ",".join(map(str, range(6_000)))):
             with pytest.raises(InvalidInput, match="previous"):
                 await engine.window("backup", 300, previous=wrong)
@@ -224,15 +232,15 @@ class AskingContract:
         ids = await filled(engine)
         there = await engine.explain("when is the backup?", 40, fits_from=True)
         assert untimed(there) == untimed(await local.explain("when is the backup?", 40, fits_from=True))
-        out = next(each for each in there.trace if each.status == "over_budget")
+        out = next(candidate for candidate in there.trace if candidate.status == "over_budget")
         assert out.fits_from is not None
         for tokens, inside in ((out.fits_from, True), (out.fits_from - 1, False)):
             window = await engine.explain("when is the backup?", tokens)
             assert (window.trace[out.rank - 1].status == "included") is inside
         alone = await engine.explain("when is the backup?", 5, document=ids[3], fits_from=True)
-        assert {each.document for each in alone.trace if each.fits_from} == {ids[3]}
+        assert {candidate.document for candidate in alone.trace if candidate.fits_from} == {ids[3]}
         plain = await engine.explain("when is the backup?", 40)
-        assert {each.fits_from for each in plain.trace} == {None}
+        assert {candidate.fits_from for candidate in plain.trace} == {None}
 
     async def test_reranking_and_augmenting_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Without a reranker the order stays, and that is said."""
@@ -241,15 +249,18 @@ class AskingContract:
         hits = (await engine.retrieve("backup")).hits
         judged = await engine.search.rerank("backup", hits, limit=2)
         assert judged == await local.search.rerank("backup", hits, limit=2)
-        assert ([each.hit for each in judged.results], judged.notice is not None) == (list(hits[:2]), True)
-        asked = Query("backup", limit=1, min_similarity=0.9, collection="default")
-        broad = await engine.search.search_and_rerank(asked, candidates=4, limit=3, min_similarity=None)
-        assert broad == await local.search.search_and_rerank(
-            asked, candidates=4, limit=3, min_similarity=None
+        assert ([reranked.hit for reranked in judged.results], judged.notice is not None) == (
+            list(hits[:2]),
+            True,
         )
-        window = await engine.search.augment(asked, 100, min_similarity=0.0)
-        assert untimed(window) == untimed(await local.search.augment(asked, 100, min_similarity=0.0))
-        assert {each.title for each in window.trace} >= {"", "Backups"}
+        query = Query("backup", limit=1, min_similarity=0.9, collection="default")
+        broad = await engine.search.search_and_rerank(query, candidates=4, limit=3, min_similarity=None)
+        assert broad == await local.search.search_and_rerank(
+            query, candidates=4, limit=3, min_similarity=None
+        )
+        window = await engine.search.augment(query, 100, min_similarity=0.0)
+        assert untimed(window) == untimed(await local.search.augment(query, 100, min_similarity=0.0))
+        assert {candidate.title for candidate in window.trace} >= {"", "Backups"}
         assert untimed(await engine.search.augment("x", 9)) == untimed(await local.search.augment("x", 9))
 
     async def test_a_question_that_is_none(self, engine: AnyEngine) -> None:
@@ -280,12 +291,12 @@ class UpkeepContract:
     async def test_the_store_is_told_in_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of one collection or of all."""
         await filled(engine)
-        told, known = await engine.maintenance.status(), await local.maintenance.status()
-        [numbers] = told.collections
+        status, local_status = await engine.maintenance.status(), await local.maintenance.status()
+        [numbers] = status.collections
         assert (numbers.documents, numbers.vectors, numbers.pending) == (len(NOTES), numbers.chunks, 0)
-        assert replace(told, bytes=0) == replace(known, bytes=0)
-        assert told.bytes > 1_000 and known.bytes > 1_000
-        assert (await engine.maintenance.status(collection="default")).collections == told.collections
+        assert replace(status, bytes=0) == replace(local_status, bytes=0)
+        assert status.bytes > 1_000 and local_status.bytes > 1_000
+        assert (await engine.maintenance.status(collection="default")).collections == status.collections
         with pytest.raises(NotFound):
             await engine.maintenance.status(collection="none")
 

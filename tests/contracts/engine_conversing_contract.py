@@ -41,10 +41,10 @@ class ConversingContract:
     async def test_messages_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:
         """Who said it, when, in which thread, and what it answers."""
         await engine.channels.add_messages(TALK, channel="help", wait=True)
-        said = await engine.channels.list_messages(channel="help")
-        assert [each.text for each in said] == [each.text for each in TALK]
-        assert {each.document.thread for each in said} == {"1"}
-        last = said[-1].document
+        messages = await engine.channels.list_messages(channel="help")
+        assert [message.text for message in messages] == [message.text for message in TALK]
+        assert {message.document.thread for message in messages} == {"1"}
+        last = messages[-1].document
         assert (last.author, last.key, last.metadata) == ("bo", "4", {"edited": False, REPLY_TO: "3"})
         assert last.occurred is not None
         assert last.occurred.start == parse_instant("2026-03-02T12:03:00Z")
@@ -54,10 +54,10 @@ class ConversingContract:
         """Before a message of the same channel; one of another channel is not found there."""
         await engine.channels.add_messages(TALK, channel="help")
         await engine.channels.add_messages(TALK, channel="elsewhere")
-        said = await engine.channels.list_messages(channel="help", limit=2)
-        assert [each.document.key for each in said] == [each.key for each in TALK[-2:]]
-        earlier = await engine.channels.list_messages(channel="help", before=said[0].document.id)
-        assert [each.document.key for each in earlier] == [each.key for each in TALK[:-2]]
+        messages = await engine.channels.list_messages(channel="help", limit=2)
+        assert [message.document.key for message in messages] == [message.key for message in TALK[-2:]]
+        earlier = await engine.channels.list_messages(channel="help", before=messages[0].document.id)
+        assert [message.document.key for message in earlier] == [message.key for message in TALK[:-2]]
         [other, *_] = await engine.channels.list_messages(channel="elsewhere")
         with pytest.raises(NotFound):
             await engine.channels.list_messages(channel="help", before=other.document.id)
@@ -72,8 +72,8 @@ class ConversingContract:
         assert stored.thread == "1"
         assert stored.occurred is not None
         assert stored.occurred.start == parse_instant("2026-03-02T12:01:00Z")
-        found = await engine.retrieve("cogwheel", retrievers=("keyword",))
-        assert [hit.document.key for hit in found.hits if hit.bm25] == ["2"]
+        retrieval = await engine.retrieve("cogwheel", retrievers=("keyword",))
+        assert [hit.document.key for hit in retrieval.hits if hit.bm25] == ["2"]
 
     async def test_deleting_a_message_leaves_what_was_answered(self, engine: AnyEngine) -> None:
         """Also where it is the first of its thread."""
@@ -82,7 +82,7 @@ class ConversingContract:
         assert (await engine.documents.delete(first.id)).documents == 1
         fourth = await engine.documents.get_by_key("4", source="help")
         chain = await engine.channels.get_reply_chain(fourth.id)
-        assert [each.document.key for each in chain.messages] == ["2", "3", "4"]
+        assert [message.document.key for message in chain.messages] == ["2", "3", "4"]
         assert chain.message == fourth.id
 
     async def test_a_chain_is_cut_to_its_limit_and_says_so(self, engine: AnyEngine) -> None:
@@ -90,7 +90,7 @@ class ConversingContract:
         await engine.channels.add_messages(TALK, channel="help")
         fourth = await engine.documents.get_by_key("4", source="help")
         chain = await engine.channels.get_reply_chain(fourth.id, limit=2)
-        assert fourth.id in {each.document.id for each in chain.messages}
+        assert fourth.id in {message.document.id for message in chain.messages}
         assert (len(chain.messages), chain.left_out) == (2, 2)
         for limit in (0, 100_000):
             with pytest.raises(InvalidInput):
@@ -112,19 +112,19 @@ class ConversingContract:
                 here.channels,
             )
             assert there.tokens <= tokens
-        assert [each.key for each in there.messages] == ["1", "2", "3", "4"]
+        assert [message.key for message in there.messages] == ["1", "2", "3", "4"]
         assert there.channels == ("help",)
 
     async def test_a_channel_window_begins_with_the_previous_one(self, engine: AnyEngine) -> None:
         """With its messages of this channel, and those that a new query adds."""
         await engine.channels.add_messages(TALK, channel="help", wait=True)
-        asked = {**ASKED, "thread_messages": 0, "max_tokens": 400}
-        first = (await engine.channels.window(**asked, parts=True)).window
-        assert sum(each.tokens for each in first.parts) == 400
+        fields = {**ASKED, "thread_messages": 0, "max_tokens": 400}
+        first = (await engine.channels.window(**fields, parts=True)).window
+        assert sum(part.tokens for part in first.parts) == 400
         await engine.channels.add_messages(
             NewMessage("The parrot eats nuts.", key="5", author="cy", at=NOON), channel="help", wait=True
         )
-        parrot = {**asked, "query": "what does the parrot eat?", "previous": first.state}
+        parrot = {**fields, "query": "what does the parrot eat?", "previous": first.state}
         window = (await engine.channels.window(**parrot)).window
         assert window.cache_plan is not None and window.cache_plan.stable_tokens > 0
         assert "parrot" in window.text.removeprefix(window.text[: window.cache_plan.stable_characters])
@@ -135,9 +135,9 @@ class ConversingContract:
     async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
         """And says so."""
         await engine.channels.add_messages(TALK, channel="help", wait=True)
-        found = await engine.channels.window(max_tokens=400, **{**ASKED, "min_confidence": 0.999})
-        assert (found.window.outcome, found.messages) == ("no_match", ())
-        assert "below the minimum" in found.window.notices[-1]
+        window = await engine.channels.window(max_tokens=400, **{**ASKED, "min_confidence": 0.999})
+        assert (window.window.outcome, window.messages) == ("no_match", ())
+        assert "below the minimum" in window.window.notices[-1]
 
     async def test_what_is_not_there_is_not_found(self, engine: AnyEngine) -> None:
         """A channel, a message, a document."""
@@ -161,7 +161,7 @@ class ConversingContract:
         again = await engine.channels.import_archive(Upload("log.jsonl", text.encode()), kind="jsonl")
         assert (again.added, again.replaced, again.unchanged) == (0, 0, 7)
         stored = await engine.documents.list()
-        by_place = sorted(stored.documents, key=lambda each: each.sequence or 0)
-        assert [each.key for each in by_place] == [str(n) for n in range(7)]
+        by_place = sorted(stored.documents, key=lambda document: document.sequence or 0)
+        assert [document.key for document in by_place] == [str(n) for n in range(7)]
         with pytest.raises(UnreadableFile):
             await engine.channels.import_archive(tmp_path / "nothing.zip")

@@ -14,7 +14,7 @@ LOG = "\n".join(f"line {number}: {'failed' if number % 3 == 0 else 'ok'}" for nu
 
 def paths(page: FilePage) -> list[str]:
     """The paths of a page."""
-    return [each.path for each in page.entries]
+    return [file.path for file in page.entries]
 
 
 async def stocked(engine: AnyEngine) -> None:
@@ -36,9 +36,9 @@ class FilesContract:
         assert paths(await engine.files.list(root)) == [home]
         assert paths(await engine.files.list(home)) == [source, f"{home}logs/"]
         listed = await engine.files.list(source)
-        names = [each.removeprefix(source) for each in paths(listed)]
+        names = [path.removeprefix(source) for path in paths(listed)]
         assert names == ["/", "a", "a.md", "a/", "a0", "z", "ä/"]
-        assert [each.folder for each in listed.entries] == [True, False, False, True, False, False, True]
+        assert [file.folder for file in listed.entries] == [True, False, False, True, False, False, True]
         assert paths(await engine.files.list(f"{source}a")) == [f"{source}a", f"{source}a/b/"]
         assert paths(await engine.files.list(f"{source}a/b")) == [f"{source}{key}" for key in KEYS[:2]]
         assert paths(await engine.files.list(f"{source}ä/")) == [f"{source}ä/100%25%0A.md"]
@@ -48,13 +48,13 @@ class FilesContract:
         """Of the root, of a collection and of a folder, one entry a page."""
         await stocked(engine)
         for path in ("/team%2Fnotes", "/team%2Fnotes/in%2Fput"):
-            whole, after, found = paths(await engine.files.list(path)), None, []
+            all_paths, after, listed = paths(await engine.files.list(path)), None, []
             while True:
                 page = await engine.files.list(path, after=after, limit=1)
-                found += paths(page)
+                listed += paths(page)
                 if (after := page.next) is None:
                     break
-            assert found == whole
+            assert listed == all_paths
 
     async def test_large_folders_take_few_reads(self, engine: AnyEngine) -> None:
         """More documents than are read at once, in and beside a folder."""
@@ -82,22 +82,29 @@ class FilesContract:
             start = piece.next
         assert "".join(pieces) == LOG
         assert len(pieces) > 3
-        assert all(each.endswith("\n") for each in pieces[:-1])
+        assert all(piece.endswith("\n") for piece in pieces[:-1])
         assert (await engine.files.read(path, first_line=99)).text == ""
 
     async def test_lines_are_found(self, engine: AnyEngine) -> None:
         """By a regular expression or a text, with lines around them, each with its place."""
         await stocked(engine)
-        found = await engine.files.grep("FAIL(ED|URE)$", ignore_case=True, context=1, limit=2)
-        (log,) = found.files
-        assert [(each.number, each.matched) for each in log.lines] == [
+        matches = await engine.files.grep("FAIL(ED|URE)$", ignore_case=True, context=1, limit=2)
+        (log,) = matches.files
+        assert [(line.number, line.matched) for line in log.lines] == [
             (2, False), (3, True), (4, False), (5, False), (6, True), (7, False),
         ]  # fmt: skip
-        assert all(LOG[each.start : each.end] == each.text for each in log.lines)
-        assert (found.matches, found.complete, len(found.notices)) == (2, False, 1)
-        whole = await engine.files.grep("failed", "/team%2Fnotes/logs")
-        assert (whole.matches, whole.searched, whole.complete) == (10, 1, True)
-        assert whole.text.splitlines()[:2] == ["/team%2Fnotes/logs/run.log (Log)", "3:line 3: failed"]
+        assert all(LOG[line.start : line.end] == line.text for line in log.lines)
+        assert (matches.matches, matches.complete, len(matches.notices)) == (2, False, 1)
+        log_matches = await engine.files.grep("failed", "/team%2Fnotes/logs")
+        assert (log_matches.matches, log_matches.searched, log_matches.complete) == (
+            10,
+            1,
+            True,
+        )
+        assert log_matches.text.splitlines()[:2] == [
+            "/team%2Fnotes/logs/run.log (Log)",
+            "3:line 3: failed",
+        ]
         fitting = await engine.files.grep("failed", max_tokens=60)
         assert (fitting.tokens <= 60, fitting.complete, fitting.matches) == (True, False, 10)
         assert (await engine.files.grep("a.md", literal=True)).matches == 1
@@ -114,18 +121,18 @@ class FilesContract:
         assert paths(page) == [f"{source}/a", f"{source}/a/b/deep.md"]
         rest = await engine.files.find(f"{source}/a", after=page.next)
         assert paths(rest) == [f"{source}/a/b/other.txt"]
-        assert [each.path for each in (await engine.files.grep("text", name="z")).files] == [f"{source}/z"]
+        assert [file.path for file in (await engine.files.grep("text", name="z")).files] == [f"{source}/z"]
         assert (await engine.files.grep("text", filter=Eq(("n",), 1))).searched == 2
 
     async def test_folders_of_a_disk_have_short_names(self, engine: AnyEngine) -> None:
         """Unless another source would have the same; the whole name is always accepted."""
         for name in ("/home/ann/docs", "C:\\notes\\de", "/a/same", "/b/same"):
             await engine.add(NewDocument(f"a needle in {name}", key="k"), source=name)
-        whole = [f"/default/{each}" for each in ("%2Fa%2Fsame", "%2Fb%2Fsame", "de", "docs")]
-        assert paths(await engine.files.list("/default")) == [f"{each}/" for each in whole]
-        assert paths(await engine.files.find()) == [f"{each}/k" for each in whole]
-        assert sorted(each.path for each in (await engine.files.grep("needle")).files) == [
-            f"{each}/k" for each in whole
+        folders = [f"/default/{name}" for name in ("%2Fa%2Fsame", "%2Fb%2Fsame", "de", "docs")]
+        assert paths(await engine.files.list("/default")) == [f"{name}/" for name in folders]
+        assert paths(await engine.files.find()) == [f"{name}/k" for name in folders]
+        assert sorted(file.path for file in (await engine.files.grep("needle")).files) == [
+            f"{name}/k" for name in folders
         ]
         for path in ("/default/docs/k", "/default/%2Fhome%2Fann%2Fdocs/k"):
             assert (await engine.files.read(path)).text == "a needle in /home/ann/docs"

@@ -39,13 +39,13 @@ class GraphingContract:
         """Whatever is in their ids, with exact times; the same again is unchanged."""
         nodes = await engine.graph.add_nodes(iter(NODES), graph=GRAPH)
         edges = await engine.graph.add_edges(iter(EDGES), graph=GRAPH)
-        assert {each.outcome for each in (*nodes, *edges)} == {"added"}
-        assert [each.id for each in nodes] == [each.id for each in NODES]
+        assert {written.outcome for written in (*nodes, *edges)} == {"added"}
+        assert [node.id for node in nodes] == [node.id for node in NODES]
         for again in (
             await engine.graph.add_nodes(NODES, graph=GRAPH),
             await engine.graph.add_edges(EDGES, graph=GRAPH),
         ):
-            assert {each.outcome for each in again} == {"unchanged"}
+            assert {written.outcome for written in again} == {"unchanged"}
         ann = await engine.graph.get_node("ann", graph=GRAPH)
         assert (ann.name, ann.aliases, ann.properties) == (
             "Ann Lee",
@@ -54,18 +54,18 @@ class GraphingContract:
         )
         city = await engine.graph.get_node("köln 🎉", graph=GRAPH)
         assert city.valid_from == parse_instant("2020-01-01T00:00:00.5Z")
-        for each in NODES:
-            assert await engine.graph.get_node(each.id, graph=GRAPH) == await local.graph.get_node(
-                each.id, graph=GRAPH
+        for stored_node in NODES:
+            assert await engine.graph.get_node(stored_node.id, graph=GRAPH) == await local.graph.get_node(
+                stored_node.id, graph=GRAPH
             )
         changed = await engine.graph.add_nodes([replace(NODES[0], name="Ann")], graph=GRAPH)
-        assert [each.outcome for each in changed] == ["updated"]
+        assert [written.outcome for written in changed] == ["updated"]
         assert (await engine.graph.get_node("ann", graph=GRAPH)).name == "Ann"
 
     async def test_graphs_are_made_listed_and_deleted(self, engine: AnyEngine, local: AnyEngine) -> None:
         """By id or by name, each in its collection."""
-        made = await engine.graph.get_or_create("empty", collection="wïki/1")
-        assert await engine.graph.get_or_create("empty", collection="wïki/1") == made
+        new_graph = await engine.graph.get_or_create("empty", collection="wïki/1")
+        assert await engine.graph.get_or_create("empty", collection="wïki/1") == new_graph
         await self.drawn(engine)
         [summary] = await engine.graph.list()
         assert (summary.nodes, summary.edges) == (4, 3)
@@ -85,7 +85,7 @@ class GraphingContract:
         ):
             with pytest.raises(NotFound):
                 await work
-        assert [each.source for each in await engine.graph.list(collection="wïki/1")] == [made]
+        assert [graph.source for graph in await engine.graph.list(collection="wïki/1")] == [new_graph]
 
     async def test_edges_that_lead_nowhere_are_named(self, engine: AnyEngine) -> None:
         """And none of the call is written."""
@@ -112,10 +112,10 @@ class GraphingContract:
             after = part.next
             if after is None:
                 break
-        assert sorted(each.id for each in nodes) == sorted(each.id for each in NODES)
-        assert [(each.source, each.target) for each in edges] == [(e.source, e.target) for e in EDGES]
+        assert sorted(node.id for node in nodes) == sorted(node.id for node in NODES)
+        assert [(edge.source, edge.target) for edge in edges] == [(e.source, e.target) for e in EDGES]
         people = (await engine.graph.list_nodes(graph=GRAPH, type="person")).nodes
-        assert {each.id for each in people} == {"ann", "bo/x?#"}
+        assert {node.id for node in people} == {"ann", "bo/x?#"}
         assert len((await engine.graph.list_edges(graph=GRAPH, node="ann")).edges) == 2
 
     async def test_ways_are_walked(self, engine: AnyEngine, local: AnyEngine) -> None:
@@ -136,16 +136,16 @@ class GraphingContract:
         for walk, reached in walks:
             there, here = [await one.graph.neighbors("ann", walk, graph=GRAPH) for one in (engine, local)]
             assert there == here
-            assert {each.node.id: each.decay for each in there} == pytest.approx(reached)
+            assert {neighbor.node.id: neighbor.decay for neighbor in there} == pytest.approx(reached)
         [against] = await engine.graph.neighbors("ann", Traversal(1, direction="in"), graph=GRAPH)
         assert against.steps[0].backwards
 
     async def test_nodes_are_found_by_whole_words(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Never by a part of one."""
         await self.drawn(engine)
-        found = await engine.graph.search_nodes("annie", graph=GRAPH)
-        assert [each.node.id for each in found] == ["ann"]
-        assert found == await local.graph.search_nodes("annie", graph=GRAPH)
+        hits = await engine.graph.search_nodes("annie", graph=GRAPH)
+        assert [hit.node.id for hit in hits] == ["ann"]
+        assert hits == await local.graph.search_nodes("annie", graph=GRAPH)
         assert await engine.graph.search_nodes("an nn", graph=GRAPH) == []
 
     async def test_a_graph_shows_what_it_was(self, engine: AnyEngine, local: AnyEngine) -> None:
@@ -166,7 +166,7 @@ class GraphingContract:
             [replace(first, target="köln 🎉", valid_from="2020-06-01")], graph=GRAPH
         )
         assert new.closed == (old.id,)
-        ended = {each.id: each for each in (await engine.graph.list_edges(graph=GRAPH, node="ann")).edges}[
+        ended = {edge.id: edge for edge in (await engine.graph.list_edges(graph=GRAPH, node="ann")).edges}[
             old.id
         ]
         assert (ended.closed_by, ended.valid_until is None) == (new.id, False)

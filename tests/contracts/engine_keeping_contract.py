@@ -32,17 +32,17 @@ class KeepingContract:
 
     async def carrying(self, engine: AnyEngine) -> list[str]:
         """Four turns and a pinned one in one conversation, one in another, and one of another user; ids."""
-        turns = [NewMemory(f"turn {each}", key=str(each), at=START + each * DAY) for each in range(4)]
+        turns = [NewMemory(f"turn {number}", key=str(number), at=START + number * DAY) for number in range(4)]
         turns.append(NewMemory("keep this", key="p", at=START - DAY, pinned=True))
         done = await engine.memory.add(turns, scope=ONE, wait=True)
         await engine.memory.add(NewMemory("elsewhere", key="x", at=START), scope=TWO, wait=True)
         await engine.memory.add(NewMemory("of bob", at=START), scope=OTHER, wait=True)
-        return [each.id for each in done]
+        return [written.id for written in done]
 
     async def left(self, engine: AnyEngine, scope: Scope = ONE) -> list[str]:
         """The keys of what is left of a scope."""
         page = await engine.memory.list(scope=scope)
-        return [each.document.key for each in page.memories]
+        return [memory.document.key for memory in page.memories]
 
     async def test_memories_are_forgotten_by_their_ids(self, engine: AnyEngine) -> None:
         """Those of other scopes and unknown ones count as nothing; then they are nowhere."""
@@ -56,9 +56,9 @@ class KeepingContract:
         assert (gone.memories, gone.chunks, gone.vectors, gone.purged) == (2, 2, 2, True)
         assert await self.left(engine) == ["1", "2", "3"]
         assert (await engine.memory.forget(what, scope=ONE)).memories == 0
-        found = await engine.memory.recall("turn 0", scope=ONE)
-        assert ids[0] not in {each.memory.id for each in found.memories}
-        assert ids[0] not in {each.memory.id for each in await engine.memory.list_recent(scope=ONE)}
+        recall = await engine.memory.recall("turn 0", scope=ONE)
+        assert ids[0] not in {hit.memory.id for hit in recall.memories}
+        assert ids[0] not in {memory.memory.id for memory in await engine.memory.list_recent(scope=ONE)}
         assert (await engine.memory.get(bobs.id, scope=OTHER)).text == "of bob"
 
     async def test_memories_are_forgotten_by_age_and_all(self, engine: AnyEngine) -> None:
@@ -95,7 +95,7 @@ class KeepingContract:
         await self.carrying(engine)
         await engine.retention.set(Retention(days=20_000.5, max_count=2), scope=Scope(ONE.user))
         await engine.retention.set(Retention(max_count=9), scope=OTHER)
-        rules = {each.scope: each for each in await engine.retention.list()}
+        rules = {rule.scope: rule for rule in await engine.retention.list()}
         assert rules[Scope(ONE.user)].retention == Retention(20_000.5, 2)
         assert await engine.retention.list() == await local.retention.list()
         preview = await engine.retention.apply(scope=ONE, dry_run=True)
@@ -103,8 +103,8 @@ class KeepingContract:
         assert preview.memories == gone.memories == 2
         assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "2", "3"], ["x"])
         assert (await engine.retention.apply()).memories == 0
-        for each in (Scope(ONE.user), OTHER):
-            await engine.retention.delete(scope=each)
+        for scope in (Scope(ONE.user), OTHER):
+            await engine.retention.delete(scope=scope)
         assert await engine.retention.list() == []
         with pytest.raises(InvalidInput):
             await engine.retention.set(Retention(), scope=ONE)
@@ -124,9 +124,12 @@ class KeepingContract:
     async def test_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of a scope and of its conversations, and of nobody else's."""
         await self.carrying(engine)
-        found = await engine.memory.list_conversations(scope=Scope(ONE.user))
-        assert {each.scope: each.memories for each in found} == {ONE: 5, TWO: 1}
-        assert ConversationSummary(TWO, 1, START, START) in found
+        conversations = await engine.memory.list_conversations(scope=Scope(ONE.user))
+        assert {conversation.scope: conversation.memories for conversation in conversations} == {
+            ONE: 5,
+            TWO: 1,
+        }
+        assert ConversationSummary(TWO, 1, START, START) in conversations
         stats = await engine.memory.stats(scope=Scope(ONE.user))
         assert (stats.memories, stats.pinned, stats.conversations, stats.pending) == (6, 1, 2, 0)
         assert (stats.first, stats.last) == (START - DAY, START + 3 * DAY)
@@ -135,10 +138,10 @@ class KeepingContract:
         assert await engine.memory.list_conversations(scope=nobody) == []
         assert (await engine.memory.stats(scope=nobody)).memories == 0
 
-    async def known(self, engine: AnyEngine) -> list[tuple[object, ...]]:
+    async def described_memories(self, engine: AnyEngine) -> list[tuple[object, ...]]:
         """What is known of the memories of a user, apart from when it was written down."""
         page = await engine.memory.list(scope=Scope(ONE.user))
-        return [_told(each) for each in page.memories]
+        return [_described(memory) for memory in page.memories]
 
     async def exported(self, engine: AnyEngine, scope: Scope, limit: int | None = 2) -> list[str]:
         """All lines of a scope, page by page."""
@@ -161,12 +164,12 @@ class KeepingContract:
         lines = await self.exported(engine, Scope(ONE.user))
         assert len(lines) == 7
         assert lines == await self.exported(local, Scope(ONE.user), None)
-        assert {each.outcome for each in await engine.memory.import_lines(lines)} == {"unchanged"}
-        before = await self.known(engine)
+        assert {written.outcome for written in await engine.memory.import_lines(lines)} == {"unchanged"}
+        before = await self.described_memories(engine)
         await engine.memory.forget(replace(ALL, pinned=True), scope=Scope(ONE.user))
-        assert {each.outcome for each in await engine.memory.import_lines(lines)} == {"added"}
+        assert {written.outcome for written in await engine.memory.import_lines(lines)} == {"added"}
         assert await self.exported(engine, Scope(ONE.user)) == lines
-        assert await self.known(engine) == before
+        assert await self.described_memories(engine) == before
 
     async def test_lines_go_into_another_scope(self, engine: AnyEngine) -> None:
         """Where one is named; and the line at fault is named by its number."""
@@ -183,7 +186,7 @@ class KeepingContract:
         assert await engine.memory.import_lines([]) == []
 
 
-def _told(memory: Memory) -> tuple[object, ...]:
+def _described(memory: Memory) -> tuple[object, ...]:
     document = memory.document
     return (memory.text, memory.scope, document.key, document.occurred, memory.known_from, memory.fact,
             memory.metadata, memory.entities, memory.pinned)  # fmt: skip

@@ -31,14 +31,16 @@ class NamingContract:
         assert (home.names, (await engine.collections.get("wïki/1")).names) == (True, True)
         await engine.add(PAGES[1:], collection="wïki/1", source="other")
         assert await engine.graph.wait_until_extracted(collection="wïki/1") <= 3
-        counts = {each.name: each.passages for each in await engine.graph.list_entities(collection="wïki/1")}
+        counts = {
+            entity.name: entity.passages for entity in await engine.graph.list_entities(collection="wïki/1")
+        }
         assert (counts["Ann Lee"], counts["Köln"], counts["Bo Strand"]) == (2, 2, 1)
-        for told in ({"prefix": "kö"}, {"limit": 1}, {"source": "other"}, {"limit": 0}):
+        for fields in ({"prefix": "kö"}, {"limit": 1}, {"source": "other"}, {"limit": 0}):
             assert await engine.graph.list_entities(
-                collection="wïki/1", **told
-            ) == await local.graph.list_entities(collection="wïki/1", **told)
+                collection="wïki/1", **fields
+            ) == await local.graph.list_entities(collection="wïki/1", **fields)
         assert [
-            each.name for each in await engine.graph.list_entities(collection="wïki/1", prefix="KOL")
+            entity.name for entity in await engine.graph.list_entities(collection="wïki/1", prefix="KOL")
         ] == ["Köln"]
         off = await engine.graph.set_entity_extraction(False, collection="wïki/1")
         assert (off.names, await engine.graph.list_entities(collection="wïki/1")) == (False, [])
@@ -62,21 +64,21 @@ class NamingContract:
         await engine.graph.wait_until_extracted()
         for alpha in (0.0, 0.6, 1.0):
             query = Query("What of Bo Strand?", graph=GraphExpansion(alpha, 1))
-            found = await engine.retrieve(query)
-            assert untimed(found) == untimed(await local.retrieve(query))
-        assert any("Köln" in hit.through for hit in found.hits)
+            retrieval = await engine.retrieve(query)
+            assert untimed(retrieval) == untimed(await local.retrieve(query))
+        assert any("Köln" in hit.through for hit in retrieval.hits)
 
     async def test_texts_are_linked(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Each name with its candidates; never a person by a part of a name."""
         await engine.graph.add_nodes(PEOPLE)
         text = "Yesterday Annie Lee saw Bo Strand."
         assert await engine.graph.extract_entities(text) == await local.graph.extract_entities(text)
-        found = await engine.graph.link_entities(text)
-        assert {each.mention.text: each.node and each.node.id for each in found} == {
+        links = await engine.graph.link_entities(text)
+        assert {link.mention.text: link.node and link.node.id for link in links} == {
             "Annie Lee": "ann",
             "Bo Strand": "bo",
         }
-        assert found == await local.graph.link_entities(text)
+        assert links == await local.graph.link_entities(text)
         start = text.index("Bo")
         [one] = await engine.graph.link_entities(text, mention=(start, start + 9), min_score=1.0)
         assert one == (await local.graph.link_entities(text, mention=(start, start + 9), min_score=1.0))[0]
@@ -93,7 +95,7 @@ class NamingContract:
         before = await engine.graph.get_node("ann2")
         one = await engine.graph.merge_nodes("ann", ["ann2"], reason="the same person 🎉")
         assert "A. Lee" in one.aliases
-        assert [(each.source, each.target) for each in (await engine.graph.list_edges()).edges] == [
+        assert [(edge.source, edge.target) for edge in (await engine.graph.list_edges()).edges] == [
             ("ann", "bo")
         ]
         [merge] = await engine.graph.list_merges("ann")
@@ -104,9 +106,9 @@ class NamingContract:
             "the same person 🎉",
         )
         nodes = await engine.graph.undo_merge(merge.number, reason="no")
-        assert {each.id for each in nodes} == {"ann", "ann2"}
+        assert {node.id for node in nodes} == {"ann", "ann2"}
         assert (await engine.graph.get_node("ann2")).name == before.name
-        assert [each.kind for each in await engine.graph.list_merges()] == ["merge", "split"]
+        assert [merge.kind for merge in await engine.graph.list_merges()] == ["merge", "split"]
         assert await engine.graph.list_merges() == await local.graph.list_merges()
         for wrong, error in (
             (engine.graph.merge_nodes("ann", []), InvalidInput),

@@ -54,11 +54,11 @@ class PeopleContract:
         """Their secrets are shown once; they open what they are for."""
         ann = await engine.people.create_user("ann")
         expires = datetime.now(UTC) + timedelta(days=1)
-        made = await engine.people.create_key("ann", label="laptop", scopes=["read"], expires=expires)
-        assert (made.key.user, made.key.scopes, made.key.expires) == (ann.id, ("read",), expires)
-        renewed = await engine.people.rotate_key(made.key.id)
-        assert renewed.secret != made.secret
-        assert [each.revoked is None for each in await engine.people.list_keys("ann")] == [False, True]
+        created = await engine.people.create_key("ann", label="laptop", scopes=["read"], expires=expires)
+        assert (created.key.user, created.key.scopes, created.key.expires) == (ann.id, ("read",), expires)
+        renewed = await engine.people.rotate_key(created.key.id)
+        assert renewed.secret != created.secret
+        assert [key.revoked is None for key in await engine.people.list_keys("ann")] == [False, True]
         ended = await engine.people.revoke_key(renewed.key.id)
         assert ended.revoked is not None
         assert ended in await local.people.list_keys("ann")
@@ -73,9 +73,9 @@ class PeopleContract:
         """On a collection and on a source of it."""
         ann = await engine.people.create_user("ann")
         source = await engine.collections.get_or_create_source("s", collection="wiki")
-        whole = await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
+        for_collection = await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
         part = await engine.people.grant("wiki", Principal("user", ann.id), "editor", source="s")
-        assert (whole.source, part.source, part.grantee.id) == (None, source.id, ann.id)
+        assert (for_collection.source, part.source, part.grantee.id) == (None, source.id, ann.id)
         assert await engine.people.list_grants("wiki") == await local.people.list_grants("wiki")
         assert await engine.people.list_grants("wiki", source="s") == [part]
         assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is True
@@ -95,23 +95,26 @@ class SeeAsContract:
             await engine.add(pages, collection="wiki", source=name, wait=True)
         await engine.people.grant("wiki", Principal("user", "ann"), "viewer", source="open")
         closed = await engine.collections.get_source("closed", collection="wiki")
-        told = await engine.search.explain_as("backup", Budget(200), user="ann", collection="wiki")
-        assert (told.user, {each.source for each in told.window.trace}) == (
+        explanation = await engine.search.explain_as("backup", Budget(200), user="ann", collection="wiki")
+        assert (explanation.user, {candidate.source for candidate in explanation.window.trace}) == (
             ann.id,
-            {told.window.trace[0].source},
+            {explanation.window.trace[0].source},
         )
-        assert untimed(told.own) == untimed(await local.explain("backup", 200, collection="wiki"))
-        assert told.missing_grants == (MissingGrant(closed.id, "closed", "viewer", 3, 3),)
-        assert [sum(each.tokens for each in one.parts) for one in (told.window, told.own)] == [200, 200]
+        assert untimed(explanation.own) == untimed(await local.explain("backup", 200, collection="wiki"))
+        assert explanation.missing_grants == (MissingGrant(closed.id, "closed", "viewer", 3, 3),)
+        assert [sum(part.tokens for part in one.parts) for one in (explanation.window, explanation.own)] == [
+            200,
+            200,
+        ]
         again = await local.search.explain_as("backup", 200, user=ann.id, collection="wiki")
-        assert untimed(again.window) == untimed(told.window)
+        assert untimed(again.window) == untimed(explanation.window)
         log = await engine.people.list_audit()
         looks = [entry for entry in log.entries if entry.action == "explain_as"]
         assert [(entry.viewed_as, entry.query) for entry in looks] == [(ann.id, "backup")] * 2
         assert log == await local.people.list_audit()
         await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
-        whole = await engine.search.explain_as("backup", 200, user="ann", collection="wiki")
-        assert (untimed(whole.window), whole.missing_grants) == (untimed(whole.own), ())
+        plain = await engine.search.explain_as("backup", 200, user="ann", collection="wiki")
+        assert (untimed(plain.window), plain.missing_grants) == (untimed(plain.own), ())
 
     async def test_what_cannot_be_asked_as_another_user(self, engine: AnyEngine) -> None:
         """Nobody, somebody disabled, and everywhere at once; nothing of it is noted."""
@@ -141,17 +144,17 @@ class SeeAsContract:
         source = (await engine.collections.get_source("s", collection="wiki")).id
         await engine.people.grant("wiki", Principal("group", "team"), "viewer")
         await engine.people.grant("wiki", Principal("user", "ann"), "editor", source="s")
-        by_group, own = RoleOrigin("group", "viewer", None, "team"), RoleOrigin("user", "editor", source)
+        by_group, by_user = RoleOrigin("group", "viewer", None, "team"), RoleOrigin("user", "editor", source)
         roles = await engine.people.effective_roles("ann", collection="wiki")
-        assert [(each.source_name, each.role, each.origins) for each in roles] == [
+        assert [(role.source_name, role.role, role.origins) for role in roles] == [
             (None, "viewer", (by_group,)),
-            ("s", "editor", (by_group, own)),
+            ("s", "editor", (by_group, by_user)),
         ]
         assert roles == await local.people.effective_roles("ann")
         readers = await engine.people.list_readers(document)
         owner = (RoleOrigin("store_owner", "owner"), RoleOrigin("collection_owner", "owner"))
-        assert [(each.name, each.role, each.origins) for each in readers] == [
-            ("ann", "editor", (by_group, own)),
+        assert [(reader.name, reader.role, reader.origins) for reader in readers] == [
+            ("ann", "editor", (by_group, by_user)),
             ("owner", "owner", owner),
         ]
         assert readers == await local.people.list_readers(document)
@@ -170,9 +173,9 @@ class WorkContract:
         done = await engine.jobs.wait(job.id)
         assert (done.state, done.code) == ("succeeded", None)
         assert done == await engine.jobs.get(job.id) == await local.jobs.get(job.id)
-        found = await engine.retrieve("ferry", collection="new", limit=1)
-        assert untimed(found) == untimed(await local.retrieve("ferry", collection="new", limit=1))
-        assert found.hits[0].document.title == "Boats"
+        retrieval = await engine.retrieve("ferry", collection="new", limit=1)
+        assert untimed(retrieval) == untimed(await local.retrieve("ferry", collection="new", limit=1))
+        assert retrieval.hits[0].document.title == "Boats"
         assert (await engine.jobs.list(collection="new", state="succeeded")).jobs == (done,)
         assert (await engine.jobs.list(state="failed")).jobs == ()
         assert (await engine.jobs.report()).states["succeeded"] == 1
@@ -206,8 +209,12 @@ class WorkContract:
         files = tmp_path / "files"
         files.mkdir()
         (files / "a.md").write_text("# A\n\nabout ferries", encoding="utf-8")
-        made = await engine.connections.create("wiki", "markdown", {"path": str(files)}, collection="new")
-        assert [each.id for each in await engine.connections.list(collection="new")] == [made.id]
+        wiki_folder = await engine.connections.create(
+            "wiki", "markdown", {"path": str(files)}, collection="new"
+        )
+        assert [connection.id for connection in await engine.connections.list(collection="new")] == [
+            wiki_folder.id
+        ]
         job = await engine.jobs.wait((await engine.connections.sync("wiki", collection="new")).id)
         assert (job.state, await engine.documents.count(collection="new")) == ("succeeded", 1)
         assert (await engine.connections.delete("wiki", collection="new", delete=True)).documents == 1

@@ -49,27 +49,27 @@ EVERYONE = (
 )
 
 
-def unclocked(found: MemoryRetrieval) -> MemoryRetrieval:
+def unclocked(retrieval: MemoryRetrieval) -> MemoryRetrieval:
     """What was recalled, without what differs from call to call."""
-    return replace(found, timings={})
+    return replace(retrieval, timings={})
 
 
-def unclocked_window(found: MemoryWindow) -> MemoryWindow:
+def unclocked_window(window: MemoryWindow) -> MemoryWindow:
     """A window, without what differs from call to call."""
-    return replace(found, window=replace(found.window, timings={}))
+    return replace(window, window=replace(window.window, timings={}))
 
 
 class RememberingContract:
     """Storing, recalling, showing and changing."""
 
-    async def told(self, engine: AnyEngine) -> list[Memory]:
+    async def conversation(self, engine: AnyEngine) -> list[Memory]:
         """Memories of one conversation, in the order in which they were said."""
         await engine.memory.add(SAID, scope=ANN, wait=True)
         return [*(await engine.memory.list(scope=ANN)).memories]
 
     async def test_memories_keep_what_was_said_of_them(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Word for word, with exact times, facts and metadata."""
-        before, after, *_, fact = await self.told(engine)
+        before, after, *_, fact = await self.conversation(engine)
         assert before.document.occurred is not None
         assert before.document.occurred.start == parse_instant("2026-03-02T08:00:00.123456Z")
         assert (before.document.role, before.document.author, before.scope) == ("user", "Ann", ANN)
@@ -78,32 +78,32 @@ class RememberingContract:
         assert (fact.fact, fact.entities) == (SAID[3].fact, ("Ann", "Köln"))
         assert fact.valid_from == parse_instant("2020-01-01T00:00:00Z")
         assert (fact.metadata, fact.text) == (SAID[3].metadata, SAID[3].text)
-        for each in (before, after, fact):
+        for memory in (before, after, fact):
             assert (
-                await engine.memory.get(each.id, scope=ANN)
-                == await local.memory.get(each.id, scope=ANN)
-                == each
+                await engine.memory.get(memory.id, scope=ANN)
+                == await local.memory.get(memory.id, scope=ANN)
+                == memory
             )
 
     async def test_the_same_again_is_unchanged_and_else_a_version(self, engine: AnyEngine) -> None:
         """Under one key there is one memory, with one id."""
         first = await engine.memory.add(SAID, scope=ANN)
         again = await engine.memory.add(SAID, scope=ANN)
-        assert [each.outcome for each in again] == ["unchanged"] * len(SAID)
-        assert [each.id for each in again] == [each.id for each in first]
+        assert [written.outcome for written in again] == ["unchanged"] * len(SAID)
+        assert [written.id for written in again] == [written.id for written in first]
         [done] = await engine.memory.add(replace(SAID[0], text="I like black tea."), scope=ANN)
         assert (done.id, done.outcome) == (first[0].id, "replaced")
         versions = await engine.memory.list_versions(done.id, scope=ANN)
-        assert [each.text for each in versions] == ["I like green tea.", "I like black tea."]
+        assert [version.text for version in versions] == ["I like green tea.", "I like black tea."]
         assert versions[0].known_until is not None
         assert versions[0].known_until <= versions[1].known_from
-        assert [each.superseded for each in versions] == [versions[1].known_from, None]
+        assert [version.superseded for version in versions] == [versions[1].known_from, None]
 
     async def test_what_was_just_stored_is_found_at_once(self, engine: AnyEngine) -> None:
         """By its words, and among the last turns; one alone or a text alone will do."""
         [done] = await engine.memory.add("The code word is xyzzy-42.", scope=ANN)
-        found = await engine.memory.recall("xyzzy-42", scope=ANN)
-        assert [each.memory.id for each in found.memories] == [done.id]
+        recall = await engine.memory.recall("xyzzy-42", scope=ANN)
+        assert [hit.memory.id for hit in recall.memories] == [done.id]
         [last] = await engine.memory.list_recent(scope=ANN)
         assert (last.memory.id, last.cut) == (done.id, False)
         assert await engine.memory.add([], scope=ANN) == []
@@ -111,10 +111,12 @@ class RememberingContract:
     async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
         """And says so; the window has the last turns all the same."""
         await engine.memory.add("The code word is xyzzy-42.", scope=ANN, wait=True)
-        found = await engine.memory.recall("who won the cup?", scope=ANN, min_confidence=0.99)
-        assert (found.outcome, found.memories) == ("no_match", ())
-        assert f"confidence {found.confidence:.2f} is below the minimum 0.99" in found.notices[-1]
-        assert (await engine.memory.recall("what is the code word?", scope=ANN)).confidence > found.confidence
+        recall = await engine.memory.recall("who won the cup?", scope=ANN, min_confidence=0.99)
+        assert (recall.outcome, recall.memories) == ("no_match", ())
+        assert f"confidence {recall.confidence:.2f} is below the minimum 0.99" in recall.notices[-1]
+        assert (
+            await engine.memory.recall("what is the code word?", scope=ANN)
+        ).confidence > recall.confidence
         window = await engine.memory.window("who won?", 500, scope=ANN, min_confidence=0.99)
         assert "xyzzy-42" in window.text
         with pytest.raises(InvalidInput, match="min_confidence"):
@@ -127,15 +129,15 @@ class RememberingContract:
             [done] = await engine.memory.add(NewMemory(f"secret {number}", key="k"), scope=scope)
             ids[done.id] = scope
         assert len(ids) == len(EVERYONE)
-        for asked in EVERYONE:
-            mine = {name for name, scope in ids.items() if _holds(asked, scope)}
-            listed = (await engine.memory.list(scope=asked)).memories
-            assert {each.id for each in listed} == mine
-            assert await engine.memory.count(scope=asked) == len(mine)
-            found = (await engine.memory.recall("secret", scope=asked, limit=50, graph=None)).memories
-            assert {each.memory.id for each in found} == mine
+        for visible_scope in EVERYONE:
+            mine = {name for name, scope in ids.items() if _holds(visible_scope, scope)}
+            listed = (await engine.memory.list(scope=visible_scope)).memories
+            assert {memory.id for memory in listed} == mine
+            assert await engine.memory.count(scope=visible_scope) == len(mine)
+            hits = (await engine.memory.recall("secret", scope=visible_scope, limit=50, graph=None)).memories
+            assert {hit.memory.id for hit in hits} == mine
             for name in ids.keys() - mine:
-                await self.missing(engine, name, asked)
+                await self.missing(engine, name, visible_scope)
 
     async def missing(self, engine: AnyEngine, memory: str, scope: Scope) -> None:
         """A memory of another scope is not there, whatever is done with it."""
@@ -149,10 +151,10 @@ class RememberingContract:
 
     async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Recollections and windows, with all that a question may say."""
-        await self.told(engine)
+        await self.conversation(engine)
         now = parse_instant("2026-03-02T09:00:00Z")
         question: dict[str, Any] = {"query": "what does Ann like?", "scope": ANN}
-        for asked in (
+        for fields in (
             question,
             {**question, "limit": 1, "min_similarity": 0.1},
             {**question, "min_confidence": 0.99},
@@ -162,11 +164,11 @@ class RememberingContract:
             {**question, "as_of": now},
             {**question, "scope": Scope("nobody")},
         ):
-            there, here = [await one.memory.recall(**asked) for one in (engine, local)]
+            there, here = [await one.memory.recall(**fields) for one in (engine, local)]
             assert unclocked(there) == unclocked(here)
             for budget in (0, 60, Budget(200, "chars4_ceil", reserved_tokens=10)):
                 windows = [
-                    await one.memory.window(max_tokens=budget, **asked, format="xml")
+                    await one.memory.window(max_tokens=budget, **fields, format="xml")
                     for one in (engine, local)
                 ]
                 assert unclocked_window(windows[0]) == unclocked_window(windows[1])
@@ -177,21 +179,21 @@ class RememberingContract:
         """New memories are appended; one that was changed or forgotten goes at once, and no other scope's."""
         [cat] = await engine.memory.add(NewMemory("My cat is called Tom.", key="cat"), scope=ANN)
         [dog] = await engine.memory.add(NewMemory("My dog is called Rex.", key="dog"), scope=ANN)
-        asked: dict[str, Any] = {"query": "what is the name?", "scope": ANN, "max_tokens": 300}
-        first = (await engine.memory.window(**asked)).window
+        fields: dict[str, Any] = {"query": "what is the name?", "scope": ANN, "max_tokens": 300}
+        first = (await engine.memory.window(**fields)).window
         await engine.memory.add("The parrot is called Polly.", scope=ANN)
         there, here = [
-            (await one.memory.window(**asked, previous=first.state)).window for one in (engine, local)
+            (await one.memory.window(**fields, previous=first.state)).window for one in (engine, local)
         ]
         assert (there.text, there.cache_plan) == (here.text, here.cache_plan)
         assert there.text.startswith(first.text)
         assert "Polly" in there.text.removeprefix(first.text)
         await engine.memory.update(cat.id, scope=ANN, text="My cat is called Tim.")
         await engine.memory.forget(MemorySelection(ids=(dog.id,)), scope=ANN)
-        last = (await engine.memory.window(**asked, previous=there.state)).window
+        last = (await engine.memory.window(**fields, previous=there.state)).window
         assert ("Tom" in last.text, "Tim" in last.text, "Rex" in last.text) == (False, True, False)
         assert last.cache_plan is not None
-        assert {each.reason for each in last.cache_plan.breaks} >= {"not_found"}
+        assert {cache_break.reason for cache_break in last.cache_plan.breaks} >= {"not_found"}
         other = await engine.memory.window("name", 300, scope=Scope("nobody"), previous=there.state)
         assert other.text == ""
 
@@ -201,40 +203,40 @@ class RememberingContract:
         then = (await engine.memory.get(done.id, scope=ANN)).known_from
         await engine.memory.update(done.id, scope=ANN, text="My cat is called Tim.")
         await engine.memory.add("My cat is grey.", scope=ANN)
-        asked: dict[str, Any] = {"query": "cat called", "scope": ANN, "as_of": then, "graph": None}
-        found = await engine.memory.recall(**asked)
-        assert [each.memory.text for each in found.memories] == ["My cat is called Tom."]
-        assert found.since is not None
-        assert (found.since.recorded, found.since.changed) == (1, 1)
-        earlier = await engine.memory.recall(**{**asked, "as_of": then - timedelta(days=1)})
+        fields: dict[str, Any] = {"query": "cat called", "scope": ANN, "as_of": then, "graph": None}
+        recall = await engine.memory.recall(**fields)
+        assert [hit.memory.text for hit in recall.memories] == ["My cat is called Tom."]
+        assert recall.since is not None
+        assert (recall.since.recorded, recall.since.changed) == (1, 1)
+        earlier = await engine.memory.recall(**{**fields, "as_of": then - timedelta(days=1)})
         assert (earlier.outcome, earlier.memories) == ("no_match", ())
 
     async def test_pages_filters_and_orders(self, engine: AnyEngine) -> None:
         """Hold every memory once, and are filtered before they are cut."""
-        stored = await self.told(engine)
+        stored = await self.conversation(engine)
         for backwards in (False, True):
-            found: list[Memory] = []
+            memories: list[Memory] = []
             after: str | None = None
             while True:
                 page = await engine.memory.list(scope=ANN, after=after, limit=1, newest_first=backwards)
-                found += page.memories
+                memories += page.memories
                 after = page.next
                 if after is None:
                     break
-            assert found == (stored[::-1] if backwards else stored)
+            assert memories == (stored[::-1] if backwards else stored)
         notes = (await engine.memory.list(scope=ANN, kind="note")).memories
-        assert [each.document.key for each in notes] == ["n"]
+        assert [memory.document.key for memory in notes] == ["n"]
         named = (await engine.memory.list(scope=ANN, entity="Köln", limit=1)).memories
-        assert [each.document.key for each in named] == ["4"]
+        assert [memory.document.key for memory in named] == ["4"]
         where = Eq("role", "user")
         assert [
-            each.document.key for each in (await engine.memory.list(scope=ANN, filter=where)).memories
+            memory.document.key for memory in (await engine.memory.list(scope=ANN, filter=where)).memories
         ] == ["1"]
         assert await engine.memory.count(scope=ANN, filter=where) == 1
 
     async def test_changes_keep_the_id_and_what_was_before(self, engine: AnyEngine) -> None:
         """Any field but the key; with a fingerprint, only of what was read."""
-        [first, *_] = await self.told(engine)
+        [first, *_] = await self.conversation(engine)
         fingerprint = first.document.fingerprint
         written = await engine.memory.update(
             first.id, scope=ANN, if_match=fingerprint, pinned=True, metadata={"a": [1]}, speaker=None
@@ -257,9 +259,9 @@ class RememberingContract:
 
     async def test_the_last_turns_fit(self, engine: AnyEngine, local: AnyEngine) -> None:
         """First in, first out, by number and by tokens; one that is too large is cut and marked."""
-        await engine.memory.add([f"turn number {each}" for each in range(5)], scope=ANN)
+        await engine.memory.add([f"turn number {number}" for number in range(5)], scope=ANN)
         last = await engine.memory.list_recent(scope=ANN, limit=2)
-        assert [each.text[-1] for each in last] == ["3", "4"]
+        assert [memory.text[-1] for memory in last] == ["3", "4"]
         assert await engine.memory.list_recent(scope=ANN, limit=0) == []
         await engine.memory.add("word " * 500, scope=ANN, wait=True)
         [cut] = await engine.memory.list_recent(scope=ANN, limit=3, max_tokens=20, tokenizer="chars4_ceil")
@@ -276,7 +278,7 @@ class RememberingContract:
         [first] = await engine.memory.add(old, scope=ANN)
         [second] = await engine.memory.add(SAID[3], scope=ANN)
         assert second.closed == (first.id,)
-        before, after = [await engine.memory.get(each.id, scope=ANN) for each in (first, second)]
+        before, after = [await engine.memory.get(written.id, scope=ANN) for written in (first, second)]
         assert (before.closed_by, after.closes) == (after.id, (before.id,))
         assert before.valid_until == after.valid_from
 
@@ -309,9 +311,9 @@ class RememberingContract:
                 await work
 
 
-def _holds(asked: Scope, home: Scope) -> bool:
+def _holds(scope: Scope, home: Scope) -> bool:
     """Whether reading in one scope finds what was written into another."""
-    if asked.user != home.user:
+    if scope.user != home.user:
         return False
-    pairs = ((asked.agent, home.agent), (asked.conversation, home.conversation))
-    return all(wanted in {None, there} for wanted, there in pairs)
+    pairs = ((scope.agent, home.agent), (scope.conversation, home.conversation))
+    return all(part in {None, there} for part, there in pairs)

@@ -37,23 +37,23 @@ SUBTITLES = b"1\n00:00:01,000 --> 00:00:02,500\nHello there.\n\n2\n00:00:03,000 
 async def texts(engine: AnyEngine, within: CaptionRange, stream: str = "gate") -> list[str]:
     """The first words of the captions of a range."""
     page = await engine.streams.list_captions(stream=stream, range=within)
-    return [each.text.split()[1] for each in page.captions]
+    return [caption.text.split()[1] for caption in page.captions]
 
 
 async def some(events: AsyncGenerator[LiveCaption, None], count: int) -> list[LiveCaption]:
     """So many of the captions that come, or those of ten seconds."""
-    found: list[LiveCaption] = []
+    captions: list[LiveCaption] = []
     async with asyncio.timeout(10), aclosing(events):
-        async for each in events:
-            found.append(each)
-            if len(found) == count:
+        async for caption in events:
+            captions.append(caption)
+            if len(captions) == count:
                 break
-    return found
+    return captions
 
 
-def unclocked(found: Moments) -> Moments:
+def unclocked(moments: Moments) -> Moments:
     """Moments without what differs from call to call."""
-    return replace(found, timings={})
+    return replace(moments, timings={})
 
 
 class StreamingContract:
@@ -62,10 +62,10 @@ class StreamingContract:
     async def test_captions_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:
         """Their times in any form, who speaks, who is seen, and metadata."""
         written = await engine.streams.add_captions(SCENES, stream="gate", wait=True)
-        assert [each.outcome for each in written] == ["added"] * len(SCENES)
+        assert [caption.outcome for caption in written] == ["added"] * len(SCENES)
         page = await engine.streams.list_captions(stream="gate")
         first, second, third = page.captions[:3]
-        assert [(each.start, each.end) for each in page.captions] == [
+        assert [(caption.start, caption.end) for caption in page.captions] == [
             *((0, 10), (10, 20), (20, 30), (50, 70), (90, 120))
         ]
         assert first.document.metadata == {"entities": ["red car"]}
@@ -78,13 +78,13 @@ class StreamingContract:
 
     async def test_the_order_of_arrival_does_not_matter(self, engine: AnyEngine) -> None:
         """Nor does how often they come."""
-        for each in (SCENES[3], SCENES[0], SCENES[4]):
-            await engine.streams.add_captions(each, stream="gate")
+        for scene in (SCENES[3], SCENES[0], SCENES[4]):
+            await engine.streams.add_captions(scene, stream="gate")
         again = await engine.streams.add_captions([*SCENES[::-1], SCENES[0]], stream="gate")
-        assert [each.outcome for each in again].count("added") == 2
+        assert [written.outcome for written in again].count("added") == 2
         await engine.streams.add_captions(SCENES, stream="other")
         here, there = (
-            [(each.text, each.start, each.end, each.document.key) for each in page.captions]
+            [(caption.text, caption.start, caption.end, caption.document.key) for caption in page.captions]
             for page in [await engine.streams.list_captions(stream=name) for name in ("gate", "other")]
         )
         assert here == there
@@ -103,7 +103,7 @@ class StreamingContract:
     async def test_ranges_overlap_or_contain(self, engine: AnyEngine) -> None:
         """Times in any form, bounds half open, 0 honoured; indexes with both ends."""
         await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate")
-        for within, found in (
+        for within, expected in (
             (CaptionRange("00:01:00", 120), ["dog", "begins"]),
             (CaptionRange(60, 120, contains=True), ["begins"]),
             (CaptionRange(70, "90s"), []),
@@ -115,7 +115,7 @@ class StreamingContract:
             (CaptionRange(first=3, last=-1), ["dog"]),
             (CaptionRange(), ["red", "guard", "gate", "dog", "begins", "camera"]),
         ):
-            assert (within, await texts(engine, within)) == (within, found)
+            assert (within, await texts(engine, within)) == (within, expected)
         for wrong in (CaptionRange(2, 1), CaptionRange("noon"), CaptionRange(first=2, last=1)):
             with pytest.raises(InvalidInput):
                 await engine.streams.list_captions(stream="gate", range=wrong)
@@ -123,22 +123,22 @@ class StreamingContract:
     async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold every caption once."""
         await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
-        found: list[Caption] = []
+        captions: list[Caption] = []
         after: str | None = None
         while True:
             page = await engine.streams.list_captions(stream="gate", after=after, limit=2)
-            found += page.captions
+            captions += page.captions
             after = page.next
             if after is None:
                 break
-        assert found == [*(await engine.streams.list_captions(stream="gate")).captions]
+        assert captions == [*(await engine.streams.list_captions(stream="gate")).captions]
         for limit in (0, 1_001):
             with pytest.raises(InvalidInput):
                 await engine.streams.list_captions(stream="gate", limit=limit)
 
     async def test_a_clock_of_the_calendar(self, engine: AnyEngine) -> None:
         """Seconds count from the origin, instants are themselves; without a zone they are of the stream's."""
-        made = await engine.streams.put(
+        stream = await engine.streams.put(
             NewStream(
                 "yard/cam",
                 title="Yard",
@@ -147,7 +147,11 @@ class StreamingContract:
                 live=True,
             )
         )
-        assert (made.start_time, made.wall, made.live) == (parse_instant("2026-03-02T08:00:00Z"), True, True)
+        assert (stream.start_time, stream.wall, stream.live) == (
+            parse_instant("2026-03-02T08:00:00Z"),
+            True,
+            True,
+        )
         captions = [
             NewCaption("A fox comes.", 60, 90),
             NewCaption("A hen goes.", "2026-03-02T08:02:00Z", "2026-03-02T09:03:00"),
@@ -156,7 +160,7 @@ class StreamingContract:
         page = await engine.streams.list_captions(
             stream="yard/cam", range=CaptionRange("2026-03-02T08:01:10Z", 120)
         )
-        assert [(each.start, each.end) for each in page.captions] == [(60, 90)]
+        assert [(caption.start, caption.end) for caption in page.captions] == [(60, 90)]
         stored = await engine.streams.get("yard/cam")
         assert (stored.first, stored.last) == (
             parse_instant("2026-03-02T08:01:00Z"),
@@ -165,17 +169,17 @@ class StreamingContract:
         with pytest.raises(Conflict):
             await engine.streams.put(NewStream("yard/cam", start_time="2026-03-02T10:00:00Z"))
         ended = await engine.streams.put(NewStream("yard/cam", live=False))
-        assert (ended.title, ended.live, ended.start_time) == ("Yard", False, made.start_time)
+        assert (ended.title, ended.live, ended.start_time) == ("Yard", False, stream.start_time)
 
     async def test_streams_do_not_mix(self, engine: AnyEngine) -> None:
         """Only what is asked is answered, each moment with its stream."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         await engine.streams.add_captions(NewCaption("A red car leaves.", 5, 8), stream="exit", wait=True)
         for streams in (("gate",), ("exit",), ("gate", "exit"), ()):
-            found = await engine.streams.search("red car", streams=streams)
-            assert {each.stream.name for each in found.moments} == set(streams or ("gate", "exit"))
-            for moment in found.moments:
-                assert {each.document.source for each in moment.captions} == {moment.stream.id}
+            answer = await engine.streams.search("red car", streams=streams)
+            assert {moment.stream.name for moment in answer.moments} == set(streams or ("gate", "exit"))
+            for moment in answer.moments:
+                assert {caption.document.source for caption in moment.captions} == {moment.stream.id}
         with pytest.raises(NotFound):
             await engine.streams.search("red car", streams=("gate", "nowhere"))
         assert await texts(engine, CaptionRange(), "exit") == ["red"]
@@ -184,7 +188,7 @@ class StreamingContract:
         """Moments and windows, with a range, with times that the question names, with a filter."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         question: dict[str, Any] = {"query": "what does the dog do?", "streams": ("gate",)}
-        for each in (
+        for fields in (
             question,
             {**question, "range": CaptionRange("00:00:00", 30), "min_similarity": 0.0},
             {**question, "query": "what happened before 0:20?"},
@@ -192,12 +196,12 @@ class StreamingContract:
             {**question, "filter": Eq("sequence", 3)},
             {**question, "min_confidence": 0.5},
         ):
-            assert unclocked(await engine.streams.search(**each)) == unclocked(
-                await local.streams.search(**each)
+            assert unclocked(await engine.streams.search(**fields)) == unclocked(
+                await local.streams.search(**fields)
             )
             for tokens in (0, 25, 400):
                 there, here = [
-                    await one.streams.window(max_tokens=tokens, **each, format="guarded")
+                    await one.streams.window(max_tokens=tokens, **fields, format="guarded")
                     for one in (engine, local)
                 ]
                 assert untimed(there.window) == untimed(here.window)
@@ -209,14 +213,14 @@ class StreamingContract:
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         within: dict[str, Any] = {"range": CaptionRange(0, 20), "read_times": False}
         first = (await engine.streams.window("who walks?", 300, parts=True, **within)).window
-        assert sum(each.tokens for each in first.parts) == 300
-        asked: dict[str, Any] = {"query": "what does the dog do?", "max_tokens": 300}
-        window = (await engine.streams.window(**asked, previous=first.state)).window
+        assert sum(part.tokens for part in first.parts) == 300
+        fields: dict[str, Any] = {"query": "what does the dog do?", "max_tokens": 300}
+        window = (await engine.streams.window(**fields, previous=first.state)).window
         assert window.cache_plan is not None and window.cache_plan.stable_tokens == first.tokens > 0
         assert "A dog runs" in window.text.removeprefix(first.text)
         none = (
             await engine.streams.window(
-                **asked, previous=first.state, range=CaptionRange(10_000), read_times=False
+                **fields, previous=first.state, range=CaptionRange(10_000), read_times=False
             )
         ).window
         assert none.text == ""
@@ -224,28 +228,28 @@ class StreamingContract:
     async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
         """And says so; a range without a question is shown all the same."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
-        asked: dict[str, Any] = {"query": "who won the cup?", "min_confidence": 0.99}
-        found = await engine.streams.search(**asked)
-        assert (found.outcome, found.moments) == ("no_match", ())
-        assert f"confidence {found.confidence:.2f} is below the minimum 0.99" in found.notices[-1]
-        assert (await engine.streams.window(max_tokens=400, **asked)).captions == ()
-        ranged = {**asked, "query": "", "range": CaptionRange(0, 30)}
-        shown = await engine.streams.search(**ranged)
-        assert shown.moments and shown.confidence == 0
+        fields: dict[str, Any] = {"query": "who won the cup?", "min_confidence": 0.99}
+        unsure = await engine.streams.search(**fields)
+        assert (unsure.outcome, unsure.moments) == ("no_match", ())
+        assert f"confidence {unsure.confidence:.2f} is below the minimum 0.99" in unsure.notices[-1]
+        assert (await engine.streams.window(max_tokens=400, **fields)).captions == ()
+        ranged = {**fields, "query": "", "range": CaptionRange(0, 30)}
+        in_range = await engine.streams.search(**ranged)
+        assert in_range.moments and in_range.confidence == 0
         with pytest.raises(InvalidInput, match="min_confidence"):
             await engine.streams.search("who?", min_confidence=-1)
 
     async def test_a_range_bounds_the_answer(self, engine: AnyEngine) -> None:
         """No caption outside it is in a moment or in the window."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
-        asked: dict[str, Any] = {"query": "car dog gate rain", "range": CaptionRange(15, 60)}
-        found = await engine.streams.search(**asked)
-        keys = {each.document.key for moment in found.moments for each in moment.captions}
+        fields: dict[str, Any] = {"query": "car dog gate rain", "range": CaptionRange(15, 60)}
+        answer = await engine.streams.search(**fields)
+        keys = {caption.document.key for moment in answer.moments for caption in moment.captions}
         assert {"0", "rain"} & keys == set()
         assert keys <= {"1", "2", "3"}
-        window = await engine.streams.window(max_tokens=1_000, **asked)
-        assert {each.key for each in window.captions} <= {"1", "2", "3"}
-        assert all(each.start is not None and each.start_text for each in window.captions)
+        window = await engine.streams.window(max_tokens=1_000, **fields)
+        assert {caption.key for caption in window.captions} <= {"1", "2", "3"}
+        assert all(caption.start is not None and caption.start_text for caption in window.captions)
         assert "red car" not in window.window.text
 
     async def test_a_stretch_is_deleted(self, engine: AnyEngine) -> None:
@@ -262,7 +266,7 @@ class StreamingContract:
         for name in ("gate", gate.source.id):
             with pytest.raises(NotFound):
                 await engine.streams.list_captions(stream=name)
-        assert [each.source.name for each in await engine.streams.list()] == ["other"]
+        assert [stream.source.name for stream in await engine.streams.list()] == ["other"]
         assert (await engine.streams.get("other")).captions == 5
 
     async def test_files_are_taken_in(self, engine: AnyEngine, tmp_path: Path) -> None:
@@ -277,7 +281,7 @@ class StreamingContract:
         again = await engine.streams.import_captions([Upload("talk.srt", SUBTITLES)], sentences=False)
         assert (again.added, again.replaced, again.unchanged) == (0, 0, 2)
         page = await engine.streams.list_captions(stream="talk")
-        assert [(each.text, each.start, each.end) for each in page.captions] == [
+        assert [(caption.text, caption.start, caption.end) for caption in page.captions] == [
             ("Hello there.", 1, 2.5),
             ("Good bye.", 3, 4),
         ]
@@ -292,9 +296,9 @@ class StreamingContract:
         (folder / "broken.srt").write_bytes(b"\x00\x01\x02 nothing")
         (folder / "notes.md").write_text("# Notes")
         (folder / "still.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-        made = await engine.streams.import_captions([folder], sentences=False)
-        assert (dict(made.streams), made.skipped) == ({"talk": 2}, 2)
-        assert [name for name, _ in made.failures] == ["broken.srt"]
+        written = await engine.streams.import_captions([folder], sentences=False)
+        assert (dict(written.streams), written.skipped) == ({"talk": 2}, 2)
+        assert [name for name, _ in written.failures] == ["broken.srt"]
         named = await engine.streams.import_captions([folder / "notes.md"])
         assert ([name for name, _ in named.failures], named.skipped) == (["notes.md"], 0)
         again = await engine.streams.import_captions([folder / "notes.md"], skip_unsupported=True)
@@ -309,10 +313,10 @@ class StreamingContract:
         await local.streams.add_captions(SCENES[1], stream="other")
         await local.streams.add_captions(SCENES[3:], stream="gate")
         seen = await some(engine.streams.subscribe(stream="gate", after=begun), 3)
-        assert [each.caption.document.key for each in seen] == ["1", "3", "rain"]
-        assert sorted(each.sequence for each in seen) == [each.sequence for each in seen]
+        assert [caption.caption.document.key for caption in seen] == ["1", "3", "rain"]
+        assert sorted(caption.sequence for caption in seen) == [caption.sequence for caption in seen]
         rest = await some(engine.streams.subscribe(stream="gate", after=seen[0].sequence), 2)
-        assert [each.caption.document.key for each in rest] == ["3", "rain"]
+        assert [caption.caption.document.key for caption in rest] == ["3", "rain"]
         assert rest[0].caption.start == 50
 
     async def test_from_now_on_means_from_now_on(self, engine: AnyEngine, local: AnyEngine) -> None:

@@ -10,8 +10,8 @@ from conspectus.model.streams import CaptionRange, NewCaption, NewStream
 
 AnEngine = Engine | RemoteEngine
 CAPTIONS = tuple(
-    NewCaption(f"Scene {each} shows a {thing}.", 60.0 * each, 60.0 * each + 60, index=each)
-    for each, thing in enumerate(("ship", "storm", "harbour", "ship", "storm"))
+    NewCaption(f"Scene {number} shows a {thing}.", 60.0 * number, 60.0 * number + 60, index=number)
+    for number, thing in enumerate(("ship", "storm", "harbour", "ship", "storm"))
 )
 REQUEST: dict[str, Any] = {"stream": "r\u00f6hre/1", "collection": "w\u00efki", "sentences": 3}
 
@@ -28,22 +28,27 @@ class SummarisingContract:
 
     async def test_captions_are_chosen_in_their_order(self, engine: AnEngine) -> None:
         await self.filled(engine)
-        made = await engine.summaries.summarize(**REQUEST)
-        assert (made.outcome, made.by, made.calls, made.data) == ("complete", "extractive", 0, None)
-        lines = made.text.splitlines()
+        summary = await engine.summaries.summarize(**REQUEST)
+        assert (summary.outcome, summary.by, summary.calls, summary.data) == (
+            "complete",
+            "extractive",
+            0,
+            None,
+        )
+        lines = summary.text.splitlines()
         assert len(lines) == 3
         assert lines == sorted(lines)
         assert all(line.startswith("[00:0") for line in lines)
-        assert [(each.start, each.end, each.captions) for each in made.batches] == [(0.0, 300.0, 5)]
-        assert await engine.summaries.get(**REQUEST) == made
+        assert [(batch.start, batch.end, batch.captions) for batch in summary.batches] == [(0.0, 300.0, 5)]
+        assert await engine.summaries.get(**REQUEST) == summary
 
     async def test_ranges_are_kept_to(self, engine: AnEngine) -> None:
         await self.filled(engine)
         for within in (CaptionRange("00:01:00", 180.0), CaptionRange(first=1, last=2)):
-            made = await engine.summaries.summarize(**REQUEST, range=within)
-            assert [each.captions for each in made.batches] == [2]
+            summary = await engine.summaries.summarize(**REQUEST, range=within)
+            assert [batch.captions for batch in summary.batches] == [2]
         to_the_end = {**REQUEST, "range": CaptionRange(first=3, last=-1)}
-        assert [each.captions for each in (await engine.summaries.summarize(**to_the_end)).batches] == [2]
+        assert [batch.captions for batch in (await engine.summaries.summarize(**to_the_end)).batches] == [2]
         for wrong in (CaptionRange(first=2, last=1), CaptionRange("00:02", "00:01")):
             with pytest.raises(InvalidInput):
                 await engine.summaries.summarize(**REQUEST, range=wrong)
@@ -52,8 +57,8 @@ class SummarisingContract:
 
     async def test_nothing_to_summarise_is_said_to_be_so(self, engine: AnEngine) -> None:
         await engine.streams.put(NewStream("empty"))
-        made = await engine.summaries.summarize("empty")
-        assert (made.outcome, made.text, made.batches) == ("empty", "", ())
+        summary = await engine.summaries.summarize("empty")
+        assert (summary.outcome, summary.text, summary.batches) == ("empty", "", ())
         nowhere: dict[str, Any] = {"stream": "nothing"}
         with pytest.raises(NotFound):
             await engine.summaries.summarize(**nowhere)

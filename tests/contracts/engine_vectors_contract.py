@@ -22,9 +22,9 @@ SOME = [
 
 async def nearest(engine: AnyEngine, *vector: float, collection: str) -> dict[str, float]:
     """The similarity of each document that has a vector, nearest first."""
-    asked = Query("", vector=vector, retrievers=("vector",), collection=collection)
-    found = await engine.retrieve(asked)
-    return {hit.document.key: round(hit.similarity or 0.0, 2) for hit in found.hits}
+    query = Query("", vector=vector, retrievers=("vector",), collection=collection)
+    retrieval = await engine.retrieve(query)
+    return {hit.document.key: round(hit.similarity or 0.0, 2) for hit in retrieval.hits}
 
 
 class VectorsContract:
@@ -34,11 +34,11 @@ class VectorsContract:
         """At unit length, at once; what brought none waits, is found by words, and never by meaning."""
         await engine.collections.create("ours", embedder=OURS)
         written = await engine.add(SOME, collection="ours", wait=True)
-        status = [(await local.documents.get(each.id)).status for each in written]
+        status = [(await local.documents.get(document.id)).status for document in written]
         assert status == ["embedded", "embedded", "pending"]
         assert await nearest(engine, 9.0, 9.0, 0.0, collection="ours") == {"apple": 0.71, "pear": 0.71}
-        found = await engine.retrieve("sky", collection="ours")
-        assert [hit.document.key for hit in found.hits] == ["sky"]
+        retrieval = await engine.retrieve("sky", collection="ours")
+        assert [hit.document.key for hit in retrieval.hits] == ["sky"]
         assert (await engine.maintenance.check()).index["ours"] == ()
 
     async def test_every_chunk_gets_it(self, engine: AnyEngine) -> None:
@@ -46,8 +46,8 @@ class VectorsContract:
         await engine.collections.create("ours", embedder=OURS)
         halves = NewDocument("in two halves", spans=((0, 6), (6, 13)), vector=(0.0, 0.0, 1.0))
         await engine.add(halves, collection="ours")
-        asked = Query("", vector=(0.0, 0.0, 1.0), retrievers=("vector",), collection="ours")
-        assert [hit.chunk.position for hit in (await engine.retrieve(asked)).hits] == [0, 1]
+        query = Query("", vector=(0.0, 0.0, 1.0), retrievers=("vector",), collection="ours")
+        assert [hit.chunk.position for hit in (await engine.retrieve(query)).hits] == [0, 1]
 
     async def test_an_imported_line_may_have_one(self, engine: AnyEngine) -> None:
         """It is stored with the memory, and another import of the line changes nothing."""
@@ -70,7 +70,7 @@ class VectorsContract:
         await engine.collections.create("ours", embedder=OURS)
         [first] = await engine.add(SOME[0], collection="ours")
         again = [NewDocument("a red apple", key="apple", vector=(0.0, 1.0, 0.0)), SOME[0], SOME[0]]
-        outcomes = [(await engine.add(each, collection="ours"))[0].outcome for each in again]
+        outcomes = [(await engine.add(batch, collection="ours"))[0].outcome for batch in again]
         assert outcomes == ["updated", "updated", "unchanged"]
         await engine.documents.update(first.id, vector=(0.0, 0.0, 5.0))
         await engine.documents.update(first.id, metadata={"seen": True})
@@ -98,10 +98,10 @@ class VectorsContract:
 
     async def test_beside_an_embedder_nothing_is_left_to_embed(self, engine: AnyEngine) -> None:
         """Only what brought none is embedded."""
-        own = tuple([1.0] + [0.0] * 63)
-        await engine.add([NewDocument("mine", key="m", vector=own), "made"], collection="both", wait=True)
-        found = await nearest(engine, *own, collection="both")
-        assert (found["m"], len(found)) == (1.0, 2)
+        vector = tuple([1.0] + [0.0] * 63)
+        await engine.add([NewDocument("mine", key="m", vector=vector), "made"], collection="both", wait=True)
+        keys = await nearest(engine, *vector, collection="both")
+        assert (keys["m"], len(keys)) == (1.0, 2)
 
     async def test_such_a_space_has_a_size(self, engine: AnyEngine) -> None:
         """One that can be kept."""

@@ -31,19 +31,19 @@ async def levels_of(shelf: GraphShelf) -> dict[str, Trust]:
     """The level of each node by its id, and of each edge by its ends."""
     nodes = (await shelf.graphs.nodes([PEOPLE.id], limit=99)).nodes
     edges = await every_edge(shelf.graphs)
-    return {each.id: each.trust for each in nodes} | {each.source + each.target: each.trust for each in edges}
+    return {node.id: node.trust for node in nodes} | {edge.source + edge.target: edge.trust for edge in edges}
 
 
 async def walked(
-    shelf: GraphShelf, *starts: str, graphs: tuple[SourceId, ...] = (PEOPLE.id,), **asked: Any
+    shelf: GraphShelf, *starts: str, graphs: tuple[SourceId, ...] = (PEOPLE.id,), **fields: Any
 ) -> list[Neighbor]:
     """What is reached."""
-    return list(await shelf.graphs.walk(graphs, starts, replace(Traversal(hops=2, limit=1_000), **asked)))
+    return list(await shelf.graphs.walk(graphs, starts, replace(Traversal(hops=2, limit=1_000), **fields)))
 
 
-def ways(found: list[Neighbor]) -> list[str]:
+def ways(neighbors: list[Neighbor]) -> list[str]:
     """The ways there."""
-    return ["".join(each.path) for each in found]
+    return ["".join(neighbor.path) for neighbor in neighbors]
 
 
 class GraphWalksContract:
@@ -57,7 +57,7 @@ class GraphWalksContract:
         assert (b.hop, b.decay, b.path) == (1, 0.9, ("a", "b"))
         assert (c.hop, c.path) == (2, ("a", "b", "c"))
         assert c.decay == pytest.approx(0.63)
-        assert [(each.type, each.backwards) for each in c.steps] == [("knows", False), ("likes", False)]
+        assert [(step.type, step.backwards) for step in c.steps] == [("knows", False), ("likes", False)]
         assert ways(await walked(shelf, "a", hops=1)) == ["ab"]
         assert ways(await walked(shelf, "a", min_weight=0.8)) == ["ab"]
         assert ways(await walked(shelf, "a", types=("knows",))) == ["ab"]
@@ -70,13 +70,13 @@ class GraphWalksContract:
         """Neither an edge that came later nor one that leads to a node that did."""
         await filled(shelf.graphs, "abc", edge("a", "b"), edge("b", "c", weight=0.1))
         short, on = edge("a", "c"), edge("c", "d")
-        late = [replace(each, recorded=year(2030), updated=year(2030)) for each in (short, on)]
+        late = [replace(edge, recorded=year(2030), updated=year(2030)) for edge in (short, on)]
         nodes = [node(name, recorded=year(2030), updated=year(2030)) for name in "de"]
         await shelf.graphs.add(adding(*nodes, *late))
-        asked = Traversal(hops=3)
-        then = await shelf.graphs.walk([PEOPLE.id], ["a", "e"], asked, as_of=year(2029))
+        traversal = Traversal(hops=3)
+        then = await shelf.graphs.walk([PEOPLE.id], ["a", "e"], traversal, as_of=year(2029))
         assert ways(list(then)) == ["ab", "abc"]
-        now = await shelf.graphs.walk([PEOPLE.id], ["a"], asked, as_of=year(2030))
+        now = await shelf.graphs.walk([PEOPLE.id], ["a"], traversal, as_of=year(2030))
         assert sorted(ways(list(now))) == ["ab", "ac", "acd"]
 
     async def test_no_way_leads_over_what_is_below_a_level(self, shelf: GraphShelf) -> None:
@@ -88,11 +88,11 @@ class GraphWalksContract:
         assert ways(await walked(shelf, "a", min_trust="standard")) == ["ad"]
         assert ways(await walked(shelf, "b", min_trust="trusted")) == []
         assert await walked(shelf, "c", min_trust="standard") == []
-        found = await shelf.graphs.walk([PEOPLE.id], ["a"], Traversal(hops=2), with_levels=True)
-        steps = {each.path: [step.trust for step in each.steps] for each in found}
+        neighbors = await shelf.graphs.walk([PEOPLE.id], ["a"], Traversal(hops=2), with_levels=True)
+        steps = {neighbor.path: [step.trust for step in neighbor.steps] for neighbor in neighbors}
         assert steps["a", "b", "c"] == ["untrusted", "trusted"]
         names = (await shelf.graphs.nodes([PEOPLE.id], min_trust="standard", limit=9)).nodes
-        assert [each.id for each in names] == ["a", "b", "d"]
+        assert [entity.id for entity in names] == ["a", "b", "d"]
         for name, count in (("a", 1), (None, 2)):
             page = await shelf.graphs.edges([PEOPLE.id], node=name, min_trust="standard", limit=9)
             assert len(page.edges) == count
@@ -118,24 +118,26 @@ class GraphWalksContract:
             edge("b", "e", weight=0.8, type="a"),
         ]
         await filled(shelf.graphs, "abcde", *links)
-        found = await walked(shelf, "a", hops=3, direction="out")
-        assert ways(found) == ["ac", "ab", "ad", "abe"]
-        assert [each.hop for each in found] == [1, 1, 1, 2]
-        assert found[3].steps[1].type == "a"
+        neighbors = await walked(shelf, "a", hops=3, direction="out")
+        assert ways(neighbors) == ["ac", "ab", "ad", "abe"]
+        assert [neighbor.hop for neighbor in neighbors] == [1, 1, 1, 2]
+        assert neighbors[3].steps[1].type == "a"
 
     async def test_cycles_loops_and_hubs_end(self, shelf: GraphShelf) -> None:
         """Everyone is reached once, and never a start."""
         await filled(shelf.graphs, "abc", edge("a", "b"), edge("b", "c"), edge("c", "a"), edge("a", "a"))
         rim = [f"n{number:03}" for number in range(120)]
-        heavy = [edge("b", each, weight=1 / (1 + place % 7)) for place, each in enumerate(rim)]
-        await shelf.graphs.add(adding(*map(node, rim), *heavy, *(edge(each, "b") for each in rim)))
-        found = await walked(shelf, "a", "c", hops=5)
-        assert found[0].node.id == "b"
-        assert sorted(each.node.id for each in found[1:]) == rim
+        heavy = [edge("b", name, weight=1 / (1 + number % 7)) for number, name in enumerate(rim)]
+        await shelf.graphs.add(adding(*map(node, rim), *heavy, *(edge(name, "b") for name in rim)))
+        from_both = await walked(shelf, "a", "c", hops=5)
+        assert from_both[0].node.id == "b"
+        assert sorted(neighbor.node.id for neighbor in from_both[1:]) == rim
         pages = [await walked(shelf, "a", hops=5, offset=start, limit=40) for start in range(0, 160, 40)]
-        whole = await walked(shelf, "a", hops=5)
-        assert [each for page in pages for each in page] == whole
-        assert [each.decay for each in whole] == sorted((each.decay for each in whole), reverse=True)
+        neighbors = await walked(shelf, "a", hops=5)
+        assert [neighbor for page in pages for neighbor in page] == neighbors
+        assert [neighbor.decay for neighbor in neighbors] == sorted(
+            (neighbor.decay for neighbor in neighbors), reverse=True
+        )
 
     async def test_an_instant_leaves_out_what_was_not_there(self, shelf: GraphShelf) -> None:
         """Edges and nodes, expired and future ones; both ends of a span are included."""
@@ -149,13 +151,13 @@ class GraphWalksContract:
                 edge("a", "c", weight=0.5, valid_from=year(2020)),
             )
         )
-        found = {
+        paths = {
             number: ways(await walked(shelf, "a", at=year(number)))
             for number in (1999, 2000, 2004, 2005, 2006, 2007, 2010, 2011, 2020)
         }
         early: dict[int, list[str]] = {1999: [], 2000: ["ab"], 2004: ["ab"], 2005: ["ab", "abc"]}
         late = {2006: ["ab", "abc"], 2007: ["ab"], 2010: ["ab"], 2011: [], 2020: ["ac"]}
-        assert found == early | late
+        assert paths == early | late
         assert ways(await walked(shelf, "a")) == ["ab", "ac"]
         assert await walked(shelf, "b", at=year(2020)) == []
 
@@ -164,11 +166,11 @@ class GraphWalksContract:
         await filled(shelf.graphs, "ab", edge("a", "b", weight=0.5))
         more = (node("b", graph=PLACES), node("c", graph=PLACES), edge("b", "c", graph=PLACES, weight=0.5))
         await shelf.graphs.add(adding(*more))
-        found = await walked(shelf, "a", graphs=BOTH)
-        assert ways(found) == ["ab", "abc"]
-        assert [each.node.graph for each in found] == [PEOPLE, PLACES]
+        neighbors = await walked(shelf, "a", graphs=BOTH)
+        assert ways(neighbors) == ["ab", "abc"]
+        assert [neighbor.node.graph for neighbor in neighbors] == [PEOPLE, PLACES]
         other = await walked(shelf, "c", graphs=(PLACES.id, PEOPLE.id))
-        assert [each.node.graph for each in other] == [PLACES, PEOPLE]
+        assert [neighbor.node.graph for neighbor in other] == [PLACES, PEOPLE]
         assert ways(await walked(shelf, "a")) == ["ab"]
 
     async def test_of_very_many_graphs_the_same_is_found(self, shelf: GraphShelf) -> None:
@@ -180,8 +182,8 @@ class GraphWalksContract:
         assert ways(await walked(shelf, "a", graphs=(*others, PEOPLE.id))) == ["ab", "abc"]
         assert ways(await walked(shelf, "a", graphs=(*BOTH, *others))) == ["ab", "abc", "abd"]
         assert await walked(shelf, "a", graphs=others) == []
-        found = await shelf.graphs.nodes_by_name((*others, PLACES.id), ["a", "b", "d"])
-        assert [(key, each.id, each.graph.id) for key, each in found] == [
+        matches = await shelf.graphs.nodes_by_name((*others, PLACES.id), ["a", "b", "d"])
+        assert [(key, neighbor.id, neighbor.graph.id) for key, neighbor in matches] == [
             (key, key, PLACES.id) for key in "bd"
         ]
 
@@ -201,8 +203,8 @@ class GraphLevelsContract:
         await shelf.graphs.add(adding(other, edge("a", "b", weight=0.5, **LOW)))
         await shelf.graphs.add(adding(node("a", type="town"), edge("a", "b", weight=0.7)))
         assert await levels_of(shelf) == {"a": "untrusted", "b": "trusted", "ab": "untrusted"}
-        [found] = await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"])
-        assert (found.origin, found.type) == ("web", "town")
+        [stored] = await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"])
+        assert (stored.origin, stored.type) == ("web", "town")
 
     async def test_more_evidence_takes_the_lower_level(self, shelf: GraphShelf) -> None:
         await shelf.write("d1", "d2", "d3")
@@ -231,13 +233,13 @@ class GraphLevelsContract:
         await shelf.graphs.merge(PEOPLE.id, "a", ["b"], event("merge", ("a", "b"), ("a",)), origin="agent")
         await shelf.graphs.merge(PEOPLE.id, "c", ["d"], event("merge", ("c", "d"), ("c",)))
         await shelf.graphs.merge(PEOPLE.id, "e", ["c"], event("merge", ("e", "c"), ("e",)))
-        found = await levels_of(shelf)
-        assert found == {
+        levels = await levels_of(shelf)
+        assert levels == {
             "a": "standard", "e": "untrusted", "x": "trusted", "ax": "standard", "ex": "trusted"
         }  # fmt: skip
         await shelf.graphs.split(PEOPLE.id, 1, event("split", ("a",), ("a", "b")))
-        found = await levels_of(shelf)
-        assert (found["a"], found["b"], found["bx"]) == ("standard", "trusted", "standard")
+        levels = await levels_of(shelf)
+        assert (levels["a"], levels["b"], levels["bx"]) == ("standard", "trusted", "standard")
 
 
 class GraphMergesContract:
@@ -248,40 +250,40 @@ class GraphMergesContract:
         await shelf.graphs.add(adding(node("a"), node("b", name="Bob", aliases=("Bobby",)), *map(node, "xy")))
         links = [edge("a", "x"), edge("b", "x"), edge("y", "b", weight=0.5), edge("a", "b"), edge("b", "b")]
         await shelf.graphs.add(adding(*links))
-        kept = await shelf.graphs.merge(PEOPLE.id, "a", ["b"], MERGE)
-        assert (kept.id, kept.name, kept.aliases) == ("a", "a", ("Bob", "Bobby"))
+        merged = await shelf.graphs.merge(PEOPLE.id, "a", ["b"], MERGE)
+        assert (merged.id, merged.name, merged.aliases) == ("a", "a", ("Bob", "Bobby"))
         assert await every_id(shelf.graphs) == ["a", "x", "y"]
         assert await every_edge(shelf.graphs) == [links[0], edge("y", "a", weight=0.5), edge("a", "a")]
-        assert [each.id for _, each in await shelf.graphs.nodes_by_name([PEOPLE.id], ["bob", "bobby"])] == [
+        assert [match.id for _, match in await shelf.graphs.nodes_by_name([PEOPLE.id], ["bob", "bobby"])] == [
             "a",
             "a",
         ]
-        assert [each.id for each, _ in await shelf.graphs.nodes_by_terms([PEOPLE.id], ["bob"], limit=2)] == [
-            "a"
-        ]
+        assert [
+            match.id for match, _ in await shelf.graphs.nodes_by_terms([PEOPLE.id], ["bob"], limit=2)
+        ] == ["a"]
         assert ways(await walked(shelf, "x")) == ["xa", "xay"]
         assert (await shelf.graphs.summary(PEOPLE.id)).edges == 3
         again = await shelf.graphs.add(adding(node("a"), edge("y", "a", weight=0.5)))
-        assert [each.outcome for each in again] == ["unchanged", "unchanged"]
+        assert [written.outcome for written in again] == ["unchanged", "unchanged"]
         assert (await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"]))[0].aliases == ("Bob", "Bobby")
 
     async def test_a_split_brings_all_of_it_back(self, shelf: GraphShelf) -> None:
         """Nodes, names and edges as they were, and what was added since stays with the one."""
         await shelf.write("d", "e")
-        given = [node("a"), node("b", name="Bob", properties={"x": 1}), *map(node, "xy")]
+        nodes = [node("a"), node("b", name="Bob", properties={"x": 1}), *map(node, "xy")]
         links = [edge("a", "x", evidence="d"), edge("b", "x", evidence="e"), edge("y", "b"), edge("a", "b")]
-        await shelf.graphs.add(adding(*given, *links))
+        await shelf.graphs.add(adding(*nodes, *links))
         await shelf.graphs.merge(PEOPLE.id, "a", ["b"], MERGE)
         await shelf.graphs.add(adding(edge("a", "y", type="likes")))
         number = (await shelf.graphs.events(PEOPLE.id))[0].number
-        assert await shelf.graphs.split(PEOPLE.id, number, SPLIT) == given[:2]
-        found = await every_edge(shelf.graphs)
-        assert sorted(found, key=lambda each: each.id) == sorted(
-            [*links, edge("a", "y", type="likes")], key=lambda each: each.id
+        assert await shelf.graphs.split(PEOPLE.id, number, SPLIT) == nodes[:2]
+        stored = await every_edge(shelf.graphs)
+        assert sorted(stored, key=lambda stored_edge: stored_edge.id) == sorted(
+            [*links, edge("a", "y", type="likes")], key=lambda expected_edge: expected_edge.id
         )
-        assert [each.id for _, each in await shelf.graphs.nodes_by_name([PEOPLE.id], ["bob"])] == ["b"]
-        told = await shelf.graphs.events(PEOPLE.id)
-        assert [(each.kind, each.before, each.after, each.by) for each in told] == [
+        assert [match.id for _, match in await shelf.graphs.nodes_by_name([PEOPLE.id], ["bob"])] == ["b"]
+        events = await shelf.graphs.events(PEOPLE.id)
+        assert [(merge.kind, merge.before, merge.after, merge.by) for merge in events] == [
             ("merge", ("a", "b"), ("a",), "anna"),
             ("split", ("a",), ("a", "b"), "anna"),
         ]
@@ -314,8 +316,8 @@ class GraphMergesContract:
         await filled(shelf.graphs, "abxyz", *links)
         await shelf.graphs.merge(PEOPLE.id, "a", ["b"], MERGE)
         await shelf.graphs.merge(PEOPLE.id, "x", ["y"], event("merge", ("x", "y"), ("x",)))
-        first, second = [each.number for each in await shelf.graphs.events(PEOPLE.id)]
-        assert [each.id for each in await every_edge(shelf.graphs)] == [edge("a", "x").id, edge("z", "a").id]
+        first, second = [event.number for event in await shelf.graphs.events(PEOPLE.id)]
+        assert [edge.id for edge in await every_edge(shelf.graphs)] == [edge("a", "x").id, edge("z", "a").id]
         with pytest.raises(Conflict, match="depends on it"):
             await shelf.graphs.split(PEOPLE.id, first, SPLIT)
         await shelf.graphs.split(PEOPLE.id, second, event("split", ("x",), ("x", "y")))
@@ -343,7 +345,7 @@ class GraphMergesContract:
         await shelf.graphs.merge(PEOPLE.id, "a", ["b"], MERGE)
         await shelf.graphs.delete_nodes(PEOPLE.id, ["a"])
         await shelf.graphs.add(adding(node("a"), node("b")))
-        for each in await shelf.graphs.events(PEOPLE.id):
+        for stored_event in await shelf.graphs.events(PEOPLE.id):
             with pytest.raises(Conflict):
-                await shelf.graphs.split(PEOPLE.id, each.number, SPLIT)
+                await shelf.graphs.split(PEOPLE.id, stored_event.number, SPLIT)
         assert await every_edge(shelf.graphs) == []

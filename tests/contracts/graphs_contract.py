@@ -29,22 +29,22 @@ from tests.support.samples import NOON, SHELF
 HOSTILE = ['a"b', "a'b;--", "😀\u200d", "\u2028", "%", "a_b", "<&>", "\\", "A", "a", " x", "\u202e"]
 
 
-def lives(place: str, since: int | None, **fields: Any) -> Edge:
+def lives(town: str, since: int | None, **fields: Any) -> Edge:
     """Where x lives since the beginning of a year."""
-    return edge("x", place, type="lives", valid_from=None if since is None else year(since), **fields)
+    return edge("x", town, type="lives", valid_from=None if since is None else year(since), **fields)
 
 
 async def spans(shelf: GraphShelf) -> dict[str, tuple[int | None, int | None, str | None]]:
     """From which year until which year x lives where, and what is said to have ended that."""
-    found = await every_edge(shelf.graphs)
-    names = {each.id: each.target for each in found}
+    edges = await every_edge(shelf.graphs)
+    names = {edge.id: edge.target for edge in edges}
     return {
-        each.target: (
-            None if each.valid_from is None else each.valid_from.year,
-            None if each.valid_until is None else each.valid_until.year,
-            None if each.closed_by is None else names[each.closed_by],
+        edge.target: (
+            None if edge.valid_from is None else edge.valid_from.year,
+            None if edge.valid_until is None else edge.valid_until.year,
+            None if edge.closed_by is None else names[edge.closed_by],
         )
-        for each in found
+        for edge in edges
     }
 
 
@@ -75,47 +75,50 @@ class GraphsContract:
             valid_from=year(1815),
             valid_until=year(1852),
         )
-        given = [full, *map(node, HOSTILE)]
-        written = await shelf.graphs.add(adding(*given))
-        assert [(each.id, each.outcome) for each in written] == [(each.id, "added") for each in given]
-        assert await shelf.graphs.nodes_by_id([PEOPLE.id], [each.id for each in given]) == given
+        nodes = [full, *map(node, HOSTILE)]
+        written = await shelf.graphs.add(adding(*nodes))
+        assert [(outcome.id, outcome.outcome) for outcome in written] == [
+            (part.id, "added") for part in nodes
+        ]
+        assert await shelf.graphs.nodes_by_id([PEOPLE.id], [part.id for part in nodes]) == nodes
         assert await shelf.graphs.nodes_by_id([PLACES.id], HOSTILE) == []
-        assert sorted(await every_id(shelf.graphs)) == sorted(each.id for each in given)
+        assert sorted(await every_id(shelf.graphs)) == sorted(part.id for part in nodes)
 
     async def test_a_node_given_again_is_changed_or_not(self, shelf: GraphShelf) -> None:
         """It keeps when it was recorded; within one go the last one counts."""
         later = NOON + timedelta(days=1)
         await shelf.graphs.add(adding(node("a")))
         again = node("a", recorded=later, updated=later)
-        told = replace(again, type="person", aliases=("A.",))
+        typed = replace(again, type="person", aliases=("A.",))
         outcomes = [
-            each.outcome for each in await shelf.graphs.add(adding(again, told, told, node("b"), node("b")))
+            written.outcome
+            for written in await shelf.graphs.add(adding(again, typed, typed, node("b"), node("b")))
         ]
         assert outcomes == ["unchanged", "updated", "unchanged", "added", "unchanged"]
-        assert await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"]) == [replace(told, recorded=NOON)]
+        assert await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"]) == [replace(typed, recorded=NOON)]
         assert await shelf.graphs.nodes_by_name([PEOPLE.id], ["a."]) == []
         assert [key for key, _ in await shelf.graphs.nodes_by_name([PEOPLE.id], ["a"])] == ["a"]
 
     async def test_edges_come_back_as_they_were_given_in_order(self, shelf: GraphShelf) -> None:
         """Parallel ones, loops and opposite ones too; the same again is unchanged."""
         await shelf.write("d")
-        given = [
+        edges = [
             edge("b", "a", weight=0.3, properties={"x": [1]}, valid_from=year(2001), valid_until=year(2002)),
             edge("a", "b", type="likes", evidence="d"),
             edge("a", "b"),
             edge("a", "b", valid_from=year(2000)),
             edge("a", "a"),
         ]
-        await filled(shelf.graphs, "ab", *given)
-        assert await every_edge(shelf.graphs) == given
-        again = await shelf.graphs.add(adding(*(replace(each, recorded=year(2030)) for each in given)))
-        assert {each.outcome for each in again} == {"unchanged"}
-        changed = replace(given[2], weight=0.5, updated=year(2030))
-        assert [each.outcome for each in await shelf.graphs.add(adding(changed, changed))] == [
+        await filled(shelf.graphs, "ab", *edges)
+        assert await every_edge(shelf.graphs) == edges
+        again = await shelf.graphs.add(adding(*(replace(part, recorded=year(2030)) for part in edges)))
+        assert {written.outcome for written in again} == {"unchanged"}
+        changed = replace(edges[2], weight=0.5, updated=year(2030))
+        assert [written.outcome for written in await shelf.graphs.add(adding(changed, changed))] == [
             "updated",
             "unchanged",
         ]
-        assert await shelf.graphs.edges_by_id(BOTH, [changed.id, "no", given[0].id]) == [changed, given[0]]
+        assert await shelf.graphs.edges_by_id(BOTH, [changed.id, "no", edges[0].id]) == [changed, edges[0]]
         assert await shelf.graphs.edges_by_id([PLACES.id], [changed.id]) == []
 
     async def test_edges_without_ends_are_refused_with_all_that_comes_with_them(
@@ -136,21 +139,21 @@ class GraphsContract:
         """Nodes by id over several graphs, edges in order of recording, those of one node too."""
         names = [f"n{number:02}" for number in range(25)]
         for graph in (PLACES, PEOPLE):
-            await shelf.graphs.add(adding(*(node(each, graph=graph, type=each[-1]) for each in names)))
-        rim = [edge("n00", each, type=f"t{number}") for number in (1, 2) for each in names[1:]]
+            await shelf.graphs.add(adding(*(node(name, graph=graph, type=name[-1]) for name in names)))
+        rim = [edge("n00", name, type=f"t{number}") for number in (1, 2) for name in names[1:]]
         await shelf.graphs.add(adding(*rim, edge("n03", "n04")))
-        found, after = [], None
+        ids, after = [], None
         while page := await shelf.graphs.nodes(BOTH, after=after, limit=7):
-            found += [(each.id, each.graph.id) for each in page.nodes]
+            ids += [(node.id, node.graph.id) for node in page.nodes]
             if (after := page.next) is None:
                 break
-        assert found == [(name, graph) for name in names for graph in BOTH]
+        assert ids == [(name, graph) for name in names for graph in BOTH]
         typed = await shelf.graphs.nodes([PEOPLE.id], type="4", limit=9)
-        assert [each.id for each in typed.nodes] == ["n04", "n14", "n24"]
+        assert [node.id for node in typed.nodes] == ["n04", "n14", "n24"]
         first = await shelf.graphs.edges([PEOPLE.id], node="n00", limit=30)
         rest = await shelf.graphs.edges([PEOPLE.id], node="n00", after=first.next, limit=30)
         assert [*first.edges, *rest.edges] == rim
-        assert [each.type for each in (await shelf.graphs.edges(BOTH, node="n04", limit=9)).edges] == [
+        assert [edge.type for edge in (await shelf.graphs.edges(BOTH, node="n04", limit=9)).edges] == [
             "t1",
             "t2",
             "knows",
@@ -164,20 +167,20 @@ class GraphsContract:
         art, start = node("1", name="Art", aliases=("The Arts",)), node("2", name="start of art")
         await shelf.graphs.add(adding(art, start))
         await shelf.graphs.add(adding(node("1", graph=PLACES, name="Art")))
-        found = await shelf.graphs.nodes_by_name([PLACES.id, PEOPLE.id], ["art", "arts", "none"])
-        assert [(key, each.graph.id) for key, each in found] == [
+        matches = await shelf.graphs.nodes_by_name([PLACES.id, PEOPLE.id], ["art", "arts", "none"])
+        assert [(key, match.graph.id) for key, match in matches] == [
             ("art", "people"),
             ("art", "places"),
             ("arts", "people"),
         ]
         assert [
-            (each.id, count)
-            for each, count in await shelf.graphs.nodes_by_terms([PEOPLE.id], ["art", "of"], limit=9)
+            (match.id, count)
+            for match, count in await shelf.graphs.nodes_by_terms([PEOPLE.id], ["art", "of"], limit=9)
         ] == [("2", 2), ("1", 1)]
         assert len(await shelf.graphs.nodes_by_terms(BOTH, ["art"], limit=2)) == 2
         assert await shelf.graphs.nodes_by_terms(BOTH, ["star"], limit=9) == []
         await shelf.graphs.add(adding(replace(art, name="Music", aliases=())))
-        assert [each.id for _, each in await shelf.graphs.nodes_by_name([PEOPLE.id], ["art", "arts"])] == []
+        assert [match.id for _, match in await shelf.graphs.nodes_by_name([PEOPLE.id], ["art", "arts"])] == []
 
     async def test_a_single_fact_ends_the_one_before(self, shelf: GraphShelf) -> None:
         """It is not erased, and saying either again changes nothing."""
@@ -188,14 +191,17 @@ class GraphsContract:
         assert (await spans(shelf))["p"] == (2000, 2010, "r")
         assert (await spans(shelf))["m"] == (None, None, None)
         again = await shelf.graphs.add(adding(lives("p", 2000), lives("r", 2010), single=True))
-        assert [(each.outcome, each.closed) for each in again] == [("unchanged", ()), ("unchanged", ())]
+        assert [(written.outcome, written.closed) for written in again] == [
+            ("unchanged", ()),
+            ("unchanged", ()),
+        ]
         assert (await spans(shelf))["r"] == (2010, None, None)
 
     async def test_facts_may_come_in_any_order(self, shelf: GraphShelf) -> None:
         """A late one is put where it belongs: ended by the next, and ending the one before."""
         await filled(shelf.graphs, "xprmq")
-        for place, since in (("m", 2020), ("p", 2000), ("q", 2030), ("r", 2010)):
-            await shelf.graphs.add(adding(lives(place, since), single=True))
+        for town, since in (("m", 2020), ("p", 2000), ("q", 2030), ("r", 2010)):
+            await shelf.graphs.add(adding(lives(town, since), single=True))
         assert await spans(shelf) == {
             "p": (2000, 2010, "r"),
             "r": (2010, 2020, "m"),
@@ -206,16 +212,16 @@ class GraphsContract:
     async def test_facts_of_one_go_end_each_other_too(self, shelf: GraphShelf) -> None:
         """With ends that were given, without beginnings, and with the same object again."""
         await filled(shelf.graphs, "xprm")
-        given = [
+        facts = [
             lives("m", 2001, valid_until=year(2003)),
             lives("p", 2002),
             lives("p", 2004),
             lives("r", None),
         ]
-        await shelf.graphs.add(adding(*given, single=True))
-        found = await every_edge(shelf.graphs)
-        assert [each.valid_until for each in found] == [year(2003), NOON, NOON, None]
-        await shelf.graphs.add(adding(replace(given[0], valid_until=year(2002)), single=True))
+        await shelf.graphs.add(adding(*facts, single=True))
+        stored = await every_edge(shelf.graphs)
+        assert [edge.valid_until for edge in stored] == [year(2003), NOON, NOON, None]
+        await shelf.graphs.add(adding(replace(facts[0], valid_until=year(2002)), single=True))
         assert (await every_edge(shelf.graphs))[0].valid_until == year(2002)
 
     async def test_what_ended_a_fact_is_deleted_and_reopens_nothing(self, shelf: GraphShelf) -> None:
@@ -225,8 +231,8 @@ class GraphsContract:
         await shelf.graphs.add(adding(lives("p", 2000), lives("r", 2010, evidence="d"), single=True))
         await shelf.forget("d")
         assert await spans(shelf) == {"p": (2000, 2010, None)}
-        told = await shelf.graphs.add(adding(lives("p", 2000), single=True))
-        assert told[0].outcome == "updated"
+        outcomes = await shelf.graphs.add(adding(lives("p", 2000), single=True))
+        assert outcomes[0].outcome == "updated"
         assert await spans(shelf) == {"p": (2000, None, None)}
 
     async def test_edges_go_with_the_last_document_they_rest_on(self, shelf: GraphShelf) -> None:
@@ -234,13 +240,13 @@ class GraphsContract:
         await shelf.write("d", "e", "f")
         await filled(shelf.graphs, "ab")
         two = [edge("a", "b", evidence=name) for name in "de"]
-        own = [edge("b", "a"), edge("b", "a", evidence="d")]
-        outcomes = [each.outcome for each in await shelf.graphs.add(adding(*two, *own, two[1]))]
+        free = [edge("b", "a"), edge("b", "a", evidence="d")]
+        outcomes = [written.outcome for written in await shelf.graphs.add(adding(*two, *free, two[1]))]
         assert outcomes == ["added", "updated", "added", "updated", "unchanged"]
         await shelf.forget("d")
-        assert [each.evidence for each in await every_edge(shelf.graphs)] == ["e", None]
+        assert [edge.evidence for edge in await every_edge(shelf.graphs)] == ["e", None]
         await shelf.forget("e", "f")
-        assert [each.source for each in await every_edge(shelf.graphs)] == ["b"]
+        assert [edge.source for edge in await every_edge(shelf.graphs)] == ["b"]
         assert await every_id(shelf.graphs) == ["a", "b"]
 
     async def test_passing_nodes_go_with_their_last_edge(self, shelf: GraphShelf) -> None:
@@ -248,9 +254,9 @@ class GraphsContract:
         await shelf.write("d", "e")
         await shelf.graphs.add(adding(node("a", type="person")))
         for name, other in (("d", "b"), ("e", "c")):
-            given = adding(node("a"), node(other), edge("a", other, evidence=name), passing=("a", other))
-            assert await outcomes(shelf.graphs, given) == ["unchanged", "added", "added"]
-        assert [each.type for each in await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"])] == ["person"]
+            change = adding(node("a"), node(other), edge("a", other, evidence=name), passing=("a", other))
+            assert await outcomes(shelf.graphs, change) == ["unchanged", "added", "added"]
+        assert [person.type for person in await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"])] == ["person"]
         await shelf.graphs.add(adding(node("c")))
         await shelf.forget("d", "e")
         assert await every_id(shelf.graphs) == ["a", "c"]
@@ -264,7 +270,7 @@ class GraphsContract:
             0, 1
         )
         assert await shelf.graphs.delete_nodes(PEOPLE.id, ["c", "c", "no"]) == GraphReceipt(1, 2)
-        assert [each.id for each in await every_edge(shelf.graphs)] == [edge("a", "b").id]
+        assert [edge.id for edge in await every_edge(shelf.graphs)] == [edge("a", "b").id]
         assert await every_id(shelf.graphs, *BOTH) == ["a", "a", "b"]
         await shelf.graphs.add(adding(node("c"), edge("c", "c")))
         assert await shelf.graphs.nodes_by_name([PEOPLE.id], ["c"]) != []
@@ -287,8 +293,8 @@ class GraphsContract:
         dated = node("c", valid_from=year(2000), valid_until=year(2010))
         link = edge("a", "c", valid_from=year(2005))
         await shelf.graphs.add(adding(dated, link, edge("c", "b")))
-        found = {}
+        years = {}
         for number in (1999, 2000, 2005, 2010, 2011):
             nodes, edges = await shelf.graphs.at(PEOPLE.id, year(number))
-            found[number] = (len(nodes), len(edges))
-        assert found == {1999: (2, 1), 2000: (3, 2), 2005: (3, 3), 2010: (3, 3), 2011: (2, 1)}
+            years[number] = (len(nodes), len(edges))
+        assert years == {1999: (2, 1), 2000: (3, 2), 2005: (3, 3), 2010: (3, 3), 2011: (2, 1)}

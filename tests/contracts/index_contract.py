@@ -85,9 +85,9 @@ class IndexContract:
 
     async def test_empty(self, index: Index) -> None:
         """Nothing stored: nothing found, and no failure."""
-        found = await index.search(ask("anything", axis(0)))
-        assert (ids(found), found.total, index.applied()) == ([], 0, 0)
-        assert [(term.term, term.documents) for term in found.terms] == [("anyth", 0)]
+        candidates = await index.search(ask("anything", axis(0)))
+        assert (ids(candidates), candidates.total, index.applied()) == ([], 0, 0)
+        assert [(term.term, term.documents) for term in candidates.terms] == [("anyth", 0)]
         assert await index.check() == []
         assert (await index.status()).chunks == 0
 
@@ -97,22 +97,22 @@ class IndexContract:
         journal.put(make_chunk(number, text) for number, text in enumerate(texts, start=1))
         journal.put([make_chunk(9, "of animals", title="Blue whales")])
         await catch_up(index, journal)
-        found = await index.search(ask("fox blue"))
-        assert ids(found) == [1, 2, 9]
-        assert found.words[1] > found.words[2] > 0.0
-        assert np.isnan(found.cosine).all()
-        assert [(term.term, term.documents) for term in found.terms] == [("fox", 2), ("blue", 2)]
-        assert found.total == 5
+        candidates = await index.search(ask("fox blue"))
+        assert ids(candidates) == [1, 2, 9]
+        assert candidates.words[1] > candidates.words[2] > 0.0
+        assert np.isnan(candidates.cosine).all()
+        assert [(term.term, term.documents) for term in candidates.terms] == [("fox", 2), ("blue", 2)]
+        assert candidates.total == 5
 
     async def test_vectors(self, index: Index, journal: Journal) -> None:
         """The nearest vectors are found, without words; a chunk without a vector is not among them."""
         journal.put(make_chunk(number, "", vector=axis(number)) for number in range(5))
         journal.put([make_chunk(7, "no vector")])
         await catch_up(index, journal)
-        found = await index.search(ask(vector=unit(axis(3) + axis(4) / 2), limit=2))
-        assert ids(found) == [3, 4]
-        assert found.cosine == pytest.approx([0.8944, 0.4472], abs=1e-3)
-        assert found.words.tolist() == [0.0, 0.0]
+        candidates = await index.search(ask(vector=unit(axis(3) + axis(4) / 2), limit=2))
+        assert ids(candidates) == [3, 4]
+        assert candidates.cosine == pytest.approx([0.8944, 0.4472], abs=1e-3)
+        assert candidates.words.tolist() == [0.0, 0.0]
 
     async def test_a_chunk_that_cannot_be_analyzed(self, index: Index, journal: Journal) -> None:
         """It stops the index until it is marked; then its vector is found, and its words once mended."""
@@ -140,11 +140,11 @@ class IndexContract:
         journal.put([make_chunk(1, "fox", vector=axis(1)), make_chunk(2, "sun", vector=axis(2))])
         journal.put([make_chunk(3, "fox fox"), make_chunk(4, "moon", vector=axis(4))])
         await catch_up(index, journal)
-        found = await index.search(ask("fox", axis(2), limit=1))
-        assert ids(found) == [2, 3]
-        assert found.words[0] == 0.0 < found.words[1]
-        assert found.cosine[0] == pytest.approx(1.0)
-        assert np.isnan(found.cosine[1])
+        candidates = await index.search(ask("fox", axis(2), limit=1))
+        assert ids(candidates) == [2, 3]
+        assert candidates.words[0] == 0.0 < candidates.words[1]
+        assert candidates.cosine[0] == pytest.approx(1.0)
+        assert np.isnan(candidates.cosine[1])
 
     async def test_ties_go_to_the_smaller_id(self, index: Index, journal: Journal) -> None:
         """Equal scores are cut at the limit in the order of ids."""
@@ -159,8 +159,8 @@ class IndexContract:
         """No words and no vector, no room, or no known term: no candidates."""
         journal.put([make_chunk(1, "fox", vector=axis(0))])
         await catch_up(index, journal)
-        found = await index.search(probe)
-        assert (ids(found), found.total) == ([], 1)
+        candidates = await index.search(probe)
+        assert (ids(candidates), candidates.total) == ([], 1)
 
     async def test_filter_comes_first(self, index: Index, journal: Journal) -> None:
         """The filter is inside both arms: a row that is allowed is found however many better ones are not."""
@@ -226,9 +226,9 @@ class IndexContract:
         assert ids(await index.search(ask(vector=axis(1)))) == []
         journal.put([make_chunk(2, "fox", vector=axis(1))])
         await catch_up(index, journal)
-        found = await index.search(ask("fox", axis(1)))
-        assert ids(found) == [1, 2]
-        assert np.isnan(found.cosine).tolist() == [True, False]
+        candidates = await index.search(ask("fox", axis(1)))
+        assert ids(candidates) == [1, 2]
+        assert np.isnan(candidates.cosine).tolist() == [True, False]
 
     async def test_applying_twice_is_harmless(self, index: Index, journal: Journal) -> None:
         """The same changes again, in parts or as a whole, alter nothing."""
@@ -252,13 +252,13 @@ class IndexContract:
         )
         await catch_up(index, journal)
         probe = ask("fox", axis(4), where=Eq(("even",), True))
-        found = await index.search(probe)
+        candidates = await index.search(probe)
         scored = await index.score(np.array([6, 4, 4, 3, 99]), probe)
         assert ids(scored) == [4, 6]
-        chosen = np.isin(found.ids, [4, 6])
-        assert np.array_equal(scored.words, found.words[chosen])
-        assert np.array_equal(scored.cosine, found.cosine[chosen])
-        assert (scored.terms, scored.total) == (found.terms, found.total)
+        selection = np.isin(candidates.ids, [4, 6])
+        assert np.array_equal(scored.words, candidates.words[selection])
+        assert np.array_equal(scored.cosine, candidates.cosine[selection])
+        assert (scored.terms, scored.total) == (candidates.terms, candidates.total)
         assert ids(await index.score(np.array([], np.int64), probe)) == []
 
     async def test_a_probe_is_asked_again(self, index: Index, journal: Journal) -> None:
@@ -276,21 +276,21 @@ class IndexContract:
     async def test_frequencies_of_sources_count(self, index: Index, journal: Journal) -> None:
         """The weight of a term is the mean of its idf in the collection and in the named sources."""
         texts = {1: ("a", "fox sun"), 2: ("a", "fox sea"), 3: ("b", "sun moon"), 4: ("b", "sun sea")}
-        journal.put([make_chunk(each, text, source=name) for each, (name, text) in texts.items()])
+        journal.put([make_chunk(number, text, source=name) for number, (name, text) in texts.items()])
         await catch_up(index, journal)
-        asked = ask("fox sun")
-        plain = await index.search(asked)
-        found = await index.search(replace(asked, sources=("a", "unknown")))
+        probe = ask("fox sun")
+        plain = await index.search(probe)
+        candidates = await index.search(replace(probe, sources=("a", "unknown")))
         assert [term.within for term in plain.terms] == [None, None]
-        assert [term.within for term in found.terms] == [math.log(1.2), math.log(2.0)]
-        assert [term.idf for term in found.terms] == [term.idf for term in plain.terms]
+        assert [term.within for term in candidates.terms] == [math.log(1.2), math.log(2.0)]
+        assert [term.idf for term in candidates.terms] == [term.idf for term in plain.terms]
         assert plain.words[1] > plain.words[2]
-        assert found.words[1] < found.words[2]
-        scored = await index.score(found.ids, replace(asked, sources=("a",)))
-        assert scored.words.tolist() == found.words.tolist()
+        assert candidates.words[1] < candidates.words[2]
+        scored = await index.score(candidates.ids, replace(probe, sources=("a",)))
+        assert scored.words.tolist() == candidates.words.tolist()
         journal.remove([2])
         await catch_up(index, journal)
-        fewer = await index.search(replace(asked, sources=("a",)))
+        fewer = await index.search(replace(probe, sources=("a",)))
         assert [term.within for term in fewer.terms] == [math.log(4 / 3)] * 2
 
     async def test_terms_are_searched_as_they_are(self, index: Index, journal: Journal) -> None:
@@ -298,8 +298,8 @@ class IndexContract:
         journal.put([make_chunk(1, "zq-13"), make_chunk(2, "13"), make_chunk(3, "zq")])
         await catch_up(index, journal)
         assert ids(await index.search(ask("zq-13"))) == [1, 2, 3]
-        found = await index.search(replace(ask("zq-13"), terms=("zq-13",)))
-        assert (ids(found), [term.term for term in found.terms]) == ([1], ["zq-13"])
+        candidates = await index.search(replace(ask("zq-13"), terms=("zq-13",)))
+        assert (ids(candidates), [term.term for term in candidates.terms]) == ([1], ["zq-13"])
 
     async def test_check_names_each_difference(self, index: Index, journal: Journal) -> None:
         """Rows that the history does not explain are named with what is wrong."""
@@ -307,8 +307,8 @@ class IndexContract:
         await catch_up(index, journal)
         journal.corrupt([1], [make_chunk(2, "other", vector=axis(2)), make_chunk(3, "fox", vector=axis(4))])
         journal.corrupt([], [make_chunk(9, "never told")])
-        found = [(difference.chunk, difference.problem) for difference in await index.check()]
-        assert found == [(1, "ghost"), (2, "stale"), (3, "stale"), (9, "missing")]
+        differences = [(difference.chunk, difference.problem) for difference in await index.check()]
+        assert differences == [(1, "ghost"), (2, "stale"), (3, "stale"), (9, "missing")]
 
     async def test_check_knows_what_is_yet_to_come(self, index: Index, journal: Journal) -> None:
         """What the records changed after the last applied change is not a difference."""

@@ -26,9 +26,14 @@ HOUR = timedelta(hours=1)
 
 def memory(key: str, hours: float = 0, *, source: SourceId = MONDAY, **fields: Any) -> PreparedDocument:
     """A turn that was said so many hours after noon."""
-    said = NOON + hours * HOUR
-    told: dict[str, Any] = {"kind": "memory", "thread": "turns", "occurred": Period(said, said), **fields}
-    return prepared(key, f"what {key} says", source=source, title="", **told)
+    instant = NOON + hours * HOUR
+    fields_of_turn: dict[str, Any] = {
+        "kind": "memory",
+        "thread": "turns",
+        "occurred": Period(instant, instant),
+        **fields,
+    }
+    return prepared(key, f"what {key} says", source=source, title="", **fields_of_turn)
 
 
 def note(key: str, **fields: Any) -> PreparedDocument:
@@ -41,9 +46,9 @@ def version(key: str, of: str, recorded: datetime) -> PreparedDocument:
     return memory(key, kind="version", thread=None, parent=DocumentId(of), recorded=recorded)
 
 
-def keys(found: Sequence[tuple[Document, str]]) -> list[str]:
+def keys(memories: Sequence[tuple[Document, str]]) -> list[str]:
     """The names of what was read."""
-    return [each.key for each, _ in found]
+    return [memory.key for memory, _ in memories]
 
 
 class MemoriesContract:
@@ -66,8 +71,8 @@ class MemoriesContract:
         """Only sources of memories, in order, up to the name that is beyond."""
         await shelved.put_source(Source(SourceId("plain"), SHELF, "memory/ann//x"))
         await shelved.put_source(Source(SourceId("b"), SHELF, "memory/anna//monday", kind="memory"))
-        found = await store.memory_sources(SHELF, begins="memory/ann/", below="memory/ann0")
-        assert [each.id for each in found] == list(BOTH)
+        sources = await store.memory_sources(SHELF, begins="memory/ann/", below="memory/ann0")
+        assert [source.id for source in sources] == list(BOTH)
         assert await store.memory_sources(SHELF, begins="memory/b/", below="memory/b0") == []
 
     async def test_nothing_is_in_no_source(self, store: Memories, shelved: Records) -> None:
@@ -90,8 +95,8 @@ class MemoriesContract:
 
     async def test_pages_are_in_the_order_of_saying(self, store: Memories, shelved: Records) -> None:
         """Of equal times what was stored first comes first; every page goes on where the one before ended."""
-        said = [("a", 2), ("b", 1), ("c", 1), ("d", 0)]
-        await shelved.write([memory(key, hours) for key, hours in said])
+        days = [("a", 2), ("b", 1), ("c", 1), ("d", 0)]
+        await shelved.write([memory(key, hours) for key, hours in days])
         await shelved.write([memory("e", 1, source=TUESDAY)])
         for newest_first in (False, True):
             seen: list[str] = []
@@ -168,10 +173,16 @@ class MemoriesContract:
             ]
         )
         await shelved.write([version("a1", "a", NOON)])
-        found = await store.totals(BOTH)
-        assert (found.memories, found.notes, found.pinned, found.facts, found.versions) == (3, 1, 1, 1, 1)
-        assert (found.tokens, found.pending) == (9, 3)
-        assert (found.first, found.last) == (NOON, NOON + 3 * HOUR)
+        totals = await store.totals(BOTH)
+        assert (totals.memories, totals.notes, totals.pinned, totals.facts, totals.versions) == (
+            3,
+            1,
+            1,
+            1,
+            1,
+        )
+        assert (totals.tokens, totals.pending) == (9, 3)
+        assert (totals.first, totals.last) == (NOON, NOON + 3 * HOUR)
 
     async def test_memories_are_forgotten_with_all_that_hangs_on_them(
         self, store: Memories, shelved: Records
@@ -179,13 +190,13 @@ class MemoriesContract:
         """Pinned ones only where they are meant; what is no memory, or not there, counts 0."""
         await shelved.write([memory("a"), memory("b"), memory("p", metadata={"pinned": True})])
         await shelved.write([version("a1", "a", NOON), version("a2", "a", NOON + HOUR)])
-        asked = [DocumentId(each) for each in ("a", "p", "a1", "unknown", "a")]
-        told = MemoryReceipt(1, versions=2, chunks=3, ids=("a",))
-        preview = await store.forget(asked, pinned=False, now=NOON, dry_run=True)
-        assert preview == replace(told, dry_run=True)
-        assert await store.forget(asked, pinned=False, now=NOON) == told
-        assert await store.forget(asked, pinned=False, now=NOON) == MemoryReceipt(0)
-        assert (await store.forget(asked, pinned=True, now=NOON)).ids == ("p",)
+        ids = [DocumentId(key) for key in ("a", "p", "a1", "unknown", "a")]
+        receipt = MemoryReceipt(1, versions=2, chunks=3, ids=("a",))
+        preview = await store.forget(ids, pinned=False, now=NOON, dry_run=True)
+        assert preview == replace(receipt, dry_run=True)
+        assert await store.forget(ids, pinned=False, now=NOON) == receipt
+        assert await store.forget(ids, pinned=False, now=NOON) == MemoryReceipt(0)
+        assert (await store.forget(ids, pinned=True, now=NOON)).ids == ("p",)
         assert await store.count(BOTH, EVERYTHING) == 1
         assert (await store.since(BOTH, NOON - HOUR)).deleted == 0
 
@@ -193,12 +204,12 @@ class MemoriesContract:
         """With their texts, by the ids that were asked for."""
         await shelved.write([memory("a"), memory("b"), note("n")])
         await shelved.write([version("a2", "a", NOON + 2 * HOUR), version("a1", "a", NOON + HOUR)])
-        found = await store.histories([DocumentId(each) for each in ("a", "n", "a1", "unknown")])
-        assert {name: keys(history) for name, history in found.items()} == {
+        histories = await store.histories([DocumentId(key) for key in ("a", "n", "a1", "unknown")])
+        assert {name: keys(history) for name, history in histories.items()} == {
             "a": ["a1", "a2", "a"],
             "n": ["n"],
         }
-        assert found[DocumentId("n")][0][1] == "what n says"
+        assert histories[DocumentId("n")][0][1] == "what n says"
         assert await store.histories([]) == {}
 
     async def test_sources_that_have_memories_say_how_many(self, store: Memories, shelved: Records) -> None:
@@ -210,14 +221,14 @@ class MemoriesContract:
 
     async def test_retentions_are_kept_and_dropped(self, store: Memories, shelved: Records) -> None:
         """One of each id; they go with their collection."""
-        kept = StoredRetention("r", SHELF, "memory/ann/", Retention(30, 100), "local")
+        rule = StoredRetention("r", SHELF, "memory/ann/", Retention(30, 100), "local")
         await store.put_retention(StoredRetention("r", SHELF, "memory/ann/", Retention(1), "local"))
-        await store.put_retention(kept)
-        assert await store.retentions(SHELF) == [kept]
+        await store.put_retention(rule)
+        assert await store.retentions(SHELF) == [rule]
         await store.ran("r", NOON)
-        assert [each.last_run for each in await store.retentions()] == [NOON]
+        assert [retention.last_run for retention in await store.retentions()] == [NOON]
         assert await store.drop_retention("r")
         assert not await store.drop_retention("r")
-        await store.put_retention(kept)
+        await store.put_retention(rule)
         await shelved.delete_collection(SHELF)
         assert await store.retentions() == []

@@ -39,13 +39,13 @@ async def chunk_ids(records: Records, key: str) -> list[ChunkId]:
 
 async def keys_of(records: Records) -> list[str]:
     """The keys of all documents of the shelf, read in pages of two."""
-    found: list[str] = []
+    keys: list[str] = []
     cursor: str | None = None
     while True:
         documents, cursor = await records.list(SHELF, EVERYTHING, after=cursor, limit=2)
-        found += [document.key for document in documents]
+        keys += [document.key for document in documents]
         if cursor is None:
-            return found
+            return keys
 
 
 class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
@@ -105,15 +105,19 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
         assert await only(records, "full") == replace(full.document, chunks=2)
         assert await records.text(DocumentId("full")) == "".join(chunk.text for chunk in full.chunks)
         stored = await records.document_chunks(DocumentId("full"))
-        assert [each.chunk.content_hash for each in stored] == [each.content_hash for each in full.chunks]
-        assert [each.chunk.tokens for each in stored] == [each.tokens for each in full.chunks]
+        assert [stored_chunk.chunk.content_hash for stored_chunk in stored] == [
+            chunk.content_hash for chunk in full.chunks
+        ]
+        assert [stored_chunk.chunk.tokens for stored_chunk in stored] == [
+            chunk.tokens for chunk in full.chunks
+        ]
 
     async def test_overlapping_chunks_give_the_text_back(self, records: Records, stocked: None) -> None:
         """Each piece adds only what lies beyond the one before."""
         text, spans = "0123456789", [(0, 5), (3, 6), (3, 9), (9, 10)]
         chunks = tuple(
-            PreparedChunk(place, text[start:end], start, end, 1, content_hash(text[start:end]))
-            for place, (start, end) in enumerate(spans)
+            PreparedChunk(number, text[start:end], start, end, 1, content_hash(text[start:end]))
+            for number, (start, end) in enumerate(spans)
         )
         await put(records, PreparedDocument(prepared("a", text).document, chunks))
         assert await records.text(DocumentId("a")) == text
@@ -191,18 +195,18 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
     async def test_lookups_keep_the_order_asked(self, records: Records, stocked: None) -> None:
         """What does not exist is left out; what is asked twice comes twice."""
         await put(records, prepared("a", "1"), prepared("b", "2"))
-        wanted = [DocumentId(key) for key in ("b", "nobody", "a", "b")]
-        assert [document.id for document in await records.documents(wanted)] == ["b", "a", "b"]
+        ids = [DocumentId(key) for key in ("b", "nobody", "a", "b")]
+        assert [document.id for document in await records.documents(ids)] == ["b", "a", "b"]
         [first], [second] = await chunk_ids(records, "a"), await chunk_ids(records, "b")
-        found = await records.hydrate([second, ChunkId(10**9), first])
-        assert [stored.chunk.id for stored in found] == [second, first]
+        chunks = await records.hydrate([second, ChunkId(10**9), first])
+        assert [stored.chunk.id for stored in chunks] == [second, first]
         assert await records.hydrate([]) == []
 
     async def test_many_ids_at_once(self, records: Records, stocked: None) -> None:
         """More than a database takes in one statement."""
         await put(records, prepared("a", "1"))
         ids = [DocumentId(f"no{number}") for number in range(70_000)]
-        assert [each.id for each in await records.documents([*ids, DocumentId("a")])] == ["a"]
+        assert [document.id for document in await records.documents([*ids, DocumentId("a")])] == ["a"]
         assert (await records.delete([*ids, DocumentId("a")])).documents == 1
 
     async def test_pages(self, records: Records, stocked: None) -> None:
@@ -224,11 +228,11 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
         for key in ("a/1", "a/2", "a", "a0", "B", "ä"):
             await put(records, prepared(key, "x"))
         [home] = {document.source for document in (await records.list(SHELF, EVERYTHING))[0]}
-        found = await records.list_by_key(home, limit=10)
-        assert [each.key for each in found] == ["B", "a", "a/1", "a/2", "a0", "ä"]
-        found = await records.list_by_key(home, start="a/", end="a0", limit=10)
-        assert [each.key for each in found] == ["a/1", "a/2"]
-        assert [each.key for each in await records.list_by_key(home, start="a0", limit=1)] == ["a0"]
+        documents = await records.list_by_key(home, limit=10)
+        assert [document.key for document in documents] == ["B", "a", "a/1", "a/2", "a0", "ä"]
+        documents = await records.list_by_key(home, start="a/", end="a0", limit=10)
+        assert [document.key for document in documents] == ["a/1", "a/2"]
+        assert [document.key for document in await records.list_by_key(home, start="a0", limit=1)] == ["a0"]
         assert not await records.list_by_key(SourceId("other"), limit=10)
 
     async def test_a_filter_is_applied_before_the_limit(self, records: Records, stocked: None) -> None:
@@ -244,7 +248,9 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
         assert (end, await records.count(SHELF, rare)) == (None, 3)
         assert await records.list(SHELF, rare, status="pending", limit=2) == (first, cursor)
         assert await records.list(SHELF, rare, status="error") == ([], None)
-        counted = [await records.count(SHELF, each, status="embedded") for each in (rare, EVERYTHING)]
+        counted = [
+            await records.count(SHELF, condition, status="embedded") for condition in (rare, EVERYTHING)
+        ]
         assert (await records.count(SHELF, EVERYTHING, status="pending") > 3, counted) == (True, [0, 0])
 
     async def test_filters_of_every_kind(self, records: Records, stocked: None) -> None:
@@ -260,9 +266,9 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
             (Overlaps(hour.end, None), 0),
             (Not(Exists("position")), 2),
             (nested, 1),
-            (Or(tuple(Eq("author", str(place)) for place in range(3000))), 0),
-            (And(tuple(Not(Eq("author", str(place))) for place in range(3000))), 2),
-            (In("document", tuple(str(place) for place in range(50_000))), 0),
+            (Or(tuple(Eq("author", str(number)) for number in range(3000))), 0),
+            (And(tuple(Not(Eq("author", str(number))) for number in range(3000))), 2),
+            (In("document", tuple(str(number) for number in range(50_000))), 0),
             (And(tuple(In("document", ("a", *map(str, range(5000)))) for _ in range(12))), 1),
             (Or(tuple(In("sequence", (7.5, *range(500))) for _ in range(12))), 0),
             (In("document", ("\ud800", "a", "\x00")), 1),
@@ -314,7 +320,7 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
             prepared("elsewhere", "0", thread="t", sequence=5, occurred=early, source="other"),
             prepared("alone", "x", "y"),
         )
-        order = [each for key in "bacd" for each in await chunk_ids(records, key)]
+        order = [chunk for key in "bacd" for chunk in await chunk_ids(records, key)]
         assert await self.links(records, order) == list(zip([None, *order], [*order[1:], None], strict=False))
         alone = await chunk_ids(records, "alone")
         assert await self.links(records, alone) == [(None, alone[1]), (alone[0], None)]

@@ -15,14 +15,14 @@ from tests.support.samples import NOON, OTHER_SPACE, SHELF, SPACE, notes, prepar
 
 async def texts_waiting(records: Records, space: EmbeddingSpace = SPACE, limit: int = 100) -> list[str]:
     """The texts of chunks that lack a vector."""
-    return [each.chunk.text for each in await records.unembedded(SHELF, space, limit=limit)]
+    return [stored.chunk.text for stored in await records.unembedded(SHELF, space, limit=limit)]
 
 
 async def embed_all(records: Records, space: EmbeddingSpace = SPACE) -> int:
     """Give every chunk that lacks one a vector."""
     waiting = await records.unembedded(SHELF, space, limit=1000)
     return await records.put_vectors(
-        SHELF, space, [(each.chunk.id, vector(each.chunk.id)) for each in waiting]
+        SHELF, space, [(stored.chunk.id, vector(stored.chunk.id)) for stored in waiting]
     )
 
 
@@ -34,8 +34,8 @@ async def status_of(records: Records, key: str) -> str:
 
 async def changes_of(reader: Reader, after: int = 0, limit: int = 100) -> list[tuple[str, int, int]]:
     """The history after a sequence, without its numbers."""
-    found = await reader.changes_since(after, limit=limit)
-    return [(change.operation, change.first, change.last) for change in found]
+    changes = await reader.changes_since(after, limit=limit)
+    return [(change.operation, change.first, change.last) for change in changes]
 
 
 def replayed(changes: list[Change]) -> set[int]:
@@ -65,13 +65,19 @@ class HistoryContract:
     async def test_a_write_tells_what_an_index_would_read(self, records: Records) -> None:
         """Every field of every chunk, and the changes, as if they were read back right after."""
         reader, east = records.reader(SHELF, SPACE), timezone(timedelta(hours=5, minutes=30))
-        said = Period(NOON.astimezone(east), NOON.astimezone(east) + timedelta(microseconds=1))
-        given = replace(prepared("given", "ä", "b"), vector=vector(3))
-        made = replace(prepared("made", "a", "b"), embedded=(SPACE.name, (vector(1), vector(2))))
+        period = Period(NOON.astimezone(east), NOON.astimezone(east) + timedelta(microseconds=1))
+        vectored = replace(prepared("given", "ä", "b"), vector=vector(3))
+        embedded = replace(prepared("made", "a", "b"), embedded=(SPACE.name, (vector(1), vector(2))))
         foreign = replace(prepared("foreign", "c"), embedded=(OTHER_SPACE.name, (vector(1),)))
-        full = prepared("full", "d", metadata={"z": [1, {"y": None}], "a": 1.5}, occurred=said, author="ann")
+        full = prepared(
+            "full", "d", metadata={"z": [1, {"y": None}], "a": 1.5}, occurred=period, author="ann"
+        )
         later = prepared("full", "d", "e", recorded=NOON + timedelta(days=1), sequence=2**62, thread="t")
-        batches = [[given, made, foreign, prepared("empty"), full], [later, prepared("new", "f")], [made]]
+        batches = [
+            [vectored, embedded, foreign, prepared("empty"), full],
+            [later, prepared("new", "f")],
+            [embedded],
+        ]
         for batch in batches:
             before = await reader.last_sequence()
             update = (await records.write(batch)).update
@@ -79,17 +85,17 @@ class HistoryContract:
             assert update.chunks is not None
             assert (update.before, update.collection) == (before, await records.collection(SHELF))
             assert list(update.changes) == await reader.changes_since(before, limit=100)
-            puts = [each for each in update.changes if each.operation == "put"]
-            read = [chunk for each in puts for chunk in await reader.chunks(each.first, each.last)]
+            puts = [change for change in update.changes if change.operation == "put"]
+            read = [chunk for put in puts for chunk in await reader.chunks(put.first, put.last)]
             assert list(update.chunks()) == read
 
     @pytest.mark.usefixtures("stocked")
     async def test_a_write_that_knows_not_all_of_its_chunks_tells_none(self, records: Records) -> None:
         """Those that stay with other fields have their vectors elsewhere; those replaced twice are gone."""
         await records.write([prepared("a", "x")])
-        kept = [prepared("a", "x", metadata={"n": 1})]
+        documents = [prepared("a", "x", metadata={"n": 1})]
         twice = [prepared("b", "x"), prepared("b", "y")]
-        for batch in (kept, twice):
+        for batch in (documents, twice):
             update = (await records.write(batch)).update
             assert update is not None
             assert update.chunks is None
@@ -101,12 +107,12 @@ class HistoryContract:
     @pytest.mark.usefixtures("stocked")
     async def test_a_write_sees_whether_texts_wait_for_vectors(self, records: Records) -> None:
         """Those of others, too, whatever it writes itself."""
-        made = replace(prepared("made", "a"), embedded=(SPACE.name, (vector(1),)))
-        assert (await records.write([made])).lacks_vectors is False
+        embedded = replace(prepared("made", "a"), embedded=(SPACE.name, (vector(1),)))
+        assert (await records.write([embedded])).lacks_vectors is False
         assert (await records.write([prepared("other", "b")])).lacks_vectors is True
-        assert (await records.write([made])).lacks_vectors is True
+        assert (await records.write([embedded])).lacks_vectors is True
         await embed_all(records)
-        assert (await records.write([made])).lacks_vectors is False
+        assert (await records.write([embedded])).lacks_vectors is False
 
     async def test_an_empty_history(self, records: Records, stocked: None) -> None:
         """Sequence 0 and nothing to read."""
@@ -142,15 +148,15 @@ class HistoryContract:
         reader = records.reader(SHELF, SPACE)
         for version in ("first", "second", "third"):
             await records.write([prepared(key, f"{version} {key}") for key in "abcde"])
-        whole = list(await reader.changes_since(0, limit=1000))
+        history = list(await reader.changes_since(0, limit=1000))
         for limit in (1, 2, 5):
-            found: list[Change] = []
-            while part := await reader.changes_since(found[-1].sequence if found else 0, limit=limit):
-                found += part
+            changes: list[Change] = []
+            while part := await reader.changes_since(changes[-1].sequence if changes else 0, limit=limit):
+                changes += part
                 assert part[-1].operation == "put"
-            assert found == whole
-        live = [each.chunk.id for each in await reader.chunks(ChunkId(0), ChunkId(2**62))]
-        assert replayed(whole) == set(live)
+            assert changes == history
+        live = [stored.chunk.id for stored in await reader.chunks(ChunkId(0), ChunkId(2**62))]
+        assert replayed(history) == set(live)
 
     async def test_numbers_are_never_used_again(self, records: Records, stocked: None) -> None:
         """Neither those of chunks nor those of changes, also after everything was deleted."""
@@ -173,27 +179,27 @@ class HistoryContract:
             await records.write([prepared(key, f"{key} ", "two"), far])
         await records.write([prepared("a", "new")])
         reader = records.reader(SHELF, SPACE)
-        scanned = [each async for batch in reader.scan() for each in batch]
-        ids = [each.chunk.id for each in scanned]
+        scanned = [stored async for batch in reader.scan() for stored in batch]
+        ids = [stored.chunk.id for stored in scanned]
         assert ids == sorted(ids)
-        assert [each.document.key for each in scanned] == ["b", "b", "c", "c", "a"]
-        for place, after in enumerate(ids):
-            rest = [each.chunk.id async for batch in reader.scan(after) for each in batch]
-            assert rest == ids[place + 1 :]
+        assert [stored.document.key for stored in scanned] == ["b", "b", "c", "c", "a"]
+        for position, after in enumerate(ids):
+            rest = [stored.chunk.id async for batch in reader.scan(after) for stored in batch]
+            assert rest == ids[position + 1 :]
         assert await reader.chunks(ids[0], ids[-2]) == scanned[:-1]
         await records.put_vectors(SHELF, SPACE, [(ids[1], vector(0.5))])
-        assert [each.vector for each in await reader.chunks(ids[0], ids[1])] == [None, vector(0.5)]
+        assert [stored.vector for stored in await reader.chunks(ids[0], ids[1])] == [None, vector(0.5)]
         other = records.reader(SHELF, OTHER_SPACE)
-        assert [each.vector for each in await other.chunks(ids[0], ids[1])] == [None, None]
+        assert [stored.vector for stored in await other.chunks(ids[0], ids[1])] == [None, None]
 
     async def test_a_long_scan(self, records: Records, stocked: None) -> None:
         """Over documents of many sizes, one far larger than a batch."""
         sizes = [1] * 3000 + [9000] + [3] * 10
-        batch = [prepared(f"{place:05}", *["word "] * size) for place, size in enumerate(sizes)]
+        batch = [prepared(f"{number:05}", *["word "] * size) for number, size in enumerate(sizes)]
         await records.write(batch)
-        batches = [each async for each in records.reader(SHELF, None).scan()]
-        owners = [each.document.key for part in batches for each in part]
-        assert owners == [f"{place:05}" for place, size in enumerate(sizes) for _ in range(size)]
+        batches = [stored_batch async for stored_batch in records.reader(SHELF, None).scan()]
+        owners = [stored.document.key for part in batches for stored in part]
+        assert owners == [f"{number:05}" for number, size in enumerate(sizes) for _ in range(size)]
         assert len(batches) > 2
 
     async def test_vectors_complete_a_document(self, records: Records, stocked: None) -> None:
@@ -213,13 +219,13 @@ class HistoryContract:
 
     async def test_vectors_that_come_with_a_document(self, records: Records, stocked: None) -> None:
         """Kept for each chunk in the space that answers, dropped in any other; replaced with their chunks."""
-        whole = replace(prepared("a", "one ", "two"), embedded=(SPACE.name, (vector(1), vector(2))))
+        embedded = replace(prepared("a", "one ", "two"), embedded=(SPACE.name, (vector(1), vector(2))))
         other = replace(prepared("b", "three"), embedded=(OTHER_SPACE.name, (vector(3),)))
-        await records.write([whole, other])
+        await records.write([embedded, other])
         assert [await status_of(records, key) for key in "ab"] == ["embedded", "pending"]
         assert await texts_waiting(records) == ["three"]
-        held = [each.vector async for batch in records.reader(SHELF, SPACE).scan() for each in batch]
-        assert held == [vector(1), vector(2), None]
+        vectors = [stored.vector async for batch in records.reader(SHELF, SPACE).scan() for stored in batch]
+        assert vectors == [vector(1), vector(2), None]
         await records.write([prepared("a", "four")])
         assert await texts_waiting(records) == ["three", "four"]
         assert await records.check() == []
@@ -228,12 +234,12 @@ class HistoryContract:
         """By where their documents end, from the start of a range to before its stop."""
         await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("c", "four")])
         first, second, third, fourth = [
-            each.chunk.id for each in await records.unembedded(SHELF, SPACE, limit=4)
+            stored.chunk.id for stored in await records.unembedded(SHELF, SPACE, limit=4)
         ]
 
         async def among(start: int, stop: int, limit: int = 9) -> list[int]:
-            found = await records.unembedded(SHELF, SPACE, limit=limit, among=range(start, stop))
-            return [each.chunk.id for each in found]
+            unembedded = await records.unembedded(SHELF, SPACE, limit=limit, among=range(start, stop))
+            return [stored.chunk.id for stored in unembedded]
 
         async def oldest(start: int) -> int | None:
             return await records.oldest_unembedded(SHELF, SPACE, start=start)
@@ -253,10 +259,10 @@ class HistoryContract:
         """Its index is only taken further, over a change that names no chunk that exists."""
         await records.write([prepared("a", "one ", "two")])
         await embed_all(records, OTHER_SPACE)
-        own, other = records.reader(SHELF, SPACE), records.reader(SHELF, OTHER_SPACE)
-        [_, passed], [_, seen] = await own.changes_since(0, limit=9), await other.changes_since(0, limit=9)
-        assert passed.sequence == seen.sequence == await own.last_sequence()
-        assert await own.chunks(passed.first, passed.last) == []
+        reader, other = records.reader(SHELF, SPACE), records.reader(SHELF, OTHER_SPACE)
+        [_, passed], [_, seen] = await reader.changes_since(0, limit=9), await other.changes_since(0, limit=9)
+        assert passed.sequence == seen.sequence == await reader.last_sequence()
+        assert await reader.chunks(passed.first, passed.last) == []
         assert len(await other.chunks(seen.first, seen.last)) == 2
 
     async def test_changed_fields_keep_vectors(self, records: Records, stocked: None) -> None:

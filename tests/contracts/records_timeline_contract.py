@@ -30,22 +30,22 @@ def after_noon(seconds: float) -> datetime:
 
 def between(start: float | None, end: float | None, *, contains: bool = False) -> Span:
     """From and to seconds after noon."""
-    first, last = (None if each is None else after_noon(each) for each in (start, end))
+    first, last = (None if seconds is None else after_noon(seconds) for seconds in (start, end))
     return Span(first, last, contains)
 
 
 async def keys(records: Records, span: Span, *, limit: int = 100, source: SourceId = NOTES) -> list[str]:
     """The keys of all pages, each of at most `limit`."""
-    found: list[str] = []
+    keys_in_order: list[str] = []
     after: str | None = None
     while True:
         page = await records.timeline(source, span, after=after, limit=limit)
         assert len(page.documents) <= limit
         assert all(text == document.key for document, text in page.documents)
-        found += [document.key for document, _ in page.documents]
+        keys_in_order += [document.key for document, _ in page.documents]
         after = page.next
         if after is None:
-            return found
+            return keys_in_order
 
 
 class TimelineContract:
@@ -121,13 +121,13 @@ class TimelineContract:
             (2, False, "k0 k1"),
             (2, True, "k5 k8"),
         ):
-            found = await records.stretches(NOTES, spans, limit=limit, last=last)
-            assert names(found) == expected.split()
+            stretches = await records.stretches(NOTES, spans, limit=limit, last=last)
+            assert names(stretches) == expected.split()
         assert await records.stretches(NOTES, [], limit=5) == []
         assert await records.spots(NOTES, []) == []
-        for chosen in (spans, [between(None, None)], [between(15, 45, contains=True)]):
-            read = await records.stretches(NOTES, chosen, limit=99)
-            spots = await records.spots(NOTES, chosen)
+        for ranges in (spans, [between(None, None)], [between(15, 45, contains=True)]):
+            read = await records.stretches(NOTES, ranges, limit=99)
+            spots = await records.spots(NOTES, ranges)
             assert {spot.document: (spot.start, spot.end) for spot in spots} == {
                 document.id: (
                     to_microseconds(document.occurred.start),
@@ -145,23 +145,23 @@ class TimelineContract:
 
     async def test_names_are_those_of_entities_and_speakers(self, records: Records, stocked: None) -> None:
         """Each counts once for a caption or an event, as it is spelt; other streams and kinds are apart."""
-        given = {"entities": ["Ann", "Bo", "Ann", 7, None]}
+        metadata = {"entities": ["Ann", "Bo", "Ann", 7, None]}
         await records.put_source(notes("elsewhere"))
         await records.write(
             [
-                seen("one", 0, 5, author="Ann", metadata=given),
+                seen("one", 0, 5, author="Ann", metadata=metadata),
                 seen("two", 10, 15, author="ann"),
                 seen("three", None, author="Bo", metadata={"entities": "Ö 'x' %"}),
                 seen("event", 20, kind="event", metadata={"entities": ["Bo"]}),
-                seen("page", 0, kind="page", metadata=given),
-                seen("other", 0, source=SourceId("elsewhere"), metadata=given),
+                seen("page", 0, kind="page", metadata=metadata),
+                seen("other", 0, source=SourceId("elsewhere"), metadata=metadata),
             ]
         )
         assert await records.names(NOTES, Span()) == {"Ann": 1, "Bo": 3, "ann": 1, "Ö 'x' %": 1}
         assert await records.names(NOTES, between(12, 21)) == {"ann": 1, "Bo": 1}
         assert await records.names(SourceId("nothing"), Span()) == {}
-        found = await records.mentions(NOTES, Span(), names=["Bo", "ann", "nobody"])
-        assert sorted((each.document, each.name, each.occurred is None) for each in found) == [
+        mentions = await records.mentions(NOTES, Span(), names=["Bo", "ann", "nobody"])
+        assert sorted((mention.document, mention.name, mention.occurred is None) for mention in mentions) == [
             ("event", "Bo", False),
             ("one", "Bo", False),
             ("three", "Bo", True),
@@ -170,6 +170,6 @@ class TimelineContract:
         assert await records.mentions(NOTES, Span(), names=[]) == []
 
 
-def names(found: Sequence[tuple[object, str]]) -> list[str]:
+def names(documents: Sequence[tuple[object, str]]) -> list[str]:
     """The texts of a page."""
-    return [text for _, text in found]
+    return [text for _, text in documents]

@@ -16,7 +16,9 @@ LETTERS = SourceId("letters")
 NEVER = float("inf")
 
 
-def made(name: str, *of: PreparedDocument, parts: tuple[str, ...] = (), recipe: str = "r") -> NewSummary:
+def new_summary(
+    name: str, *of: PreparedDocument, parts: tuple[str, ...] = (), recipe: str = "r"
+) -> NewSummary:
     """A summary of these documents and of these other summaries."""
     captions = tuple((caption.document.id, caption.document.fingerprint) for caption in of)
     return NewSummary(name, recipe, f"what {name} says", captions, parts)
@@ -38,14 +40,14 @@ class SummariesContract:
         await records.write(written)
         return written
 
-    async def known(self, store: Summaries, *names: str) -> list[str]:
+    async def stored_names(self, store: Summaries, *names: str) -> list[str]:
         """Those of the summaries that are kept."""
         return [name for name in names if await store.text(name) is not None]
 
     async def test_a_summary_is_kept_once(self, store: Summaries, captions: list[PreparedDocument]) -> None:
         """The first text stays: whoever comes later was asked the same."""
         assert await store.text("a") is None
-        await store.add(NOTES, made("a", *captions))
+        await store.add(NOTES, new_summary("a", *captions))
         again = NewSummary("a", "other", "another text", ())
         await store.add(NOTES, again)
         assert await store.text("a") == "what a says"
@@ -55,31 +57,31 @@ class SummariesContract:
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """Directly or through other summaries, and nothing else does."""
-        await store.add(NOTES, made("first", *captions[:2]))
-        await store.add(NOTES, made("second", *captions[2:]))
-        await store.add(NOTES, made("both", parts=("first", "second")))
-        await store.add(NOTES, made("above", parts=("both",)))
+        await store.add(NOTES, new_summary("first", *captions[:2]))
+        await store.add(NOTES, new_summary("second", *captions[2:]))
+        await store.add(NOTES, new_summary("both", parts=("first", "second")))
+        await store.add(NOTES, new_summary("above", parts=("both",)))
         await records.delete([captions[1].document.id])
-        assert await self.known(store, "first", "second", "both", "above") == ["second"]
+        assert await self.stored_names(store, "first", "second", "both", "above") == ["second"]
 
     async def test_what_was_made_of_a_replaced_caption_goes(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """The old text would live on in it."""
-        await store.add(NOTES, made("a", captions[0]))
-        await store.add(NOTES, made("b", captions[1]))
+        await store.add(NOTES, new_summary("a", captions[0]))
+        await store.add(NOTES, new_summary("b", captions[1]))
         await records.write([prepared("0", "another scene", kind="caption"), captions[1]])
-        assert await self.known(store, "a", "b") == ["b"]
+        assert await self.stored_names(store, "a", "b") == ["b"]
 
     async def test_a_long_chain_goes_at_once(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """Longer than databases follow references by themselves."""
-        await store.add(NOTES, made("0", captions[0]))
+        await store.add(NOTES, new_summary("0", captions[0]))
         for number in range(1, 1_200):
-            await store.add(NOTES, made(str(number), parts=(str(number - 1),)))
+            await store.add(NOTES, new_summary(str(number), parts=(str(number - 1),)))
         await records.delete([captions[0].document.id])
-        assert await self.known(store, "0", "600", "1199") == []
+        assert await self.stored_names(store, "0", "600", "1199") == []
 
     async def test_what_changed_meanwhile_is_not_kept(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
@@ -87,18 +89,22 @@ class SummariesContract:
         """A caption with another fingerprint, of another source, or none; and a part that is gone."""
         changed = prepared("0", "another scene", kind="caption")
         absent = prepared("9", "never stored")
-        for wrong in (made("a", changed), made("a", captions[0], absent), made("a", parts=("none",))):
+        for wrong in (
+            new_summary("a", changed),
+            new_summary("a", captions[0], absent),
+            new_summary("a", parts=("none",)),
+        ):
             with pytest.raises(PreconditionFailed):
                 await store.add(NOTES, wrong)
         with pytest.raises(PreconditionFailed):
-            await store.add(LETTERS, made("a", captions[0]))
+            await store.add(LETTERS, new_summary("a", captions[0]))
         assert await store.text("a") is None
 
     async def test_summaries_go_with_their_source(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """And so does all else that is kept of it."""
-        await store.add(NOTES, made("a", *captions))
+        await store.add(NOTES, new_summary("a", *captions))
         await store.set_boundaries(NOTES, "r", [SummaryBounds((0.0, "0"), (3.0, "3"), full=True)])
         await store.stand(NOTES, SavedSummary(UserId("ann"), {}, NOON))
         await records.delete_source(NOTES)
@@ -130,10 +136,10 @@ class SummariesContract:
     ) -> None:
         """What others had made stays."""
         for name, recipe in (("a", "r"), ("b", "r"), ("c", "s")):
-            await store.add(NOTES, made(name, captions[0], recipe=recipe))
+            await store.add(NOTES, new_summary(name, captions[0], recipe=recipe))
         assert await store.tidy(NOTES, "r", {"b"}) == 1
         assert await store.tidy(LETTERS, "r", set()) == 0
-        assert await self.known(store, "a", "b", "c") == ["b", "c"]
+        assert await self.stored_names(store, "a", "b", "c") == ["b", "c"]
 
     async def test_vectors_are_those_of_the_space(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
@@ -164,7 +170,7 @@ class SummariesContract:
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """Though nobody names its documents."""
-        await store.add(NOTES, made("a", *captions))
+        await store.add(NOTES, new_summary("a", *captions))
         await records.delete_collection(SHELF)
         assert await store.text("a") is None
         assert await records.check() == []

@@ -18,7 +18,7 @@ from conspectus.bootstrap.transfer import back_up, check_backup
 from conspectus.errors import Conflict
 from conspectus.records.core.database import transact
 from conspectus.settings import Settings
-from tests.moving_places import database, keep_job
+from tests.filled_databases import database, keep_job
 
 SETTINGS = Settings(embedder="none", lock_timeout_seconds=20)
 Act = Callable[[Path, Path], None]

@@ -19,7 +19,7 @@ from conspectus.ports import Probe
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 from tests.index_histories import DIMENSIONS, catch_up, history
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.support.milvus_server import milvus_server
 from tests.support.served import served
 
@@ -105,7 +105,7 @@ async def test_searches_that_run_together_when_milvus_stops_all_say_that_it_is_a
 
     with milvus_server(tmp_path / "milvus") as process:
         server = MilvusServer(process.uri, seconds=2)
-        index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
+        index = await MilvusIndex.open(location_in(server, tmp_path, DIMENSIONS), journal, str.split)
         await catch_up(index, journal)
         searches = [asyncio.create_task(search_until_away(index)) for _ in range(16)]
         await asyncio.sleep(0.5)

@@ -7,7 +7,7 @@ from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.records import Json
 from conspectus.ports import Probe
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.support.journal import Journal, make_chunk
 
 HOSTILE = [
@@ -35,7 +35,7 @@ HOSTILE = [
 
 
 async def opened(server: MilvusServer, folder: Path, journal: Journal) -> MilvusIndex:
-    index = await MilvusIndex.open(place_in(server, folder, 0), journal, str.split)
+    index = await MilvusIndex.open(location_in(server, folder, 0), journal, str.split)
     await index.apply(await journal.changes_since(0, limit=100_000))
     return index
 

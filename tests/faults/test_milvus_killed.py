@@ -13,7 +13,7 @@ from conspectus.index.milvus.writes import forget
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at, write_until_killed
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.programs import program
 from tests.support.journal import make_chunk
 from tests.support.milvus_server import MilvusProcess, milvus_server
@@ -24,11 +24,11 @@ from pathlib import Path
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from tests.index_histories import journal_at, write_on
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 
 async def main():
     journal = journal_at(sys.argv[1])
-    place = place_in(MilvusServer(sys.argv[2]), Path(sys.argv[3]), 4, "killed")
+    place = location_in(MilvusServer(sys.argv[2]), Path(sys.argv[3]), 4, "killed")
     await write_on(await MilvusIndex.open(place, journal, str.split), journal)
 
 asyncio.run(main())
@@ -47,7 +47,7 @@ async def test_client_killed(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     for _ in range(2):
         async with program("-c", WRITER, records, own_milvus.uri, tmp_path):
             await asyncio.sleep(chance.random())
-        place = place_in(server, tmp_path, DIMENSIONS, "killed")
+        place = location_in(server, tmp_path, DIMENSIONS, "killed")
         await assert_right(await MilvusIndex.open(place, journal, str.split), journal)
     await (await MilvusIndex.open(place, journal, str.split)).rebuild()
     assert len(await own(server)) == 2
@@ -59,7 +59,7 @@ async def test_client_killed(tmp_path: Path, own_milvus: MilvusProcess) -> None:
 async def test_server_killed_while_it_is_written_to(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     journal, chance = history(2), random.Random(2)
     server = MilvusServer(own_milvus.uri, seconds=4)
-    index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
+    index = await MilvusIndex.open(location_in(server, tmp_path, DIMENSIONS), journal, str.split)
     for _ in range(2):
         await write_until_killed(own_milvus, index, journal, after=0.2 + chance.random())
         await asyncio.to_thread(own_milvus.start)
@@ -70,7 +70,7 @@ async def test_server_killed_while_it_is_written_to(tmp_path: Path, own_milvus: 
 async def test_server_away_and_back(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     journal = history(3, size=60)
     server = MilvusServer(own_milvus.uri, seconds=4)
-    place = place_in(server, tmp_path, DIMENSIONS)
+    place = location_in(server, tmp_path, DIMENSIONS)
     index = await MilvusIndex.open(place, journal, str.split)
     await catch_up(index, journal)
     own_milvus.kill()

@@ -12,7 +12,7 @@ from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 from tests.index_histories import DIMENSIONS, catch_up
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 from tests.support.milvus_server import MilvusProcess
@@ -46,9 +46,11 @@ async def test_an_answer_is_of_one_version(
     journal, asked = Journal(), Overtaken(milvus.uri, of)
     journal.put([make_chunk(n, "fox" if n < 2 else "sea", vector=FAR if n < 2 else NEAR) for n in range(9)])
     name = f"overtaken_{of}"
-    writer = await MilvusIndex.open(place_in(milvus_client, tmp_path, DIMENSIONS, name), journal, str.split)
+    writer = await MilvusIndex.open(
+        location_in(milvus_client, tmp_path, DIMENSIONS, name), journal, str.split
+    )
     await catch_up(writer, journal)
-    reader = await MilvusIndex.open(place_in(asked, tmp_path, DIMENSIONS, name), journal, str.split)
+    reader = await MilvusIndex.open(location_in(asked, tmp_path, DIMENSIONS, name), journal, str.split)
 
     async def replaced() -> None:
         gone = [0, 1] if of == "vector" else range(2, 9)

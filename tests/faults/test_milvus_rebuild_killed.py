@@ -14,7 +14,7 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Candidates, Probe
 from conspectus.ports.jobs import Lock
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.programs import program, tell
 from tests.support.journal import make_chunk
 from tests.support.milvus_server import MilvusProcess
@@ -27,7 +27,7 @@ from pathlib import Path
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from tests.index_histories import journal_at
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 
 step = sys.argv[5]
 
@@ -55,7 +55,7 @@ class Mortal(MilvusServer):
 
 async def main():
     journal = journal_at(sys.argv[1])
-    place = place_in(Mortal(sys.argv[2]), Path(sys.argv[3]), 4, sys.argv[4])
+    place = location_in(Mortal(sys.argv[2]), Path(sys.argv[3]), 4, sys.argv[4])
     index = await MilvusIndex.open(place, journal, str.split)
     print("ready", flush=True)
     sys.stdin.readline()
@@ -87,7 +87,7 @@ async def test_killed_in_a_rebuild(
     tmp_path: Path, milvus: MilvusProcess, milvus_client: MilvusServer, step: str
 ) -> None:
     name, journal, stop = f"killed_{STEPS.index(step)}", history(41, size=60), asyncio.Event()
-    place = place_in(milvus_client, tmp_path, DIMENSIONS, name)
+    place = location_in(milvus_client, tmp_path, DIMENSIONS, name)
     index = await MilvusIndex.open(place, journal, str.split)
     await catch_up(index, journal)
     records, expected = kept_at(tmp_path / "journal", journal), await index.search(EVERY_FOX)

@@ -17,7 +17,7 @@ from conspectus.index.milvus.writes import forget
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 
 lite = pytest.importorskip("milvus_lite.adapter.grpc.servicer")
 database = pytest.importorskip("milvus_lite.db")
@@ -94,7 +94,7 @@ async def test_what_passes_is_busy(
     tmp_path: Path, cluster: tuple[Cluster, MilvusServer], status: dict[str, Any]
 ) -> None:
     servicer, server = cluster
-    journal, where = history(31, size=20), place_in(server, tmp_path, DIMENSIONS)
+    journal, where = history(31, size=20), location_in(server, tmp_path, DIMENSIONS)
     index = await MilvusIndex.open(where, journal, str.split)
     await catch_up(index, journal)
     servicer.status = protocol.Status(error_code=1, **status)
@@ -108,7 +108,7 @@ async def test_nothing_is_dropped_that_an_alias_means(
     tmp_path: Path, cluster: tuple[Cluster, MilvusServer]
 ) -> None:
     _, server = cluster
-    journal, where = history(32, size=20), place_in(server, tmp_path, DIMENSIONS)
+    journal, where = history(32, size=20), location_in(server, tmp_path, DIMENSIONS)
     index = await MilvusIndex.open(where, journal, str.split)
     await catch_up(index, journal)
     await index.rebuild()

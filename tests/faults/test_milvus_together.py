@@ -13,7 +13,7 @@ from conspectus.index.milvus.rows import notes_layout
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.index.milvus.writes import forget
 from tests.index_histories import Versions, assert_every_answer_is_one_version
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.support.journal import Journal, make_chunk
 from tests.support.milvus_server import MilvusProcess
 
@@ -39,7 +39,7 @@ async def names(server: MilvusServer, start: str) -> list[str]:
 
 async def test_every_answer_is_one_version(tmp_path: Path, servers: list[MilvusServer]) -> None:
     versions = Versions()
-    places = [place_in(server, tmp_path, 0, "versions") for server in servers]
+    places = [location_in(server, tmp_path, 0, "versions") for server in servers]
     indexes = [await MilvusIndex.open(place, versions.journal, str.split) for place in places]
     await assert_every_answer_is_one_version(versions, indexes, replacements=15, rebuilds=2)
 
@@ -48,7 +48,7 @@ async def test_what_one_has_applied_the_other_need_not(tmp_path: Path, servers: 
     journal = Journal()
     journal.put(make_chunk(number, "version") for number in range(100))
     first, second = [
-        await MilvusIndex.open(place_in(server, tmp_path, 0, "shared"), journal, str.split)
+        await MilvusIndex.open(location_in(server, tmp_path, 0, "shared"), journal, str.split)
         for server in servers
     ]
     changes = await journal.changes_since(0, limit=1_000)
@@ -64,9 +64,9 @@ async def test_what_one_has_applied_the_other_need_not(tmp_path: Path, servers: 
 async def test_what_is_deleted_while_it_is_built_leaves_nothing(
     tmp_path: Path, servers: list[MilvusServer]
 ) -> None:
-    place = place_in(servers[0], tmp_path, 0, "deleted")
+    place = location_in(servers[0], tmp_path, 0, "deleted")
     async with place.turn("build"):
-        deleting = asyncio.create_task(forget(place_in(servers[1], tmp_path, 0, "deleted")))
+        deleting = asyncio.create_task(forget(location_in(servers[1], tmp_path, 0, "deleted")))
         await asyncio.sleep(0.2)
         await servers[0].create("deleted_half_notes", *notes_layout())
     await deleting

@@ -17,7 +17,7 @@ from conspectus.bootstrap.transfer import move
 from conspectus.records.core.database import bring_up_to_date, transact
 from conspectus.records.transfer.target import NOT_MOVED
 from conspectus.settings import Settings
-from tests.moving_places import contents, database, fill
+from tests.filled_databases import contents, database, fill
 from tests.support.postgres_server import PostgresProcess
 
 MOVER = "tests.faults.mover"

@@ -32,7 +32,7 @@ from tests.index_histories import (
     kept_at,
     write_until_killed,
 )
-from tests.pgvector_places import place_at
+from tests.pgvector_options import options_at
 from tests.programs import program
 from tests.support.journal import Journal, make_chunk
 from tests.support.postgres_server import PostgresProcess, postgres_server
@@ -43,11 +43,11 @@ WRITER = """
 import asyncio, sys
 from conspectus.index.pgvector.store import PgvectorIndex
 from tests.index_histories import journal_at, write_on
-from tests.pgvector_places import place_at
+from tests.pgvector_options import options_at
 
 async def main():
     journal = journal_at(sys.argv[1])
-    async with place_at(sys.argv[2], 4, graph_from=100) as place:
+    async with options_at(sys.argv[2], 4, graph_from=100) as place:
         await write_on(await PgvectorIndex.open(place, journal, str.split), journal)
 
 asyncio.run(main())
@@ -63,7 +63,7 @@ def tables(url: str) -> list[str]:
 async def test_client_killed(tmp_path: Path, postgres_url: str) -> None:
     journal, chance = history(1), random.Random(1)
     records = kept_at(tmp_path / "journal", journal)
-    async with place_at(postgres_url, DIMENSIONS) as place:
+    async with options_at(postgres_url, DIMENSIONS) as place:
         for _ in range(3):
             async with program("-c", WRITER, records, postgres_url):
                 await asyncio.sleep(chance.random() * 0.5)
@@ -79,7 +79,7 @@ async def test_client_killed(tmp_path: Path, postgres_url: str) -> None:
 
 async def test_several_apply_at_once(postgres_url: str) -> None:
     journal = history(2)
-    async with place_at(postgres_url, DIMENSIONS) as one, place_at(postgres_url, DIMENSIONS) as other:
+    async with options_at(postgres_url, DIMENSIONS) as one, options_at(postgres_url, DIMENSIONS) as other:
         indexes = [await PgvectorIndex.open(place, journal, str.split) for place in (one, other, one, other)]
         await asyncio.gather(
             *(
@@ -113,7 +113,7 @@ class Slow(Journal):
 async def test_deleting_waits_for_nobody_who_builds(postgres_url: str) -> None:
     """Building may take longer than anybody waits, and what it makes is of no use any more."""
     slow = Slow()
-    async with place_at(postgres_url, DIMENSIONS) as one, place_at(postgres_url, DIMENSIONS) as other:
+    async with options_at(postgres_url, DIMENSIONS) as one, options_at(postgres_url, DIMENSIONS) as other:
         journal = history(9, size=20)
         await catch_up(await PgvectorIndex.open(other, journal, str.split), journal)
         building = asyncio.create_task((await PgvectorIndex.open(one, slow, str.split)).rebuild())
@@ -129,7 +129,7 @@ async def test_deleting_waits_for_nobody_who_builds(postgres_url: str) -> None:
 async def test_who_stands_still_while_building_is_waited_for_no_longer_than_that(postgres_url: str) -> None:
     """A process that was stopped has its connection still, and the locks on it."""
     slow = Slow()
-    async with place_at(postgres_url, DIMENSIONS) as one, place_at(postgres_url, DIMENSIONS) as other:
+    async with options_at(postgres_url, DIMENSIONS) as one, options_at(postgres_url, DIMENSIONS) as other:
         journal = history(11, size=20)
         place = replace(one, idle_seconds=1)
         building = asyncio.create_task((await PgvectorIndex.open(place, slow, str.split)).rebuild())
@@ -145,7 +145,7 @@ async def test_who_stands_still_while_building_is_waited_for_no_longer_than_that
 
 async def test_every_answer_is_one_version(postgres_url: str) -> None:
     versions = Versions()
-    async with place_at(postgres_url, 0) as one, place_at(postgres_url, 0) as other:
+    async with options_at(postgres_url, 0) as one, options_at(postgres_url, 0) as other:
         indexes = [await PgvectorIndex.open(place, versions.journal, str.split) for place in (one, other)]
         await assert_every_answer_is_one_version(versions, indexes, replacements=25, rebuilds=3)
 
@@ -171,7 +171,7 @@ class Overtaken(IndexTransactions):
 async def test_an_index_tells_of_itself_while_it_is_built_anew(postgres_url: str) -> None:
     journal, transactions = history(10, size=20), Transactions(database_at(postgres_url, DatabaseAccess()))
     overtaken = Overtaken(transactions)
-    async with place_at(postgres_url, DIMENSIONS) as other:
+    async with options_at(postgres_url, DIMENSIONS) as other:
         builder = await PgvectorIndex.open(other, journal, str.split)
         await catch_up(builder, journal)
         index = await PgvectorIndex.open(replace(other, database=overtaken), journal, str.split)
@@ -187,7 +187,7 @@ async def test_an_index_tells_of_itself_while_it_is_built_anew(postgres_url: str
 
 async def test_closing_stops_what_is_built_beside(postgres_url: str) -> None:
     journal = history(3)
-    async with place_at(postgres_url, DIMENSIONS, graph_from=200) as place:
+    async with options_at(postgres_url, DIMENSIONS, graph_from=200) as place:
         index = await PgvectorIndex.open(place, journal, str.split)
         await catch_up(index, journal, limit=20)
         await index.close()
@@ -207,7 +207,7 @@ def process() -> Iterator[PostgresProcess]:
 async def test_server_killed_and_started_again(process: PostgresProcess) -> None:
     journal, chance = history(4), random.Random(4)
     with process.fresh() as url:
-        async with place_at(url, DIMENSIONS) as place:
+        async with options_at(url, DIMENSIONS) as place:
             index = await PgvectorIndex.open(place, journal, str.split)
             for _ in range(2):
                 await write_until_killed(process, index, journal, after=0.2 + chance.random() / 2)
@@ -232,7 +232,7 @@ async def test_without_the_right_to_have_vectors(postgres: PostgresProcess, post
     postgres.run("GRANT CREATE ON SCHEMA public TO clerk", database)
     journal = Journal()
     journal.put([make_chunk(1, "fox")])
-    async with place_at(postgres.url(database, "clerk"), DIMENSIONS) as place:
+    async with options_at(postgres.url(database, "clerk"), DIMENSIONS) as place:
         index = await PgvectorIndex.open(place, journal, str.split)
         with pytest.raises(StorageError, match="CREATE EXTENSION vector"):
             await catch_up(index, journal)
@@ -243,7 +243,7 @@ async def test_without_the_right_to_have_vectors(postgres: PostgresProcess, post
 
 async def test_a_newer_format_is_refused(postgres_url: str) -> None:
     journal = history(6, size=20)
-    async with place_at(postgres_url, DIMENSIONS) as place:
+    async with options_at(postgres_url, DIMENSIONS) as place:
         await catch_up(await PgvectorIndex.open(place, journal, str.split), journal)
         with psycopg.connect(postgres_url) as connection:
             connection.execute("UPDATE conspectus_indexes SET format = 99")
@@ -253,7 +253,7 @@ async def test_a_newer_format_is_refused(postgres_url: str) -> None:
 
 async def test_another_analysis_makes_another_index(postgres_url: str) -> None:
     journal = history(7, size=20)
-    async with place_at(postgres_url, DIMENSIONS) as place:
+    async with options_at(postgres_url, DIMENSIONS) as place:
         await catch_up(await PgvectorIndex.open(place, journal, str.split), journal)
         index = await PgvectorIndex.open(place, journal, list)
         assert index.applied() == 0
@@ -264,7 +264,7 @@ async def test_another_analysis_makes_another_index(postgres_url: str) -> None:
 async def test_what_was_removed_is_in_no_table(postgres_url: str) -> None:
     journal = history(8, size=20)
     journal.put([make_chunk(1_000, "xyzzysecret", metadata={"who": "plughsecret"}, author="xyzzysecret")])
-    async with place_at(postgres_url, DIMENSIONS) as place:
+    async with options_at(postgres_url, DIMENSIONS) as place:
         index = await PgvectorIndex.open(place, journal, str.split)
         await catch_up(index, journal)
         before = tables(postgres_url)

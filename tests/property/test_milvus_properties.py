@@ -19,7 +19,7 @@ from tests.index_strategies import (
     probes,
     rows,
 )
-from tests.milvus_places import TakenForAServer, place_in
+from tests.milvus_locations import TakenForAServer, location_in
 from tests.repetitions import tries
 from tests.support.journal import Journal, make_chunk
 from tests.support.milvus_server import MilvusProcess
@@ -41,7 +41,7 @@ async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list
     journal = Journal()
     journal.put(stored)
     with tempfile.TemporaryDirectory() as folder:
-        index = await MilvusIndex.open(place_in(server, Path(folder), 0), journal, str.split)
+        index = await MilvusIndex.open(location_in(server, Path(folder), 0), journal, str.split)
         await catch_up(index, journal)
         every = np.array([chunk.chunk.id for chunk in stored])
         found = [(await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in asked]
@@ -80,7 +80,7 @@ def test_filters_mean_what_matches_means(
 async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
     journal = Journal(batch=7)
     with tempfile.TemporaryDirectory() as folder:
-        place = replace(place_in(server, Path(folder), DIMENSIONS), bm25=BM25)
+        place = replace(location_in(server, Path(folder), DIMENSIONS), bm25=BM25)
         index = await MilvusIndex.open(place, journal, str.split)
         for step, value in steps:
             if step == "reopen":

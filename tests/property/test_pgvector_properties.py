@@ -21,7 +21,7 @@ from tests.index_strategies import (
     probes,
     rows,
 )
-from tests.pgvector_places import place_at
+from tests.pgvector_options import options_at
 from tests.repetitions import tries
 from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk
@@ -53,7 +53,7 @@ async def place(
     url: str, dimensions: int, *, graph_from: int = 20_000, max_listed: int = 10_000
 ) -> AsyncIterator[PgvectorOptions]:
     """A place for one index, where there is none yet."""
-    async with place_at(url, dimensions, graph_from=graph_from, max_listed=max_listed) as here:
+    async with options_at(url, dimensions, graph_from=graph_from, max_listed=max_listed) as here:
         await here.database.write(lambda connection: forget(connection, here.name))
         yield here
 

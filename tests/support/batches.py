@@ -18,7 +18,7 @@ TURNS = 50
 
 def row_of(text: str, kind: str) -> list[float]:
     """The vector of a text: whoever gets another one's row can tell."""
-    number = float(sum(ord(each) * (place + 1) for place, each in enumerate(text)))
+    number = float(sum(ord(letter) * (number + 1) for number, letter in enumerate(text)))
     return [number, float(len(text)), 1.0 if kind == "query" else 0.0]
 
 
@@ -91,8 +91,8 @@ class ManualClock:
         """Let time pass, waking every sleeper at its moment."""
         end = self.now + seconds
         await self.settle()
-        while due := [each for each in self._sleepers if each[0] <= end]:
-            moment, woken = min(due, key=lambda each: each[0])
+        while due := [sleeper for sleeper in self._sleepers if sleeper[0] <= end]:
+            moment, woken = min(due, key=lambda sleeper: sleeper[0])
             self._sleepers.remove((moment, woken))
             self.now = moment
             if not woken.done():

@@ -15,9 +15,9 @@ class Pieces:
     words: int | None
     reason: str | None = "stop"
 
-    def until(self, place: int) -> "Pieces":
+    def until(self, end: int) -> "Pieces":
         """The first pieces, without an end."""
-        return replace(self, texts=self.texts[:place], words=None, reason=None)
+        return replace(self, texts=self.texts[:end], words=None, reason=None)
 
     def ending(self, trouble: str) -> Iterator[str]:
         """The data that end an answer in trouble."""
@@ -31,17 +31,21 @@ class Pieces:
             yield "[DONE]"
 
 
-def chunks(said: Pieces) -> Iterator[dict[str, Any]]:
+def chunks(pieces: Pieces) -> Iterator[dict[str, Any]]:
     """The chunks: who speaks, each piece, the reason of the end, the tokens."""
-    yield _chunk(said.model, {"role": "assistant", "content": ""})
-    for text in said.texts:
-        yield _chunk(said.model, {"content": text})
-    if said.reason is not None:
-        yield _chunk(said.model, {}, said.reason)
-    if said.words is not None:
-        count = len(said.texts)
-        usage = {"prompt_tokens": said.words, "completion_tokens": count, "total_tokens": said.words + count}
-        yield {**_chunk(said.model, {}), "choices": [], "usage": usage}
+    yield _chunk(pieces.model, {"role": "assistant", "content": ""})
+    for text in pieces.texts:
+        yield _chunk(pieces.model, {"content": text})
+    if pieces.reason is not None:
+        yield _chunk(pieces.model, {}, pieces.reason)
+    if pieces.words is not None:
+        count = len(pieces.texts)
+        usage = {
+            "prompt_tokens": pieces.words,
+            "completion_tokens": count,
+            "total_tokens": pieces.words + count,
+        }
+        yield {**_chunk(pieces.model, {}), "choices": [], "usage": usage}
 
 
 def dump(content: Any) -> str:

@@ -177,8 +177,8 @@ class ChatServer:
         if path != PATH:
             return refusing(404, "unknown_url", message=f"Unknown request URL: POST {path}")
         if self._key is not None and call.headers.get("authorization") != f"Bearer {self._key}":
-            given = call.headers.get("authorization")
-            return refusing(401, "invalid_api_key", message=f"Incorrect API key provided: {given}")
+            authorization = call.headers.get("authorization")
+            return refusing(401, "invalid_api_key", message=f"Incorrect API key provided: {authorization}")
         if self._model is not None and body["model"] != self._model:
             return refusing(404, "model_not_found", message=f"The model {body['model']} does not exist")
         if self._window is not None and call.words + _maximum(body) > self._window:
@@ -200,18 +200,18 @@ class ChatServer:
         texts = tuple(self.says(call) if callable(self.says) else self.says)[: _maximum(call.body)]
         options = call.body.get("stream_options") or {}
         tells = self.tells and bool(options.get("include_usage"))
-        said = Pieces(call.body["model"], texts, words=call.words if tells else None)
+        pieces = Pieces(call.body["model"], texts, words=call.words if tells else None)
         if fault.trouble is None:
-            for chunk in chunks(said):
+            for chunk in chunks(pieces):
                 yield dump(chunk)
             yield "[DONE]"
             return
-        for chunk in chunks(said.until(fault.after)):
+        for chunk in chunks(pieces.until(fault.after)):
             yield dump(chunk)
         if fault.trouble == "silent":
             self.silent.set()
             await asyncio.Event().wait()
-        for data in said.ending(fault.trouble):
+        for data in pieces.ending(fault.trouble):
             yield data
 
 

@@ -58,8 +58,10 @@ class StatedEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Unit rows, each at the angle that its text states from the vector of every question."""
-        cosines = [float(found[1]) if (found := SIMILARITY.search(text)) else 0.0 for text in texts]
-        return np.array([[each, (1 - each**2) ** 0.5] for each in cosines], dtype=np.float32).reshape(-1, 2)
+        cosines = [float(similarity[1]) if (similarity := SIMILARITY.search(text)) else 0.0 for text in texts]
+        return np.array([[cosine, (1 - cosine**2) ** 0.5] for cosine in cosines], dtype=np.float32).reshape(
+            -1, 2
+        )
 
     async def embed_query(self, text: str) -> Vectors:
         """The first axis, whatever is asked."""

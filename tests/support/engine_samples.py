@@ -42,11 +42,11 @@ FILTERS: Sequence[Filter] = [
 ]
 
 
-def untimed(found: Retrieval | ContextWindow) -> Retrieval | ContextWindow:
+def untimed(answer: Retrieval | ContextWindow) -> Retrieval | ContextWindow:
     """A result without what differs from call to call."""
-    return replace(found, timings={})
+    return replace(answer, timings={})
 
 
 async def filled(engine: AnyEngine) -> list[str]:
     """Store the notes with their vectors; their ids."""
-    return [each.id for each in await engine.add(NOTES, wait=True)]
+    return [written.id for written in await engine.add(NOTES, wait=True)]

@@ -35,7 +35,7 @@ async def found(service: ConspectusMemoryService, query: str, **where: str) -> l
 
 
 def texts(entries: list[MemoryEntry]) -> list[str]:
-    return sorted(each.content.parts[0].text for each in entries)
+    return sorted(memory.content.parts[0].text for memory in entries)
 
 
 async def sessions(service: ConspectusMemoryService, engine: conspectus.Engine) -> dict[str, Any]:
@@ -47,15 +47,15 @@ async def sessions(service: ConspectusMemoryService, engine: conspectus.Engine) 
     await service.add_session_to_memory(session)
     await service.add_session_to_memory(session)
     entries = await found(service, "when do backups run?")
-    [answer] = [each for each in entries if each.author == "agent"]
-    kept = await engine.memory.list(scope=Scope("ann", "app", "s"))
+    [answer] = [memory for memory in entries if memory.author == "agent"]
+    stored = await engine.memory.list(scope=Scope("ann", "app", "s"))
     strangers: list[dict[str, str]] = [{"user_id": "bob"}, {"app_name": "b"}]
     return {
         "nothing": nothing,
         "texts": texts(entries),
         "answer": [answer.content.role, answer.timestamp],
-        "others": [await found(service, "backups", **each) for each in strangers],
-        "kept": len(kept.memories),
+        "others": [await found(service, "backups", **stranger) for stranger in strangers],
+        "kept": len(stored.memories),
     }
 
 
@@ -65,7 +65,7 @@ async def notes(service: ConspectusMemoryService) -> dict[str, Any]:
     for content in contents:
         entry = MemoryEntry(id="k", content=content, custom_metadata={"n": 1})
         await service.add_memory(**HERE, memories=[entry], custom_metadata={"m": 2})
-    [entry] = [each for each in await found(service, "what does Ann like?") if each.custom_metadata]
+    [entry] = [memory for memory in await found(service, "what does Ann like?") if memory.custom_metadata]
     await service.delete_memory(app_name="app", user_id="bob", memory_id=entry.id)
     await service.delete_memory(**HERE)
     still = texts(await found(service, "coffee", user_id="ann"))
@@ -94,11 +94,11 @@ class Asking(BaseLlm):
 async def agent(service: ConspectusMemoryService) -> str:
     """What an agent says that loads memory in a new session."""
     store = InMemorySessionService()
-    made = LlmAgent(name="agent", model=Asking(model="m"), tools=[load_memory])
-    runner = Runner(app_name="app", agent=made, session_service=store, memory_service=service)
+    llm_agent = LlmAgent(name="agent", model=Asking(model="m"), tools=[load_memory])
+    runner = Runner(app_name="app", agent=llm_agent, session_service=store, memory_service=service)
     await store.create_session(app_name="app", user_id="ann", session_id="now")
-    asked = Content(role="user", parts=[Part(text="When?")])
-    events = [each async for each in runner.run_async(user_id="ann", session_id="now", new_message=asked)]
+    message = Content(role="user", parts=[Part(text="When?")])
+    events = [event async for event in runner.run_async(user_id="ann", session_id="now", new_message=message)]
     return str(events[-1].content.parts[0].text)
 
 

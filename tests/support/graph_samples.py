@@ -50,21 +50,33 @@ def node(name: str, /, *, graph: Source = PEOPLE, **fields: Any) -> Node:
 
 def edge(source: str, target: str, *, graph: Source = PEOPLE, **fields: Any) -> Edge:
     """An edge with the id that it has to have."""
-    told: dict[str, Any] = {"type": "knows", "weight": 1.0, "properties": {}, "recorded": NOON, **fields}
-    name = edge_id(graph.id, source, target, told["type"], told.get("valid_from"))
-    return Edge(id=name, graph=graph, source=source, target=target, **{"updated": told["recorded"], **told})
+    properties: dict[str, Any] = {
+        "type": "knows",
+        "weight": 1.0,
+        "properties": {},
+        "recorded": NOON,
+        **fields,
+    }
+    name = edge_id(graph.id, source, target, properties["type"], properties.get("valid_from"))
+    return Edge(
+        id=name,
+        graph=graph,
+        source=source,
+        target=target,
+        **{"updated": properties["recorded"], **properties},
+    )
 
 
-def adding(*given: Node | Edge, single: bool = False, passing: tuple[str, ...] = ()) -> Adding:
+def adding(*parts: Node | Edge, single: bool = False, passing: tuple[str, ...] = ()) -> Adding:
     """What is to be stored; with `single` each edge ends others."""
-    nodes = tuple(each for each in given if isinstance(each, Node))
-    edges = tuple(each for each in given if isinstance(each, Edge))
+    nodes = tuple(part for part in parts if isinstance(part, Node))
+    edges = tuple(part for part in parts if isinstance(part, Edge))
     return Adding(
         nodes,
         edges,
-        single=frozenset(each.id for each in edges) if single else frozenset(),
-        keys={each.id: keys_of(each.name, each.aliases) for each in nodes},
-        terms={each.id: tuple(each.name.casefold().split()) for each in nodes},
+        single=frozenset(edge.id for edge in edges) if single else frozenset(),
+        keys={node.id: keys_of(node.name, node.aliases) for node in nodes},
+        terms={node.id: tuple(node.name.casefold().split()) for node in nodes},
         passing=frozenset(passing),
     )
 
@@ -86,9 +98,9 @@ async def every_edge(graphs: Graphs, *of: SourceId) -> list[Edge]:
 
 async def every_id(graphs: Graphs, *of: SourceId) -> list[str]:
     """The ids of all nodes."""
-    return [each.id for each in (await graphs.nodes(of or (PEOPLE.id,), limit=1_000)).nodes]
+    return [node.id for node in (await graphs.nodes(of or (PEOPLE.id,), limit=1_000)).nodes]
 
 
-async def outcomes(graphs: Graphs, given: Adding) -> list[str]:
+async def outcomes(graphs: Graphs, change: Adding) -> list[str]:
     """What becomes of what is stored."""
-    return [each.outcome for each in await graphs.add(given)]
+    return [written.outcome for written in await graphs.add(change)]

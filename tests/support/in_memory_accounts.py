@@ -159,7 +159,11 @@ class MemoryAccounts(Accounts):
         self, users: set[UserId], of_groups: set[GroupId]
     ) -> set[tuple[CollectionId, SourceId | None]]:
         """The collections (with None) and sources on which any of them has a role."""
-        owned = {(each.id, None) for each in self._catalog.collections.values() if each.owner in users}
+        owned = {
+            (collection.id, None)
+            for collection in self._catalog.collections.values()
+            if collection.owner in users
+        }
         principals = {Principal("user", user) for user in users}
         principals |= {Principal("group", group) for group in of_groups}
         return owned | {

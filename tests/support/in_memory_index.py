@@ -61,17 +61,17 @@ class MemoryIndex:
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm among the rows that match."""
         everything = self._candidates(list(self._rows), probe)
-        found = everything.words > 0.0
+        matching = everything.words > 0.0
         with_vector = ~np.isnan(everything.cosine)
-        chosen = np.union1d(
-            _best(everything.ids[found], everything.words[found], probe.limit),
+        ids = np.union1d(
+            _best(everything.ids[matching], everything.words[matching], probe.limit),
             _best(everything.ids[with_vector], everything.cosine[with_vector], probe.limit),
         )
-        kept = np.isin(everything.ids, chosen)
+        selection = np.isin(everything.ids, ids)
         return Candidates(
-            ids=everything.ids[kept],
-            words=everything.words[kept],
-            cosine=everything.cosine[kept],
+            ids=everything.ids[selection],
+            words=everything.words[selection],
+            cosine=everything.cosine[selection],
             terms=everything.terms,
             total=everything.total,
             threads=everything.threads,
@@ -86,11 +86,11 @@ class MemoryIndex:
         """Compare every row with the records, what they changed since the last applied change left out."""
         actual = {chunk.chunk.id: chunk async for batch in self._reader.scan() for chunk in batch}
         later = touched_ranges(await self._reader.changes_since(self._applied, limit=1_000_000))
-        found = []
+        differences = []
         for i in sorted(actual.keys() | self._rows.keys()):
             if not any(a <= i <= b for a, b in later):
-                found += _difference(i, actual.get(ChunkId(i)), self._rows.get(i))
-        return found
+                differences += _difference(i, actual.get(ChunkId(i)), self._rows.get(i))
+        return differences
 
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Read everything again."""
@@ -135,7 +135,7 @@ class MemoryIndex:
             every = self._rows.values()
             named = [row.counts for row in every if row.chunk.document.source in probe.sources]
             if len(named) <= self._bm25.max_source_chunks:
-                documents = [sum(each.term in counts for counts in named) for each in terms]
+                documents = [sum(term.term in counts for counts in named) for term in terms]
                 terms = with_sources(terms, len(named), documents)
         return Candidates(
             ids=np.array(ids, np.int64),
@@ -152,9 +152,9 @@ class MemoryIndex:
         lengths = np.array([row.length for row in rows], np.float64)
         for term in sorted(terms, key=lambda statistic: statistic.term):
             counts = np.array([row.counts[term.term] for row in rows], np.float64)
-            found = counts > 0
-            scores[found] += self._bm25.contributions(
-                term.weight, counts[found], lengths[found], corpus.average
+            containing = counts > 0
+            scores[containing] += self._bm25.contributions(
+                term.weight, counts[containing], lengths[containing], corpus.average
             )
         return scores
 

@@ -60,23 +60,27 @@ class MemoryLedger:
         """Jobs in scope, newest first. Raises InvalidInput."""
         if not 1 <= limit <= 100:
             raise InvalidInput("limit", "must be from 1 to 100")
-        found = sorted(self._within(scope), key=lambda job: (job.created, job.id), reverse=True)
+        jobs_in_scope = sorted(self._within(scope), key=lambda job: (job.created, job.id), reverse=True)
         if after is not None:
-            places = [job.id for job in found]
+            places = [job.id for job in jobs_in_scope]
             if after not in places:
                 raise InvalidInput("after", "is not a cursor of a page")
-            found = found[places.index(JobId(after)) + 1 :]
-        return JobPage(tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None)
+            jobs_in_scope = jobs_in_scope[places.index(JobId(after)) + 1 :]
+        return JobPage(
+            tuple(jobs_in_scope[:limit]), jobs_in_scope[limit - 1].id if len(jobs_in_scope) > limit else None
+        )
 
     async def report(self, scope: JobScope, *, now: datetime) -> IngestReport:
         """Numbers over the jobs in scope."""
-        found = self._within(scope)
-        week = [job for job in found if _ended_since(job, now - SPANS["7d"]) and job.source is not None]
+        jobs_in_scope = self._within(scope)
+        week = [
+            job for job in jobs_in_scope if _ended_since(job, now - SPANS["7d"]) and job.source is not None
+        ]
         by_source = groupby(sorted(week, key=lambda job: str(job.source)), key=lambda job: job.source)
         return IngestReport(
-            states=dict(Counter(job.state for job in found)),
+            states=dict(Counter(job.state for job in jobs_in_scope)),
             rates={
-                name: _rates([job for job in found if _ended_since(job, now - span)])
+                name: _rates([job for job in jobs_in_scope if _ended_since(job, now - span)])
                 for name, span in SPANS.items()
             },
             sources={source: _rates(list(jobs)) for source, jobs in by_source if source is not None},
@@ -84,17 +88,19 @@ class MemoryLedger:
 
     async def put_connection(self, connection: Connection) -> Connection:
         """Store it, or change the stored one of that id. Raises Conflict if its name is taken."""
-        for each in self._connections.values():
-            same = (each.collection, each.name) == (connection.collection, connection.name)
-            if same and each.id != connection.id:
+        for stored in self._connections.values():
+            same = (stored.collection, stored.name) == (connection.collection, connection.name)
+            if same and stored.id != connection.id:
                 raise Conflict("connection", connection.name, "exists already")
         self._connections[connection.id] = connection
         return connection
 
     async def connections(self, collection: CollectionId) -> Sequence[Connection]:
         """The connections of a collection, by name."""
-        found = [each for each in self._connections.values() if each.collection == collection]
-        return sorted(found, key=lambda each: each.name)
+        connections = [
+            connection for connection in self._connections.values() if connection.collection == collection
+        ]
+        return sorted(connections, key=lambda connection: connection.name)
 
     async def delete_connection(self, connection: str) -> bool:
         """Forget a connection; whether there was one."""
@@ -112,21 +118,24 @@ class MemoryRequestLog:
 
     async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
         """Store them; their ids are given here."""
-        for each in requests:
-            self._requests.append(replace(each, id=len(self._requests) + 1))
+        for request in requests:
+            self._requests.append(replace(request, id=len(self._requests) + 1))
 
     async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
         """Requests, newest first, older than the id `after`. Raises InvalidInput."""
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
-        older = [each for each in reversed(self._requests) if after is None or each.id < after]
+        older = [request for request in reversed(self._requests) if after is None or request.id < after]
         return older[:limit]
 
     async def totals(self, since: datetime) -> Sequence[RequestTotals]:
         """Sums by kind and model since an instant."""
-        recent = [each for each in self._requests if each.created >= since]
-        ordered = sorted(recent, key=lambda each: (each.kind, each.model))
-        return [_totals(list(same)) for _, same in groupby(ordered, key=lambda each: (each.kind, each.model))]
+        recent = [request for request in self._requests if request.created >= since]
+        ordered = sorted(recent, key=lambda request: (request.kind, request.model))
+        return [
+            _totals(list(same))
+            for _, same in groupby(ordered, key=lambda request: (request.kind, request.model))
+        ]
 
 
 @dataclass(slots=True)
@@ -159,20 +168,20 @@ class MemoryReplays:
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
         """Claim a key (None), or return the answer kept for it. Raises Conflict, WriteOutcomeUnknown."""
-        kept = self._claims.get((person, key))
-        if kept is not None and kept.owner._ends_at_once and not kept.over:
+        stored = self._claims.get((person, key))
+        if stored is not None and stored.owner._ends_at_once and not stored.over:
             self._end(person, key, None)
-            kept = self._claims.get((person, key))
-        if kept is None:
+            stored = self._claims.get((person, key))
+        if stored is None:
             self._own[person, key] = self._claims[person, key] = _Claim(fingerprint, at, self)
             return None
-        if kept.fingerprint != fingerprint:
+        if stored.fingerprint != fingerprint:
             raise Conflict("idempotency key", key, "was used for another request")
-        if kept.over and kept.answer is None:
+        if stored.over and stored.answer is None:
             raise WriteOutcomeUnknown("something of this request was stored")
-        if kept.answer is None:
+        if stored.answer is None:
             raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
-        return kept.answer
+        return stored.answer
 
     async def renew(self) -> None:
         """Nothing: claims end at once or never."""
@@ -200,7 +209,7 @@ class MemoryReplays:
         """Store something. Raises LockLost where another process took the claim over."""
         claim = self._noted.get()
         if claim is not None:
-            if not claim.over and not any(claim is each for each in self._claims.values()):
+            if not claim.over and not any(claim is current for current in self._claims.values()):
                 raise LockLost("an idempotency key")
             claim.stored = True
         if (commits := self._watched.get()) is not None:
@@ -238,16 +247,18 @@ class MemoryReplays:
 
 
 def _in_scope(job: Job, scope: JobScope) -> bool:
-    placed = scope.places is None or any(_at(job, place) for place in scope.places)
+    placed = scope.places is None or any(_at(job, job_place) for job_place in scope.places)
     return placed and (scope.states is None or job.state in scope.states)
 
 
-def _at(job: Job, place: JobPlace) -> bool:
-    if job.collection != place.collection:
+def _at(job: Job, job_place: JobPlace) -> bool:
+    if job.collection != job_place.collection:
         return False
-    if place.sources is None and place.owner is None:
+    if job_place.sources is None and job_place.owner is None:
         return True
-    return job.owner == place.owner or (job.source is not None and job.source in (place.sources or ()))
+    return job.owner == job_place.owner or (
+        job.source is not None and job.source in (job_place.sources or ())
+    )
 
 
 def _ended_since(job: Job, since: datetime) -> bool:
@@ -264,8 +275,8 @@ def _totals(requests: Sequence[EmbeddingRequest]) -> RequestTotals:
         kind=requests[0].kind,
         model=requests[0].model,
         requests=len(requests),
-        errors=sum(each.status == "error" for each in requests),
-        inputs=sum(each.inputs for each in requests),
-        tokens=sum(each.tokens for each in requests),
-        mean_latency=sum(each.latency for each in requests) / len(requests),
+        errors=sum(request.status == "error" for request in requests),
+        inputs=sum(request.inputs for request in requests),
+        tokens=sum(request.tokens for request in requests),
+        mean_latency=sum(request.latency for request in requests) / len(requests),
     )

@@ -47,8 +47,8 @@ class MemoryWiki:
         return {entry.space for entry, _ in self.pages.values()}
 
     def _find(self, space: str, name: str) -> str | None:
-        wanted = (space, name)
-        return next((key for key, (e, _) in self.pages.items() if (e.space, e.title) == wanted), None)
+        title = (space, name)
+        return next((key for key, (e, _) in self.pages.items() if (e.space, e.title) == title), None)
 
     def _touch(self, key: str) -> None:
         self.time += 1
@@ -65,16 +65,16 @@ class MemoryConnector:
     async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
         """What was touched after the cursor's time; the last batch says which spaces are gone."""
         before = _read(cursor)
-        reached, known = before or (0, frozenset[str]())
+        reached, seen_pages = before or (0, frozenset[str]())
         now, spaces = self.wiki.time, self.wiki.spaces()
         touched = sorted((time, key) for key, time in self.wiki.touched.items() if time > reached)
         if before is None:
             touched = [(time, key) for time, key in touched if key in self.wiki.pages]
         while len(touched) > self.batch:
             some, touched = touched[: self.batch], touched[self.batch :]
-            yield self._listing(some, _cursor(some[-1][0], known | spaces))
+            yield self._listing(some, _cursor(some[-1][0], seen_pages | spaces))
         last = self._listing(touched, _cursor(now, spaces))
-        yield replace(last, spaces_gone=tuple(sorted(known - spaces)), complete=before is None)
+        yield replace(last, spaces_gone=tuple(sorted(seen_pages - spaces)), complete=before is None)
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         """The page as it is now. Raises NotFound where it is gone."""
@@ -98,7 +98,7 @@ def _cursor(time: int, spaces: Set[str]) -> str:
 
 def _read(cursor: str | None) -> tuple[int, frozenset[str]] | None:
     try:
-        given = json.loads(cursor or "")
-        return int(given["time"]), frozenset(given["spaces"])
+        fields = json.loads(cursor or "")
+        return int(fields["time"]), frozenset(fields["spaces"])
     except (ValueError, KeyError, TypeError):
         return None

@@ -21,8 +21,8 @@ def clustered(size: int, random: np.random.Generator) -> Vectors:
     """Topics of very different sizes, as real texts have, with near duplicates."""
     latent = 20
     topics = random.standard_normal((max(8, size // 200), latent))
-    chosen = (random.pareto(1.1, size) * 9).astype(np.int64) % len(topics)
-    points = topics[chosen] + 0.5 * random.standard_normal((size, latent))
+    topic_numbers = (random.pareto(1.1, size) * 9).astype(np.int64) % len(topics)
+    points = topics[topic_numbers] + 0.5 * random.standard_normal((size, latent))
     points[1::20] = points[: len(points[1::20])]
     spread = random.standard_normal((latent, DIMENSIONS))
     return unit(points @ spread + 0.6 * random.standard_normal((size, DIMENSIONS)))
@@ -69,8 +69,8 @@ class IndexRecall:
 async def recall(index: Index, where: Filter, vectors: Vectors, ids: Ids, questions: Vectors) -> float:
     """The share of the truly nearest that are found."""
     truth = np.argsort(-(questions @ vectors.T), axis=1)[:, :NEAREST]
-    found = 0
+    hits = 0
     for question, nearest in zip(questions, truth, strict=True):
         candidates = await index.search(Probe(where, None, question, NEAREST))
-        found += len(np.intersect1d(candidates.ids, ids[nearest]))
-    return found / truth.size
+        hits += len(np.intersect1d(candidates.ids, ids[nearest]))
+    return hits / truth.size

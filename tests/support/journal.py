@@ -99,15 +99,15 @@ class Journal:
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
         """The live chunks from `first` to `last`."""
         if last - first < len(self._chunks):
-            found = (self._chunks.get(ChunkId(number)) for number in range(first, last + 1))
-            return [chunk for chunk in found if chunk is not None]
+            stored = (self._chunks.get(ChunkId(number)) for number in range(first, last + 1))
+            return [chunk for chunk in stored if chunk is not None]
         return [chunk for number, chunk in self._chunks.items() if first <= number <= last]
 
     async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
         """All live chunks, in batches."""
-        found = [chunk for number, chunk in self._chunks.items() if after is None or number > after]
-        for start in range(0, len(found), self._batch):
-            yield found[start : start + self._batch]
+        chunks = [chunk for number, chunk in self._chunks.items() if after is None or number > after]
+        for start in range(0, len(chunks), self._batch):
+            yield chunks[start : start + self._batch]
 
 
 def unit(vectors: NDArray[Any]) -> Vectors:

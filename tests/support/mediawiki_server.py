@@ -92,7 +92,7 @@ class WikiSite:
         """Delete a page; only the log knows of it."""
         page = self._existing(space, name)
         del self.pages[page.id]
-        self.changes = [each for each in self.changes if each["pageid"] != page.id]
+        self.changes = [change for change in self.changes if change["pageid"] != page.id]
         self._log("delete", page.title, page, {})
 
     async def move(self, space: str, name: str, *, to_space: str, to_name: str) -> None:
@@ -120,23 +120,23 @@ class WikiSite:
         """The answer to a request of `api.php`."""
         if self.delays:
             return self.delays.pop(0)
-        asked = request.query
-        if asked.get("action") != "query" or asked.get("format") != "json":
+        parameters = request.query
+        if parameters.get("action") != "query" or parameters.get("format") != "json":
             return _json({"error": {"code": "badvalue", "info": "only queries are understood"}})
-        values = asked.get("pageids", asked.get("titles", "")).split("|")
+        values = parameters.get("pageids", parameters.get("titles", "")).split("|")
         if len(values) > MAX_VALUES:
             return _json({"error": {"code": "toomanyvalues", "info": f"the limit is {MAX_VALUES}"}})
-        whole: dict[str, Any] = {"batchcomplete": True, "query": {}}
-        for name in self._asked_for(asked):
-            found, following = self._questions()[name](asked)
-            whole["query"] |= found
+        answer: dict[str, Any] = {"batchcomplete": True, "query": {}}
+        for name in self._asked_for(parameters):
+            fields, following = self._questions()[name](parameters)
+            answer["query"] |= fields
             if following:
-                whole["continue"] = {**following, "continue": "-||"}
-        return _json(whole)
+                answer["continue"] = {**following, "continue": "-||"}
+        return _json(answer)
 
-    def _asked_for(self, asked: Mapping[str, str]) -> set[str]:
-        named = {asked[name] for name in ("meta", "list", "generator") if name in asked}
-        named |= {"pages"} if {"pageids", "titles"} & asked.keys() else set()
+    def _asked_for(self, parameters: Mapping[str, str]) -> set[str]:
+        named = {parameters[name] for name in ("meta", "list", "generator") if name in parameters}
+        named |= {"pages"} if {"pageids", "titles"} & parameters.keys() else set()
         return named & self._questions().keys()
 
     def _questions(self) -> Mapping[str, Callable[[Mapping[str, str]], tuple[Fields, Fields]]]:
@@ -148,60 +148,62 @@ class WikiSite:
             "pages": self._some_pages,
         }
 
-    def _site_info(self, asked: Mapping[str, str]) -> tuple[Fields, Fields]:
-        namespaces = {str(each.id): each.fields() for each in self.namespaces.values()}
+    def _site_info(self, parameters: Mapping[str, str]) -> tuple[Fields, Fields]:
+        namespaces = {str(namespace.id): namespace.fields() for namespace in self.namespaces.values()}
         special = {"-1": {"id": -1, "name": "Special", "content": False}}
         return {"general": {"time": self._now()}, "namespaces": {**special, **namespaces}}, {}
 
-    def _all_pages(self, asked: Mapping[str, str]) -> tuple[Fields, Fields]:
-        begin = asked.get("gapcontinue", "")
+    def _all_pages(self, parameters: Mapping[str, str]) -> tuple[Fields, Fields]:
+        begin = parameters.get("gapcontinue", "")
         wanted = [
             page
             for page in sorted(self.pages.values(), key=lambda page: page.title)
-            if page.namespace == int(asked["gapnamespace"]) and page.title >= begin
-            if not (page.redirect and asked.get("gapfilterredir") == "nonredirects")
+            if page.namespace == int(parameters["gapnamespace"]) and page.title >= begin
+            if not (page.redirect and parameters.get("gapfilterredir") == "nonredirects")
         ]
         some, rest = wanted[: self.portion], wanted[self.portion :]
-        pages = [self._fields(page, asked) for page in some]
+        pages = [self._fields(page, parameters) for page in some]
         return {"pages": pages} if pages else {}, {"gapcontinue": rest[0].title} if rest else {}
 
-    def _recent_changes(self, asked: Mapping[str, str]) -> tuple[Fields, Fields]:
-        namespaces = {int(each) for each in asked["rcnamespace"].split("|")}
-        kinds = set(asked["rctype"].split("|"))
-        rows = [each for each in self.changes if each["ns"] in namespaces and each["type"] in kinds]
-        return self._portion("recentchanges", rows, asked, "rc")
+    def _recent_changes(self, parameters: Mapping[str, str]) -> tuple[Fields, Fields]:
+        namespaces = {int(number) for number in parameters["rcnamespace"].split("|")}
+        kinds = set(parameters["rctype"].split("|"))
+        rows = [change for change in self.changes if change["ns"] in namespaces and change["type"] in kinds]
+        return self._portion("recentchanges", rows, parameters, "rc")
 
-    def _log_events(self, asked: Mapping[str, str]) -> tuple[Fields, Fields]:
-        return self._portion("logevents", self.events, asked, "le")
+    def _log_events(self, parameters: Mapping[str, str]) -> tuple[Fields, Fields]:
+        return self._portion("logevents", self.events, parameters, "le")
 
     def _portion(
-        self, name: str, rows: Iterable[Fields], asked: Mapping[str, str], prefix: str
+        self, name: str, rows: Iterable[Fields], parameters: Mapping[str, str], prefix: str
     ) -> tuple[Fields, Fields]:
         """Rows from a time on, oldest first, as `dir=newer` asks for."""
-        since = [row for row in rows if row["timestamp"] >= asked[f"{prefix}start"]]
-        begin = int(asked.get(f"{prefix}continue", "0|0").partition("|")[2])
+        since = [row for row in rows if row["timestamp"] >= parameters[f"{prefix}start"]]
+        begin = int(parameters.get(f"{prefix}continue", "0|0").partition("|")[2])
         some, rest = since[begin : begin + self.portion], since[begin + self.portion :]
         more = {f"{prefix}continue": f"{row['timestamp']}|{begin + self.portion}" for row in rest[:1]}
         return {name: some}, more
 
-    def _some_pages(self, asked: Mapping[str, str]) -> tuple[Fields, Fields]:
+    def _some_pages(self, parameters: Mapping[str, str]) -> tuple[Fields, Fields]:
         pages = []
-        for value in filter(None, asked.get("pageids", "").split("|")):
+        for value in filter(None, parameters.get("pageids", "").split("|")):
             page = self.pages.get(int(value))
-            pages.append(self._fields(page, asked) if page else {"pageid": int(value), "missing": True})
-        for title in filter(None, asked.get("titles", "").split("|")):
+            pages.append(self._fields(page, parameters) if page else {"pageid": int(value), "missing": True})
+        for title in filter(None, parameters.get("titles", "").split("|")):
             page = self._find(title)
-            pages.append(self._fields(page, asked) if page else {"ns": 0, "title": title, "missing": True})
+            pages.append(
+                self._fields(page, parameters) if page else {"ns": 0, "title": title, "missing": True}
+            )
         return {"pages": pages}, {}
 
-    def _fields(self, page: WikiPage, asked: Mapping[str, str]) -> Fields:
-        wanted = asked.get("prop", "").split("|")
+    def _fields(self, page: WikiPage, parameters: Mapping[str, str]) -> Fields:
+        properties = parameters.get("prop", "").split("|")
         fields: dict[str, Any] = {"pageid": page.id, "ns": page.namespace, "title": page.title}
-        if "info" in wanted:
+        if "info" in properties:
             address = f"https://wiki.example.org/wiki/{page.title}"
             fields |= {"lastrevid": page.revision, "fullurl": address}
             fields |= {"redirect": True} if page.redirect else {}
-        if "revisions" in wanted:
+        if "revisions" in properties:
             slot = {"contentmodel": "wikitext", "content": page.text}
             fields["revisions"] = [{"revid": page.revision, "slots": {"main": slot}}]
         return fields
@@ -223,13 +225,13 @@ class WikiSite:
         )
 
     def _namespace(self, space: str) -> Namespace:
-        wanted = "" if space == MAIN else space
-        for each in self.namespaces.values():
-            if each.name == wanted:
-                return each
-        made = Namespace(100 + 2 * self._next(), wanted)
-        self.namespaces[made.id] = made
-        return made
+        title = "" if space == MAIN else space
+        for namespace in self.namespaces.values():
+            if namespace.name == title:
+                return namespace
+        created = Namespace(100 + 2 * self._next(), title)
+        self.namespaces[created.id] = created
+        return created
 
     def _title(self, space: str, name: str) -> str:
         return name if space == MAIN else f"{space}:{name}"
@@ -258,5 +260,5 @@ def busy(*, retry_after: int = 5, status: int = 200) -> Answer:
     return Answer(body, status, "application/json", headers={"Retry-After": str(retry_after)})
 
 
-def _json(whole: Fields) -> Answer:
-    return Answer(json.dumps(whole).encode(), type="application/json")
+def _json(fields: Fields) -> Answer:
+    return Answer(json.dumps(fields).encode(), type="application/json")

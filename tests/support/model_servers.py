@@ -33,8 +33,8 @@ class ModelCall:
 
 def told(content: Any, status: int = 200, **headers: str) -> Answer:
     """An answer in JSON; underscores in the names of headers stand for hyphens."""
-    given = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(json.dumps(content).encode(), status, "application/json", given)
+    named_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(json.dumps(content).encode(), status, "application/json", named_headers)
 
 
 def failing(status: int, message: str = "planned", *, retry_after: float | str | None = None) -> Answer:
@@ -86,7 +86,7 @@ class ModelServer:
     @property
     def misses(self) -> list[str]:
         """The paths that were asked for and that the vendor does not have."""
-        return [each.path for each in self._server.requests if each.path not in self._server.answers]
+        return [request.path for request in self._server.requests if request.path not in self._server.answers]
 
     def _speaking(self, say: Say) -> Callable[[Request], Answer]:
         def answer(request: Request) -> Answer:

@@ -30,7 +30,10 @@ class Span:
 
 def values(attributes: Any) -> dict[str, Any]:
     """Attributes by name."""
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in attributes}
+    return {
+        attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
+        for attribute in attributes
+    }
 
 
 @dataclass
@@ -48,8 +51,8 @@ class Receiver:
             self._take_spans(ExportTraceServiceRequest.FromString(body))
         elif path == "/v1/metrics":
             for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
-                for metric in (each for scope in resource.scope_metrics for each in scope.metrics):
-                    points = [values(each.attributes) for each in metric.histogram.data_points]
+                for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
+                    points = [values(point.attributes) for point in metric.histogram.data_points]
                     self.metrics.setdefault(metric.name, []).extend(points)
         else:
             raise ValueError(path)
@@ -65,13 +68,13 @@ class Receiver:
 
     def named(self, name: str) -> list[Span]:
         """The spans of that name."""
-        return [each for each in self.spans if each.name == name]
+        return [span for span in self.spans if span.name == name]
 
-    def until(self, found: Callable[[], object], seconds: float = 60) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
         """Wait for what is exported at intervals."""
         end = time.monotonic() + seconds
-        while not found():
-            assert time.monotonic() < end, sorted(each.name for each in self.spans)
+        while not condition():
+            assert time.monotonic() < end, sorted(span.name for span in self.spans)
             time.sleep(0.1)
 
 

@@ -59,16 +59,16 @@ class Doing:
 
     def visitor(self) -> Visitor:
         """Someone who may come in, with a key for everything or for less."""
-        able = [each for each in self.world.users.values() if not each.disabled]
+        able = [user for user in self.world.users.values() if not user.disabled]
         user = self.chance.choice(able)
         return self.owner if user.owner else Visitor(user, self.chance.choice(SCOPE_SETS))
 
     def guest(self, room: str, source: str) -> Visitor:
         """Anyone, but mostly someone who was granted something there, with a key for everything."""
         granted = [
-            each
-            for each in self.world.users.values()
-            if not each.disabled and 0 < self.world.rank(each.id, room, source) < RANK["owner"]
+            user
+            for user in self.world.users.values()
+            if not user.disabled and 0 < self.world.rank(user.id, room, source) < RANK["owner"]
         ]
         return Visitor(self.chance.choice(granted), SCOPES) if granted and self._often() else self.visitor()
 
@@ -145,9 +145,9 @@ class Doing:
         view = await self.door.entered(who)
         embedder = None if embeds else "none"
         expected = "ok" if who.has("read", "write") else "PermissionDenied"
-        made = await self._expect(expected, view.collections.create(name, embedder=embedder))
+        collection = await self._expect(expected, view.collections.create(name, embedder=embedder))
         if expected == "ok":
-            room = self.world.rooms[made.id] = Room(made.id, made.name, who.user.id, embeds)
+            room = self.world.rooms[collection.id] = Room(collection.id, collection.name, who.user.id, embeds)
             for _ in range(2):
                 kind = self.chance.choice(["manual", "channel", "channel"])
                 source = await view.collections.get_or_create_source(
@@ -164,7 +164,7 @@ class Doing:
         who = self.guest(room.id, source)
         if not self.world.sees_room(who.user.id, room.id):
             return
-        near = [each.id for each in self.world.papers.values() if each.source == source]
+        near = [paper.id for paper in self.world.papers.values() if paper.source == source]
         parent = self.chance.choice(near) if near and self.chance.random() < 0.3 else None
         allowed = who.has("read", "write") and self.world.rank(who.user.id, room.id, source) >= RANK["editor"]
         await self._add(who, Paper("", room.id, source, self.word(), parent, ()), allowed=allowed)
@@ -173,20 +173,20 @@ class Doing:
         """Someone deletes a few documents, of which some may be hidden or not there."""
         papers = self._some_papers(2)
         who = self.guest(papers[0].collection, papers[0].source) if papers else self.visitor()
-        asked = [paper.id for paper in papers] + [self.ghost()]
-        await self._shred(who, set(asked), lambda view: view.documents.delete(asked))
+        ids = [paper.id for paper in papers] + [self.ghost()]
+        await self._shred(who, set(ids), lambda view: view.documents.delete(ids))
 
     async def shred_matching(self) -> None:
         """Someone deletes what is in some sources, hidden ones among them, or holds some word."""
         who, room = self.visitor(), self._some_room()
         if room is None:
             return
-        where, asked = self._matching(room)
+        where, ids = self._matching(room)
         if who.has("read") and not self.world.sees_room(who.user.id, room.id):
             view = await self.door.entered(who)
             await self._expect("NotFound", view.documents.delete_by_filter(where, collection=room.id))
             return
-        await self._shred(who, asked, lambda view: view.documents.delete_by_filter(where, collection=room.id))
+        await self._shred(who, ids, lambda view: view.documents.delete_by_filter(where, collection=room.id))
 
     async def retitle(self) -> None:
         """Someone gives a document another title."""
@@ -288,31 +288,31 @@ class Doing:
     async def take(self) -> None:
         """Someone takes a role from someone, who may not have any."""
         who, room, whom = self.visitor(), self._some_room(), self._someone()
-        held = list(self.world.grants)
+        grants = list(self.world.grants)
         if room is None:
             return
         part = self.chance.choice([None, *room.sources])
-        if held and self.chance.random() < 0.7:
-            number, part, whom = self.chance.choice(held)
+        if grants and self.chance.random() < 0.7:
+            number, part, whom = self.chance.choice(grants)
             room = self.world.rooms[number]
         expected = self._may_change(who, room, part, whom, rank=1)
         view = await self.door.entered(who)
-        found = await self._expect(expected, view.people.revoke(room.id, whom, source=part))
+        revoked = await self._expect(expected, view.people.revoke(room.id, whom, source=part))
         if expected == "ok":
-            assert found == ((room.id, part, whom) in self.world.grants)
+            assert revoked == ((room.id, part, whom) in self.world.grants)
             self.world.grants.pop((room.id, part, whom), None)
 
     def _may_change(self, who: Visitor, room: Room, part: str | None, whom: Principal, *, rank: int) -> str:
         """What comes of changing a grantee's role to or from a rank."""
-        own = self.world.rank(who.user.id, room.id, part)
-        seen = self.world.sees_room(who.user.id, room.id) and (part is None or own > 0)
-        judged = self._judged(who, seen=seen, able=GIVES[own] >= max(rank, 1), scope="admin")
+        own_rank = self.world.rank(who.user.id, room.id, part)
+        seen = self.world.sees_room(who.user.id, room.id) and (part is None or own_rank > 0)
+        judged = self._judged(who, seen=seen, able=GIVES[own_rank] >= max(rank, 1), scope="admin")
         if who.has("read") and not who.has("admin") and self.world.sees_room(who.user.id, room.id):
             return "PermissionDenied"
         if judged != "ok" or whom == Principal("user", room.owner):
             return judged if judged != "ok" else "Conflict"
-        held = self.world.grants.get((room.id, part, whom))
-        return "ok" if held is None or GIVES[own] >= RANK[held] else "PermissionDenied"
+        current = self.world.grants.get((room.id, part, whom))
+        return "ok" if current is None or GIVES[own_rank] >= RANK[current] else "PermissionDenied"
 
     def _judged(self, who: Visitor, *, seen: bool, able: bool, scope: Scope) -> str:
         if not who.has("read"):
@@ -321,11 +321,11 @@ class Doing:
             return "NotFound"
         return "ok" if able and who.has(scope) else "PermissionDenied"
 
-    async def _shred(self, who: Visitor, asked: set[str], work: Callable[[Any], Awaitable[Any]]) -> None:
+    async def _shred(self, who: Visitor, ids: set[str], work: Callable[[Any], Awaitable[Any]]) -> None:
         user = who.user.id
-        papers = [self.world.papers[name] for name in asked if name in self.world.papers]
+        papers = [self.world.papers[name] for name in ids if name in self.world.papers]
         seen = [paper for paper in papers if self.world.sees_paper(user, paper)]
-        able = all(self.world.rank(user, each.collection, each.source) >= RANK["editor"] for each in seen)
+        able = all(self.world.rank(user, paper.collection, paper.source) >= RANK["editor"] for paper in seen)
         expected = "ok" if able and who.has("read", "write") else "PermissionDenied"
         receipt = await self._expect(expected, work(await self.door.entered(who)))
         if expected == "ok":
@@ -335,14 +335,14 @@ class Doing:
 
     def _matching(self, room: Room) -> tuple[Filter, set[str]]:
         """A filter, and the documents of the collection that it matches."""
-        inside = [each for each in self.world.papers.values() if each.collection == room.id]
+        inside = [paper for paper in self.world.papers.values() if paper.collection == room.id]
         if inside and self.chance.random() < 0.5:
             chosen = self.chance.choice(inside)
             return Eq(("word",), chosen.words[0]), {chosen.id}
         if self.chance.random() < 0.3:
-            return EVERYTHING, {each.id for each in inside}
+            return EVERYTHING, {paper.id for paper in inside}
         parts = self.chance.sample(list(room.sources), min(1, len(room.sources)))
-        return In("source", (*parts, self.ghost())), {each.id for each in inside if each.source in parts}
+        return In("source", (*parts, self.ghost())), {paper.id for paper in inside if paper.source in parts}
 
     async def _add(self, who: Visitor, paper: Paper, *, allowed: bool) -> None:
         words = paper.words or (self.word(), self.word(), self.word())
@@ -365,8 +365,8 @@ class Doing:
         return "NotFound" if hidden and who.has("read", "write") else "PermissionDenied"
 
     async def _expect(self, expected: str, work: Awaitable[Any]) -> Any:
-        found, answer = await outcome(work)
-        assert found == expected, f"{found} ({answer!r}) instead of {expected}"
+        outcome_name, answer = await outcome(work)
+        assert outcome_name == expected, f"{outcome_name} ({answer!r}) instead of {expected}"
         return answer
 
     async def _as_owner(self) -> Any:
@@ -376,13 +376,13 @@ class Doing:
         return self.chance.random() < 0.6
 
     def _some_user(self) -> User | None:
-        users = [each for each in self.world.users.values() if each.id != LOCAL]
+        users = [user for user in self.world.users.values() if user.id != LOCAL]
         return self.chance.choice(users) if users else None
 
     def _someone(self) -> Principal:
-        users = [each for each in self.world.users if each != LOCAL]
-        found = [Principal("user", each) for each in users] * 2
-        return self.chance.choice(found + [Principal("group", each) for each in self.world.groups])
+        users = [user for user in self.world.users if user != LOCAL]
+        principals = [Principal("user", user) for user in users] * 2
+        return self.chance.choice(principals + [Principal("group", group) for group in self.world.groups])
 
     def _some_room(self) -> Room | None:
         rooms = list(self.world.rooms.values())

@@ -25,7 +25,7 @@ class Listening(Streaming):
     async def listen(self, who: Visitor, view: Any) -> list[str]:
         """Ask channels and for messages in every way there is; the answers, without what was asked for."""
         papers = list(self.world.papers.values())
-        told: list[str] = []
+        messages: list[str] = []
         for paper in self.chance.sample(papers, min(3, len(papers))):
             word = self.chance.choice(paper.words[:2])
             seen = self.world.sees_paper(who.user.id, paper)
@@ -35,30 +35,30 @@ class Listening(Streaming):
                 await self._chatted(view, paper, word, seen=seen),
             ]
             mine = set() if seen else {paper.id, paper.key, paper.source, paper.collection, word}
-            told += [_blanked(answer, mine) for answer in answers]
-        told.append(repr(await self._texts(who, view, papers)))
-        return told
+            messages += [_blanked(answer, mine) for answer in answers]
+        messages.append(repr(await self._texts(who, view, papers)))
+        return messages
 
     async def _channel(self, who: Visitor, view: Any, paper: Paper, *, seen: bool) -> list[Any]:
         """What was said last, a message by its key, and the chain of it."""
-        place = {"collection": paper.collection}
+        location = {"collection": paper.collection}
         answers = []
         for work in (
-            view.channels.list_messages(channel=paper.source, limit=MOST, **place),
-            view.documents.get_by_key(paper.key, source=paper.source, **place),
+            view.channels.list_messages(channel=paper.source, limit=MOST, **location),
+            view.documents.get_by_key(paper.key, source=paper.source, **location),
             view.channels.get_reply_chain(paper.id),
         ):
-            found, answer = await outcome(work)
-            assert found == ("ok" if seen else "NotFound"), answer
+            outcome_name, answer = await outcome(work)
+            assert outcome_name == ("ok" if seen else "NotFound"), answer
             answers.append(answer)
         if seen:
             latest, document, chain = answers
-            here = [each for each in self.world.papers.values() if each.source == paper.source]
-            dated = [each for each in here if each.dated] or here
-            assert {each.document.id for each in latest} == {each.id for each in dated}
+            here = [message for message in self.world.papers.values() if message.source == paper.source]
+            dated = [paper for paper in here if paper.dated] or here
+            assert {message.document.id for message in latest} == {paper.id for paper in dated}
             assert document.id == paper.id
-            assert paper.id in {each.document.id for each in chain.messages}
-            self._all_visible(who, (each.document.id for each in chain.messages))
+            assert paper.id in {message.document.id for message in chain.messages}
+            self._all_visible(who, (message.document.id for message in chain.messages))
         return answers
 
     async def _asked(self, who: Visitor, view: Any, paper: Paper, word: str, *, seen: bool) -> Any:
@@ -71,12 +71,12 @@ class Listening(Streaming):
             "min_similarity": self.chance.choice([None, 0.0]),
             "thread_messages": self.chance.choice([0, 8]),
         }
-        found, window = await outcome(view.channels.window(max_tokens=BUDGET, **question))
-        assert found == ("ok" if seen else "NotFound"), window
+        outcome_name, window = await outcome(view.channels.window(max_tokens=BUDGET, **question))
+        assert outcome_name == ("ok" if seen else "NotFound"), window
         if seen:
-            self._all_visible(who, (each.id for each in window.messages))
+            self._all_visible(who, (message.id for message in window.messages))
             if not question["related"]:
-                assert {each.source for each in window.messages} <= {paper.source}
+                assert {message.source for message in window.messages} <= {paper.source}
         return window
 
     async def _chatted(self, view: Any, paper: Paper, word: str, *, seen: bool) -> Any:
@@ -97,19 +97,19 @@ class Listening(Streaming):
 
     async def _texts(self, who: Visitor, view: Any, papers: list[Paper]) -> Any:
         """The texts of a few documents at once, of which some are hidden or not there."""
-        asked = self.chance.sample(papers, min(4, len(papers)))
-        found = await view.documents.get_texts([*(each.id for each in asked), self.ghost()])
-        assert set(found) == {each.id for each in asked if self.world.sees_paper(who.user.id, each)}
-        return found
+        sample = self.chance.sample(papers, min(4, len(papers)))
+        texts = await view.documents.get_texts([*(paper.id for paper in sample), self.ghost()])
+        assert set(texts) == {paper.id for paper in sample if self.world.sees_paper(who.user.id, paper)}
+        return texts
 
     def _all_visible(self, who: Visitor, documents: Iterable[str]) -> None:
-        papers = [self.world.papers[each] for each in documents]
-        assert all(self.world.sees_paper(who.user.id, each) for each in papers)
+        papers = [self.world.papers[document] for document in documents]
+        assert all(self.world.sees_paper(who.user.id, paper) for paper in papers)
 
 
-def _blanked(answer: Any, asked: set[str]) -> str:
+def _blanked(answer: Any, ids: set[str]) -> str:
     """What an answer says but for the names and words that it was asked for by."""
-    told = repr(answer)
-    for name in asked:
-        told = told.replace(name, "ASKED")
-    return told
+    text = repr(answer)
+    for name in ids:
+        text = text.replace(name, "ASKED")
+    return text

@@ -131,8 +131,8 @@ class Looking(Watching):
         view = await self.door.entered(who)
         if not who.has("read"):
             for attempt in (*on_a_collection(self._someone()).values(), *beside_documents().values()):
-                found, _ = await outcome(attempt(view, self.ghost()))
-                assert found == "PermissionDenied"
+                outcome_name, _ = await outcome(attempt(view, self.ghost()))
+                assert outcome_name == "PermissionDenied"
             return
         answers = [await self._all_collections(who, view)]
         for room in self._few(self.world.rooms.values(), 2):
@@ -154,29 +154,29 @@ class Looking(Watching):
 
     async def look_from_outside(self, user: Any) -> None:
         """A user who was shut out gets no answer at all."""
-        found, _ = await outcome(self._entered_and_asked(Visitor(user, self.owner.scopes)))
-        assert found == "Unauthenticated"
+        outcome_name, _ = await outcome(self._entered_and_asked(Visitor(user, self.owner.scopes)))
+        assert outcome_name == "Unauthenticated"
 
     async def _entered_and_asked(self, who: Visitor) -> Any:
         return await (await self.door.entered(who)).collections()
 
     async def _all_collections(self, who: Visitor, view: Any) -> Any:
-        found = await view.collections.list()
+        collections = await view.collections.list()
         user = who.user.id
-        mine = {each.id for each in found if each.id in self.world.rooms}
+        mine = {collection.id for collection in collections if collection.id in self.world.rooms}
         assert mine == {room for room in self.world.rooms if self.world.sees_room(user, room)}
-        assert user == self.owner.user.id or len(mine) == len(found)
-        for each in found:
+        assert user == self.owner.user.id or len(mine) == len(collections)
+        for each in collections:
             if each.id in mine and not self.world.rank(user, each.id):
                 assert each.sequence == 0
-        return found
+        return collections
 
     async def _inside(self, who: Visitor, view: Any, room: Room) -> list[Any]:
         """What can be read of a collection of which something may be seen."""
         user, name = who.user.id, self.chance.choice([room.id, room.name])
         papers, parts = self.world.papers_seen(user, room.id), self.world.sources_seen(user, room.id)
         sources = await view.collections.list_sources(collection=name)
-        assert {each.id for each in sources} == parts
+        assert {source.id for source in sources} == parts
         listed, cursor = [], None
         while True:
             page = await view.documents.list(
@@ -186,15 +186,15 @@ class Looking(Watching):
             cursor = page.next
             if cursor is None:
                 break
-        assert [each.id for each in listed] == list(dict.fromkeys(each.id for each in listed))
-        assert {each.id for each in listed} == papers
+        assert [document.id for document in listed] == list(dict.fromkeys(document.id for document in listed))
+        assert {document.id for document in listed} == papers
         assert await view.documents.count(collection=name) == len(papers)
         where = self._condition(room)
         matching = await view.documents.list(collection=name, filter=where)
         assert await view.documents.count(collection=name, filter=where) == len(matching.documents)
         answers = [sources, listed, matching, await view.collections.get(name)]
         links = await view.connections.list(collection=name)
-        assert {each.name for each in links} == (
+        assert {connection.name for connection in links} == (
             room.connections if self.world.rank(user, room.id) else set()
         )
         answers += [links, await view.jobs.list(collection=name), await view.jobs.report(collection=name)]
@@ -204,29 +204,29 @@ class Looking(Watching):
         """Only a collection of which everything may be seen has numbers."""
         user = who.user.id
         rank = self.world.rank(user, room.id)
-        found, status = await outcome(view.maintenance.status(collection=room.id))
-        assert found == ("ok" if rank else "PermissionDenied")
+        outcome_name, status = await outcome(view.maintenance.status(collection=room.id))
+        assert outcome_name == ("ok" if rank else "PermissionDenied")
         if rank:
             [numbers] = status.collections
-            inside = [each for each in self.world.papers.values() if each.collection == room.id]
+            inside = [paper for paper in self.world.papers.values() if paper.collection == room.id]
             assert (numbers.documents, numbers.sources) == (len(inside), len(room.sources))
         everything = await view.maintenance.status()
-        named = {each.name for each in everything.collections}
-        whole = {each.name for each in self.world.rooms.values() if self.world.rank(user, each.id)}
-        assert named >= whole
-        assert user == self.owner.user.id or named == whole
+        named = {status.name for status in everything.collections}
+        visible = {room.name for room in self.world.rooms.values() if self.world.rank(user, room.id)}
+        assert named >= visible
+        assert user == self.owner.user.id or named == visible
         return [status, everything]
 
     async def _roles(self, who: Visitor, view: Any, room: Room) -> list[Any]:
         """Only managers see who was granted what."""
         user = who.user.id
         part = self.chance.choice([None, *sorted(self.world.sources_seen(user, room.id))])
-        found, grants = await outcome(view.people.list_grants(room.id, source=part))
+        outcome_name, grants = await outcome(view.people.list_grants(room.id, source=part))
         able = self.world.rank(user, room.id, part) >= RANK["manager"] and who.has("admin")
-        assert found == ("ok" if able else "PermissionDenied")
+        assert outcome_name == ("ok" if able else "PermissionDenied")
         if able:
-            here = [place for place in self.world.grants if place[0] == room.id and part in {None, place[1]}]
-            assert {(each.collection, each.source, each.grantee) for each in grants} == set(here)
+            here = [key for key in self.world.grants if key[0] == room.id and part in {None, key[1]}]
+            assert {(grant.collection, grant.source, grant.grantee) for grant in grants} == set(here)
         return [grants]
 
     async def _ask_about(self, who: Visitor, view: Any, paper: Paper) -> list[Any]:
@@ -236,24 +236,24 @@ class Looking(Watching):
         only: Filter = Eq(("word",), paper.words[0])
         where = self.chance.choice([EVERYTHING, Not(Eq("source", self.ghost())), only])
         near = paper.collection if seen else "*"
-        found = await view.retrieve(Query(word, near, where, limit=self.chance.choice([10, 100])))
+        retrieval = await view.retrieve(Query(word, near, where, limit=self.chance.choice([10, 100])))
         broad = await view.retrieve(word, collection="*")
         window = await view.window(word, BUDGET, collection=near)
         augmented = await view.search.augment(word, BUDGET, min_similarity=0.0)
         reranked = await view.search.search_and_rerank(word, collection="*", filter=where)
-        ids = {hit.document.id for hit in (*found.hits, *broad.hits)}
-        assert all(self._visible(who.user.id, each) for each in ids)
+        ids = {hit.document.id for hit in (*retrieval.hits, *broad.hits)}
+        assert all(self._visible(who.user.id, document) for document in ids)
         if seen and word in paper.words[:2]:
             assert paper.id in ids
             assert word in window.text
-        answers = [found, broad, window, augmented, reranked]
+        answers = [retrieval, broad, window, augmented, reranked]
         for room in self.world.rooms.values():
             if room.embeds and self.world.sees_room(who.user.id, room.id):
                 answers.append(await view.retrieve(word, collection=room.id, retrievers=("vector",)))
         answers += await self._open(view, paper, word, seen=seen)
         if not seen:
             await self._pry_into_document(who, view, paper)
-        return answers if seen else [_without(each, word) for each in answers]
+        return answers if seen else [_without(answer, word) for answer in answers]
 
     async def _open(self, view: Any, paper: Paper, word: str, *, seen: bool) -> list[Any]:
         answers = []
@@ -263,8 +263,8 @@ class Looking(Watching):
             view.documents.list_chunks(paper.id),
             view.explain(word, BUDGET, document=paper.id, collection="*"),
         ):
-            found, answer = await outcome(work)
-            assert found == ("ok" if seen else "NotFound")
+            outcome_name, answer = await outcome(work)
+            assert outcome_name == ("ok" if seen else "NotFound")
             answers += [answer] if seen else []
         return answers
 
@@ -288,7 +288,7 @@ class Looking(Watching):
 
     async def _pry_into_alerts(self, who: Visitor, view: Any) -> None:
         """Alerts of others are the others' to know."""
-        hidden = [each.id for each in self.world.watches.values() if not self.knows(who, each)]
+        hidden = [watch.id for watch in self.world.watches.values() if not self.knows(who, watch)]
         for alert in self._few(hidden, 1):
             await self._pry(view, (alert,), on_an_alert())
 
@@ -297,17 +297,17 @@ class Looking(Watching):
         other = self.chance.choice(list(self.world.users.values()))
         group = self.chance.choice(list(self.world.groups))
         attempts: Iterable[Attempt] = (
-            lambda each, _: each.people.list_users(),
-            lambda each, _: each.people.list_groups(),
-            lambda each, name: each.people.get_user(name),
-            lambda each, name: each.people.create_user(name),
-            lambda each, name: each.people.set_user_disabled(name),
-            lambda each, name: each.people.delete_user(name),
-            lambda each, name: each.people.create_group(name),
-            lambda each, name: each.people.list_members(name),
-            lambda each, name: each.people.delete_group(name),
-            lambda each, name: each.people.add_member(name, who.user.id),
-            lambda each, _: each.maintenance.check(),
+            lambda view, _: view.people.list_users(),
+            lambda view, _: view.people.list_groups(),
+            lambda view, name: view.people.get_user(name),
+            lambda view, name: view.people.create_user(name),
+            lambda view, name: view.people.set_user_disabled(name),
+            lambda view, name: view.people.delete_user(name),
+            lambda view, name: view.people.create_group(name),
+            lambda view, name: view.people.list_members(name),
+            lambda view, name: view.people.delete_group(name),
+            lambda view, name: view.people.add_member(name, who.user.id),
+            lambda view, _: view.maintenance.check(),
         )
         for attempt in self._few(attempts, 4):
             for name in (other.name, group, self.ghost()):
@@ -325,8 +325,8 @@ class Looking(Watching):
         ghost = self.ghost() if hidden.count("-") == 4 else self.word()
         answers = []
         for name in (hidden, ghost):
-            found, answer = await outcome(attempt(view, name))
-            answers.append((found, _told(answer).replace(name, "NAME")))
+            outcome_name, answer = await outcome(attempt(view, name))
+            answers.append((outcome_name, _told(answer).replace(name, "NAME")))
         assert answers[0] == answers[1], f"{answers[0]} is not {answers[1]}"
         assert answers[0][0] != "AttributeError"
 

@@ -91,14 +91,14 @@ class World:
         """The highest rank of a user on a source, or on a collection as a whole; 0 for none."""
         if user in {LOCAL, self.rooms[room].owner}:
             return RANK["owner"]
-        own = {Principal("user", user)}
-        own |= {Principal("group", group) for group, members in self.groups.items() if user in members}
+        principals = {Principal("user", user)}
+        principals |= {Principal("group", group) for group, members in self.groups.items() if user in members}
         places = {(room, None), (room, source)}
         return max(
             (
                 RANK[role]
                 for (where, part, whom), role in self.grants.items()
-                if (where, part) in places and whom in own
+                if (where, part) in places and whom in principals
             ),
             default=0,
         )
@@ -122,10 +122,10 @@ class World:
 
     def tree(self, roots: set[str]) -> set[str]:
         """Documents with all that hangs on them."""
-        found = {root for root in roots if root in self.papers}
-        while more := {each.id for each in self.papers.values() if each.parent in found} - found:
-            found |= more
-        return found
+        ids = {root for root in roots if root in self.papers}
+        while more := {paper.id for paper in self.papers.values() if paper.parent in ids} - ids:
+            ids |= more
+        return ids
 
     def hidden_words(self, user: str) -> Iterator[str]:
         """Every id, name and word that must not be in any answer to the user."""
@@ -140,18 +140,18 @@ class World:
         for paper in self.papers.values():
             if not self.sees_paper(user, paper):
                 yield from (paper.id, *paper.words)
-        others = (each for each in self.watches.values() if each.owner != user)
+        others = (watch for watch in self.watches.values() if watch.owner != user)
         yield from (word for watch in others for word in (watch.id, watch.name))
 
     def all_streams(self) -> list[tuple[Room, str]]:
         """Every stream with its collection."""
         rooms = self.rooms.values()
-        return [(room, each) for room in rooms for each in room.sources if each in self.streams]
+        return [(room, source) for room in rooms for source in room.sources if source in self.streams]
 
     def track(self, stream: str, track: str) -> list[Paper]:
         """The captions or the events of a stream, in the order of time."""
-        found = [each for each in self.papers.values() if each.source == stream and each.track == track]
-        return sorted(found, key=lambda each: each.at)
+        papers = [paper for paper in self.papers.values() if paper.source == stream and paper.track == track]
+        return sorted(papers, key=lambda paper: paper.at)
 
     def tell(self, paper: Paper) -> None:
         """What alerts say of a caption that was written: to whoever sees it now."""
@@ -163,7 +163,7 @@ class World:
 
     def drop_papers(self, gone: set[str]) -> None:
         """Forget documents."""
-        self.papers = {name: each for name, each in self.papers.items() if name not in gone}
+        self.papers = {name: paper for name, paper in self.papers.items() if name not in gone}
         for watch in self.watches.values():
             watch.told -= gone
 
@@ -171,25 +171,25 @@ class World:
         """Forget a source with all that is in it and was granted on it."""
         del self.rooms[room].sources[source]
         self.streams.pop(source, None)
-        self.drop_papers({each.id for each in self.papers.values() if each.source == source})
-        self.grants = {place: role for place, role in self.grants.items() if place[1] != source}
+        self.drop_papers({paper.id for paper in self.papers.values() if paper.source == source})
+        self.grants = {key: role for key, role in self.grants.items() if key[1] != source}
 
     def drop_room(self, room: str) -> None:
         """Forget a collection."""
         for source in list(self.rooms[room].sources):
             self.drop_source(room, source)
         del self.rooms[room]
-        self.watches = {name: each for name, each in self.watches.items() if each.collection != room}
-        self.grants = {place: role for place, role in self.grants.items() if place[0] != room}
+        self.watches = {name: watch for name, watch in self.watches.items() if watch.collection != room}
+        self.grants = {key: role for key, role in self.grants.items() if key[0] != room}
 
     def drop_user(self, user: str, heir: User) -> None:
         """Forget a user; what it owned belongs to the heir."""
         name = self.users.pop(user).name
-        self.watches = {alert: each for alert, each in self.watches.items() if each.owner != user}
+        self.watches = {alert: watch for alert, watch in self.watches.items() if watch.owner != user}
         for members in self.groups.values():
             members.discard(user)
         gone = Principal("user", user)
-        self.grants = {place: role for place, role in self.grants.items() if place[2] != gone}
+        self.grants = {key: role for key, role in self.grants.items() if key[2] != gone}
         for room in self.rooms.values():
             if room.owner == user:
                 bare = room.name.removeprefix(f"{name}/")

@@ -182,14 +182,14 @@ async def prepared(owner: Any, collection: str) -> Made:
     return Made(collection, mine.id, others.id, page.lines, edge.id, merge.number)
 
 
-async def tried(view: Any, made: Made, trials: Mapping[str, Trial]) -> dict[str, str]:
+async def tried(view: Any, ids: Made, trials: Mapping[str, Trial]) -> dict[str, str]:
     """What came of each: `ok`, or the name of the error."""
-    return {name: (await outcome(trial(view, made)))[0] for name, trial in trials.items()}
+    return {name: (await outcome(trial(view, ids)))[0] for name, trial in trials.items()}
 
 
-async def told(view: Any, made: Made, trials: Mapping[str, Trial]) -> str:
+async def told(view: Any, ids: Made, trials: Mapping[str, Trial]) -> str:
     """All that the answers to these say."""
-    return repr([(await outcome(trial(view, made)))[1] for trial in trials.values()])
+    return repr([(await outcome(trial(view, ids)))[1] for trial in trials.values()])
 
 
 def methods() -> frozenset[str]:
@@ -197,5 +197,5 @@ def methods() -> frozenset[str]:
     return frozenset().union(READING, READING_A_GRAPH, CHANGING, CHANGING_A_GRAPH, MANAGING)
 
 
-def _graph(made: Made) -> dict[str, str]:
-    return {"graph": HIDDEN_GRAPH, "collection": made.collection}
+def _graph(ids: Made) -> dict[str, str]:
+    return {"graph": HIDDEN_GRAPH, "collection": ids.collection}

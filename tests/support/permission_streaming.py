@@ -70,9 +70,9 @@ class Streaming(Talking):
         """Someone clears a stream, or a stretch of it."""
         for room, stream in self._some_streams():
             who, start = self.guest(room.id, stream), self.chance.choice([None, self._second // 2])
-            inside = [each for each in self.world.papers.values() if each.source == stream]
+            inside = [paper for paper in self.world.papers.values() if paper.source == stream]
             if start is not None:
-                inside = [each for each in inside if each.track and each.at + LASTS > start]
+                inside = [paper for paper in inside if paper.track and paper.at + LASTS > start]
             within = CaptionRange(start=start)
             hidden = not self.world.rank(who.user.id, room.id, stream)
             if who.has("read") and hidden:
@@ -80,8 +80,8 @@ class Streaming(Talking):
                 work = view.streams.delete_captions(stream, collection=room.id, range=within)
                 await self._expect("NotFound", work)
                 continue
-            asked = {each.id for each in inside}
-            await self._shred(who, asked, _cleared(stream, room.id, within))
+            ids = {paper.id for paper in inside}
+            await self._shred(who, ids, _cleared(stream, room.id, within))
 
     async def report(self) -> None:
         """Someone says what happened in a stream."""
@@ -92,12 +92,12 @@ class Streaming(Talking):
             paper = self.seen_now(room, stream)
             first, second, kind, name, key = paper.words
             paper.track, paper.key = "event", f"event:{key}"
-            told = NewEvent(
+            event = NewEvent(
                 kind, paper.at, paper.at + LASTS, f"{first} and {second}", (name,), key, {"word": first}
             )
             view = await self.door.entered(who)
             allowed = self._may_write(who, paper)
-            work = view.events.add(told, stream=stream, collection=room.id)
+            work = view.events.add(event, stream=stream, collection=room.id)
             written = await self._expect("ok" if allowed else self._refused(who, paper), work)
             if allowed:
                 paper.id = written[0].id
@@ -111,19 +111,19 @@ class Streaming(Talking):
             return
         who = self.guest(room.id, self.chance.choice([*room.sources, ""]))
         streams = self.chance.choice(
-            [(), (), *((each,) for each in room.sources if each in self.world.streams)]
+            [(), (), *((source,) for source in room.sources if source in self.world.streams)]
         )
-        known = [each.words[0] for each in self.world.papers.values() if each.track == "caption"]
-        query = self.chance.choice([SEEN, *known[-1:]])
+        words = [paper.words[0] for paper in self.world.papers.values() if paper.track == "caption"]
+        query = self.chance.choice([SEEN, *words[-1:]])
         alert = NewAlert(name, query, room.id, streams, min_similarity=None, gap_seconds=0)
         seen = self.world.sees_room(who.user.id, room.id)
-        seen = seen and all(self.world.rank(who.user.id, room.id, each) for each in streams)
+        seen = seen and all(self.world.rank(who.user.id, room.id, stream) for stream in streams)
         expected = "PermissionDenied" if not who.has("read", "write") else "ok" if seen else "NotFound"
         view = await self.door.entered(who)
-        made = await self._expect(expected, view.alerts.put(alert))
+        stored = await self._expect(expected, view.alerts.put(alert))
         if expected == "ok":
-            watch = Watch(made.id, name, who.user.id, room.id, streams, query)
-            self.world.watches[made.id] = watch
+            watch = Watch(stored.id, name, who.user.id, room.id, streams, query)
+            self.world.watches[stored.id] = watch
 
     async def forget(self) -> None:
         """Someone deletes an alert, which may be another's."""
@@ -154,21 +154,21 @@ class Streaming(Talking):
         self, who: Visitor, room: Room, papers: list[Paper], *, replace: bool = False
     ) -> None:
         """Add captions of one stream; what is there already and says something else has to be replaced."""
-        anew = any(each.id for each in papers)
+        anew = any(paper.id for paper in papers)
         allowed = self._may_write(who, papers[0])
         possible = "ok" if replace or not anew else "Conflict"
         expected = possible if allowed else self._refused(who, papers[0])
-        given = [_caption(each) for each in papers]
+        captions = [_caption(paper) for paper in papers]
         view = await self.door.entered(who)
         work = view.streams.add_captions(
-            given, stream=papers[0].source, collection=room.id, replace=replace, wait=room.embeds
+            captions, stream=papers[0].source, collection=room.id, replace=replace, wait=room.embeds
         )
         written = await self._expect(expected, work)
         if expected != "ok":
             return
-        for paper, each in zip(papers, written, strict=True):
-            assert paper.id in {"", each.id}
-            paper.id = each.id
+        for paper, caption in zip(papers, written, strict=True):
+            assert paper.id in {"", caption.id}
+            paper.id = caption.id
             self.world.papers[paper.id] = paper
         await self.check()
         for paper in papers:
@@ -180,10 +180,10 @@ class Streaming(Talking):
         expected = self._judged(who, seen=True, able=able, scope="write")
         view = await self.door.entered(who)
         work = view.streams.put(NewStream(name, room.id, title, live=True))
-        made = await self._expect(expected, work)
+        job = await self._expect(expected, work)
         if expected == "ok":
-            room.sources[made.source.id] = name
-            self.world.streams[made.source.id] = title
+            room.sources[job.source.id] = name
+            self.world.streams[job.source.id] = title
 
     def _may_write(self, who: Visitor, paper: Paper) -> bool:
         rank = self.world.rank(who.user.id, paper.collection, paper.source)
@@ -194,12 +194,12 @@ class Streaming(Talking):
         yield from self._some(self.world.all_streams())
 
     def _some_of(self, track: str) -> Iterator[Paper]:
-        yield from self._some(each for each in self.world.papers.values() if each.track == track)
+        yield from self._some(paper for paper in self.world.papers.values() if paper.track == track)
 
     def _some(self, things: Any) -> Iterator[Any]:
-        found = list(things)
-        if found:
-            yield self.chance.choice(found)
+        candidates = list(things)
+        if candidates:
+            yield self.chance.choice(candidates)
 
 
 def _caption(paper: Paper) -> NewCaption:

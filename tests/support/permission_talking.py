@@ -31,7 +31,7 @@ class Talking(Doing):
         source = self.chance.choice(list(room.sources))
         who = self.guest(room.id, source)
         if self.world.sees_room(who.user.id, room.id):
-            near = [each.key for each in self._messages() if each.source == source]
+            near = [paper.key for paper in self._messages() if paper.source == source]
             answered = self.chance.choice([*near, self.word(), None, None])
             words = (self.word(), self.word(), self.word())
             await self._post(who, Paper("", room.id, source, self.word(), None, words, True), answered)
@@ -75,14 +75,14 @@ class Talking(Doing):
         written = await self._expect("ok" if allowed else self._refused(who, paper), work)
         if allowed:
             before = self.world.papers.get(paper.id)
-            [paper.id] = [each.id for each in written]
+            [paper.id] = [message.id for message in written]
             assert before is None or before.id == paper.id
             paper.parent = None
             paper.words = paper.words if paper.key in paper.words else (*paper.words, paper.key)
             self.world.papers[paper.id] = paper
 
     def _messages(self) -> list[Paper]:
-        return [each for each in self.world.papers.values() if each.message]
+        return [paper for paper in self.world.papers.values() if paper.message]
 
     def _some_messages(self) -> list[Paper]:
         messages = self._messages()
@@ -90,6 +90,6 @@ class Talking(Doing):
 
 
 async def _deleted(view: Any, paper: Paper) -> Any:
-    found = await view.documents.get_by_key(paper.key, source=paper.source, collection=paper.collection)
-    assert found.id == paper.id
-    return await view.documents.delete(found.id)
+    document = await view.documents.get_by_key(paper.key, source=paper.source, collection=paper.collection)
+    assert document.id == paper.id
+    return await view.documents.delete(document.id)

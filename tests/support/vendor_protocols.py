@@ -39,9 +39,9 @@ def expected(texts: Sequence[str], dimensions: int, kind: str) -> Vectors:
 
 def ranked(query: str, texts: Sequence[str], top_n: int | None, name: str) -> list[dict[str, Any]]:
     """Entries as rerank services send them, best first."""
-    scored = [(overlap(query, text), place) for place, text in enumerate(texts)]
-    ordered = sorted(scored, key=lambda each: (-each[0], each[1]))[:top_n]
-    return [{"index": place, name: score} for score, place in ordered]
+    scored = [(overlap(query, text), number) for number, text in enumerate(texts)]
+    ordered = sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:top_n]
+    return [{"index": number, name: score} for score, number in ordered]
 
 
 def openai(*, dimensions: int = 8, key: str | None = None) -> dict[str, Say]:
@@ -54,7 +54,7 @@ def openai(*, dimensions: int = 8, key: str | None = None) -> dict[str, Say]:
         if not all(isinstance(text, str) and text for text in texts):
             return failing(400, "input cannot be an empty string")
         rows = vectors(texts, call.body.get("dimensions", dimensions), "any")
-        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+        data = [{"object": "embedding", "index": number, "embedding": row} for number, row in enumerate(rows)]
         usage = {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}
         return told({"object": "list", "data": data, "model": call.body["model"], "usage": usage})
 

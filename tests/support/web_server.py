@@ -39,8 +39,8 @@ class Request:
     @property
     def query(self) -> Mapping[str, str]:
         """The last value of each parameter."""
-        given = parse_qs(self.target.partition("?")[2], keep_blank_values=True)
-        return {name: values[-1] for name, values in given.items()}
+        fields = parse_qs(self.target.partition("?")[2], keep_blank_values=True)
+        return {name: values[-1] for name, values in fields.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Answer:
             lines["Content-Length"] = str(len(self.body))
         if self.type is not None:
             lines["Content-Type"] = self.type
-        given = {name.lower() for name in self.headers}
-        lines = {name: value for name, value in lines.items() if name.lower() not in given}
+        names = {name.lower() for name in self.headers}
+        lines = {name: value for name, value in lines.items() if name.lower() not in names}
         reason = HTTPStatus(self.status).phrase if self.status in set(HTTPStatus) else "Unknown"
         rows = [f"{name}: {value}" for name, value in {**lines, **self.headers}.items()]
         return "\r\n".join([f"HTTP/1.1 {self.status} {reason}", *rows, "", ""]).encode("utf-8")

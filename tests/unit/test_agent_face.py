@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
-from tests.agent_places import contents_of, store, talk
+from tests.agent_stores import contents_of, store, talk
 
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent import AgentContext, AgentMemory, MemoryItem

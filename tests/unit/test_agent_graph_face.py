@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.agent_places import contents_of, store
+from tests.agent_stores import contents_of, store
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.facades.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker

@@ -9,7 +9,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from tests.agent_places import SETTINGS, store
+from tests.agent_stores import SETTINGS, store
 from tests.support.served import served
 
 import conspectus

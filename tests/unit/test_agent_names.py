@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent_places import contents_of, store
+from tests.agent_stores import contents_of, store
 from tests.support.embedders import StatedEmbedder
 
 from conspectus.errors import InvalidInput

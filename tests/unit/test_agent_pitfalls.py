@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.agent_places import contents_of, store, talk
+from tests.agent_stores import contents_of, store, talk
 from tests.support.embedders import StatedEmbedder
 
 from conspectus.errors import InvalidInput

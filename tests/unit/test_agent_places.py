@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.agent_places import SETTINGS, contents_of, store
+from tests.agent_stores import SETTINGS, contents_of, store
 from tests.support.served import served
 
 import conspectus

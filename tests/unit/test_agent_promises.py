@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.agent_places import SETTINGS, contents_of
+from tests.agent_stores import SETTINGS, contents_of
 from tests.support.embedders import LockedEmbedder
 
 import conspectus

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.agent_places import store
+from tests.agent_stores import store
 
 from conspectus.facades.agent import AgentContext
 from conspectus.sync import BlockingEngine

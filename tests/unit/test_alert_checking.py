@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.contracts.alerts_contract import ANNA, HOOK, PLAIN, at, told
+from tests.contracts.alerts_contract import ANNA, HOOK, PLAIN, at, matches_of
 from tests.support.samples import NOON, SHELF, SPACE, notes, prepared, shelf
 from tests.support.web_server import Answer, ScriptedServer
 
@@ -70,7 +70,7 @@ class Store:
     async def check(self) -> list[str]:
         while await self.checker.round():
             pass
-        return [each.document for each in await told(self.alerts)]
+        return [each.document for each in await matches_of(self.alerts)]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ async def test_words_count_at_once_and_likeness_when_there_is_a_vector(store: St
     await store.embed(0.9, 0.6, 0.2)
     assert await store.check() == ["a", "b"]
     assert store.meant == 1
-    assert [each.reason for each in await told(store.alerts)] == ["words: fire", "similarity: 0.60"]
+    assert [each.reason for each in await matches_of(store.alerts)] == ["words: fire", "similarity: 0.60"]
 
 
 async def test_only_captions_and_only_what_came_later(store: Store) -> None:
@@ -121,7 +121,7 @@ async def test_fields_and_streams_narrow(store: Store) -> None:
     at_gate = caption("g", "a fire", source=SourceId("gate"))
     await store.say(caption("a", "a fire", metadata={"n": 2}), at_gate)
     assert await store.check() == ["g", "a"] or await store.check() == ["a", "g"]
-    assert {each.document: each.alert.id for each in await told(store.alerts)} == {"a": "w", "g": "a"}
+    assert {each.document: each.alert.id for each in await matches_of(store.alerts)} == {"a": "w", "g": "a"}
 
 
 async def test_what_the_owner_may_not_see_at_this_moment_is_passed_over(store: Store) -> None:
@@ -198,7 +198,7 @@ class Sending:
                 break
             await asyncio.sleep(0.01)
         await self.deliverer.stop(grace=60)
-        return [(each.delivery, each.attempts) for each in await told(self.store.alerts)]
+        return [(each.delivery, each.attempts) for each in await matches_of(self.store.alerts)]
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ async def sending(store: Store, server: ScriptedServer) -> AsyncIterator[Sending
 async def test_what_is_delivered_is_sent_once(sending: Sending, server: ScriptedServer) -> None:
     assert await sending.round() == [("delivered", 1)]
     assert await sending.round() == [("delivered", 1)]
-    [event] = await told(sending.store.alerts)
+    [event] = await matches_of(sending.store.alerts)
     assert [(each.body, each.headers["conspectus-id"]) for each in server.requests] == [(b"a", event.id)]
 
 
@@ -238,7 +238,7 @@ async def test_a_receiver_that_is_away_is_tried_again_and_then_no_more(
     assert await sending.round() == [("failed", 3)]
     assert len({each.headers["conspectus-id"] for each in server.requests}) == 1
     assert len(server.requests) == 3
-    assert "HTTP 503" in str((await told(sending.store.alerts))[0].error)
+    assert "HTTP 503" in str((await matches_of(sending.store.alerts))[0].error)
 
 
 async def test_a_refusal_for_good_fails_at_once(sending: Sending, server: ScriptedServer) -> None:
@@ -249,7 +249,7 @@ async def test_a_refusal_for_good_fails_at_once(sending: Sending, server: Script
 async def test_what_may_not_be_seen_any_more_is_not_sent(sending: Sending, server: ScriptedServer) -> None:
     sending.hidden.add("a")
     assert await sending.round() == [("failed", 0)]
-    assert (await told(sending.store.alerts))[0].error == HIDDEN
+    assert (await matches_of(sending.store.alerts))[0].error == HIDDEN
     assert server.requests == []
 
 
@@ -264,9 +264,9 @@ async def test_one_slow_receiver_holds_up_no_other(sending: Sending, server: Scr
         await sending.deliverer.round(FileHold(mine=True))
         if server.count("/hook") == 2 and not await sending.store.alerts.due("b", now=sending.store.now):
             break
-    deliveries = await told(sending.store.alerts, alert="b")
+    deliveries = await matches_of(sending.store.alerts, alert="b")
     assert [each.delivery for each in deliveries] == ["delivered"]
-    waiting = await told(sending.store.alerts, alert="a")
+    waiting = await matches_of(sending.store.alerts, alert="a")
     assert [each.delivery for each in waiting] == ["pending", "pending"]
     await sending.deliverer.stop(grace=0)
     assert [each.alert.owner for each in waiting] == [ANNA, ANNA]

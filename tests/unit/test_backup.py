@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.moving_places import database, keep_job
+from tests.filled_databases import database, keep_job
 
 import conspectus
 from conspectus import NewDocument

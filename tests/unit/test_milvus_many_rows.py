@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.index_histories import catch_up
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.support.journal import Journal, make_chunk
 from tests.support.milvus_server import MilvusProcess
 
@@ -26,7 +26,7 @@ async def test_filters_miss_nothing(tmp_path: Path, milvus: MilvusProcess) -> No
     for number in range(12):
         journal.put([make_chunk(2 * number, "fox", metadata={"price": number})])
         journal.put([make_chunk(2 * number + 1, "fox", author=LONG)])
-    index = await MilvusIndex.open(place_in(server, tmp_path, 0), journal, str.split)
+    index = await MilvusIndex.open(location_in(server, tmp_path, 0), journal, str.split)
     await catch_up(index, journal, limit=1)
     for where, expected in (
         (Between(("price",), 0, 100), list(range(0, 24, 2))),

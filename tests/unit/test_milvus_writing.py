@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history
-from tests.milvus_places import place_in
+from tests.milvus_locations import location_in
 from tests.support.journal import make_chunk
 from tests.support.milvus_server import MilvusProcess
 
@@ -41,7 +41,7 @@ class Watched(MilvusServer):
 @pytest.mark.parametrize("at_once", [1, 1_000])
 async def test_replaced_rows_are_deleted_by_key(tmp_path: Path, milvus: MilvusProcess, at_once: int) -> None:
     journal, server = history(21, size=30), Watched(milvus.uri)
-    index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
+    index = await MilvusIndex.open(location_in(server, tmp_path, DIMENSIONS), journal, str.split)
     await catch_up(index, journal)
     server.deleted.clear()
     journal.replace([3, 5], [make_chunk(700, "fox"), make_chunk(5, "sea again")])
@@ -62,7 +62,7 @@ async def test_a_query_counts_no_rows(
 ) -> None:
     """A write changes what is known of sources; only terms of some of the sources are searched once more."""
     journal, server = history(22, size=30), Watched(milvus.uri)
-    index = await MilvusIndex.open(place_in(server, tmp_path, DIMENSIONS), journal, str.split)
+    index = await MilvusIndex.open(location_in(server, tmp_path, DIMENSIONS), journal, str.split)
     await catch_up(index, journal)
     await index.search(Probe(EVERYTHING, "fox unheard", None, 5, sources=sources))
     journal.replace([4], [make_chunk(700, "fox", source="another")])

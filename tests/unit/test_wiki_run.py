@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from tests.shelf import Shelf
+from tests.connection_sources import Shelf
 from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
 
 import conspectus

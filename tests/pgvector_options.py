@@ -10,7 +10,7 @@ from conspectus.records.core.transactions import Transactions
 
 
 @asynccontextmanager
-async def place_at(
+async def options_at(
     url: str, dimensions: int, *, graph_from: int = 20_000, max_listed: int = 10_000
 ) -> AsyncIterator[PgvectorOptions]:
     """A place for one index; the same database gives the same place again."""

@@ -16,7 +16,7 @@ class TakenForAServer(MilvusServer):
         return False
 
 
-def place_in(server: MilvusServer, folder: Path, dimensions: int, name: str = "") -> MilvusLocation:
+def location_in(server: MilvusServer, folder: Path, dimensions: int, name: str = "") -> MilvusLocation:
     """A place for one index; the same folder and name give the same place again."""
     return MilvusLocation(
         server, name or f"test_{uuid4().hex}", lambda work: turn(folder / f"{work}.lock"), dimensions

@@ -34,8 +34,8 @@ def fill(connection: Connection, *, rows: int = 3, start: int = 1) -> None:
                 first = {"collection": "", "value": 10**9, "end": 2**63 - 1}
                 connection.execute(insert(table), [{"name": n, **first} for n in SHARED_COUNTERS])
             continue
-        made = [_row(table, number) for number in range(start, start + rows)]
-        connection.execute(insert(table), made)
+        new_rows = [_row(table, number) for number in range(start, start + rows)]
+        connection.execute(insert(table), new_rows)
 
 
 def keep_job(connection: Connection, job: str, state: str) -> None:
@@ -68,8 +68,8 @@ SHAPES = {
 
 def shape(connection: Connection) -> list[str]:
     """Tables, columns, constraints and indexes, as the database itself writes them."""
-    asked = SHAPES[connection.dialect.name]
-    return sorted(str(row) for statement in asked for row in connection.exec_driver_sql(statement))
+    query = SHAPES[connection.dialect.name]
+    return sorted(str(row) for statement in query for row in connection.exec_driver_sql(statement))
 
 
 def _row(table: Table, number: int) -> dict[str, Any]:
