@@ -407,6 +407,10 @@ class Plot:
 
 PLOTS: Mapping[str, Plot] = {
     "availability": Plot("Searches while others attack (less is better)", _columns("p50", "p95")),
+    "kills": Plot(
+        "Servers and databases killed: seconds without a search", _columns("longest without a search")
+    ),
+    "endurance": Plot("Mixed load: the first and the last quarter", _rows(3, 4)),
     "cache": Plot(
         "Windows of a session, with and without the previous one", _columns("unchanged", "without", "with")
     ),
