@@ -19,6 +19,7 @@ import conspectus
 from conspectus import Engine, Eq, NewDocument, Query, RemoteEngine, Settings
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.model.annotations import base_of
 from conspectus.model.checks import Checked, hints, shown
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
@@ -76,6 +77,7 @@ def operations(engine: Engine | RemoteEngine) -> Iterator[tuple[str, Mapping[str
 
 def sample(annotation: Any) -> Any:
     """A value of an annotation."""
+    annotation = base_of(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return inner[0]
@@ -87,7 +89,7 @@ def sample(annotation: Any) -> Any:
         known = hints(annotation)
         needed = [each.name for each in fields(annotation) if each.default is each.default_factory is MISSING]
         return annotation(**{name: sample(known[name]) for name in needed})
-    return SIMPLE[getattr(annotation, "__supertype__", annotation)]
+    return SIMPLE[annotation]
 
 
 async def call(engine: Any, name: str, arguments: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ def to_graphml(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
         graph.add_node(xml_id(node.id), **_texts(_node_attributes(node)))
     for edge in edges:
         ends = xml_id(edge.source), xml_id(edge.target)
-        graph.add_edge(*ends, key=edge.id, weight=edge.weight, **_texts(_edge_attributes(edge)))
+        graph.add_edge(*ends, key=xml_id(edge.id), weight=edge.weight, **_texts(_edge_attributes(edge)))
     buffer = io.BytesIO()
     networkx.write_graphml_lxml(graph, buffer)
     return buffer.getvalue().decode()

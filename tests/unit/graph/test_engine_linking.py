@@ -107,8 +107,8 @@ async def test_merges_and_splits_that_cannot_be_change_nothing(engine):
     for others, error in (([], InvalidInput), (["uk"], InvalidInput), (["nobody"], NotFound)):
         with pytest.raises(error):
             await engine.graph.merge_nodes("uk", others)
-    for number in (0, 1, -1, 2**40):
-        with pytest.raises(NotFound):
+    for number, error in ((0, NotFound), (1, NotFound), (2**40, NotFound), (-1, InvalidInput)):
+        with pytest.raises(error):
             await engine.graph.undo_merge(number)
     assert await engine.graph.list_merges() == []
 
