@@ -70,13 +70,14 @@ def public(module: ModuleType) -> dict[str, Any]:
 
 def modules(package: str) -> list[ModuleType]:
     """The modules of a package, without those whose extra is not installed here."""
-    found = []
+    documented = []
     root = importlib.import_module(f"conspectus.{package}")
-    names = [info.name for info in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")]
-    for name in (root.__name__, *sorted(names)):
+    # A package that cannot be imported raises again below, unless it is for want of its extra.
+    infos = pkgutil.walk_packages(root.__path__, f"{root.__name__}.", onerror=lambda _name: None)
+    for name in (root.__name__, *sorted(info.name for info in infos)):
         with suppress(ImportError, MissingExtra):
-            found.append(importlib.import_module(name))
-    return found
+            documented.append(importlib.import_module(name))
+    return documented
 
 
 def python_pages() -> dict[str, str]:
