@@ -29,7 +29,7 @@ from conspectus.web.body_limits import BodyLimits
 from conspectus.web.chat_handover import ChatHandover, ChatStreams
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency, IdempotencyOutbox
-from conspectus.web.limits import AnonymousTurns, ConcurrencyLimits, Rates, Shares
+from conspectus.web.limits import AnonymousTurns, ConcurrencyLimits, Shares
 from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
@@ -42,6 +42,7 @@ from conspectus.web.problem_details import (
     problem_of,
 )
 from conspectus.web.questions import Questions
+from conspectus.web.rate_limits import Rates
 from conspectus.web.route_table import ReadOnlyRoute, RouteTable
 from conspectus.web.routes import (
     chat,

@@ -1,8 +1,7 @@
-"""Limits of requests: how many at once, how many of one user, how many a minute, and how long each."""
+"""Limits of requests: how many at once, how many of one user, and how long each."""
 
 import asyncio
-import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NoReturn
@@ -10,11 +9,9 @@ from typing import Final, NoReturn
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conspectus.deferred import dataclass
-from conspectus.errors import Overloaded, RateLimited, TooLarge, WriteOutcomeUnknown
+from conspectus.errors import Overloaded, TooLarge, WriteOutcomeUnknown
 from conspectus.mcp.tool import HTTP_PATH as MODELS
 from conspectus.model.access import Person
-from conspectus.ports.jobs import RateCounters
 from conspectus.settings import Settings
 from conspectus.web.body_limits import ACCOUNT, BodyAccount, UserBodyBytes
 from conspectus.web.connections import CONNECTION, Connection
@@ -209,156 +206,89 @@ class Departure:
             yield
 
 
-SHARE_OF_WAITING = 2
-"""One user may have a half of the requests that wait."""
+USERS_OF_FULL_QUEUE: Final = 2
+"""One user may have half of the requests that wait."""
 
 
 class RequestSlot:
-    """A place among the requests that are answered, which can be given back before the answer is over."""
+    """The right to be answered now, which can be given back before the answer is over."""
 
-    def __init__(self, *places: asyncio.Semaphore) -> None:
-        self._places = places
+    def __init__(self, *semaphores: asyncio.Semaphore) -> None:
+        self._semaphores = semaphores
 
     def give_back(self) -> None:
         """Let another request have it."""
-        for each in self._places:
-            each.release()
-        self._places = ()
+        for semaphore in self._semaphores:
+            semaphore.release()
+        self._semaphores = ()
 
 
 class Shares:
-    """Lets requests wait for a place. All keys of a user together have no more than the user's share."""
+    """Lets requests wait for a slot. All keys of a user together have no more than the user's share."""
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app = app
         self._settings = settings
-        self._places = asyncio.Semaphore(settings.max_concurrent_requests)
+        self._slots = asyncio.Semaphore(settings.max_concurrent_requests)
         self._body_bytes = UserBodyBytes(settings.max_user_body_bytes)
-        self._places_of: dict[str, asyncio.Semaphore] = {}
+        self._user_slots: dict[str, asyncio.Semaphore] = {}
         self._waiting: Counter[str] = Counter()
         self._present: Counter[str] = Counter()
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on when it has a place. Raises Overloaded."""
+        """Pass the request on when it has a slot. Raises Overloaded."""
         if not is_limited(scope) or "person" not in scope["state"]:
             await self._app(scope, receive, send)
             return
         person: Person = scope["state"]["person"]
-        async with self._place(person) as place:
+        async with self._slot(person) as slot:
             account = BodyAccount(self._body_bytes, person.id)
-            scope["state"].update({"place": place, ACCOUNT: account})
+            scope["state"].update({"slot": slot, ACCOUNT: account})
             try:
                 await self._app(scope, receive, send)
             finally:
                 account.give_back()
 
     @asynccontextmanager
-    async def _place(self, person: Person) -> AsyncIterator[RequestSlot]:
+    async def _slot(self, person: Person) -> AsyncIterator[RequestSlot]:
         shared = person.key is not None and self._settings.max_user_requests
         user = person.id if shared else ""
-        own = self._places_of.setdefault(
+        user_slots = self._user_slots.setdefault(
             user, asyncio.Semaphore(shared or self._settings.max_concurrent_requests)
         )
         self._present[user] += 1
         try:
-            place = await self._wait(user, own)
+            slot = await self._wait(user, user_slots)
             try:
-                yield place
+                yield slot
             finally:
-                place.give_back()
+                slot.give_back()
         finally:
             self._present[user] -= 1
             if not self._present[user]:
-                del self._present[user], self._places_of[user]
+                del self._present[user], self._user_slots[user]
 
-    async def _wait(self, user: str, own: asyncio.Semaphore) -> RequestSlot:
+    async def _wait(self, user: str, user_slots: asyncio.Semaphore) -> RequestSlot:
         maximum, all_waiting = self._settings.max_queued_requests, self._waiting.total()
-        if self._places.locked() and all_waiting >= maximum:
+        if self._slots.locked() and all_waiting >= maximum:
             raise Overloaded("too many concurrent requests")
-        if user and own.locked() and self._waiting[user] >= max(1, maximum // SHARE_OF_WAITING):
+        if user and user_slots.locked() and self._waiting[user] >= max(1, maximum // USERS_OF_FULL_QUEUE):
             raise Overloaded("too many concurrent requests of this user")
         self._count(user, 1)
         try:
-            await own.acquire()
+            await user_slots.acquire()
             try:
-                await self._places.acquire()
+                await self._slots.acquire()
             except asyncio.CancelledError:
-                own.release()
+                user_slots.release()
                 raise
         finally:
             self._count(user, -1)
-        return RequestSlot(own, self._places)
+        return RequestSlot(user_slots, self._slots)
 
     def _count(self, user: str, change: int) -> None:
         self._waiting[user] += change
         if not self._waiting[user]:
             del self._waiting[user]
         self._metrics.waiting.set(self._waiting.total())
-
-
-PORTIONS: Final = 20
-"""How many times in a minute, about, a process fetches more of a key's quota."""
-REMEMBERED: Final = 10_000
-
-
-@dataclass(slots=True)
-class Portion:
-    """The rest of a process's share of a key's requests, until the minute is over.
-
-    `over` means that the quota is used up.
-    """
-
-    left: int
-    until: float
-    over: bool
-
-    @property
-    def answers(self) -> bool:
-        """Whether it is known without asking if the key may have another one."""
-        return time.monotonic() < self.until and (self.over or self.left > 0)
-
-
-class Rates:
-    """Refuses requests of keys that reached their limit. `most` of 0 means no limit."""
-
-    def __init__(self, app: ASGIApp, rate_counters: RateCounters, maximum: int) -> None:
-        self._app = app
-        self._rate_counters = rate_counters
-        self._maximum = maximum
-        self._at_once = portion_of(maximum)
-        self._portions: OrderedDict[str, Portion] = OrderedDict()
-        self._asking = asyncio.Lock()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, if its key may have another one. Raises RateLimited."""
-        person = scope.get("state", {}).get("person")
-        if self._maximum and person is not None and person.key is not None:
-            await self._count(person.key)
-        await self._app(scope, receive, send)
-
-    async def _count(self, key: str) -> None:
-        portion = self._portions.get(key)
-        if portion is None or not portion.answers:
-            async with self._asking:
-                portion = self._portions.get(key)
-                if portion is None or not portion.answers:
-                    portion = await self._more(key)
-        if portion.over:
-            raise RateLimited(self._maximum, retry_after=max(portion.until - time.monotonic(), 1.0))
-        portion.left -= 1
-
-    async def _more(self, key: str) -> Portion:
-        taken = await self._rate_counters.take(f"key {key}", self._at_once, maximum=self._maximum)
-        left = self._at_once if taken.granted else 0
-        portion = Portion(left, time.monotonic() + taken.seconds, over=not taken.granted)
-        self._portions[key] = portion
-        self._portions.move_to_end(key)
-        if len(self._portions) > REMEMBERED:
-            self._portions.popitem(last=False)
-        return portion
-
-
-def portion_of(maximum: int) -> int:
-    """How much to take at once: a part of which whole ones make up all, so that none of it is left over."""
-    return max((each for each in range(1, maximum // PORTIONS + 1) if maximum % each == 0), default=1)

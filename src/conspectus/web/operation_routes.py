@@ -269,10 +269,10 @@ async def _unhurried(request: Request) -> None:
 async def without_limits(request: Request) -> None:
     """Let a request that only waits for a chat model take its time, without its request slot."""
     deadline: asyncio.Timeout = request.state.deadline
-    place: RequestSlot = request.state.place
+    slot: RequestSlot = request.state.slot
     if not deadline.expired():
         deadline.reschedule(None)
-    place.give_back()
+    slot.give_back()
 
 
 async def _no_store(request: Request) -> None:

@@ -112,11 +112,11 @@ async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None)
                 "keyless", "the store has accounts, so every request needs a key; remove --no-auth"
             )
         return None
-    made = await engine.people.create_owner()
+    owner_key = await engine.people.create_owner()
     if not local and not await _can_be_entered(engine):
         reason = f"{settings.host} can be reached from other machines; no key is valid; create one first"
         raise InvalidInput("host", reason)
-    return made.secret if made is not None else None
+    return owner_key.secret if owner_key is not None else None
 
 
 async def _can_be_entered(engine: Engine) -> bool:
@@ -137,18 +137,18 @@ class Listening(socket.socket):
 def bound(host: str, port: int) -> Listening:
     """A socket that has its address but does not listen yet. Raises InvalidInput."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         # With its protocol named, asyncio sends small answers at once instead of waiting for the last ACK.
-        made = Listening(*found[0][:3])
+        listener = Listening(*addresses[0][:3])
     except (OSError, OverflowError, UnicodeError) as fault:
         raise InvalidInput("host", f"{host} port {port} is not an address of this machine") from fault
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(found[0][4])
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(addresses[0][4])
     except (OSError, OverflowError) as fault:
-        made.close()
+        listener.close()
         raise InvalidInput("port", f"cannot listen on {host} port {port}: {fault}") from fault
-    return made
+    return listener
 
 
 def address_of(listener: socket.socket, host: str) -> str:
@@ -234,8 +234,8 @@ class Server(uvicorn.Server):
             yield
             return
         loop = asyncio.get_running_loop()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, self.stop)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_number, self.stop)
         try:
             yield
         finally:
@@ -263,8 +263,8 @@ class Server(uvicorn.Server):
     async def _leave(self) -> None:
         self._readiness.covered = True
         self._readiness.stop()
-        for each in self.servers:
-            each.close()
+        for server in self.servers:
+            server.close()
         for _ in range(round(self._idle_seconds / POLL_SECONDS)):
             if not self.server_state.connections:
                 break

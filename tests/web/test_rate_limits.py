@@ -17,7 +17,7 @@ from conspectus.records.core.database_clock import DatabaseTime
 from conspectus.records.jobs.rates import MINUTE_MICROSECONDS, SqlRateCounters
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
-from conspectus.web.limits import portion_of
+from conspectus.web.rate_limits import quota_step
 from tests.web.conftest import SETTINGS, Site
 
 LIMIT = 40
@@ -106,8 +106,8 @@ async def test_no_more_is_given_than_there_is_and_each_minute_anew(records: SqlR
 
 @pytest.mark.parametrize("maximum", [1, 2, 19, 20, 40, 60, 97, 100, 600, 6_000])
 def test_portions_leave_nothing_over(maximum: int) -> None:
-    assert maximum % portion_of(maximum) == 0
-    assert portion_of(maximum) <= max(1, maximum // 20)
+    assert maximum % quota_step(maximum) == 0
+    assert quota_step(maximum) <= max(1, maximum // 20)
 
 
 async def test_a_write_that_comes_to_both_at_once_is_done_once(sites: Sites) -> None:
