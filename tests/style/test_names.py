@@ -16,12 +16,12 @@ VAGUE: Final = {
 COLORLESS: Final = {"item", "result", "data", "value", "entry", "thing", "obj", "res", "ret"}
 """Nouns that fit everything: no better than a vague word."""
 MAX_PER_THOUSAND_LINES: Final = {
-    "src": {"vague": 0.7, "colorless": 6.0},
+    "src": {"vague": 0.6, "colorless": 6.0},
     "tests": {"vague": 40.4, "colorless": 3.3},
     "benchmarks": {"vague": 0.3, "colorless": 5.5},
 }
 """Names per 1,000 lines. Lower a number when names were mended; the goal of `vague` is 3."""
-MAX_MODULES_WITH_SEAMS: Final = 42
+MAX_MODULES_WITH_SEAMS: Final = 41
 """Modules with two groups of constants or more between their functions; the goal is 10."""
 
 

@@ -15,7 +15,8 @@ from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
-from conspectus.engine.tasks import TaskEngine, TaskService
+from conspectus.engine.task_search import TaskEngine
+from conspectus.engine.tasks import TaskService
 from conspectus.model.trust import Origin
 
 
