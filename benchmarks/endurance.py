@@ -31,7 +31,7 @@ DOCUMENTS: Final = 200
 PAUSE_SECONDS: Final = 0.2
 FOLDER: Final = Path(".benchmarks") / "endurance"
 LOG: Final = FOLDER / "log.jsonl"
-MEASURES: Final = ("memory_megabytes", "descriptors", "processes", "files", "megabytes_on_disk")
+MEASURES: Final = ("server_megabytes", "memory_megabytes", "descriptors", "processes", "files", "megabytes_on_disk")
 WORDS: Final = ("lamp", "harbour", "ledger", "foghorn", "keeper", "stairs", "lens", "storm", "boat", "oil")
 
 
@@ -41,7 +41,10 @@ class Sample:
 
     run: int
     minutes: float
+    server_megabytes: float
+    """Memory of the server alone."""
     memory_megabytes: float
+    """Memory of the server and of all that it started, which come and go."""
     descriptors: int
     processes: int
     files: int
@@ -159,10 +162,11 @@ def family_of(process: int) -> list[Path]:
 def sample(run: int, minutes: float, answers: Counter[int], store: Path) -> Sample:
     """Measure the servers that this process started, and their store."""
     servers = family_of(os.getpid())[1:]
-    memory = descriptors = 0
+    memory: list[int] = []
+    descriptors = 0
     for folder in servers:
         try:
-            memory += int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            memory.append(int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
             descriptors += len(list((folder / "fd").iterdir()))
         except OSError:
             continue
@@ -171,7 +175,8 @@ def sample(run: int, minutes: float, answers: Counter[int], store: Path) -> Samp
     return Sample(
         run=run,
         minutes=round(minutes, 1),
-        memory_megabytes=round(memory / 1e6, 1),
+        server_megabytes=round(memory[0] / 1e6, 1),
+        memory_megabytes=round(sum(memory) / 1e6, 1),
         descriptors=descriptors,
         processes=len(servers),
         files=len(sizes),

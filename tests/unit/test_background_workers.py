@@ -106,7 +106,11 @@ async def test_a_worker_outlives_the_fault_of_its_provider(tmp_path: Path) -> No
         locked.locked = False
         work.woken.set()
         await expect_embedded(engine)
-        assert work.error is None
+
+        async def has_recovered() -> bool:
+            return work.error is None
+
+        await until(has_recovered)
 
 
 async def test_what_a_cancelled_job_stored_is_embedded(tmp_path: Path) -> None:

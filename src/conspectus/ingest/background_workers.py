@@ -80,10 +80,9 @@ class PendingWork:
             await asyncio.wait_for(self.woken.wait(), seconds)
 
     async def gathering(self, maximum: int = 1) -> bool:
-        """Wait for more work, unless a caller waits:
+        """Wait for more work, unless a caller waits, because each batch costs writers the time of a commit.
 
-        each batch costs writers the time of a commit. This repeats while more arrives, up to `most` times.
-        Returns whether more arrived, which must be read.
+        This repeats while more arrives, up to `maximum` times. Returns whether more arrived, which must be read.
         """
         came = self.again
         for _ in range(maximum):
