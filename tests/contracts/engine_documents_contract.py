@@ -133,6 +133,16 @@ class DocumentsContract:
         assert (changed.id, changed.outcome) == (first[0].id, "replaced")
         assert await engine.documents.get_text(changed.id) == "At three."
 
+    @pytest.mark.parametrize("texts", [("one", "two"), ("two", "one"), ("two", "two")])
+    async def test_the_last_version_of_a_batch_is_stored(
+        self, engine: AnyEngine, texts: tuple[str, str]
+    ) -> None:
+        """Also one that is equal to the version before the batch."""
+        await engine.add(NewDocument("one", key="k"))
+        written = await engine.add([NewDocument(text, key="k") for text in texts])
+        assert await engine.documents.get_text(written[-1].id) == texts[-1]
+        assert await engine.documents.count() == 1
+
     async def test_many_are_written_in_batches(self, engine: AnyEngine) -> None:
         """In order, telling how far it is."""
         reports: list[tuple[str, int, int]] = []
@@ -252,6 +262,13 @@ class DocumentsContract:
         with pytest.raises(InvalidInput, match="override"):
             await crawler.graph.add_nodes([attack])
         assert [written.outcome for written in await engine.graph.add_nodes([attack])] == ["added"]
+
+    async def test_an_unknown_origin_is_named(self, engine: AnyEngine) -> None:
+        """Also beside one that an engine has already."""
+        for writer in (engine, engine.with_origin("web")):
+            with pytest.raises(InvalidInput, match="must be one of user, agent") as caught:
+                writer.with_origin("untrusted")  # type: ignore[arg-type]
+            assert caught.value.field == "origin"
 
     async def test_deleting_leaves_a_receipt(self, engine: AnyEngine) -> None:
         """By id, with children; by filter; and nothing for what is not there."""

@@ -460,14 +460,14 @@ async def write(
     keyed = [document.id for new, (document, _) in zip(batch, described, strict=True) if new.key is not None]
     stored = await records.documents(keyed) if keyed else ()
     before = {document.id: document for document in stored}
-    described = _beside_stored(batch, described, before, by)
+    described, earlier = _beside_earlier(batch, described, before, by)
     fresh = [
         (new, document, vector)
-        for new, (document, vector) in zip(batch, described, strict=True)
+        for new, (document, vector), version in zip(batch, described, earlier, strict=True)
         if (new.if_match if if_match is None else if_match) is not None
-        or document.id not in before
-        or before[document.id].fingerprint != document.fingerprint
-        or before[document.id].status == "error"
+        or version is None
+        or version.fingerprint != document.fingerprint
+        or version.status == "error"
     ]
     if is_short:
         prepared = _prepare_all(fresh, by, if_match)
@@ -484,19 +484,25 @@ async def write(
     return replace(result, written=done)
 
 
-def _beside_stored(
+def _beside_earlier(
     batch: Sequence[NewDocument],
     described: Sequence[tuple[Document, bytes | None]],
     stored: Mapping[DocumentId, Document],
     by: Preparation,
-) -> list[tuple[Document, bytes | None]]:
-    """Describe a batch at most at the levels of the stored documents, and of earlier ones of the batch."""
+) -> tuple[list[tuple[Document, bytes | None]], list[Document | None]]:
+    """Describe a batch at most at the levels of earlier versions, and return these as well.
+
+    The earlier version of a document is an earlier one in the batch with its key, or else the stored one.
+    """
     latest = dict(stored)
-    lowered = []
+    lowered, earlier = [], []
     for new, description in zip(batch, described, strict=True):
-        lowered.append(beside_stored(new, description, latest.get(description[0].id), by))
-        latest[description[0].id] = lowered[-1][0]
-    return lowered
+        version = latest.get(description[0].id)
+        description = beside_stored(new, description, version, by)
+        latest[description[0].id] = description[0]
+        lowered.append(description)
+        earlier.append(version)
+    return lowered, earlier
 
 
 def beside_stored(

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
+from conspectus.errors import InvalidInput
+
 Origin = Literal["user", "agent", "import", "tool", "web"]
 """Who wrote a text, and how: a person, a model, a file or connected store, a tool, a web page."""
 Trust = Literal["trusted", "standard", "untrusted", "quarantined"]
@@ -53,8 +55,10 @@ def least(*levels: Trust | None) -> Trust:
 
 
 def least_trusted(*origins: Origin | None) -> Origin:
-    """Return the first of the origins with the lowest level (None: no limit)."""
-    present_origins = (origin for origin in origins if origin is not None)
+    """Return the first of the origins with the lowest level (None: no limit). Raises InvalidInput."""
+    present_origins = [origin for origin in origins if origin is not None]
+    if not HIGHEST.keys() >= set(present_origins):
+        raise InvalidInput("origin", f"must be one of {', '.join(ORIGINS)}")
     return max(present_origins, key=lambda origin: TRUST.index(HIGHEST[origin]), default="user")
 
 
