@@ -1,4 +1,4 @@
-"""docs/guides/frameworks.md has a program for each library; tests/unit/test_pages.py runs them."""
+"""docs/guides/frameworks.md has a program for each library; tests/docs/test_pages.py runs them."""
 
 import re
 from pathlib import Path

@@ -8,7 +8,7 @@ from dataclasses import replace
 import httpx
 import pytest
 from tests.support.web_server import Answer, Request, ScriptedServer
-from tests.unit.test_showing import caption
+from tests.unit.streams.test_caption_format import caption
 
 from conspectus.bootstrap import local_archives, local_files
 from conspectus.client.engine import RemoteEngine

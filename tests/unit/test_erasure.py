@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.unit.test_sensitive import no_file_has
+from tests.engine.test_documents_sensitive import no_file_has
 
 import conspectus
 from conspectus import Engine, Settings

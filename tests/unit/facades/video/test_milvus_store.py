@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from tests.support.milvus_server import MilvusProcess
-from tests.unit.test_video_face_engines import seen
+from tests.unit.facades.video.test_store_engines import seen
 from tests.video_contexts import SubjectEmbeddings, minute
 
 from conspectus.errors import ConspectusError, InvalidInput
