@@ -258,8 +258,9 @@ class DocumentService(Service):
     ) -> Receipt:
         """Delete documents with their children, chunks and vectors; return how many. Unknown ids count 0.
 
-        They are in no result when this returns. `purge` also waits until no file holds their text. That of
-        quarantined documents is noted in the audit log.
+        They are in no result when this returns. `purge` also waits until no file holds their text, and that of
+        other deleted documents of their collections; without a document to delete, nothing is purged. A
+        deletion of quarantined documents is noted in the audit log.
         """
         require_scope(self._person, "write", "write")
         document_ids = [ids] if isinstance(ids, str) else list(ids)
@@ -267,9 +268,8 @@ class DocumentService(Service):
         for document, access in documents:
             self._context.may_edit(access, document, "delete a document")
         await self._context.note_review("delete_quarantined", documents)
-        async with self._context.purging(
-            purge, *{document.collection for document, _ in documents}
-        ) as erasure:
+        collections = {document.collection for document, _ in documents}
+        async with self._context.purging(purge and bool(collections), *collections) as erasure:
             receipt = await self._core.records.delete(
                 [document.id for document, _ in documents], now=self._parts.clock()
             )
