@@ -258,9 +258,9 @@ class DocumentService(Service):
     ) -> Receipt:
         """Delete documents with their children, chunks and vectors; return how many. Unknown ids count 0.
 
-        They are in no result when this returns. `purge` also waits until no file holds their text, and that of
-        other deleted documents of their collections; without a document to delete, nothing is purged. A
-        deletion of quarantined documents is noted in the audit log.
+        They are in no result when this returns. `purge` also waits until no file holds their text, nor that
+        of other deleted documents of their collections; without a document to delete, nothing is purged.
+        A deletion of quarantined documents is noted in the audit log.
         """
         require_scope(self._person, "write", "write")
         document_ids = [ids] if isinstance(ids, str) else list(ids)

@@ -82,7 +82,7 @@ class PendingWork:
     async def gathering(self, maximum: int = 1) -> bool:
         """Wait for more work, unless a caller waits, because each batch costs writers the time of a commit.
 
-        This repeats while more arrives, up to `maximum` times. Returns whether more arrived, which must be read.
+        This repeats while more arrives, up to `maximum` times. Returns whether more arrived.
         """
         came = self.again
         for _ in range(maximum):
