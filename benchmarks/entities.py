@@ -15,10 +15,12 @@ import regex
 from conspectus.errors import InvalidInput
 from conspectus.evals.datasets import Row, rows
 from conspectus.evals.measures import percent
-from conspectus.graph.entity_linking import Surroundings, initials_of, link
+from conspectus.graph.english_words import FUNCTION_WORDS, listed_words
+from conspectus.graph.entity_linking import Surroundings, link
 from conspectus.graph.entity_rules import names_in
-from conspectus.graph.gazetteer import FUNCTION_WORDS, Gazetteer, listed_words
+from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.name_keys import key_of
+from conspectus.graph.name_matching import initials_of
 from conspectus.model.graph import ENTITY, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Mention, Source

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from conspectus.bootstrap.pgvector import IndexTransactions
-from conspectus.index.pgvector.database import PgvectorOptions
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.records.core.database import DatabaseAccess, database_at
 from conspectus.records.core.transactions import Transactions
 

@@ -9,7 +9,7 @@ from tests.support.index_recall import IndexRecall
 from tests.support.journal import Journal
 
 from conspectus.bootstrap.pgvector import IndexTransactions
-from conspectus.index.pgvector.database import PgvectorOptions
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.ports import Index
 from conspectus.records.core.database import DatabaseAccess, database_at

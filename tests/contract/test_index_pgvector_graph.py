@@ -13,8 +13,10 @@ from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 from tests.waiting import until
 
-from conspectus.index.pgvector.database import PgvectorOptions, Tables, rows_of
+from conspectus.index.pgvector.database import rows_of
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
+from conspectus.index.pgvector.tables import Tables
 from conspectus.model.filter import EVERYTHING, Eq, Filter, Not
 from conspectus.ports import Probe, Vectors
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
 from conspectus.index.pgvector.building import forget
-from conspectus.index.pgvector.database import PgvectorOptions
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId

@@ -8,7 +8,8 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.events import Report, contains_name, fold_name, group_reports
+from conspectus.engine.entity_names import contains_name, fold_name
+from conspectus.engine.event_spans import Report, group_reports
 from conspectus.model.streams import CaptionRange, EntitySpan, NewCaption
 
 SETTINGS = replace(Settings(), embedder="none", tail_chunks=50)

@@ -26,7 +26,8 @@ from tests.support.milvus_server import MilvusProcess
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.connection import MilvusServer
-from conspectus.index.milvus.rows import Weights, fact_word, facts_of
+from conspectus.index.milvus.facts import fact_word, facts_of
+from conspectus.index.milvus.rows import Weights
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import Between, Eq, Exists, Filter, matches
 from conspectus.model.index import IndexedChunk

@@ -28,7 +28,7 @@ from tests.support.journal import Journal, make_chunk
 from tests.support.postgres_server import PostgresProcess
 
 from conspectus.index.pgvector.building import forget
-from conspectus.index.pgvector.database import PgvectorOptions
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.index import IndexedChunk

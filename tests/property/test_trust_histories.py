@@ -15,7 +15,7 @@ from tests.property.trust_steps import GRAPH, STEPS, found_facts
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.events import PREFIX
+from conspectus.engine.event_documents import PREFIX
 from conspectus.engine.task_documents import task_key
 from conspectus.memory.scopes import source_name
 from conspectus.model.graph import NewNode

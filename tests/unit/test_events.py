@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.engine.events import Report, entity_spans, event_spans, group_reports
+from conspectus.engine.event_spans import Report, entity_spans, event_spans, group_reports
 from conspectus.model.ids import SourceId
 from conspectus.text.intervals import GAP_SECONDS, belongs
 from conspectus.text.stream_clocks import StreamClock

@@ -27,7 +27,9 @@ from conspectus.settings import Settings
 from conspectus.text.analyzer import analyzer_for
 
 if TYPE_CHECKING:
-    from conspectus.index.pgvector.database import PgvectorOptions, PgvectorState, Run
+    from conspectus.index.pgvector.database import Run
+    from conspectus.index.pgvector.options import PgvectorOptions
+    from conspectus.index.pgvector.state import PgvectorState
     from conspectus.index.pgvector.store import IndexWrite, TransactionalIndex
 
 Result = TypeVar("Result")
@@ -167,14 +169,15 @@ class PgvectorIndexes:
         return self._at_once[options.name]
 
     def _options(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":
-        from conspectus.index.pgvector.database import PgvectorOptions
+        from conspectus.index.pgvector.options import PgvectorOptions
 
         name = _name(collection, space_name(space))
         return PgvectorOptions(self._database, name, space.dimensions if space else 0)
 
 
 def _stray(connection: Connection) -> Sequence[str]:
-    from conspectus.index.pgvector.database import names_of_indexes, rows_of
+    from conspectus.index.pgvector.database import rows_of
+    from conspectus.index.pgvector.state import names_of_indexes
 
     listed = all_collections(connection)
     strays = set(names_of_indexes(rows_of(connection), beside=collections.name))

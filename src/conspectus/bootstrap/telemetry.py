@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache, wraps
 from typing import Any, Final
 
-from conspectus.engine.jobs import JobQueue
+from conspectus.engine.job_queue import JobQueue
 from conspectus.errors import ConspectusError, optional
 from conspectus.ingest.job_execution import Runner
 from conspectus.model.chat import Usage

@@ -15,10 +15,10 @@ from conspectus.client.operations import derived
 from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.transport import RemoteService, Transport
+from conspectus.engine.connections import ConnectionService
 from conspectus.engine.context import delegate_to
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.files import FileService
-from conspectus.engine.jobs import ConnectionService
 from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionService
 from conspectus.engine.search import SearchService

@@ -5,10 +5,11 @@ from typing import Protocol
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
+from conspectus.engine.connections import ConnectionService
 from conspectus.engine.events import EventService
 from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
-from conspectus.engine.jobs import ConnectionService, JobService
+from conspectus.engine.jobs import JobService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.people import PeopleService

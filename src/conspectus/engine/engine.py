@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from conspectus.engine.alerts import AlertService
     from conspectus.engine.channels import ChannelService
     from conspectus.engine.chat import ChatService
+    from conspectus.engine.connections import ConnectionService
     from conspectus.engine.events import EventService
     from conspectus.engine.files import FileService
     from conspectus.engine.graph import GraphService
-    from conspectus.engine.jobs import ConnectionService, JobQueue, JobService
+    from conspectus.engine.job_queue import JobQueue
+    from conspectus.engine.jobs import JobService
     from conspectus.engine.memory import MemoryService
     from conspectus.engine.memory_extraction import FactExtraction
     from conspectus.engine.people import PeopleService
@@ -169,7 +171,7 @@ class Engine:
     @cached_property
     def connections(self) -> "ConnectionService":
         """Connections of collections with Git, wikis and folders."""
-        from conspectus.engine.jobs import ConnectionService
+        from conspectus.engine.connections import ConnectionService
 
         return ConnectionService(
             self._context,
@@ -243,7 +245,7 @@ class Engine:
 
     @cached_property
     def _queue(self) -> "JobQueue":
-        from conspectus.engine.jobs import JobQueue
+        from conspectus.engine.job_queue import JobQueue
 
         return JobQueue(self._context, lambda person, job, tell: self.as_person(person)._perform(job, tell))
 

@@ -1,32 +1,26 @@
 """Events of streams, and the entities in them."""
 
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import groupby
-from typing import Annotated, Final
-
-import regex
+from typing import Annotated
 
 from conspectus.access.reader import CollectionAccess
-from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.entity_names import common_names, contains_name, fold_name
+from conspectus.engine.event_documents import event_document, event_id, event_reports
+from conspectus.engine.event_spans import Report, entity_spans, event_spans
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import Conflict, InvalidInput
-from conspectus.ingest.captions import caption_id, span_of
+from conspectus.ingest.captions import span_of
 from conspectus.ingest.prepare import batches
 from conspectus.model.annotations import Example, Length
 from conspectus.model.filter import And, Between, Eq, Filter, Overlaps
-from conspectus.model.ids import ChunkId, SourceId
+from conspectus.model.ids import ChunkId
 from conspectus.model.parameters import MAX_LIST, CollectionName, Name, StreamName
-from conspectus.model.records import Document, NewDocument, Period, Source, Written
+from conspectus.model.records import Document, Period, Source, Written
 from conspectus.model.streams import (
-    ENTITIES,
-    EVENT_TYPE,
-    TITLE,
     WHOLE,
-    Caption,
     CaptionRange,
     EntitySpan,
     EventSpan,
@@ -35,171 +29,7 @@ from conspectus.model.streams import (
 from conspectus.ports import Probe
 from conspectus.ports.streams import Span
 from conspectus.streams.alert_checker import Language
-from conspectus.streams.caption_format import format_time
-from conspectus.text.clean import clean
-from conspectus.text.hashing import content_hash
-from conspectus.text.intervals import GAP_SECONDS, runs
 from conspectus.text.stream_clocks import StreamClock, clock_of
-from conspectus.text.times import canonical
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A report that something (`of`: a type, a name) happened from `start` to `end`, in seconds."""
-
-    of: str
-    start: float
-    end: float
-    document: str
-    text: str = ""
-    entities: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ReportGroup:
-    """Overlapping or close reports of one thing, in the order of time."""
-
-    of: str
-    start: float
-    end: float
-    reports: tuple[Report, ...]
-
-    @property
-    def documents(self) -> tuple[str, ...]:
-        """The distinct documents of the reports."""
-        return _distinct(report.document for report in self.reports)
-
-
-def group_reports(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[ReportGroup]:
-    """Group overlapping or close reports of one thing, in the order of time; input order does not matter."""
-    ordered = sorted(
-        reports, key=lambda report: (report.of, report.start, report.end, report.document, report.text)
-    )
-    groups = [
-        stretch
-        for _, same in groupby(ordered, lambda report: report.of)
-        for stretch in _merge_close_reports(list(same), gap)
-    ]
-    return sorted(groups, key=lambda group: (group.start, group.end, group.of))
-
-
-def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EventSpan]:
-    """Return the events of a stream from reports of types, with distinct descriptions and entities."""
-    return [
-        EventSpan(
-            stream=stream,
-            type=group.of,
-            start=group.start,
-            end=group.end,
-            start_text=format_time(group.start, clock),
-            end_text=format_time(group.end, clock),
-            descriptions=_distinct(report.text for report in group.reports if report.text),
-            entities=_distinct(name for report in group.reports for name in report.entities),
-            documents=group.documents,
-        )
-        for group in group_reports(reports)
-    ]
-
-
-def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EntitySpan]:
-    """Return the time ranges of an entity from reports of a name."""
-    return [
-        EntitySpan(
-            stream=stream,
-            entity=group.of,
-            start=group.start,
-            end=group.end,
-            start_text=format_time(group.start, clock),
-            end_text=format_time(group.end, clock),
-            documents=group.documents,
-        )
-        for group in group_reports(reports)
-    ]
-
-
-def _merge_close_reports(reports: Sequence[Report], gap: float) -> Iterator[ReportGroup]:
-    """Return runs of reports of one thing."""
-    for run in runs([(report.start, report.end) for report in reports], gap=gap):
-        run_reports = tuple(reports[index] for index in run)
-        yield ReportGroup(
-            run_reports[0].of, run_reports[0].start, max(report.end for report in run_reports), run_reports
-        )
-
-
-def _distinct(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))
-
-
-PREFIX: Final = "event:"
-"""The prefix of event keys, which distinguishes them from caption keys of the same stream."""
-MAX_TYPE_LENGTH: Final = 1_000
-
-
-def event_document(new: NewEvent, stream: Source, clock: StreamClock) -> NewDocument:
-    """Return the document of an event. Raises InvalidInput for an invalid type or time."""
-    if not new.type.strip() or len(new.type) > MAX_TYPE_LENGTH:
-        raise InvalidInput("type", f"must have 1 to {MAX_TYPE_LENGTH} characters")
-    occurred = clock.period(new.start, new.end)
-    title = stream.metadata.get(TITLE)
-    entities = {ENTITIES: list(new.entities)} if new.entities else {}
-    return NewDocument(
-        text=new.description if new.description.strip() else new.type,
-        title=title if isinstance(title, str) else "",
-        kind="event",
-        key=PREFIX + (_content_key(new, occurred) if new.key is None else new.key),
-        metadata={**new.metadata, EVENT_TYPE: new.type, **entities},
-        occurred=occurred,
-    )
-
-
-def event_id(stream: SourceId, key: str) -> str:
-    """Return the id of the event whose document has that key."""
-    return caption_id(stream, clean(key))
-
-
-def _content_key(new: NewEvent, occurred: Period) -> str:
-    """Return a key derived from the content, equal for equal events."""
-    times = (canonical(occurred.start), canonical(occurred.end))
-    return content_hash("\0".join((*times, clean(new.type), clean(new.description))))
-
-
-LETTER: Final = regex.compile(r"\w")
-DENSE: Final = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
-"""Scripts written without spaces, in which word boundaries are not visible."""
-
-
-def fold_name(name: str) -> str:
-    """Normalize spellings that differ only in case, spaces or Unicode composition."""
-    composed = unicodedata.normalize("NFC", " ".join(name.split())).casefold()
-    return unicodedata.normalize("NFC", composed)
-
-
-def common_names(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return names with counts, most frequent first, each in its most frequent spelling."""
-    totals: dict[str, int] = {}
-    spellings: dict[str, str] = {}
-    for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        same = fold_name(name)
-        if same:
-            spellings.setdefault(same, name)
-            totals[same] = totals.get(same, 0) + count
-    ordered = sorted(totals, key=lambda same: (-totals[same], spellings[same]))
-    return {spellings[same]: totals[same] for same in ordered}
-
-
-def contains_name(name: str) -> Callable[[str], bool]:
-    """Return a predicate of texts: whether they contain the name as whole words."""
-    folded_name = fold_name(name)
-    pattern = r"\s+".join(regex.escape(word) for word in folded_name.split(" "))
-    before = r"(?<!\w)" if _is_bounded(folded_name[:1]) else ""
-    after = r"(?!\w)" if _is_bounded(folded_name[-1:]) else ""
-    bounded_pattern = regex.compile(f"{before}{pattern}{after}")
-    return lambda text: bool(folded_name) and bounded_pattern.search(fold_name(text)) is not None
-
-
-def _is_bounded(character: str) -> bool:
-    return LETTER.match(character) is not None and DENSE.match(character) is None
-
 
 MAX_NAME_LENGTH = 1_000
 MAX_CANDIDATES = 10_000
@@ -257,7 +87,7 @@ class EventService(Service):
         clock = clock_of(source)
         span = span_of(range, clock)
         captions = await self._reader.timeline(access, source, replace(span, start=None, end=None), "event")
-        reports = [report for caption in captions for report in _reports(caption)]
+        reports = [report for caption in captions for report in event_reports(caption)]
         matching_reports = [report for report in reports if type is None or report.of == type]
         spans = event_spans(source.id, matching_reports, clock)
         return [event_span for event_span in spans if _meets(_period(clock, event_span), span)]
@@ -330,22 +160,6 @@ class EventService(Service):
         candidates = await opened.index.search(Probe(access.narrowed(where), words, None, MAX_CANDIDATES))
         ids = [ChunkId(int(number)) for number in candidates.ids[candidates.words > 0]]
         return ids if len(ids) < MAX_CANDIDATES else None
-
-
-def _reports(event: Caption) -> Iterator[Report]:
-    """Yield the text of a stored event with its time, if it has one."""
-    if event.start is None or event.end is None:
-        return
-    metadata = event.document.metadata
-    entities = metadata.get(ENTITIES)
-    yield Report(
-        of=str(metadata.get(EVENT_TYPE, "")),
-        start=event.start,
-        end=event.end,
-        document=event.document.id,
-        text=event.text,
-        entities=tuple(map(str, entities)) if isinstance(entities, list) else (),
-    )
 
 
 def _period(clock: StreamClock, event: EventSpan) -> Period:

@@ -9,7 +9,8 @@ from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.graph_access import STOPPED, GraphAccess, checked_traversal
+from conspectus.engine.graph_access import STOPPED, GraphAccess
+from conspectus.engine.graph_entries import checked_traversal
 from conspectus.errors import (
     InvalidInput,
     NotFound,
@@ -18,10 +19,11 @@ from conspectus.errors import (
     TooLarge,
     as_field,
 )
+from conspectus.graph.english_words import singular_of
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
 from conspectus.graph.entity_rules import phrases, with_gazetteer
 from conspectus.graph.export import to_json
-from conspectus.graph.gazetteer import Gazetteer, singular_of
+from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.graphml import to_graphml
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.svg import to_svg

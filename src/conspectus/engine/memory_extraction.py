@@ -11,7 +11,7 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.jobs import JobQueue
+from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.memory_reads import MemoryReader, delete_selected, memory_in
 from conspectus.engine.memory_writes import MemoryWriter
 from conspectus.engine.summary_pipeline import (

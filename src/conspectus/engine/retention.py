@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.jobs import JobQueue
+from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.memory_reads import MAX_DELETED_MEMORIES, MemoryReader, delete_selected
 from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell

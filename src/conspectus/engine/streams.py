@@ -11,7 +11,7 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
-from conspectus.engine.jobs import JobQueue
+from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption
 from conspectus.engine.summaries import LiveSummaries

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from conspectus.access.policy import require_scope
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.jobs import JobQueue
+from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.summary_pipeline import ResolvedSummaryRequest, SummaryOptions, SummaryPipeline
 from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound

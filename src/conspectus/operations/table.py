@@ -5,11 +5,12 @@ from typing import Final
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.collections import CollectionService
+from conspectus.engine.connections import ConnectionService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.events import EventService
 from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
-from conspectus.engine.jobs import ConnectionService, JobService
+from conspectus.engine.jobs import JobService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.retention import RetentionService

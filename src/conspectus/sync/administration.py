@@ -1,8 +1,9 @@
 """People, jobs, connections, files and maintenance, blocking."""
 
 from conspectus.bridge.blocking_methods import blocking
+from conspectus.engine.connections import ConnectionService
 from conspectus.engine.files import FileService
-from conspectus.engine.jobs import ConnectionService, JobService
+from conspectus.engine.jobs import JobService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.people import PeopleService
 from conspectus.sync.blocking_service import BlockingService

@@ -3,11 +3,8 @@
 import json
 from collections.abc import Iterable, Sequence
 
-from conspectus.index.milvus.rows import (
-    FieldValues,
-    Value,
-    path_key,
-)
+from conspectus.index.milvus.facts import Value, path_key
+from conspectus.index.milvus.filter_expressions import FieldValues
 from conspectus.index.milvus.state import VERSION_STEP, MilvusState, Note, Notes
 from conspectus.model.filter import Field
 

@@ -1,10 +1,8 @@
-"""Rows of the Milvus index: chunks with terms and sparse weights, and filters compiled to expressions."""
+"""Rows of the Milvus index: chunks with terms and sparse weights, and the layout of the collections."""
 
 import hashlib
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +11,14 @@ from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
-from conspectus.index.filter_compiler import ColumnValue, FilterCompiler, by_value
 from conspectus.index.filter_terms import (
-    NUMBERS,
     TEXTS,
-    entries,
-    exists,
-    is_moment,
-    is_value,
-    path_name,
     signed_checksum,
-    spelled_moment,
-    stand_in,
 )
 from conspectus.index.milvus.connection import MAX_TEXT_LENGTH, tenant
+from conspectus.index.milvus.facts import ABSENT, MAX_NAME_LENGTH, Facts, fact_word, facts_of, hexed, is_odd
 from conspectus.model.filter import (
-    Between,
-    Field,
-    FieldName,
-    Filter,
     Row,
-    holds,
-    leaves,
 )
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
@@ -88,87 +72,6 @@ class Weights:
 
     def _norm(self, length: float) -> float:
         return self.bm25.k1 * (1.0 - self.bm25.b) + self.bm25.k1 * self.bm25.b * length / self.average
-
-
-MAX_FACTS = 3_500
-"""Milvus accepts arrays of at most 4,096 elements; text fields are sized for as many facts."""
-MAX_VALUE_LENGTH = 10_000
-"""Maximum characters of a text, or bits of a number, of which ranges can be searched."""
-MAX_NAME_LENGTH = 1_000
-"""Maximum bytes of a text in a column of its own."""
-ABSENT: Final = -(2**62)
-MAX_NUMBER: Final = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A distinct value at a path, as JSON, with its fact."""
-
-    path: str
-    fact: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """All facts of a row. If `odd`, the facts do not fit into Milvus, and filters are evaluated here."""
-
-    numbers: tuple[int, ...]
-    values: tuple[Value, ...]
-    odd: bool
-
-
-def fact_word(number: int) -> str:
-    """Return a fact as a word of fixed length."""
-    return f"{number:016x}"
-
-
-def path_key(field: Field) -> str:
-    """Return a path as text of fixed length."""
-    return hashlib.blake2b(path_name(field).encode(), digest_size=16).hexdigest()
-
-
-def facts_of(row: Row) -> Facts:
-    """Return the facts of a row's metadata, and of its names that spell instants."""
-    numbers: dict[int, None] = {}
-    values: dict[int, Value] = {}
-    odd = False
-    for field, value in entries((), row["metadata"]):
-        numbers[exists(field)] = None
-        odd |= _add(field, value, numbers, values)
-    for name in TEXTS:
-        if spelled_moment(row[name]) is not None:
-            odd |= _add(name, row[name], numbers, values)
-    return Facts(tuple(numbers)[:MAX_FACTS], tuple(values.values()), odd or len(numbers) > MAX_FACTS)
-
-
-def hexed(text: str) -> str:
-    """Return a text in hexadecimal, which needs no escaping and sorts by code points."""
-    return "=" + text.encode("utf-8", "surrogatepass").hex()
-
-
-def is_odd(row: Row) -> bool:
-    """Return whether a field does not fit into its column."""
-    named = (row[name] for name in TEXTS)
-    numbers = (row[name] for name in ("sequence", "position"))
-    return any(isinstance(text, str) and len(hexed(text)) > 2 * MAX_NAME_LENGTH for text in named) or any(
-        isinstance(number, int) and abs(number) >= MAX_NUMBER for number in numbers
-    )
-
-
-def _add(field: Field, value: object, numbers: dict[int, None], values: dict[int, Value]) -> bool:
-    """Add a value. Returns whether it exceeds what can be stored."""
-    if (moment := spelled_moment(value)) is not None:
-        numbers[is_moment(field, moment)] = None
-    if isinstance(value, int) and value.bit_length() > MAX_VALUE_LENGTH:
-        return True
-    number = is_value(field, value)
-    numbers[number] = None
-    stored = json.dumps(stand_in(value))
-    if len(stored) > MAX_VALUE_LENGTH:
-        return True
-    values[number] = Value(path_key(field), number, stored)
-    return False
 
 
 ROWS, NOTES = "rows", "notes"
@@ -311,73 +214,3 @@ def _text(value: object) -> str:
 
 def _number(value: int | None, *, odd: bool) -> int:
     return ABSENT if value is None or odd else value
-
-
-EVERY, NONE = "version >= 0", "version < 0"
-FieldValues: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
-"""The distinct values of a field, each with its fact."""
-
-
-def ranged(condition: Filter) -> set[Field]:
-    """Return the fields whose distinct values are needed to compile a filter."""
-    return {leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and by_value(leaf)}
-
-
-@dataclass(frozen=True, slots=True)
-class Compiler(FilterCompiler):
-    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `ranged`.
-
-    Milvus Lite scans arrays 200 times slower than texts. With `facts_as_text`, facts are one text of
-    hexadecimal words that is searched with LIKE.
-    """
-
-    every, none, largest = EVERY, NONE, MAX_NUMBER - 1
-    distinct_values: FieldValues
-    facts_as_text: bool = False
-
-    def present(self, field: FieldName) -> str:
-        """Return the condition: the column is not null."""
-        if field in TEXTS:
-            return f'{field} != ""'
-        return f"{field if field in NUMBERS else 'ends'} > {ABSENT}"
-
-    def any_fact(self, facts: Sequence[int]) -> str:
-        """Return the condition: the row has at least one of these facts."""
-        if self.facts_as_text:
-            return " or ".join(f'facts like "%{fact_word(number)}%"' for number in facts)
-        return f"array_contains_any(facts, [{','.join(map(str, facts))}])"
-
-    def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
-        """Return the condition: the column has one of these values."""
-        listed = [f'"{hexed(operand)}"' if isinstance(operand, str) else str(operand) for operand in values]
-        return f"{field} in [{','.join(listed)}]"
-
-    def compared(self, column: str, sign: str, value: ColumnValue) -> str:
-        """Return the condition: the value of the column compares so with the bound."""
-        return f"{column} {sign} {_literal(value)}"
-
-    def values_between(self, leaf: Between) -> str:
-        """Return the condition: the row has a value at the path within the bounds."""
-        facts = [number for number, value in self.distinct_values[leaf.field] if holds(leaf, value)]
-        return self.any_fact(facts) if facts else self.none
-
-
-def either(ids: Iterable[int]) -> str:
-    """Return the expression of the rows of these chunks."""
-    listed = ",".join(map(str, ids))
-    return f"chunk in [{listed}]" if listed else NONE
-
-
-def one_of(keys: Iterable[str]) -> str:
-    """Return the expression of rows by key, which Milvus looks up without a scan."""
-    listed = ",".join(f'"{key}"' for key in keys)
-    return f"key in [{listed}]"
-
-
-def _literal(value: ColumnValue) -> str:
-    """Return a value as a literal; a number is rounded up to an integer."""
-    if isinstance(value, str):
-        return f'"{hexed(value)}"'
-    if isinstance(value, float) and math.isinf(value):
-        return str(MAX_NUMBER if value > 0 else ABSENT)
-    return str(max(ABSENT, min(MAX_NUMBER, math.ceil(value))))

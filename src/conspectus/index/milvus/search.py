@@ -15,18 +15,8 @@ from conspectus.index.changes import Range, untouched_since
 from conspectus.index.filter_terms import signed_checksum
 from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, tenant, within
 from conspectus.index.milvus.distinct_values import DistinctValues
-from conspectus.index.milvus.rows import (
-    EVERY,
-    ROWS,
-    Compiler,
-    Weights,
-    collection_name,
-    dense,
-    dimension,
-    either,
-    ranged,
-    source_number,
-)
+from conspectus.index.milvus.filter_expressions import EVERY, Compiler, either, ranged
+from conspectus.index.milvus.rows import ROWS, Weights, collection_name, dense, dimension, source_number
 from conspectus.index.milvus.state import MilvusState, Notes
 from conspectus.index.milvus.term_statistics import Block, Terms
 from conspectus.model.filter import Filter, In, matches

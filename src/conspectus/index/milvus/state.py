@@ -9,13 +9,8 @@ from typing import Any
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexReplaced, StorageBusy, StorageTooNew
 from conspectus.index.milvus.connection import MilvusServer, Row
-from conspectus.index.milvus.rows import (
-    EVERY,
-    NOTES,
-    collection_name,
-    either,
-    one_of,
-)
+from conspectus.index.milvus.filter_expressions import EVERY, either, one_of
+from conspectus.index.milvus.rows import NOTES, collection_name
 
 FORMAT = 4
 _STATE = "state"

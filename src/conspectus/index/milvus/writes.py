@@ -14,6 +14,7 @@ from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import CHANGES, Range, put_ranges, read, touched_ranges, with_vector_of
 from conspectus.index.milvus.connection import MAX_BYTES, MilvusServer, Row, my_turn
 from conspectus.index.milvus.distinct_values import DistinctValues
+from conspectus.index.milvus.filter_expressions import either, one_of
 from conspectus.index.milvus.rows import (
     NOTES,
     ROWS,
@@ -21,10 +22,8 @@ from conspectus.index.milvus.rows import (
     Preparing,
     Weights,
     collection_name,
-    either,
     key_of,
     notes_layout,
-    one_of,
     rows_layout,
     source_number,
 )

@@ -13,24 +13,21 @@ from sqlalchemy import Connection
 from conspectus.errors import StorageBusy
 from conspectus.index.changes import CHANGES
 from conspectus.index.pgvector.compaction import compact
-from conspectus.index.pgvector.database import (
+from conspectus.index.pgvector.database import Run, require_vectors, rows_of
+from conspectus.index.pgvector.drafts import Drafting, PgvectorDraft, PgvectorDrafting
+from conspectus.index.pgvector.options import PgvectorOptions
+from conspectus.index.pgvector.state import (
     STATES,
-    PgvectorOptions,
     PgvectorState,
-    Run,
-    Tables,
-    drop_all_but,
     is_free,
     lock,
     lock_shared,
     make_states,
     read_state,
-    require_vectors,
-    rows_of,
     stop,
     write_state,
 )
-from conspectus.index.pgvector.drafts import Drafting, PgvectorDraft, PgvectorDrafting
+from conspectus.index.pgvector.tables import Tables, drop_all_but
 from conspectus.index.pgvector.writes import merge, write
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader

@@ -12,15 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from conspectus.index.pgvector.database import (
-    COLUMNS,
-    PgvectorOptions,
-    PgvectorState,
-    Rows,
-    Tables,
-    rows_of,
-    write_state,
-)
+from conspectus.index.pgvector.database import Rows, rows_of
+from conspectus.index.pgvector.options import PgvectorOptions
+from conspectus.index.pgvector.state import PgvectorState, write_state
+from conspectus.index.pgvector.tables import COLUMNS, Tables
 
 _AFFECTED = """
 SELECT first, last FROM {batches} b WHERE EXISTS (SELECT FROM {dead} d WHERE d.row BETWEEN b.first AND b.last)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
-from conspectus.index.pgvector.database import PgvectorState, Rows, Tables
+from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.rows import odd_row
 from conspectus.index.pgvector.snapshot import PgvectorSnapshot, packed_rows
 from conspectus.index.pgvector.sql_filters import Compiler
+from conspectus.index.pgvector.state import PgvectorState
+from conspectus.index.pgvector.tables import Tables
 from conspectus.model.filter import (
     Filter,
     matches,

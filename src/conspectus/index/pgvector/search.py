@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, shared, with_sources
 from conspectus.index.filter_terms import encoded
-from conspectus.index.pgvector.database import Rows, Tables
+from conspectus.index.pgvector.database import Rows
+from conspectus.index.pgvector.postings import EMPTY, PgvectorPosting
 from conspectus.index.pgvector.row_filter import Allowed, RowNumbers
-from conspectus.index.pgvector.rows import EMPTY, PgvectorPosting, as_literal
+from conspectus.index.pgvector.rows import as_literal
 from conspectus.index.pgvector.snapshot import PgvectorSnapshot
+from conspectus.index.pgvector.tables import Tables
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Vectors
 

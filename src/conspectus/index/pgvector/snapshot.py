@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Corpus
-from conspectus.index.pgvector.database import PgvectorState, Rows, Tables
+from conspectus.index.pgvector.database import Rows
+from conspectus.index.pgvector.state import PgvectorState
+from conspectus.index.pgvector.tables import Tables
 from conspectus.ports import Ids
 
 

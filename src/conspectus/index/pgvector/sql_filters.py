@@ -9,7 +9,7 @@ from typing import Any
 from conspectus.deferred import dataclass
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler
 from conspectus.index.filter_terms import TEXTS, encoded, exists
-from conspectus.index.pgvector.rows import ALWAYS, LARGEST
+from conspectus.index.pgvector.facts import ALWAYS, LARGEST
 from conspectus.model.filter import (
     Between,
     FieldName,

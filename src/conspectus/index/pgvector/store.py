@@ -17,23 +17,16 @@ from conspectus.index.bm25 import Analyse, identity_of, question_terms
 from conspectus.index.changes import CHANGES, IndexedRows, Range, catch_up, differences, put_ranges
 from conspectus.index.filter_terms import encoded, signed_checksum
 from conspectus.index.pgvector.building import Building
-from conspectus.index.pgvector.database import (
-    PgvectorOptions,
-    PgvectorState,
-    Result,
-    Rows,
-    ask_free_state,
-    lock,
-    read_state,
-    rows_of,
-    write_state,
-)
+from conspectus.index.pgvector.database import Result, Rows, rows_of
 from conspectus.index.pgvector.drafts import Drafting, PgvectorDraft, PgvectorDrafting
+from conspectus.index.pgvector.inserts import FEW
+from conspectus.index.pgvector.options import PgvectorOptions
+from conspectus.index.pgvector.postings import PgvectorPosting, Postings
 from conspectus.index.pgvector.row_filter import Allowed, Listings
-from conspectus.index.pgvector.rows import PgvectorPosting, Postings
 from conspectus.index.pgvector.search import PgvectorQuery, Words
 from conspectus.index.pgvector.snapshot import Views, empty_view
-from conspectus.index.pgvector.writes import FEW, MERGED_FROM, merge, write
+from conspectus.index.pgvector.state import PgvectorState, ask_free_state, lock, read_state, write_state
+from conspectus.index.pgvector.writes import MERGED_FROM, merge, write
 from conspectus.model.filter import In
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks
 from conspectus.model.records import Change

@@ -1,28 +1,22 @@
 """Writes of the pgvector index: the statements of a draft, and merges of batches."""
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
-from psycopg.types.numeric import Int4, Int8
+from psycopg.types.numeric import Int4
 
 from conspectus.deferred import dataclass
 from conspectus.index.changes import Range
-from conspectus.index.pgvector.database import (
-    COLUMNS,
-    KINDS,
-    PgvectorState,
-    Rows,
-    Tables,
-)
+from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.drafts import PgvectorDraft
-from conspectus.index.pgvector.rows import Prepared, packed, sent
+from conspectus.index.pgvector.inserts import FEW, insert_rows
+from conspectus.index.pgvector.postings import packed
+from conspectus.index.pgvector.rows import Prepared, sent
+from conspectus.index.pgvector.state import PgvectorState
+from conspectus.index.pgvector.tables import COLUMNS, KINDS, Tables
 
-FEW = 16
-"""Number of rows up to which single inserts are as fast as COPY."""
 MERGED_FROM = 16
 """Number of batches of one level that are merged into one of the next level."""
 
@@ -48,7 +42,7 @@ def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDra
     if gone:
         cursor.execute(f"INSERT INTO {tables.dead} SELECT %s, unnest(%s::integer[])", (version, gone))
     loose = _put_vectors(cursor, tables, numbered, old, version=version)
-    _insert(cursor, tables.rows, [KINDS[name] for name in COLUMNS], list(_table_rows(numbered)), COLUMNS)
+    insert_rows(cursor, tables.rows, [KINDS[name] for name in COLUMNS], list(_table_rows(numbered)), COLUMNS)
     if fresh:
         _put_words(cursor, tables, fresh, end)
     _put_values(cursor, tables, draft.rows.values())
@@ -130,7 +124,7 @@ def _put_vectors(
         cursor.execute(f"DELETE FROM {tables.vectors} WHERE row = ANY(%s::integer[])", (gone,))
     changed = [row for row in vectors if stored.get(row) != vectors[row]]
     fresh = [(row, version, sent(numbered[row].vector or b"")) for row in changed]
-    _insert(cursor, tables.vectors, ["integer", "bigint", "halfvec"], fresh, ("row", "version", "vector"))
+    insert_rows(cursor, tables.vectors, ["integer", "bigint", "halfvec"], fresh, ("row", "version", "vector"))
     return len(fresh)
 
 
@@ -151,7 +145,7 @@ def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end:
         cursor.execute(statement, (Int4(first), *map(list, zip(*postings, strict=True))))
         return
     kinds, names = ["integer", "bytea", "bytea", "bytea"], ("first", "term", "rows", "counts")
-    _insert(cursor, tables.postings, kinds, [(first, *posting) for posting in postings], names)
+    insert_rows(cursor, tables.postings, kinds, [(first, *posting) for posting in postings], names)
 
 
 def _put_values(cursor: Rows, tables: Tables, rows: Iterable[Prepared]) -> None:
@@ -176,50 +170,6 @@ def _table_rows(numbered: Mapping[int, Prepared]) -> Iterable[tuple[Any, ...]]:
     for row, prepared in numbered.items():
         columns = {**prepared.columns, "row": row}
         yield tuple(columns[name] for name in COLUMNS)
-
-
-def _insert(
-    cursor: Rows, table: str, kinds: Sequence[str], rows: Sequence[tuple[Any, ...]], names: Sequence[str]
-) -> None:
-    """Insert rows: a few by statements, which a pipeline may hold, and more by COPY, which it may not."""
-    columns = f"{table} ({', '.join(names)})"
-    if len(rows) <= FEW:
-        statement = f"INSERT INTO {columns} VALUES ({', '.join(['%b'] * len(names))})"
-        cursor.adapters.register_dumper(_Halfvec, _HalfvecDumper)
-        for row in rows:
-            cursor.execute(statement, [_typed(kind, cell) for kind, cell in zip(kinds, row, strict=True)])
-        return
-    with cursor.copy(f"COPY {columns} FROM STDIN (FORMAT BINARY)") as copy:
-        copy.set_types(["bytea" if kind == "halfvec" else kind for kind in kinds])
-        for row in rows:
-            copy.write_row(row)
-
-
-class _Halfvec(bytes):
-    """A vector in the binary format of pgvector."""
-
-
-class _HalfvecDumper(Dumper):
-    """Sends the bytes as they are; the server knows the type from the column."""
-
-    format = Format.BINARY
-
-    def dump(self, obj: bytes) -> bytes:
-        return obj
-
-
-_TYPES: Mapping[str, Callable[[Any], Any]] = {
-    "integer": Int4,
-    "bigint": Int8,
-    "halfvec": _Halfvec,
-    "bigint[]": lambda numbers: [Int8(number) for number in numbers],
-    "bytea": bytes,
-}
-"""Values whose types do not depend on their size, so that one prepared statement fits all."""
-
-
-def _typed(kind: str, value: Any) -> Any:
-    return None if value is None else _TYPES[kind](value)
 
 
 def _counted(

@@ -8,7 +8,7 @@ import pytest
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Query, Row
-from conspectus.index.milvus.rows import EVERY
+from conspectus.index.milvus.filter_expressions import EVERY
 from conspectus.index.milvus.search import MilvusQuery, MilvusSnapshot, Visible
 from conspectus.index.milvus.state import MilvusState
 

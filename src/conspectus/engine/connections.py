@@ -1,0 +1,218 @@
+"""The service of connections, which jobs sync."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any
+from uuid import uuid4
+
+from conspectus.access.policy import require_own_origin, require_scope
+from conspectus.access.reader import AuthorizedJobs, CollectionAccess
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.job_handlers import may_follow
+from conspectus.engine.job_queue import JobQueue
+from conspectus.engine.jobs import JobService
+from conspectus.errors import (
+    Conflict,
+    InvalidInput,
+)
+from conspectus.ingest.background_workers import Follow, Followers
+from conspectus.ingest.prepare import named, storable
+from conspectus.model.access import Person
+from conspectus.model.annotations import Example
+from conspectus.model.jobs import (
+    Connection,
+    Job,
+)
+from conspectus.model.pages import pages
+from conspectus.model.parameters import (
+    CollectionName,
+    ConnectionName,
+    Name,
+)
+from conspectus.model.records import Receipt
+from conspectus.ports.jobs import JobPlace, JobScope
+from conspectus.ports.web import Watchable
+
+SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
+SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
+"""URLs with a password, a placeholder for one, or a query string, which may contain one."""
+
+
+class ConnectionService(Service):
+    """Connections of collections with wikis, repositories and folders."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        collections: CollectionService,
+        jobs: JobService,
+        queue: JobQueue,
+        as_person: Callable[[Person], "ConnectionService"],
+    ) -> None:
+        super().__init__(context)
+        self._collections = collections
+        self._jobs = jobs
+        self._queue = queue
+        self._as_person = as_person
+        self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
+
+    async def create(
+        self,
+        name: ConnectionName,
+        connector: Annotated[Name, "Connector: git, mediawiki or folder.", Example("git")],
+        options: Annotated[
+            Mapping[str, Any] | None,
+            "Options of the connector.",
+            Example({"url": "https://git.example.org/handbook.git"}),
+        ] = None,
+        *,
+        collection: CollectionName = "default",
+    ) -> Connection:
+        """Connect a collection with a Git repository, a MediaWiki or a folder; `sync` then copies its pages.
+
+        Raises Conflict if the name is taken, InvalidInput for options that the connector does not know or
+        that look like secrets, which cannot be stored yet.
+        """
+        require_scope(self._person, "write", "write")
+        access = await self._authorized.collection((await self._collections.get_or_create(collection)).id)
+        access.require("manager", "connect a collection")
+        require_own_origin(self._person, "connect a collection")
+        if "/" in name:
+            raise InvalidInput("name", "has no slash")
+        options = options or {}
+        _refuse_secrets(options)
+        if any(connection.name == name for connection in await self._authorized_jobs.connections(access)):
+            raise Conflict("connection", name, "exists already")
+        self._context.screened("connections.name", name, access.collection.id)
+        self._context.screened("connections.options", options, access.collection.id)
+        wiki = Connection(
+            id=str(uuid4()),
+            collection=access.collection.id,
+            owner=self._person.id,
+            name=named("name", name),
+            connector=connector,
+            options=storable(options, self._parts.settings),
+        )
+        may_follow(self._person, wiki)
+        await self._parts.work.connector_for(wiki, self._core.fetcher()).close()
+        stored = await self._parts.work.job_store.put_connection(wiki)
+        await self._context.note_change("create_connection", stored.id, stored.collection, connector)
+        return stored
+
+    async def list(self, *, collection: CollectionName = "default") -> Sequence[Connection]:
+        """List the connections of a collection by name, if you may read all of it."""
+        return await self._authorized_jobs.connections(await self._authorized.collection(collection))
+
+    async def delete(
+        self,
+        name: ConnectionName,
+        *,
+        collection: CollectionName = "default",
+        delete: Annotated[bool, "Delete the documents too."] = False,
+    ) -> Receipt:
+        """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
+        access = await self._context.collection_with_role(collection, "manager", "disconnect a collection")
+        wiki = await self._authorized_jobs.connection(access, name)
+        for job in await self._unfinished_syncs(access, wiki):
+            await self._jobs.cancel(job.id)
+        await self._parts.work.job_store.delete_connection(wiki.id)
+        await self._parts.work.forget_connection(wiki)
+        await self._context.note_change("delete_connection", wiki.id, wiki.collection)
+        total = Receipt()
+        for source in await self._collections.list_sources(collection=access.collection.id) if delete else ():
+            if source.metadata.get("wiki") == wiki.id:
+                gone = await self._collections.delete_source(source.id, collection=access.collection.id)
+                total = Receipt(
+                    total.documents + gone.documents, total.chunks + gone.chunks, total.vectors + gone.vectors
+                )
+        return total
+
+    async def sync(self, name: ConnectionName, *, collection: CollectionName = "default") -> Job:
+        """Sync a connection now, as a background job; only one runs at a time."""
+        access = await self._authorized.collection(collection)
+        wiki = await self._authorized_jobs.connection(access, name)
+        require_scope(self._person, "write", "write")
+        access.require("editor", "sync a collection")
+        may_follow(self._person, wiki)
+        for job in await self._unfinished_syncs(access, wiki):
+            return job
+        arguments = {"connection": wiki.id}
+        return await self._queue.submit(
+            self._queue.new_job("sync", access, None, title=wiki.name, arguments=arguments)
+        )
+
+    async def watch(
+        self,
+        name: str,
+        *,
+        collection: CollectionName = "default",
+        on_job: Callable[[Job], None] | None = None,
+    ) -> None:
+        """Sync now and after every change, until this is cancelled.
+
+        `on_job` is called with each job that has ended. Raises NotFound, InvalidInput for a connector that
+        cannot watch, and FetchFailed if the address is gone.
+        """
+        access = await self._authorized.collection(collection)
+        wiki = await self._authorized_jobs.connection(access, name)
+        connector = self._parts.work.connector_for(wiki, self._core.fetcher())
+        try:
+            if not isinstance(connector, Watchable):
+                raise InvalidInput("connection", f"{wiki.connector} cannot be watched; sync it on a schedule")
+            changes = connector.watch()
+            while True:
+                changed = asyncio.ensure_future(anext(changes))
+                try:
+                    await self._sync_after_change(wiki, on_job)
+                    await changed
+                finally:
+                    changed.cancel()
+        finally:
+            await connector.close()
+
+    async def start(self) -> None:
+        """Watch every connection with the option `watch` in the background, with the rights of its owner."""
+        self._core.ensure_running(Followers, lambda: Followers(self._watched_connections))
+
+    async def _unfinished_syncs(self, access: CollectionAccess, wiki: Connection) -> Sequence[Job]:
+        """Return the unfinished sync jobs of this connection."""
+        scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
+        job_pages = pages(self._parts.work.job_store.jobs, scope)
+        return [
+            job async for page in job_pages for job in page.jobs if job.arguments.get("connection") == wiki.id
+        ]
+
+    async def _watched_connections(self) -> Mapping[str, Follow]:
+        follows: dict[str, Follow] = {}
+        for access in await self._authorized.collections():
+            for wiki in await self._parts.work.job_store.connections(access.collection.id):
+                if wiki.options.get("watch"):
+                    follows[wiki.id] = partial(self._follow_as_owner, wiki)
+        return follows
+
+    async def _follow_as_owner(self, wiki: Connection) -> None:
+        person = await self._context.person_of(wiki.owner)
+        await self._as_person(person).watch(wiki.name, collection=wiki.collection)
+
+    async def _sync_after_change(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
+        """Return a sync that starts after this call: a running one may have missed the change."""
+        while True:
+            job = await self.sync(wiki.name, collection=wiki.collection)
+            ended = await self._jobs.wait(job.id)
+            if on_job is not None:
+                on_job(ended)
+            if job.started is None:
+                return
+
+
+def _refuse_secrets(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if SECRET_NAME.search(name):
+            raise InvalidInput("options", f"{name!r} looks like a secret; secrets cannot be stored")
+        if isinstance(value, str) and SECRET_PART.match(value.strip()):
+            raise InvalidInput(
+                "options", f"{name!r} may hold a secret in its address; secrets cannot be stored"
+            )
