@@ -20,7 +20,7 @@ CONSOLE := src/conspectus/web/console/index.html
 MULTILINGUAL := multilingual/src/conspectus_multilingual/manifest.json
 SITE := src/conspectus/web/docs/index.html.gz
 # Tests that no slow machine hurries, or that need the environment of other products.
-PATIENT := tests/property tests/cli tests/congruence tests/migration tests/unit/test_google_adk.py
+PATIENT := tests/property tests/cli tests/congruence tests/migration tests/unit/integrations/test_google_adk.py
 # Tests of one module at a time, without a store.
 QUICK := tests/unit/chat tests/unit/graph tests/unit/retrieval
 

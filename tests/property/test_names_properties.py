@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.graph.test_link import mention, node
+from tests.unit.graph.test_entity_linking import mention, node
 
 from conspectus.graph.entity_linking import THRESHOLD, Surroundings, link
 from conspectus.graph.entity_rules import names_in

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.foreign_environment import stores_python
 
-PROGRAM = Path(__file__).resolve().parents[1] / "support" / "google_adk_program.py"
+PROGRAM = Path(__file__).resolve().parents[2] / "support" / "google_adk_program.py"
 
 
 def test_an_agent_remembers_the_sessions_of_its_user(tmp_path: Path) -> None:
