@@ -1,4 +1,4 @@
-"""The engine as a user meets it, on the embedded store, with a small honest embedder."""
+"""Documents in the embedded store: written, embedded, replaced, deleted and found again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from tests.files import holding
 from tests.support.embedders import PickyEmbedder
 
 import conspectus
-from conspectus import Budget, Engine, Eq, NewDocument, Not, Query, Settings
+from conspectus import Engine, Eq, NewDocument, Query, Settings
 from conspectus.errors import InvalidInput, NotFound, StorageError, TooLarge
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -66,15 +66,6 @@ async def test_without_wait_the_vectors_come_behind_the_writer(engine: Engine) -
     assert found.hits[0].similarity is not None
 
 
-async def test_a_score_is_the_sum_of_its_parts(engine: Engine) -> None:
-    await engine.add([f"river {number} flows to the sea {number % 3}" for number in range(20)], wait=True)
-    found = await engine.retrieve("which river flows to sea 2", limit=20)
-    assert len(found.hits) == 20
-    for hit in found.hits:
-        assert hit.score == pytest.approx(sum(hit.parts.values()))
-    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
-
-
 async def test_the_same_key_replaces_and_the_old_text_is_gone(engine: Engine) -> None:
     first = await engine.add(NewDocument(text="alpha alpha", key="k"), wait=True)
     second = await engine.add(NewDocument(text="omega omega", key="k"), wait=True)
@@ -117,50 +108,6 @@ async def test_purged_text_is_in_no_file(engine: Engine, tmp_path: Path) -> None
     await engine.documents.delete(written[0].id, purge=True)
     assert holding(tmp_path, "4711") == []
     assert (await engine.retrieve("something else")).outcome == "found"
-
-
-async def test_a_filter_holds_for_both_arms_and_for_lists(engine: Engine) -> None:
-    news = [NewDocument(text="same words here", metadata={"team": team}) for team in ("a", "b", "b")]
-    await engine.add(news, wait=True)
-    where = Eq(("team",), "b")
-    found = await engine.retrieve("same words", filter=where)
-    assert [hit.document.metadata["team"] for hit in found.hits] == ["b", "b"]
-    assert await engine.documents.count(filter=where) == 2
-    assert [each.metadata["team"] for each in (await engine.documents.list(filter=Not(where))).documents] == [
-        "a"
-    ]
-
-
-async def test_the_window_never_costs_more_than_its_budget(engine: Engine) -> None:
-    await engine.add(["The harbour is deep. " * 40, "The harbour is closed."], wait=True)
-    for tokens in (0, 1, 7, 50, 300):
-        window = await engine.window("harbour", tokens)
-        assert window.tokens <= window.max_tokens <= tokens
-    beside = await engine.window("harbour", Budget(300, system="be brief", query="why?", reserved_tokens=100))
-    assert beside.max_tokens < 200
-
-
-async def test_a_floor_looks_at_raw_similarity(engine: Engine) -> None:
-    await engine.add(["apples and pears", "quarks and gluons"], wait=True)
-    found = await engine.retrieve("apples and pears", min_similarity=0.9)
-    assert len(found.hits) == 1
-    assert len(found.below_min_similarity) == 1
-    nothing = await engine.retrieve("entirely other", min_similarity=0.99)
-    assert nothing.outcome == "no_match"
-
-
-async def test_explain_shows_a_document_that_was_not_found(engine: Engine) -> None:
-    written = await engine.add(["apples and pears", "quarks and gluons"], wait=True)
-    window = await engine.explain("apples", Budget(100), document=written[1].id, retrievers=("keyword",))
-    assert written[1].id in {entry.document for entry in window.trace}
-
-
-async def test_explain_says_when_a_document_could_not_be_ranked(engine: Engine) -> None:
-    written = await engine.add([NewDocument(text="apples", kind="task"), NewDocument(text=" ")])
-    kept_out = await engine.explain("apples", 100, document=written[0].id, filter=Eq("kind", "page"))
-    assert "the filter leaves it out" in kept_out.notices[-1]
-    empty = await engine.explain("apples", 100, document=written[1].id)
-    assert "it has no text" in empty.notices[-1]
 
 
 async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> None:
@@ -218,31 +165,6 @@ async def test_many_writers_and_readers_at_once_lose_nothing(engine: Engine) -> 
     assert await engine.documents.count() == 21
 
 
-@pytest.mark.parametrize(
-    ("fields", "error"),
-    [
-        ({"limit": -1}, InvalidInput),
-        ({"limit": 10_000}, InvalidInput),
-        ({"min_similarity": 2.0}, InvalidInput),
-        ({"vector": (0.0,) * 64}, InvalidInput),
-        ({"vector": (1.0,)}, InvalidInput),
-        ({"nonsense": 1}, InvalidInput),
-    ],
-)
-async def test_a_question_that_makes_no_sense_is_refused(
-    engine: Engine, fields: dict[str, object], error: type[Exception]
-) -> None:
-    await engine.add("anything")
-    with pytest.raises(error):
-        await engine.retrieve("question", **fields)
-
-
-async def test_a_limit_bounds_what_a_window_looks_at(engine: Engine) -> None:
-    await engine.add([f"pebble number {number} of many" for number in range(30)], wait=True)
-    assert len((await engine.window("pebble", 2_000, limit=3)).trace) == 3
-    assert len((await engine.window("pebble", 2_000)).trace) == 30
-
-
 async def test_a_file_cannot_be_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(StorageError, match="cannot be made a folder"):
@@ -260,10 +182,3 @@ async def test_unknown_things_are_not_found(engine: Engine) -> None:
         await engine.retrieve("x" * 10_001)
     with pytest.raises(InvalidInput):
         await engine.documents.update((await engine.documents.list()).documents[0].id, key="other")
-
-
-async def test_an_empty_question_finds_nothing_and_says_so(engine: Engine) -> None:
-    await engine.add("anything", wait=True)
-    for question in ("", "  \n", "?!"):
-        assert (await engine.retrieve(question, retrievers=("keyword",))).outcome == "no_match"
-    assert (await engine.window("", 100)).tokens == 0

@@ -4,17 +4,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.support.samples import OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
 
-import conspectus
-from conspectus import NewDocument, Query, Settings
-from conspectus.errors import InvalidInput, PermissionDenied
+from conspectus import Settings
+from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import PreparedDocument
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.text.vectors import unit
 
 SETTINGS = replace(Settings(), log_level="critical")
 
@@ -85,36 +82,3 @@ async def test_another_size_leaves_nothing_of_the_batch(records: SqlRecords) -> 
 async def test_two_versions_in_one_batch_leave_the_last(records: SqlRecords) -> None:
     await records.write([given("a", "one", to=1), given("a", "one", to=2), given("a", "other", to=3)])
     assert await vectors_of(records, "a") == [vector(3)]
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e300])
-def test_vectors_of_any_length_become_one(scale: float) -> None:
-    np.testing.assert_allclose(unit([3 * scale, 4 * scale]), [0.6, 0.8], rtol=1e-6)
-
-
-async def test_who_may_make_a_collection_may_hand_its_vectors_in(tmp_path: Path) -> None:
-    async with conspectus.open(tmp_path / "data", settings=replace(SETTINGS, embedder="none")) as engine:
-        await engine.people.create_user("ann")
-        ann = engine.as_person(
-            await engine.people.authenticate((await engine.people.create_key("ann")).secret)
-        )
-        await ann.collections.create("films", embedder="vectors:2")
-        await ann.add(NewDocument("x", vector=(1.0, 0.0)), collection="films")
-        with pytest.raises(PermissionDenied):
-            await ann.collections.create("costly", embedder="openai:text-embedding-3-small@8")
-        for wrong in ((1.0,), (0.0, 0.0), (1.0, 2.0, 3.0)):
-            with pytest.raises(InvalidInput):
-                await ann.retrieve(Query("", vector=wrong, retrievers=("vector",)), collection="films")
-
-
-async def test_a_question_in_words_says_that_it_has_no_vector(tmp_path: Path) -> None:
-    settings = replace(SETTINGS, embedder="vectors:2")
-    async with conspectus.open(tmp_path / "data", settings=settings) as engine:
-        await engine.add([NewDocument("red car", vector=(1.0, 0.0)), "a dog"], wait=True)
-        found = await engine.retrieve("car")
-        assert [hit.chunk.text for hit in found.hits] == ["red car"]
-        assert "keyword search only" in found.notices[0]
-    async with conspectus.open(tmp_path / "data", settings=settings) as engine:
-        assert (await engine.maintenance.status()).collections[0].pending == 1
-        found = await engine.retrieve(Query("dog", vector=(2.0, 0.0)))
-        assert {hit.chunk.text for hit in found.hits} == {"red car", "a dog"}

@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import Settings
-from conspectus.sources.encoding import decode
 from conspectus.sources.files.local_files import LocalFiles
 
 FILES = LocalFiles()
 GERMAN = "Die Häuser am Fluss sind größer als früher, und die Straße ist schöner geworden.\n"
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю.\n" * 5
-JAPANESE = "これは日本語の文章です。今日はとても良い天気ですね。\n" * 3
-CHINESE = "我们今天去公园散步,天气很好,大家都很高兴。\n" * 5
-KOREAN = "오늘은 날씨가 매우 좋습니다. 우리는 공원에 갔습니다.\n" * 5
 
 
 def make(folder: Path, *names: str) -> None:
@@ -259,34 +255,6 @@ def test_unicode_is_read_with_and_without_a_mark(tmp_path: Path, codec: str) -> 
     assert parse_bytes(tmp_path, GERMAN.encode(codec)).documents[0].text == GERMAN
 
 
-@pytest.mark.parametrize(
-    ("text", "codec"),
-    [
-        (GERMAN, "cp1252"), (GERMAN, "iso8859_15"), (RUSSIAN, "cp1251"), (RUSSIAN, "koi8_r"),
-        (RUSSIAN, "cp866"), (RUSSIAN, "iso8859_5"), (JAPANESE, "shift_jis"), (JAPANESE, "euc_jp"),
-        (JAPANESE, "iso2022_jp"), (CHINESE, "gb2312"), (KOREAN, "euc_kr"), (KOREAN, "iso2022_kr"),
-        ("Zażółć gęślą jaźń, proszę państwa.\n" * 3, "iso8859_2"),
-        ("Zażółć gęślą jaźń, proszę państwa.\n" * 3, "cp1250"),
-        ("Pijamal\u0131 hasta ya\u011f\u0131z şoföre çabucak güvendi.\n" * 3, "iso8859_9"),
-        ("Příliš žluťoučký kůň úpěl ďábelské ódy.\n" * 3, "iso8859_2"),
-        ("Ξεσκεπάζω την ψυχοφθόρα βδελυγμία.\n" * 3, "iso8859_7"),
-    ],
-)  # fmt: skip
-def test_older_encodings_are_told_apart(text: str, codec: str) -> None:
-    decoded = decode(text.encode(codec))
-    assert decoded is not None
-    assert decoded.text == text
-
-
-@pytest.mark.parametrize(
-    "text", ["caf\u00e9 au lait", "se\u00f1or", "r\u00e9sum\u00e9", "20\u00b0C", "a \u2013 b", "\u00bd cup"]
-)
-def test_a_single_accent_is_not_taken_for_another_script(text: str) -> None:
-    decoded = decode(text.encode("cp1252"))
-    assert decoded is not None
-    assert (decoded.text, decoded.encoding) == (text, "cp1252")
-
-
 def test_a_guessed_encoding_is_named_and_a_declared_one_is_not(tmp_path: Path) -> None:
     guessed = parse_bytes(tmp_path, GERMAN.encode("cp1252"), "a.txt")
     assert guessed.notice == "the encoding was guessed: cp1252"
@@ -304,14 +272,6 @@ def test_a_few_damaged_characters_do_not_turn_a_file_into_another_encoding(tmp_p
     parsed = parse_bytes(tmp_path, (RUSSIAN * 20).encode() + b"\xd0", "a.txt")
     assert parsed.documents[0].text == RUSSIAN * 20 + "\ufffd"
     assert parsed.notice == "1 characters are not valid utf-8 and were replaced"
-
-
-@given(st.text(), st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
-def test_marked_unicode_is_always_right(text: str, codec: str) -> None:
-    data = text.encode(codec, errors="replace")
-    decoded = decode(data)
-    assert decoded is not None
-    assert decoded.text == data.decode(codec)
 
 
 @given(
