@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ LONGEST = (
     "test_chat_served.py",
 )
 """Modules with tests of many seconds each: one that came last would leave the other processors idle."""
+SLOWEST_FILES = 10
 SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile("dev", deadline=None, max_examples=25, suppress_health_check=SLOW_MACHINE)
@@ -53,6 +55,20 @@ def pytest_collectstart() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest; all others keep their order."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the files that took longest, in CI: where to look when the tests become slow."""
+    if not os.environ.get("CI"):
+        return
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.location[0]] += report.duration
+    terminalreporter.section(f"slowest {SLOWEST_FILES} of {len(seconds)} files")
+    for name, duration in seconds.most_common(SLOWEST_FILES):
+        terminalreporter.write_line(f"{duration:8.1f} s  {name}")
 
 
 def pytest_collection_finish() -> None:
