@@ -28,7 +28,7 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console client wheel image bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick bytecode behaviour types style patient pages docs pictures console client wheel image bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -39,13 +39,17 @@ demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DA
 test: export OPENBLAS_NUM_THREADS := 1
 test: export PYTEST_TIMEOUT := 300
 test:  ## everything CI checks; with ALSO=wheel, the wheel as well
-	@$(MAKE) --no-print-directory --jobs=3 $(MULTILINGUAL) $(CONSOLE) $(SITE) $(STORES)
+	@$(MAKE) --no-print-directory --jobs=4 $(MULTILINGUAL) $(CONSOLE) $(SITE) $(STORES) bytecode
 	@$(MAKE) --no-print-directory --jobs=6 behaviour pages types style patient $(ALSO)
 
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
 	@$(MAKE) --no-print-directory --jobs=2 types style quick
 
 lint: types style  ## style, types, imports and the rules of names
+
+# Otherwise each of the seven processes below compiles all tests and packages.
+bytecode: $(READY)
+	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 
 # Many tests wait for servers: two processes leave a quarter of two cores idle.
 behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(CLIENT)
