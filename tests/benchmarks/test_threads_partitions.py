@@ -16,8 +16,8 @@ LABELS = st.integers(1, 30).flatmap(
 
 def test_each_link_counts_once_and_a_start_is_a_link_to_itself() -> None:
     true = {1: {1}, 2: {1}, 3: {1, 2}, 4: {4}}
-    found = {1: {1}, 2: {2}, 3: {2}, 4: {3}, 9: {1}}
-    scores = link_scores(true, found)
+    predicted = {1: {1}, 2: {2}, 3: {2}, 4: {3}, 9: {1}}
+    scores = link_scores(true, predicted)
     assert (scores.precision, scores.recall) == (2 / 4, 2 / 5)
     assert scores.f1 == pytest.approx(4 / 9)
 
@@ -29,8 +29,8 @@ def test_no_links_are_no_success() -> None:
 def test_conversations_are_paired_so_that_most_messages_agree() -> None:
     """Taking the largest overlap first (a with x) would leave b nothing: 3 in all, and not 4."""
     true = ["a"] * 5 + ["b"] * 2
-    found = ["x", "x", "x", "y", "y", "x", "x"]
-    assert one_to_one(true, found) == pytest.approx(4 / 7)
+    predicted = ["x", "x", "x", "y", "y", "x", "x"]
+    assert one_to_one(true, predicted) == pytest.approx(4 / 7)
     assert one_to_one(true, true) == 1.0
     assert one_to_one([1, 2, 3, 4], [0, 0, 0, 0]) == 0.25
 
@@ -49,8 +49,8 @@ def test_no_other_pairs_have_more(rows: list[list[int]]) -> None:
 
 
 def test_single_messages_are_no_exact_matches() -> None:
-    true, found = [1, 1, 2, 2, 2, 3], ["a", "a", "b", "b", "c", "d"]
-    assert exact_match(true, found).f1 == pytest.approx(0.5)
+    true, predicted = [1, 1, 2, 2, 2, 3], ["a", "a", "b", "b", "c", "d"]
+    assert exact_match(true, predicted).f1 == pytest.approx(0.5)
     assert exact_match([1, 2, 3], [4, 5, 6]).f1 == 0.0
 
 
@@ -65,10 +65,10 @@ def test_information_is_what_the_entropies_say() -> None:
 def test_shares_stay_between_none_and_all_and_do_not_depend_on_names(
     labels: tuple[list[int], list[int]],
 ) -> None:
-    true, found = labels
-    renamed = [chr(65 + label) for label in found]
+    true, predicted = labels
+    renamed = [chr(65 + label) for label in predicted]
     for measure in (one_to_one, information_kept, lambda *both: exact_match(*both).f1):
-        share = measure(true, found)
+        share = measure(true, predicted)
         assert -1e-9 <= share <= 1 + 1e-9
         assert measure(true, renamed) == pytest.approx(share)
-        assert measure(found, true) == pytest.approx(share)
+        assert measure(predicted, true) == pytest.approx(share)

@@ -25,7 +25,9 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(embedder="none", cache=str(tmp_path / "cache"))
 
 
-def script(name: str, server: PostgresProcess, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_script(
+    name: str, server: PostgresProcess, *arguments: str | Path
+) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "PG_BIN": str(server.program("pg_dump").parent),
@@ -44,14 +46,14 @@ async def test_a_backup_of_a_database_restores_to_another(
         async with conspectus.open(url, settings=settings) as engine:
             await engine.add([NewDocument(f"note {n} about printers", key=f"k{n}") for n in range(20)])
             before = (await engine.documents.list(limit=100), (await engine.retrieve("note 3")).hits)
-        made = script("postgres_backup.sh", postgres, url, file)
-        assert made.returncode == 0, made.stderr
-        restored = script("postgres_restore.sh", postgres, file, empty)
+        backup = run_script("postgres_backup.sh", postgres, url, file)
+        assert backup.returncode == 0, backup.stderr
+        restored = run_script("postgres_restore.sh", postgres, file, empty)
         assert restored.returncode == 0, restored.stderr
         async with conspectus.open(empty, settings=settings) as engine:
             assert (await engine.documents.list(limit=100), (await engine.retrieve("note 3")).hits) == before
             assert (await engine.maintenance.check()).clean
-        again = script("postgres_restore.sh", postgres, file, empty)
+        again = run_script("postgres_restore.sh", postgres, file, empty)
         assert (again.returncode, "empty" in again.stderr) == (1, True)
 
 
@@ -77,21 +79,21 @@ async def test_an_owner_who_is_no_superuser_restores_what_has_row_security(
         async with conspectus.open(url, settings=walled) as engine:
             await engine.add([NewDocument("about printers", key="k")])
         postgres.run(f"GRANT {READER} TO keeper")
-        assert script("postgres_backup.sh", postgres, url, file).returncode == 0
-        restored = script("postgres_restore.sh", postgres, file, owned)
+        assert run_script("postgres_backup.sh", postgres, url, file).returncode == 0
+        restored = run_script("postgres_restore.sh", postgres, file, owned)
         assert restored.returncode == 0, restored.stderr
         async with conspectus.open(owned, settings=walled) as engine:
             assert (await engine.retrieve("printers")).hits
         with psycopg.connect(owned) as connection:
-            asked = f"SELECT has_table_privilege('{READER}', 'documents', 'SELECT')"
-            assert connection.execute(asked.encode()).fetchone() == (True,)
+            statement = f"SELECT has_table_privilege('{READER}', 'documents', 'SELECT')"
+            assert connection.execute(statement.encode()).fetchone() == (True,)
 
 
 def test_a_backup_is_whole_or_not_there(postgres: PostgresProcess, tmp_path: Path) -> None:
     file = tmp_path / "a.dump"
-    assert script("postgres_backup.sh", postgres, postgres.url("nothing"), file).returncode != 0
+    assert run_script("postgres_backup.sh", postgres, postgres.url("nothing"), file).returncode != 0
     assert list(tmp_path.iterdir()) == []
     file.write_bytes(b"mine")
-    assert script("postgres_backup.sh", postgres, postgres.url(), file).returncode == 1
+    assert run_script("postgres_backup.sh", postgres, postgres.url(), file).returncode == 1
     assert file.read_bytes() == b"mine"
-    assert script("postgres_backup.sh", postgres, postgres.url()).returncode == 2
+    assert run_script("postgres_backup.sh", postgres, postgres.url()).returncode == 2

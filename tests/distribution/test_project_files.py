@@ -44,8 +44,8 @@ def test_workflows_may_do_little_and_run_what_there_is(path: Path) -> None:
 
 def test_ci_makes_what_there_is_and_the_image_last() -> None:
     script = (ROOT / ".ci" / "run").read_text("utf-8")
-    made = re.findall(r"^timeout .* make (.+)$", script, re.MULTILINE)
-    assert made == ["test ALSO=wheel", "image"]
+    targets = re.findall(r"^timeout .* make (.+)$", script, re.MULTILINE)
+    assert targets == ["test ALSO=wheel", "image"]
     rules = dict(re.findall(r"^([a-z]+):.*\n\t(.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     assert rules["image"] == "scripts/build_image.sh"
     for file in (".ci/run", rules["image"]):
@@ -63,7 +63,7 @@ def test_a_release_is_published_without_a_stored_secret() -> None:
 def test_forms_for_issues_can_be_shown(path: Path) -> None:
     form = read(path)
     parts = form.get("body", form.get("contact_links"))
-    assert parts and all({"attributes"} <= each.keys() or {"url", "about"} <= each.keys() for each in parts)
+    assert parts and all({"attributes"} <= part.keys() or {"url", "about"} <= part.keys() for part in parts)
 
 
 def test_the_citation_names_this_version() -> None:
@@ -73,11 +73,11 @@ def test_the_citation_names_this_version() -> None:
 
 def test_the_dashboard_asks_for_metrics_that_the_server_has() -> None:
     board = json.loads((ROOT / "deploy" / "grafana" / "conspectus.json").read_text("utf-8"))
-    asked = {target["expr"] for panel in board["panels"] for target in panel.get("targets", ())}
+    expressions = {target["expr"] for panel in board["panels"] for target in panel.get("targets", ())}
     source = (ROOT / "src" / "conspectus" / "web" / "metrics.py").read_text("utf-8")
     names = {
         re.sub(r"_(bucket|count|sum|total)$", "", name)
-        for name in re.findall(r"conspectus_\w+", " ".join(asked))
+        for name in re.findall(r"conspectus_\w+", " ".join(expressions))
     }
     assert names
     assert [name for name in names if f'"{name}' not in source] == []

@@ -20,18 +20,18 @@ for source in json.load(sys.stdin):
 """
 
 
-def cells(notebook: Path) -> list[Any]:
-    found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return [each for each in found if each["cell_type"] == "code"]
+def code_cells(notebook: Path) -> list[Any]:
+    all_cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in all_cells if cell["cell_type"] == "code"]
 
 
-def stored(cell: Any) -> str:
+def stored_output(cell: Any) -> str:
     """What a cell printed when it was saved."""
     return "".join(line for output in cell["outputs"] for line in output["text"])
 
 
 def test_there_are_five() -> None:
-    assert [each.stem for each in NOTEBOOKS] == [
+    assert [notebook.stem for notebook in NOTEBOOKS] == [
         "agent_memory",
         "documents",
         "permissions",
@@ -40,19 +40,21 @@ def test_there_are_five() -> None:
     ]
 
 
-def in_turn() -> list[Any]:
+def notebook_parameters() -> list[Any]:
     """All notebooks; of what the pages of the documentation do as well, only `make bench` runs it."""
     seldom = {"documents", "permissions", "video"}
-    return [pytest.param(each, marks=[pytest.mark.slow] * (each.stem in seldom)) for each in NOTEBOOKS]
+    return [
+        pytest.param(notebook, marks=[pytest.mark.slow] * (notebook.stem in seldom)) for notebook in NOTEBOOKS
+    ]
 
 
-@pytest.mark.parametrize("notebook", in_turn(), ids=lambda each: each.stem)
+@pytest.mark.parametrize("notebook", notebook_parameters(), ids=lambda notebook: notebook.stem)
 async def test_a_notebook_prints_what_is_stored_in_it(notebook: Path, tmp_path: Path) -> None:
-    code = cells(notebook)
+    code = code_cells(notebook)
     program = await asyncio.create_subprocess_exec(
         sys.executable, "-c", RUNNER, cwd=tmp_path, stdin=PIPE, stdout=PIPE, stderr=PIPE
     )
-    sources = json.dumps(["".join(each["source"]) for each in code])
-    said, complained = await program.communicate(sources.encode())
-    assert program.returncode == 0, complained.decode()
-    assert said.decode().split("\0")[:-1] == [stored(each) for each in code]
+    sources = json.dumps(["".join(cell["source"]) for cell in code])
+    printed, errors = await program.communicate(sources.encode())
+    assert program.returncode == 0, errors.decode()
+    assert printed.decode().split("\0")[:-1] == [stored_output(cell) for cell in code]

@@ -42,19 +42,21 @@ INLINE = re.compile(r"`(conspectus [a-z][^`]*)`")
 SCRIPT = re.compile(r"`?python ((?:benchmarks|scripts)/\w+\.py)((?:[^`\n]|\n(?!\n))*)`")
 
 
-def text(page: Path) -> str:
+def read_page(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
+def code_blocks(language: str) -> list[str]:
     """All blocks of a language."""
     fence = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    return [each for page in PAGES for each in fence.findall(text(page))]
+    return [block for page in PAGES for block in fence.findall(read_page(page))]
 
 
-def indented(page: Path) -> list[str]:
+def indented_blocks(page: Path) -> list[str]:
     """The indented blocks of a page."""
-    return [re.sub("^    ", "", each, flags=re.M) for each in INDENTED.findall(FENCED.sub("", text(page)))]
+    return [
+        re.sub("^    ", "", block, flags=re.M) for block in INDENTED.findall(FENCED.sub("", read_page(page)))
+    ]
 
 
 def statements(block: str) -> Iterator[list[str]]:
@@ -72,24 +74,24 @@ def statements(block: str) -> Iterator[list[str]]:
 STATEMENTS = [
     (page.name, words)
     for page in PAGES
-    for block in (*SHELL.findall(text(page)), *indented(page))
+    for block in (*SHELL.findall(read_page(page)), *indented_blocks(page))
     for words in statements(block)
 ]
 
 
-def of(program: str) -> list[tuple[str, list[str]]]:
+def calls_of(program: str) -> list[tuple[str, list[str]]]:
     """The calls of a program: their words without settings before and redirections behind."""
-    found = []
+    calls = []
     for page, words in STATEMENTS:
-        called = list(dropwhile(ASSIGNED.match, words))
-        if called and called[0] == program:
-            found.append(
-                (page, list(takewhile(lambda word: not word.startswith((">", "|", "&&")), called[1:])))
+        call = list(dropwhile(ASSIGNED.match, words))
+        if call and call[0] == program:
+            calls.append(
+                (page, list(takewhile(lambda word: not word.startswith((">", "|", "&&")), call[1:])))
             )
-    return found
+    return calls
 
 
-def resolved(words: list[str]) -> tuple[Any, list[str]]:
+def resolve_command(words: list[str]) -> tuple[Any, list[str]]:
     """The command or group that words lead to, and the words that are left."""
     command, left = PROGRAM, list(words)
     while left and left[0] in getattr(command, "commands", {}):
@@ -97,39 +99,45 @@ def resolved(words: list[str]) -> tuple[Any, list[str]]:
     return command, left
 
 
-def options(command: Any) -> set[str]:
+def option_names(command: Any) -> set[str]:
     """The options of a command, or of all below a group."""
-    own = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
-    return own.union(*map(options, getattr(command, "commands", {}).values()))
+    names = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    return names.union(*map(option_names, getattr(command, "commands", {}).values()))
 
 
-def given(words: list[str]) -> list[str]:
+def options_in(words: list[str]) -> list[str]:
     return [word.partition("=")[0] for word in words if re.match("--[a-z]", word)]
 
 
 def test_commands_can_be_parsed() -> None:
-    calls = [each for each in of("conspectus") if each[1] != ["--version"]]
+    calls = [call for call in calls_of("conspectus") if call[1] != ["--version"]]
     assert len(calls) > 40
     for page, words in calls:
         context = PROGRAM.make_context("conspectus", list(words), resilient_parsing=True)
         rest = [*getattr(context, "_protected_args", []), *context.args]
-        command, left = resolved(rest)
+        command, left = resolve_command(rest)
         assert not getattr(command, "commands", {}), (page, words)
         command.make_context("conspectus", left, parent=context)
 
 
 def test_commands_within_sentences_exist() -> None:
-    found = [(page.name, shlex.split(call)) for page in PAGES for call in INLINE.findall(text(page))]
-    assert len(found) > 80
-    for page, (_, *words) in found:
-        command, left = resolved(words)
+    calls = [(page.name, shlex.split(call)) for page in PAGES for call in INLINE.findall(read_page(page))]
+    assert len(calls) > 80
+    for page, (_, *words) in calls:
+        command, left = resolve_command(words)
         assert command is not PROGRAM, (page, words)
-        assert [each for each in given(left) if each not in options(command) | options(PROGRAM)] == [], page
+        assert [
+            option
+            for option in options_in(left)
+            if option not in option_names(command) | option_names(PROGRAM)
+        ] == [], page
 
 
 def test_settings_before_commands_exist() -> None:
     words = [word for _, words in STATEMENTS for word in words]
-    names = {each[1] for word in words if (each := ASSIGNED.match(word)) and each[1].startswith(PREFIX)}
+    names = {
+        setting[1] for word in words if (setting := ASSIGNED.match(word)) and setting[1].startswith(PREFIX)
+    }
     assert len(names) > 5
     assert names <= SETTINGS
 
@@ -141,63 +149,65 @@ def test_requests_go_to_routes_that_exist() -> None:
         for path, methods in paths.items()
         for method in methods
     ]
-    requests = of("curl")
+    requests = calls_of("curl")
     assert len(requests) > 5
     for page, words in requests:
         [address] = [word for word in words if word.startswith("http://")]
         path = "/" + address.split("/", 3)[3]
         sends = any(word in {"-d", "-F", "--data-binary"} for word in words)
         method = words[words.index("-X") + 1] if "-X" in words else "POST" if sends else "GET"
-        assert [each for each, route in routes if each == method and route.fullmatch(path)], (page, address)
+        assert [verb for verb, route in routes if verb == method and route.fullmatch(path)], (page, address)
 
 
 def test_installed_extras_exist() -> None:
-    named = {
+    names = {
         extra
         for page in PAGES
-        for found in re.findall(r"conspectus\[([\w,-]+)\]", text(page))
-        for extra in found.split(",")
+        for extras in re.findall(r"conspectus\[([\w,-]+)\]", read_page(page))
+        for extra in extras.split(",")
     }
-    assert len(named) > 8
-    assert named <= set(PROJECT["optional-dependencies"])
+    assert len(names) > 8
+    assert names <= set(PROJECT["optional-dependencies"])
 
 
 def test_targets_of_make_exist() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", text(ROOT / "Makefile"), re.MULTILINE))
-    named = {words[0] for _, words in of("make")}
+    targets = set(re.findall(r"^([a-z-]+):", read_page(ROOT / "Makefile"), re.MULTILINE))
+    named = {words[0] for _, words in calls_of("make")}
     assert named and named <= targets
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_scripts_and_their_options_exist(page: Path) -> None:
-    for script, arguments in SCRIPT.findall(text(page)):
-        source = text(ROOT / script)
+    for script, arguments in SCRIPT.findall(read_page(page)):
+        source = read_page(ROOT / script)
         if "option_parser(" in source:
-            source += text(ROOT / "benchmarks" / "results.py")
-        words = {each.strip("-") for each in re.findall(r'"([\w-]+)"', source)}
-        assert [each for each in given(arguments.split()) if each.strip("-") not in words] == [], script
+            source += read_page(ROOT / "benchmarks" / "results.py")
+        words = {option.strip("-") for option in re.findall(r'"([\w-]+)"', source)}
+        assert [option for option in options_in(arguments.split()) if option.strip("-") not in words] == [], (
+            script
+        )
 
 
 def test_imports_of_programs_that_no_test_runs_work() -> None:
-    shown = [each for page in PAGES for each in indented(page)]
-    programs = [each for each in shown if each.startswith(("from conspectus", "import conspectus"))]
+    indented = [block for page in PAGES for block in indented_blocks(page)]
+    programs = [block for block in indented if block.startswith(("from conspectus", "import conspectus"))]
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
-    statements = [each for program in programs for each in ast.walk(compile(program, "page", "exec", flags))]
-    imports = [each for each in statements if isinstance(each, ast.ImportFrom)]
+    statements = [node for program in programs for node in ast.walk(compile(program, "page", "exec", flags))]
+    imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
     assert imports
-    for each in imports:
-        module = importlib.import_module(str(each.module))
-        assert [name.name for name in each.names if not hasattr(module, name.name)] == []
+    for statement in imports:
+        module = importlib.import_module(str(statement.module))
+        assert [name.name for name in statement.names if not hasattr(module, name.name)] == []
 
 
-@pytest.mark.parametrize("block", blocks("yaml"))
+@pytest.mark.parametrize("block", code_blocks("yaml"))
 def test_a_file_of_settings_is_read(block: str, tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(block, encoding="utf-8")
     assert Settings.from_environment({CONFIG: str(file)}) != Settings()
 
 
-@pytest.mark.parametrize("block", blocks("js"))
+@pytest.mark.parametrize("block", code_blocks("js"))
 def test_scripts_of_web_pages_can_be_parsed(block: str, tmp_path: Path) -> None:
     file = tmp_path / "page.mjs"
     file.write_text(block, encoding="utf-8")

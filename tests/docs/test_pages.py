@@ -70,12 +70,14 @@ SELDOM = {
 """Pages that only `make bench` runs: the tests of these parts run the same calls."""
 
 
-def in_turn(pages: list[str]) -> list[Any]:
+def page_parameters(pages: list[str]) -> list[Any]:
     """Pages as parameters, those that are run seldom marked."""
-    return [pytest.param(page, marks=pytest.mark.slow) if tried_elsewhere(page) else page for page in pages]
+    return [
+        pytest.param(page, marks=pytest.mark.slow) if is_tried_elsewhere(page) else page for page in pages
+    ]
 
 
-def tried_elsewhere(page: str) -> bool:
+def is_tried_elsewhere(page: str) -> bool:
     """Whether `make wheel` follows a page, or it has only commands, which test_page_commands.py parses."""
     return page in {"docs/get-started", *SELDOM} or all(
         (kind, output) == ("sh", "") and "curl" not in block
@@ -84,7 +86,7 @@ def tried_elsewhere(page: str) -> bool:
 
 
 @asynccontextmanager
-async def served(folder: Path, settings: dict[str, str], command: str) -> AsyncIterator[str]:
+async def serve_pages(folder: Path, settings: dict[str, str], command: str) -> AsyncIterator[str]:
     """The port of a server over the folder's data."""
     server = await asyncio.create_subprocess_exec(
         *shlex.split(command), "--port", "0", cwd=folder, env=settings, stdout=PIPE, stderr=PIPE
@@ -100,19 +102,19 @@ async def served(folder: Path, settings: dict[str, str], command: str) -> AsyncI
         await server.communicate()
 
 
-async def ran(language: str, block: str, folder: Path, settings: dict[str, str]) -> str:
+async def run_block(language: str, block: str, folder: Path, settings: dict[str, str]) -> str:
     """What a block prints; it must end well."""
     command = [sys.executable, "-c", block] if language == "python" else ["bash", "-euc", block]
     program = await asyncio.create_subprocess_exec(
         *command, cwd=folder, env=settings, stdout=PIPE, stderr=PIPE
     )
-    said, complained = await program.communicate()
-    assert program.returncode == 0, f"{block}\n{said.decode()}\n{complained.decode()}"
-    return said.decode()
+    output, errors = await program.communicate()
+    assert program.returncode == 0, f"{block}\n{output.decode()}\n{errors.decode()}"
+    return output.decode()
 
 
 @asynccontextmanager
-async def surroundings() -> AsyncIterator[dict[str, str]]:
+async def chat_surroundings() -> AsyncIterator[dict[str, str]]:
     """The environment of a page: no settings but those of two servers that answer chats."""
     answer = Answer(json.dumps(SAID).encode(), type="application/json")
     async with (
@@ -125,23 +127,23 @@ async def surroundings() -> AsyncIterator[dict[str, str]]:
         yield settings | {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat.url}
 
 
-@pytest.mark.parametrize("page", in_turn(RUN))
+@pytest.mark.parametrize("page", page_parameters(RUN))
 async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path) -> None:
     copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n")
     port = PORT
     async with AsyncExitStack() as servers:
-        settings = await servers.enter_async_context(surroundings()) | {"CURL_HOME": str(tmp_path)}
+        settings = await servers.enter_async_context(chat_surroundings()) | {"CURL_HOME": str(tmp_path)}
         for kind, block, output in BLOCK.findall(PAGES[page]):
             command = block.strip() if block.startswith(SERVE) else f"{SERVE} --no-auth"
             if port == PORT and (block.startswith(SERVE) or PORT in block):
-                port = await servers.enter_async_context(served(tmp_path, settings, command))
+                port = await servers.enter_async_context(serve_pages(tmp_path, settings, command))
             if not block.startswith(SERVE):
-                said = await ran(kind, block.replace(PORT, port), tmp_path, settings)
-                assert not output or said == output
+                printed = await run_block(kind, block.replace(PORT, port), tmp_path, settings)
+                assert not output or printed == output
 
 
-@pytest.mark.parametrize("page", in_turn(MCP_PAGES))
+@pytest.mark.parametrize("page", page_parameters(MCP_PAGES))
 async def test_an_mcp_configuration_of_a_page_starts_a_server_with_tools(page: str, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for block in MCP.findall(PAGES[page]):

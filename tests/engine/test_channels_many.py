@@ -27,7 +27,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 @contextmanager
-def statements() -> Iterator[list[str]]:
+def record_statements() -> Iterator[list[str]]:
     """What the database is asked meanwhile."""
     seen: list[str] = []
 
@@ -41,10 +41,14 @@ def statements() -> Iterator[list[str]]:
         event.remove(Database, "before_cursor_execute", note)
 
 
-def listings(seen: list[str]) -> int:
+def count_listings(statements_seen: list[str]) -> int:
     """How often all sources were read."""
-    every = [each for each in seen if "FROM sources" in each and "ORDER BY sources.name" in each]
-    return sum("sources.name = " not in each for each in every)
+    of_sources = [
+        statement
+        for statement in statements_seen
+        if "FROM sources" in statement and "ORDER BY sources.name" in statement
+    ]
+    return sum("sources.name = " not in statement for statement in of_sources)
 
 
 async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None:
@@ -53,14 +57,14 @@ async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None
     for number in range(5):
         message = NewMessage(f"the deploy failed, {number}", key="1")
         await engine.channels.add_messages(message, channel=f"channel {number}", wait=True)
-    with statements() as seen:
+    with record_statements() as seen:
         await engine.channels.add_messages(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
-    assert listings(seen) == 0
+    assert count_listings(seen) == 0
     question = {"query": "why did the deploy fail?", "channel": "channel 1", "min_similarity": 0.0}
     for related in (False, True):
-        with statements() as seen:
+        with record_statements() as seen:
             window = await engine.channels.window(max_tokens=4_000, **question, related=related)
-        assert listings(seen) == int(related)
+        assert count_listings(seen) == int(related)
         assert len(window.channels) == (4 if related else 1)
 
 
@@ -105,9 +109,9 @@ async def test_one_message_costs_a_few_reads(tmp_path: Path) -> None:
     talk = [NewMessage(f"note {number}", key=str(number)) for number in range(60)]
     async with conspectus.open(tmp_path / "words", settings=replace(SETTINGS, embedder="none")) as engine:
         await engine.channels.add_messages(talk, channel="here")
-        with statements() as told:
+        with record_statements() as linked:
             await engine.channels.add_messages(NewMessage("told", key="a", reply_to="3"), channel="here")
-        with statements() as guessed:
+        with record_statements() as guessed:
             await engine.channels.add_messages(NewMessage("guessed", key="b"), channel="here")
-    assert told.count("BEGIN") + told.count("BEGIN IMMEDIATE") <= 8
-    assert guessed.count("BEGIN") - told.count("BEGIN") == 1
+    assert linked.count("BEGIN") + linked.count("BEGIN IMMEDIATE") <= 8
+    assert guessed.count("BEGIN") - linked.count("BEGIN") == 1

@@ -91,9 +91,9 @@ async def texts_for(engine: Engine) -> dict[str, bool]:
 
 
 async def sees(engine: Engine) -> bool:
-    shown = set((await texts_for(engine)).values())
-    assert len(shown) == 1, "the ways to read differ"
-    return shown.pop()
+    visible = set((await texts_for(engine)).values())
+    assert len(visible) == 1, "the ways to read differ"
+    return visible.pop()
 
 
 @pytest.mark.parametrize("answer", REFUSALS)
@@ -120,7 +120,9 @@ async def test_what_is_hidden_is_as_what_does_not_exist(scene: WikiScene) -> Non
     with pytest.raises(NotFound) as missing:
         await scene.viewer.documents.get("nothing")
     assert str(hidden.value).replace(page.id, "nothing") == str(missing.value)
-    assert [each.name for each in await scene.viewer.collections.list_sources(collection="shared")] == ["own"]
+    assert [source.name for source in await scene.viewer.collections.list_sources(collection="shared")] == [
+        "own"
+    ]
     window = await scene.viewer.window("lighthouse door", 200, collection="shared")
     assert "green" in window.text
 

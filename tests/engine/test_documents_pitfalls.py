@@ -48,22 +48,22 @@ async def test_a_page_whose_new_text_cannot_be_embedded_stays_findable(
     await engine.add(NewDocument(text="a heron", key="page"), wait=True)
     embedder.refuses = True
     await engine.add(NewDocument(text="a heron and a crane", key="page"))
-    found = await engine.retrieve("crane")
-    assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
+    retrieval = await engine.retrieve("crane")
+    assert [hit.chunk.text for hit in retrieval.hits] == ["a heron and a crane"]
     await engine.documents.wait_until_embedded()
-    found = await engine.retrieve("crane")
-    assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
-    document = found.hits[0].document
+    retrieval = await engine.retrieve("crane")
+    assert [hit.chunk.text for hit in retrieval.hits] == ["a heron and a crane"]
+    document = retrieval.hits[0].document
     assert (await engine.documents.get(document.id)).status == "error"
     assert "no" in str((await engine.documents.get(document.id)).error)
 
 
 async def test_many_who_make_the_same_source_make_one(engine: Engine) -> None:
-    made = await asyncio.gather(
+    sources = await asyncio.gather(
         *(engine.collections.get_or_create_source("Wiki", collection="new") for _ in range(20))
     )
-    assert len({each.id for each in made}) == 1
-    assert [each.name for each in await engine.collections.list_sources(collection="new")] == ["Wiki"]
+    assert len({source.id for source in sources}) == 1
+    assert [source.name for source in await engine.collections.list_sources(collection="new")] == ["Wiki"]
 
 
 async def test_the_same_document_again_is_one_document(engine: Engine) -> None:
@@ -84,8 +84,8 @@ async def test_a_collection_of_another_size_of_vector_has_its_index_too(
         assert await moved.maintenance.reembed("given") == 50
         status = (await moved.maintenance.status()).collections[0]
         assert (status.space, status.vectors, status.lag) == ("hashed/128/2", 50, 0)
-        found = await moved.retrieve("heron 7", retrievers=("vector",), limit=1)
-        assert found.hits[0].chunk.text == "heron 7"
+        retrieval = await moved.retrieve("heron 7", retrievers=("vector",), limit=1)
+        assert retrieval.hits[0].chunk.text == "heron 7"
         assert (await moved.maintenance.check()).clean
 
 
@@ -94,9 +94,9 @@ async def test_a_question_that_cannot_be_embedded_is_asked_by_its_words(
 ) -> None:
     await engine.add(["a heron", "a crane"], wait=True)
     embedder.refuses = True
-    found = await engine.retrieve("heron")
-    assert [hit.chunk.text for hit in found.hits] == ["a heron"]
-    assert "could not be embedded" in found.notices[0]
+    retrieval = await engine.retrieve("heron")
+    assert [hit.chunk.text for hit in retrieval.hits] == ["a heron"]
+    assert "could not be embedded" in retrieval.notices[0]
     with pytest.raises(ProviderUnavailable):
         await engine.retrieve("heron", retrievers=("vector",))
 
@@ -105,9 +105,9 @@ async def test_collections_that_cannot_be_asked_cost_no_others(engine: Engine, e
     await engine.collections.get_or_create("words", words_only=True)
     await engine.add("a heron", collection="words")
     await engine.add("a heron too", collection="both", wait=True)
-    found = await engine.retrieve("heron", collection="*", retrievers=("vector",))
-    assert [hit.chunk.text for hit in found.hits] == ["a heron too"]
-    assert "collection words was not searched" in found.notices[0]
+    retrieval = await engine.retrieve("heron", collection="*", retrievers=("vector",))
+    assert [hit.chunk.text for hit in retrieval.hits] == ["a heron too"]
+    assert "collection words was not searched" in retrieval.notices[0]
     both = await engine.retrieve("heron", collection="*")
     assert {hit.chunk.text for hit in both.hits} == {"a heron", "a heron too"}
     embedder.refuses = True

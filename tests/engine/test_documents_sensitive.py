@@ -27,11 +27,11 @@ EMAIL, PHONE = "ann.ö@example.com", "+49 30 901820"
 EVERYTHING = f"Grüße 🎉 {TOKEN}; {CARD}, {ACCOUNT}, {EMAIL} or {PHONE}."
 
 
-def found(text: str, *categories: str) -> list[tuple[str, str]]:
+def find_texts(text: str, *categories: str) -> list[tuple[str, str]]:
     """The categories with the texts."""
     return [
-        (each.category, text[each.start : each.end])
-        for each in find_sensitive(text, categories or CATEGORIES)
+        (finding.category, text[finding.start : finding.end])
+        for finding in find_sensitive(text, categories or CATEGORIES)
     ]
 
 
@@ -43,7 +43,7 @@ def test_each_category_is_found_where_it_stands() -> None:
         ("emails", EMAIL),
         ("phones", PHONE),
     ]
-    assert found(EVERYTHING) == expected
+    assert find_texts(EVERYTHING) == expected
     assert find_sensitive(EVERYTHING)[0].name == "secret: github pat"
     assert find_sensitive("") == []
 
@@ -57,7 +57,7 @@ def test_each_category_is_found_where_it_stands() -> None:
     ],
 )  # fmt: skip
 def test_what_only_looks_like_it_is_not_found(text: str) -> None:
-    assert found(text) == []
+    assert find_texts(text) == []
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_only_looks_like_it_is_not_found(text: str) -> None:
     ids=["digits", "one number", "addresses", "phones", "accounts", "surrogates", "signs"],
 )  # fmt: skip
 def test_huge_and_hostile_texts_are_read(text: str) -> None:
-    assert all(0 <= each.start < each.end <= len(text) for each in find_sensitive(text))
+    assert all(0 <= finding.start < finding.end <= len(text) for finding in find_sensitive(text))
 
 
 def test_overlapping_findings_are_one() -> None:
@@ -93,7 +93,7 @@ def test_settings_name_categories_and_collections() -> None:
 
 
 @asynccontextmanager
-async def opened(path: Path, sensitive: str) -> AsyncIterator[Engine]:
+async def open_engine(path: Path, sensitive: str) -> AsyncIterator[Engine]:
     """An engine with rules for secrets and personal data."""
     settings = Settings(embedder="none", sensitive=sensitive, log_level="critical")
     async with conspectus.open(path, settings=settings) as engine:
@@ -102,12 +102,12 @@ async def opened(path: Path, sensitive: str) -> AsyncIterator[Engine]:
 
 async def test_a_wrong_setting_is_an_error_when_the_store_is_opened(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
-        async with opened(tmp_path, "secrets=delete"):
+        async with open_engine(tmp_path, "secrets=delete"):
             pass
 
 
 async def test_what_is_refused_is_named_but_not_repeated(tmp_path: Path) -> None:
-    async with opened(tmp_path, "secrets=refuse, free:secrets=off") as engine:
+    async with open_engine(tmp_path, "secrets=refuse, free:secrets=off") as engine:
         for new in (
             NewDocument(f"a {TOKEN}"),
             NewDocument("a", f"a {TOKEN}"),
@@ -126,7 +126,7 @@ async def test_what_is_refused_is_named_but_not_repeated(tmp_path: Path) -> None
 
 
 async def test_masks_are_stored_everywhere_and_positions_follow(tmp_path: Path) -> None:
-    async with opened(tmp_path, ",".join(f"{each}=mask" for each in CATEGORIES)) as engine:
+    async with open_engine(tmp_path, ",".join(f"{category}=mask" for category in CATEGORIES)) as engine:
         text = f"{EVERYTHING} End."
         places = (TextPosition(0, 1), TextPosition(text.index("End"), 2))
         (done,) = await engine.add(
@@ -148,17 +148,17 @@ async def test_masks_are_stored_everywhere_and_positions_follow(tmp_path: Path) 
         assert stored.author == "[email]"
         (hit,) = (await engine.retrieve("End")).hits
         assert hit.chunk.page == 1
-        for wanted in ("call [phone]", "card [card]", "Mail [email]."):
-            assert (await engine.files.grep(wanted, literal=True)).matches == 1
+        for masked_text in ("call [phone]", "card [card]", "Mail [email]."):
+            assert (await engine.files.grep(masked_text, literal=True)).matches == 1
         await engine.documents.update(done.id, text=f"now {EMAIL}")
         assert await engine.documents.get_text(done.id) == "now [email]"
-    stored_bytes = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
-    assert any(b"call [phone]" in each for each in stored_bytes)
-    assert not any(TOKEN.encode() in each for each in stored_bytes)
+    stored_bytes = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"call [phone]" in file_bytes for file_bytes in stored_bytes)
+    assert not any(TOKEN.encode() in file_bytes for file_bytes in stored_bytes)
 
 
 async def test_thread_and_role_are_masked_and_threads_stay_apart(tmp_path: Path) -> None:
-    async with opened(tmp_path, "emails=mask") as engine:
+    async with open_engine(tmp_path, "emails=mask") as engine:
         texts = [
             NewMessage("the tide is high", thread=EMAIL, role=f"bot {EMAIL}", key="1"),
             NewMessage("the moon is full", thread=EMAIL, key="2"),
@@ -176,7 +176,7 @@ async def test_thread_and_role_are_masked_and_threads_stay_apart(tmp_path: Path)
 
 
 async def test_facts_are_nodes_without_what_is_masked(tmp_path: Path) -> None:
-    async with opened(tmp_path, "emails=mask") as engine:
+    async with open_engine(tmp_path, "emails=mask") as engine:
         facts = [Fact("Ann", "has address", address, single=True) for address in (EMAIL, f"b{EMAIL}")]
         memories = [NewMemory(f"Mail {fact.object}.", key=fact.object[0], fact=fact) for fact in facts]
         await engine.memory.add(memories, scope=Scope("ann"))
@@ -211,7 +211,7 @@ def no_file_has(folder: Path, text: str) -> bool:
 
 
 async def test_names_are_refused_where_they_cannot_be_masked(tmp_path: Path) -> None:
-    async with opened(tmp_path, f"secrets={'mask'}, emails=mask") as engine:
+    async with open_engine(tmp_path, f"secrets={'mask'}, emails=mask") as engine:
         for create in (
             lambda: engine.collections.create(f"a {EMAIL}"),
             lambda: engine.collections.get_or_create_source(f"a {EMAIL}"),
@@ -240,7 +240,7 @@ async def test_a_page_that_is_refused_is_not_named(tmp_path: Path, action: str) 
     folder.mkdir()
     (folder / f"{TOKEN}.md").write_text("the tide is high")
     (folder / "moon.md").write_text("the moon is full")
-    async with opened(data, f"secrets={action}") as engine:
+    async with open_engine(data, f"secrets={action}") as engine:
         await engine.connections.create("notes", "markdown", {"path": str(folder)})
         job = await engine.jobs.wait((await engine.connections.sync("notes")).id)
         assert job.result is not None and len(job.result["failures"]) == 1, job
@@ -252,15 +252,15 @@ async def test_a_page_that_is_refused_is_not_named(tmp_path: Path, action: str) 
 
 
 async def test_chunks_given_by_the_caller_follow_the_mask(tmp_path: Path) -> None:
-    async with opened(tmp_path, "cards=mask") as engine:
+    async with open_engine(tmp_path, "cards=mask") as engine:
         text = f"ab {CARD} cd"
         cut = text.index(CARD) + 5
         (done,) = await engine.add(NewDocument(text, spans=((0, cut), (cut, cut + 3), (cut + 3, len(text)))))
-        assert [each.text for each in await engine.documents.list_chunks(done.id)] == ["ab ", "[card] cd"]
+        assert [chunk.text for chunk in await engine.documents.list_chunks(done.id)] == ["ab ", "[card] cd"]
 
 
 async def test_tags_can_be_filtered(tmp_path: Path) -> None:
-    async with opened(tmp_path, "emails=tag,phones=tag") as engine:
+    async with open_engine(tmp_path, "emails=tag,phones=tag") as engine:
         await engine.add([NewDocument(EVERYTHING, metadata={"sensitive": ["own"]}), NewDocument("nothing")])
         (tagged,) = (await engine.documents.list(filter=Eq(("sensitive",), "emails"))).documents
         assert tagged.metadata["sensitive"] == ["emails", "own", "phones"]
@@ -271,12 +271,12 @@ async def test_tags_can_be_filtered(tmp_path: Path) -> None:
 
 async def test_a_scan_counts_what_is_stored(tmp_path: Path) -> None:
     """It says where, and repeats nothing."""
-    async with opened(tmp_path, "") as engine:
+    async with open_engine(tmp_path, "") as engine:
         await engine.add([NewDocument(EVERYTHING, "one"), f"{EMAIL} {EMAIL}", *map(str, range(300))])
         report = await engine.maintenance.scan()
         assert (report.scanned, report.found["emails"], report.documents["emails"]) == (302, 3, 2)
         assert dict(report.documents) == {**dict.fromkeys(CATEGORIES, 1), "emails": 2}
-        (secret,) = (each for each in report.places if each.category == "secrets")
+        (secret,) = (finding for finding in report.places if finding.category == "secrets")
         assert (secret.title, secret.kind) == ("one", "github pat")
         assert EVERYTHING[secret.start : secret.end] == TOKEN
         assert (len(report.places), len((await engine.maintenance.scan(limit=2)).places)) == (7, 2)
@@ -285,7 +285,7 @@ async def test_a_scan_counts_what_is_stored(tmp_path: Path) -> None:
 
 
 async def test_a_scan_reads_nodes_of_readable_graphs_only(tmp_path: Path) -> None:
-    async with opened(tmp_path, "") as engine:
+    async with open_engine(tmp_path, "") as engine:
         for graph in ("open", "closed"):
             await engine.graph.add_nodes([NewNode("n", name=f"a {EMAIL}")], graph=graph)
         await engine.collections.update("default", description=f"of {EMAIL}")
@@ -294,7 +294,7 @@ async def test_a_scan_reads_nodes_of_readable_graphs_only(tmp_path: Path) -> Non
         source = await engine.graph.get_or_create("open")
         await engine.people.grant("default", Principal("user", user.id), "viewer", source=source.id)
         reader = engine.as_person(Person("bob", owner=False, id=user.id))
-        columns = [place.column for place in (await reader.maintenance.scan()).places]
+        columns = [finding.column for finding in (await reader.maintenance.scan()).places]
         assert columns == ["graph_nodes.name"]
-        columns = [place.column for place in (await engine.maintenance.scan()).places]
+        columns = [finding.column for finding in (await engine.maintenance.scan()).places]
         assert sorted(columns) == ["collections.description", "graph_nodes.name", "graph_nodes.name"]

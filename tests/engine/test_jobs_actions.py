@@ -33,8 +33,8 @@ async def test_every_offer_is_kept_and_nothing_else_is_possible(engine: Engine) 
     cases = product(get_args(JobKind), get_args(JobState), (True, False), get_args(JobAction))
     for number, (kind, state, repeatable, action) in enumerate(cases):
         arguments = {} if repeatable else {"repeatable": False}
-        made = Job(JobId(str(number)), kind, LOCAL, collection, None, "", datetime.now(UTC), arguments)
-        job = await store.add(replace(made, state=state))
+        new_job = Job(JobId(str(number)), kind, LOCAL, collection, None, "", datetime.now(UTC), arguments)
+        job = await store.add(replace(new_job, state=state))
         offered = (await engine.jobs.get(job.id)).actions
         assert [job.actions for job in (await engine.jobs.list(limit=1)).jobs] == [offered]
         if action == "cancel":

@@ -33,31 +33,31 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def taken(engine: Engine, *files: Upload) -> Job:
+async def ingest_files(engine: Engine, *files: Upload) -> Job:
     job = await engine.jobs.ingest_files(files)
     ended = await engine.jobs.wait(job.id, timeout=60)
     assert ended.result is not None
     return ended
 
 
-async def synced(engine: Engine, name: str) -> Job:
+async def sync_connection(engine: Engine, name: str) -> Job:
     return await engine.jobs.wait((await engine.connections.sync(name)).id, timeout=60)
 
 
-async def keys(engine: Engine) -> list[str]:
+async def list_keys(engine: Engine) -> list[str]:
     return sorted(document.key for document in (await engine.documents.list()).documents)
 
 
-def git(folder: Path, *arguments: str) -> None:
+def run_git(folder: Path, *arguments: str) -> None:
     named = ("-c", "user.name=n", "-c", "user.email=n@example.org")
     subprocess.run(["git", "-C", str(folder), *named, *arguments], check=True)
 
 
 async def test_files_become_documents_under_their_names(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "kept elsewhere").write_text("scanners", encoding="utf-8")
-    job = await taken(engine, NOTE, Upload("deep/ü.txt", tmp_path / "kept elsewhere"))
+    job = await ingest_files(engine, NOTE, Upload("deep/ü.txt", tmp_path / "kept elsewhere"))
     assert (job.state, job.title, job.done, job.total) == ("succeeded", "2 files: note.md, …", 2, 2)
-    assert await keys(engine) == ["deep/ü.txt", "note.md"]
+    assert await list_keys(engine) == ["deep/ü.txt", "note.md"]
     [source] = await engine.collections.list_sources()
     assert (source.name, source.kind, job.source) == ("uploads", "upload", source.id)
     assert str(tmp_path) not in repr((await engine.documents.list()).documents)
@@ -65,10 +65,10 @@ async def test_files_become_documents_under_their_names(engine: Engine, tmp_path
 
 
 async def test_the_same_file_again_changes_nothing(engine: Engine) -> None:
-    first, again = await taken(engine, NOTE), await taken(engine, NOTE)
+    first, again = await ingest_files(engine, NOTE), await ingest_files(engine, NOTE)
     assert first.result is not None and first.result["added"] == 1
     assert again.result is not None and again.result["unchanged"] == 1
-    changed = await taken(engine, replace(NOTE, data=b"# Note\n\nThey are in the attic.\n"))
+    changed = await ingest_files(engine, replace(NOTE, data=b"# Note\n\nThey are in the attic.\n"))
     assert changed.result is not None and changed.result["replaced"] == 1
     assert not (await engine.retrieve("cellar")).hits
     assert await engine.documents.count() == 1
@@ -76,24 +76,27 @@ async def test_the_same_file_again_changes_nothing(engine: Engine) -> None:
 
 async def test_records_that_left_their_file_are_deleted(engine: Engine) -> None:
     rows = [b'{"id": %d, "text": "ticket number %d"}' % (number, number) for number in range(3)]
-    await taken(engine, NOTE, Upload("tickets.jsonl", b"\n".join(rows)))
+    await ingest_files(engine, NOTE, Upload("tickets.jsonl", b"\n".join(rows)))
     assert await engine.documents.count() == 4
-    job = await taken(engine, Upload("tickets.jsonl", rows[1]))
+    job = await ingest_files(engine, Upload("tickets.jsonl", rows[1]))
     assert job.result is not None and job.result["deleted"] == 2
     assert await engine.documents.count() == 2
 
 
 async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
-    job = await taken(engine, PICTURE, NOTE, Upload("broken.docx", b"PK\x03\x04 nothing"))
-    assert (job.state, await keys(engine)) == ("succeeded", ["note.md"])
+    job = await ingest_files(engine, PICTURE, NOTE, Upload("broken.docx", b"PK\x03\x04 nothing"))
+    assert (job.state, await list_keys(engine)) == ("succeeded", ["note.md"])
     assert job.result is not None
     failures = job.result["failures"]
     assert isinstance(failures, list)
-    assert [each["name"] for each in failures if isinstance(each, dict)] == ["logo.png", "broken.docx"]
+    assert [failure["name"] for failure in failures if isinstance(failure, dict)] == [
+        "logo.png",
+        "broken.docx",
+    ]
 
 
 async def test_where_every_file_fails_so_does_the_job(engine: Engine) -> None:
-    job = await taken(engine, PICTURE)
+    job = await ingest_files(engine, PICTURE)
     assert (job.state, job.code) == ("cancelled", "unsupported_content")
     assert job.result is not None and job.result["failures"] != []
     with pytest.raises(Conflict):
@@ -130,8 +133,8 @@ async def test_a_file_that_cannot_be_copied_leaves_nothing_behind(engine: Engine
 
 
 async def test_names_never_leave_the_folder(engine: Engine, tmp_path: Path) -> None:
-    job = await taken(engine, Upload("../../../etc/passwd.txt", b"not that one"))
-    assert (job.state, await keys(engine)) == ("succeeded", ["../../../etc/passwd.txt"])
+    job = await ingest_files(engine, Upload("../../../etc/passwd.txt", b"not that one"))
+    assert (job.state, await list_keys(engine)) == ("succeeded", ["../../../etc/passwd.txt"])
     assert not list(tmp_path.rglob("passwd*"))
 
 
@@ -140,17 +143,17 @@ async def test_a_folder_is_kept_in_step(engine: Engine, tmp_path: Path) -> None:
     (pages / "team").mkdir(parents=True)
     (pages / "start.md").write_text("# Start\n\nhere\n", encoding="utf-8")
     (pages / "team" / "people.md").write_text("# People\n\nAnn\n", encoding="utf-8")
-    made = await engine.connections.create("docs", "markdown", {"path": str(pages)})
-    job = await synced(engine, "docs")
+    connection = await engine.connections.create("docs", "markdown", {"path": str(pages)})
+    job = await sync_connection(engine, "docs")
     assert job.state == "succeeded" and job.result is not None and job.result["added"] == 2
     assert {source.name for source in await engine.collections.list_sources()} == {"docs", "docs/team"}
     assert {source.kind for source in await engine.collections.list_sources()} == {"wiki"}
     (pages / "team" / "people.md").unlink()
-    job = await synced(engine, "docs")
+    job = await sync_connection(engine, "docs")
     assert job.result is not None and (job.result["deleted"], job.result["unchanged"]) == (1, 0)
     [after] = await engine.connections.list()
     assert (after.id, after.state, after.error, after.last_run is not None) == (
-        made.id,
+        connection.id,
         "complete",
         None,
         True,
@@ -169,18 +172,18 @@ async def test_a_citation_names_the_path_that_a_page_has_now(
     for folder in (pages / "ops", pages / "new"):
         folder.mkdir(parents=True)
     (pages / old).write_text("# Printers\n\nThey are in the cellar.\n", encoding="utf-8")
-    git(pages, "init", "--quiet")
+    run_git(pages, "init", "--quiet")
     await engine.connections.create("folder", "markdown", {"path": str(pages)})
     await engine.connections.create("git", "git", {"address": str(pages)})
     for path in (old, new):
         if path == new:
-            git(pages, "mv", old, new)
-        git(pages, "add", "--all")
-        git(pages, "commit", "--quiet", "--message", path)
+            run_git(pages, "mv", old, new)
+        run_git(pages, "add", "--all")
+        run_git(pages, "commit", "--quiet", "--message", path)
         for name in ("folder", "git"):
-            assert (await synced(engine, name)).state == "succeeded"
+            assert (await sync_connection(engine, name)).state == "succeeded"
         window = await engine.window("printers in the cellar", 500)
-        assert [each.location for each in window.citations] == [path]
+        assert [citation.location for citation in window.citations] == [path]
         assert window.text.startswith(f"[1] Printers ({path})")
 
 
@@ -191,9 +194,9 @@ async def test_a_folder_that_is_gone_is_an_error_and_nothing_is_deleted(
     pages.mkdir()
     (pages / "start.md").write_text("# Start\n\nhere\n", encoding="utf-8")
     await engine.connections.create("docs", "markdown", {"path": str(pages)})
-    await synced(engine, "docs")
+    await sync_connection(engine, "docs")
     pages.rename(tmp_path / "elsewhere")
-    job = await synced(engine, "docs")
+    job = await sync_connection(engine, "docs")
     assert (job.state, job.code, job.attempts) == ("failed", "fetch_failed", 3)
     [after] = await engine.connections.list()
     assert (after.state, after.error is not None, await engine.documents.count()) == ("error", True, 1)
@@ -215,8 +218,8 @@ async def test_who_may_connect(engine: Engine) -> None:
             await people["ann"].connections.create("files", connector, options, collection=wiki.id)
     with pytest.raises(PermissionDenied):
         await people["bob"].connections.create("w", "mediawiki", address, collection=wiki.id)
-    made = await people["ann"].connections.create("w", "mediawiki", address, collection=wiki.id)
-    assert await people["bob"].connections.list(collection=wiki.id) == [made]
+    connection = await people["ann"].connections.create("w", "mediawiki", address, collection=wiki.id)
+    assert await people["bob"].connections.list(collection=wiki.id) == [connection]
     with pytest.raises(Conflict):
         await people["ann"].connections.create("w", "mediawiki", address, collection=wiki.id)
     with pytest.raises(NotFound):
@@ -250,5 +253,5 @@ async def test_no_secret_is_kept_in_an_address(engine: Engine, address: str) -> 
 
 @pytest.mark.parametrize("address", ["ssh://git@example.org:22/r.git", "https://example.org/r.git"])
 async def test_an_address_without_a_secret_is_kept(engine: Engine, address: str) -> None:
-    made = await engine.connections.create("w", "git", {"address": address})
-    assert await engine.connections.list() == [made]
+    connection = await engine.connections.create("w", "git", {"address": address})
+    assert await engine.connections.list() == [connection]

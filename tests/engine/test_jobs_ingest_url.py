@@ -38,22 +38,22 @@ async def engine(path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def ended(engine: Engine, url: str, **fields: object) -> Job:
+async def ingest_url(engine: Engine, url: str, **fields: object) -> Job:
     job = await engine.jobs.ingest_url(url, **fields)  # type: ignore[arg-type]
     assert job.state == "queued"
     return await engine.jobs.wait(job.id, timeout=60)
 
 
-async def documents(engine: Engine) -> tuple[Document, ...]:
+async def list_documents(engine: Engine) -> tuple[Document, ...]:
     return (await engine.documents.list()).documents
 
 
 async def test_a_page_becomes_a_document_with_its_title(engine: Engine, server: ScriptedServer) -> None:
     server.answers["/help/printers"] = HTML
-    job = await ended(engine, f"{server.base}/help/printers")
+    job = await ingest_url(engine, f"{server.base}/help/printers")
     assert (job.state, job.done, job.total, job.attempts) == ("succeeded", 3, 3, 1)
     assert job.result is not None and job.result["added"] == 1
-    [document] = await documents(engine)
+    [document] = await list_documents(engine)
     assert (document.title, document.key) == ("Printers", f"{server.base}/help/printers")
     assert document.metadata == {"url": f"{server.base}/help/printers", "content_type": "text/html"}
     assert (await engine.retrieve("turn it off")).hits[0].document.id == document.id
@@ -62,7 +62,7 @@ async def test_a_page_becomes_a_document_with_its_title(engine: Engine, server: 
 
 async def test_one_domain_is_one_source(engine: Engine, server: ScriptedServer) -> None:
     server.answers |= {"/a": HTML, "/b": Answer(b"plain text")}
-    first, second = [await ended(engine, f"{server.base}{each}") for each in ("/a", "/b")]
+    first, second = [await ingest_url(engine, f"{server.base}{path}") for path in ("/a", "/b")]
     [source] = await engine.collections.list_sources()
     assert (source.name, source.kind) == (server.base.removeprefix("http://"), "web")
     assert first.source == second.source == source.id
@@ -73,7 +73,7 @@ async def test_the_same_content_makes_no_second_document(engine: Engine, server:
     server.answers["/a"] = [HTML, HTML, Answer(PAGE % b"Buy a new one.", type="text/html")]
     outcomes = []
     for _ in range(3):
-        job = await ended(engine, f"{server.base}/a")
+        job = await ingest_url(engine, f"{server.base}/a")
         assert job.result is not None
         outcomes.append(
             [name for name in ("added", "unchanged", "updated", "replaced") if job.result.get(name)]
@@ -87,14 +87,14 @@ async def test_the_same_content_makes_no_second_document(engine: Engine, server:
 async def test_an_emptied_page_leaves_nothing_behind(engine: Engine, server: ScriptedServer) -> None:
     server.answers["/a"] = [Answer(b"something"), Answer(b"")]
     for expected in (1, 0):
-        assert (await ended(engine, f"{server.base}/a")).state == "succeeded"
+        assert (await ingest_url(engine, f"{server.base}/a")).state == "succeeded"
         assert await engine.documents.count() == expected
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/octet-stream", "video/mp4"])
 async def test_what_holds_no_text_is_cancelled(engine: Engine, server: ScriptedServer, kind: str) -> None:
     server.answers["/a"] = Answer(b"\x00\x01", type=kind)
-    job = await ended(engine, f"{server.base}/a")
+    job = await ingest_url(engine, f"{server.base}/a")
     assert (job.state, job.code, job.attempts, server.count()) == ("cancelled", "unsupported_content", 1, 1)
     assert await engine.collections.list_sources() == []
 
@@ -107,8 +107,8 @@ async def test_text_of_any_kind_is_stored(
     engine: Engine, server: ScriptedServer, kind: str | None, body: bytes
 ) -> None:
     server.answers["/data"] = Answer(body, type=kind)
-    assert (await ended(engine, f"{server.base}/data")).state == "succeeded"
-    [document] = await documents(engine)
+    assert (await ingest_url(engine, f"{server.base}/data")).state == "succeeded"
+    [document] = await list_documents(engine)
     assert await engine.documents.get_text(document.id) == body.decode()
 
 
@@ -117,7 +117,7 @@ async def test_what_is_not_there_is_asked_for_once(
     engine: Engine, server: ScriptedServer, status: int
 ) -> None:
     server.answers["/a"] = Answer(b"no", status)
-    job = await ended(engine, f"{server.base}/a")
+    job = await ingest_url(engine, f"{server.base}/a")
     assert (job.state, job.code, job.attempts, server.count()) == ("cancelled", "fetch_failed", 1, 1)
     assert job.error is not None and str(status) in job.error
 
@@ -127,7 +127,7 @@ async def test_a_server_in_trouble_is_asked_three_times(
     engine: Engine, server: ScriptedServer, status: int
 ) -> None:
     server.answers["/a"] = Answer(b"no", status)
-    job = await ended(engine, f"{server.base}/a")
+    job = await ingest_url(engine, f"{server.base}/a")
     assert (job.state, job.code, job.attempts, server.count()) == ("failed", "fetch_failed", 3, 3)
     report = await engine.jobs.report()
     assert (report.rates["1h"].failure_rate, report.rates["1h"].retry_rate) == (100.0, 100.0)
@@ -135,16 +135,16 @@ async def test_a_server_in_trouble_is_asked_three_times(
 
 async def test_a_server_that_recovers_is_forgiven(engine: Engine, server: ScriptedServer) -> None:
     server.answers["/a"] = [Answer(b"no", 500), HTML]
-    job = await ended(engine, f"{server.base}/a")
+    job = await ingest_url(engine, f"{server.base}/a")
     assert (job.state, job.attempts, job.code, job.error) == ("succeeded", 2, None, None)
 
 
 async def test_chunks_have_the_size_asked_for(engine: Engine, server: ScriptedServer) -> None:
     server.answers["/a"] = Answer(b"word " * 100)
-    job = await ended(engine, f"{server.base}/a", chunk_size=100, overlap=10)
-    assert job.result is not None and job.result["chunks"] == (await documents(engine))[0].chunks
-    assert (await documents(engine))[0].chunks > 4
-    again = await ended(engine, f"{server.base}/a", chunk_size=1000)
+    job = await ingest_url(engine, f"{server.base}/a", chunk_size=100, overlap=10)
+    assert job.result is not None and job.result["chunks"] == (await list_documents(engine))[0].chunks
+    assert (await list_documents(engine))[0].chunks > 4
+    again = await ingest_url(engine, f"{server.base}/a", chunk_size=1000)
     assert again.result is not None and again.result["chunks"] == 1
 
 
@@ -176,7 +176,7 @@ async def test_a_password_in_an_address_is_refused(engine: Engine, path: Path) -
 @pytest.mark.parametrize("target", ["http://127.0.0.2:9/", "http://169.254.169.254/latest/"])
 async def test_no_redirect_leads_inside(engine: Engine, server: ScriptedServer, target: str) -> None:
     server.answers["/a"] = redirect(target)
-    job = await ended(engine, f"{server.base}/a")
+    job = await ingest_url(engine, f"{server.base}/a")
     assert (job.state, job.code, job.attempts) == ("failed", "forbidden_address", 1)
 
 
@@ -184,7 +184,7 @@ async def test_headers_reach_the_server_and_no_file_keeps_them(path: Path, serve
     server.answers["/a"] = HTML
     headers = {"Authorization": f"Bearer {SECRET}"}
     async with conspectus.open(path, settings=SETTINGS) as engine:
-        job = await ended(engine, f"{server.base}/a", headers=headers)
+        job = await ingest_url(engine, f"{server.base}/a", headers=headers)
         assert job.state == "succeeded" and SECRET not in repr(job)
         assert holding(path, SECRET) == []
         with pytest.raises(Conflict):
@@ -207,7 +207,7 @@ async def test_headers_are_kept_from_other_accounts_meanwhile(path: Path, server
 
 async def test_a_query_is_part_of_the_page_but_not_of_the_job(engine: Engine, server: ScriptedServer) -> None:
     server.answers["/a"] = lambda request: Answer(f"page {request.query['id']}".encode())
-    jobs = [await ended(engine, f"{server.base}/a?id={number}") for number in (1, 2)]
+    jobs = [await ingest_url(engine, f"{server.base}/a?id={number}") for number in (1, 2)]
     assert [job.title for job in jobs] == [f"{server.base}/a"] * 2
     assert "id=1" not in repr(jobs)
     assert await engine.documents.count() == 2
@@ -215,7 +215,7 @@ async def test_a_query_is_part_of_the_page_but_not_of_the_job(engine: Engine, se
 
 async def test_a_failed_page_can_be_tried_again(engine: Engine, server: ScriptedServer) -> None:
     server.answers["/a"] = [*[Answer(b"no", 500)] * 3, HTML]
-    job = await ended(engine, f"{server.base}/a")
+    job = await ingest_url(engine, f"{server.base}/a")
     assert job.state == "failed"
     again = await engine.jobs.retry(job.id)
     assert (again.id, again.state, again.error) == (job.id, "queued", None)

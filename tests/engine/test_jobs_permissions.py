@@ -36,7 +36,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def someone(
+async def add_person(
     engine: Engine, name: str, role: Role | None = None, *, source: str | None = None
 ) -> Engine:
     """A new user, with a role on the collection or on one source of it."""
@@ -46,7 +46,7 @@ async def someone(
     return engine.as_person(Person(user.name, user.owner, user.id))
 
 
-async def sees(person: Engine, job: str) -> bool:
+async def sees_job(person: Engine, job: str) -> bool:
     try:
         return (await person.jobs.get(job)).id == job
     except NotFound:
@@ -56,29 +56,29 @@ async def sees(person: Engine, job: str) -> bool:
 async def test_a_job_is_seen_by_those_who_see_what_it_is_about(
     engine: Engine, server: ScriptedServer
 ) -> None:
-    made = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
-    await engine.jobs.wait(made.id, timeout=60)
-    other = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="other")
-    await engine.jobs.wait(other.id, timeout=60)
+    docs_job = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
+    await engine.jobs.wait(docs_job.id, timeout=60)
+    other_job = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="other")
+    await engine.jobs.wait(other_job.id, timeout=60)
     viewer, partial, stranger = (
-        await someone(engine, "ann", "viewer"),
-        await someone(engine, "bob", "viewer", source="docs"),
-        await someone(engine, "eve"),
+        await add_person(engine, "ann", "viewer"),
+        await add_person(engine, "bob", "viewer", source="docs"),
+        await add_person(engine, "eve"),
     )
-    both = [other.id, made.id]
-    for person, expected in ((engine, both), (viewer, both), (partial, [made.id]), (stranger, [])):
+    both = [other_job.id, docs_job.id]
+    for person, expected in ((engine, both), (viewer, both), (partial, [docs_job.id]), (stranger, [])):
         assert [job.id for job in (await person.jobs.list()).jobs] == expected
         assert sum((await person.jobs.report()).states.values()) == len(expected)
-        assert [job for job in both if await sees(person, job)] == expected
+        assert [job for job in both if await sees_job(person, job)] == expected
     with pytest.raises(NotFound):
         await stranger.jobs.list(collection="wiki")
 
 
 async def test_a_job_is_stopped_by_its_owner_or_an_editor(engine: Engine, server: ScriptedServer) -> None:
     viewer, editor, stranger = (
-        await someone(engine, "ann", "viewer"),
-        await someone(engine, "bob", "editor"),
-        await someone(engine, "eve"),
+        await add_person(engine, "ann", "viewer"),
+        await add_person(engine, "bob", "editor"),
+        await add_person(engine, "eve"),
     )
     job = await engine.jobs.ingest_url(f"{server.base}/slow", collection="wiki")
     with pytest.raises(PermissionDenied):
@@ -97,18 +97,18 @@ async def test_what_one_may_not_write_is_refused_before_there_is_a_job(
 ) -> None:
     await engine.collections.get_or_create_source("docs", collection="wiki")
     viewer, editor, stranger = (
-        await someone(engine, "ann", "viewer"),
-        await someone(engine, "bob", "editor"),
-        await someone(engine, "eve"),
+        await add_person(engine, "ann", "viewer"),
+        await add_person(engine, "bob", "editor"),
+        await add_person(engine, "eve"),
     )
-    place = {"collection": "wiki"}
+    target = {"collection": "wiki"}
     with pytest.raises(PermissionDenied):
-        await viewer.jobs.ingest_url(f"{server.base}/page", source="docs", **place)
+        await viewer.jobs.ingest_url(f"{server.base}/page", source="docs", **target)
     with pytest.raises(PermissionDenied):
-        await editor.jobs.ingest_url(f"{server.base}/page", **place)
-    mine = await stranger.jobs.ingest_url(f"{server.base}/page", **place)
+        await editor.jobs.ingest_url(f"{server.base}/page", **target)
+    mine = await stranger.jobs.ingest_url(f"{server.base}/page", **target)
     assert mine.collection != (await engine.collections.get("wiki")).id
-    done = await editor.jobs.ingest_url(f"{server.base}/page", source="docs", **place)
+    done = await editor.jobs.ingest_url(f"{server.base}/page", source="docs", **target)
     assert (await editor.jobs.wait(done.id, timeout=60)).state == "succeeded"
     assert [job.id for job in (await engine.jobs.list(collection="wiki")).jobs] == [done.id]
 
@@ -117,7 +117,7 @@ async def test_what_one_may_not_write_is_refused_before_there_is_a_job(
 async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
     engine: Engine, server: ScriptedServer, how: str
 ) -> None:
-    bob = await someone(engine, "bob", "editor")
+    bob = await add_person(engine, "bob", "editor")
     await engine.collections.get_or_create_source("docs", collection="wiki")
     grantee = Principal("user", (await bob.people.whoami()).id)
     server.answers["/page"] = [Answer(b"busy", 503, delay=0.2), Answer(b"a page", delay=0.2)]
@@ -132,7 +132,7 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
     ended = await engine.jobs.wait(job.id, timeout=60)
     assert (ended.state, ended.code in {"not_found", "permission_denied"}) == ("failed", True)
     assert await engine.documents.count(collection="wiki") == 0
-    assert [each.name for each in await engine.collections.list()] == ["wiki"]
+    assert [collection.name for collection in await engine.collections.list()] == ["wiki"]
     if how == "revoked":
         with pytest.raises(NotFound):
             await bob.jobs.get(job.id)
@@ -140,13 +140,13 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
 
 async def test_only_the_owner_account_sees_calls_to_providers(engine: Engine) -> None:
     assert list(await engine.jobs.list_requests()) == list(await engine.jobs.request_totals()) == []
-    bob = await someone(engine, "bob", "editor")
-    for asked in (bob.jobs.list_requests(), bob.jobs.request_totals()):
+    bob = await add_person(engine, "bob", "editor")
+    for request in (bob.jobs.list_requests(), bob.jobs.request_totals()):
         with pytest.raises(PermissionDenied):
-            await asked
-    for asked in (engine.jobs.list_requests(limit=0), engine.jobs.request_totals(hours=0)):
+            await request
+    for request in (engine.jobs.list_requests(limit=0), engine.jobs.request_totals(hours=0)):
         with pytest.raises(InvalidInput):
-            await asked
+            await request
 
 
 async def test_what_a_close_interrupts_goes_on_at_the_next_opening(
@@ -172,10 +172,10 @@ async def test_two_stores_in_one_process_run_their_jobs_at_once(
         conspectus.open(tmp_path / "2", settings=SETTINGS) as two,
         conspectus.open(tmp_path / "2", settings=SETTINGS) as again,
     ):
-        jobs = [await each.jobs.ingest_url(f"{server.base}/page") for each in (one, two, again)]
+        jobs = [await engine.jobs.ingest_url(f"{server.base}/page") for engine in (one, two, again)]
         ended = [
-            await each.jobs.wait(job.id, timeout=60)
-            for each, job in zip((one, two, again), jobs, strict=True)
+            await engine.jobs.wait(job.id, timeout=60)
+            for engine, job in zip((one, two, again), jobs, strict=True)
         ]
         assert [job.state for job in ended] == ["succeeded"] * 3
         assert server.count() == 3
@@ -216,5 +216,5 @@ def test_a_store_is_opened_without_dbos(tmp_path: Path) -> None:
         "asyncio.run(main())\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (said.stdout, said.stderr) == ("[]\n", "")
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (completed.stdout, completed.stderr) == ("[]\n", "")

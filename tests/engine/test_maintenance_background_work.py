@@ -23,7 +23,7 @@ SETTINGS = replace(Settings(), entity_extractor="rules")
 
 async def has_all(engine: Engine) -> bool:
     """Whether nothing waits for its vector."""
-    return not any(each.pending for each in (await engine.maintenance.status()).collections)
+    return not any(collection.pending for collection in (await engine.maintenance.status()).collections)
 
 
 async def test_an_embedder_that_refuses_is_left_alone_for_a_while(tmp_path: Path) -> None:
@@ -32,15 +32,15 @@ async def test_an_embedder_that_refuses_is_left_alone_for_a_while(tmp_path: Path
         await engine.add("a ship sails")
         with pytest.raises(ProviderError, match="does not know the key"):
             await engine.documents.wait_until_embedded()
-        asked = embedder.calls
+        calls = embedder.calls
         for _ in range(3):
             await engine.maintenance.resume(rested=60)
             await asyncio.sleep(0.1)
-        assert embedder.calls == asked
+        assert embedder.calls == calls
         embedder.locked = False
         await engine.maintenance.resume()
         await until(lambda: has_all(engine))
-        assert embedder.calls == asked + 1
+        assert embedder.calls == calls + 1
 
 
 async def test_what_another_process_stored_is_embedded_by_a_worker(tmp_path: Path) -> None:

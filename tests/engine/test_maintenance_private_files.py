@@ -29,8 +29,8 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 def open_to_others(folder: Path) -> dict[str, str]:
     """What of a folder another account may read, write or enter, with its mode."""
-    found = {path: path.stat().st_mode for path in (folder, *folder.rglob("*"))}
-    return {str(path): stat.filemode(mode) for path, mode in found.items() if mode & 0o077}
+    modes = {path: path.stat().st_mode for path in (folder, *folder.rglob("*"))}
+    return {str(path): stat.filemode(mode) for path, mode in modes.items() if mode & 0o077}
 
 
 def repository(folder: Path) -> None:

@@ -45,19 +45,19 @@ async def segments(
     return await SegmentsIndex.open(directory, reader, analyse, dimensions=dimensions, builder=builder)
 
 
-async def parts(folder: Path) -> EngineComponents:
+async def components_in(folder: Path) -> EngineComponents:
     return await components_at(address_of(folder, SETTINGS), SETTINGS, Models(SETTINGS, HashedEmbedder()))
 
 
 @asynccontextmanager
-async def opened(
+async def open_engine(
     folder: Path, texts: TextAnalysis | None = None, *, checked_with: TextAnalysis | None = None
 ) -> AsyncIterator[Engine]:
     """An engine with the analyzer of an earlier version, or with the usual one."""
-    usual = await parts(folder)
+    usual = await components_in(folder)
     texts = texts or usual.texts
-    chosen = replace(usual, open_index=partial(segments, folder, texts), texts=checked_with or texts)
-    engine = Engine(chosen)
+    components = replace(usual, open_index=partial(segments, folder, texts), texts=checked_with or texts)
+    engine = Engine(components)
     try:
         yield engine
     finally:
@@ -68,18 +68,18 @@ async def opened(
 async def folder(tmp_path: Path) -> Path:
     """A store with a text that its analyzer cannot handle, which an earlier version had not checked."""
     unchecked = replace(POISONED, analyzer=lambda language: analyzer_for(language).terms)
-    async with opened(tmp_path, POISONED, checked_with=unchecked) as engine:
+    async with open_engine(tmp_path, POISONED, checked_with=unchecked) as engine:
         with pytest.raises(UnindexableText):
             await engine.add([NewDocument(text, key=text[:12]) for text in TEXTS])
     return tmp_path
 
 
-async def found(engine: Engine, query: str) -> set[str]:
+async def search_texts(engine: Engine, query: str) -> set[str]:
     return {hit.chunk.text for hit in (await engine.retrieve(query, retrievers=("keyword",))).hits}
 
 
 async def test_a_text_that_cannot_be_analyzed_is_refused_and_nothing_is_stored(tmp_path):
-    async with opened(tmp_path, POISONED) as engine:
+    async with open_engine(tmp_path, POISONED) as engine:
         with pytest.raises(UnindexableText, match="LookupError") as refused:
             await engine.add([NewDocument(text) for text in TEXTS])
         assert POISON not in str(refused.value)
@@ -87,16 +87,16 @@ async def test_a_text_that_cannot_be_analyzed_is_refused_and_nothing_is_stored(t
             await engine.add(NewDocument("a text", title=POISON))
         assert (await engine.documents.list()).documents == ()
         await engine.add(NewDocument(TEXTS[0]))
-        assert await found(engine, "walrus") == {TEXTS[0]}
+        assert await search_texts(engine, "walrus") == {TEXTS[0]}
         with pytest.raises(UnindexableText, match="query"):
             await engine.retrieve(POISON)
 
 
 async def test_the_index_follows_past_a_text_that_cannot_be_analyzed(folder):
-    async with opened(folder, POISONED) as engine:
-        assert await found(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
+    async with open_engine(folder, POISONED) as engine:
+        assert await search_texts(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
         await engine.add(NewDocument("another walrus"))
-        assert "another walrus" in await found(engine, "walrus")
+        assert "another walrus" in await search_texts(engine, "walrus")
         [collection] = (await engine.maintenance.status()).collections
         assert (collection.unindexable, collection.lag, collection.fault) == (1, 0, None)
         [document] = (await engine.documents.list(status="unindexable")).documents
@@ -111,39 +111,39 @@ async def test_the_index_follows_past_a_text_that_cannot_be_analyzed(folder):
 
 
 async def test_a_text_is_found_once_its_analyzer_is_mended(folder):
-    async with opened(folder, POISONED) as engine:
-        await found(engine, "walrus")
-    async with opened(folder) as engine:
-        assert await found(engine, "walrus") == {TEXTS[0], TEXTS[1]}
+    async with open_engine(folder, POISONED) as engine:
+        await search_texts(engine, "walrus")
+    async with open_engine(folder) as engine:
+        assert await search_texts(engine, "walrus") == {TEXTS[0], TEXTS[1]}
         assert (await engine.maintenance.status()).collections[0].unindexable == 0
         assert (await engine.maintenance.check()).clean
 
 
 async def test_a_rebuild_leaves_out_what_cannot_be_analyzed(folder):
-    async with opened(folder, POISONED) as engine:
+    async with open_engine(folder, POISONED) as engine:
         await engine.maintenance.reindex()
-        assert await found(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
+        assert await search_texts(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
         assert (await engine.maintenance.status()).collections[0].unindexable == 1
 
 
 async def test_a_text_that_is_replaced_is_no_longer_marked(folder):
-    async with opened(folder, POISONED) as engine:
-        await found(engine, "walrus")
+    async with open_engine(folder, POISONED) as engine:
+        await search_texts(engine, "walrus")
         await engine.add(NewDocument("the walrus eats clams", key=TEXTS[1][:12]))
-        assert "the walrus eats clams" in await found(engine, "walrus")
+        assert "the walrus eats clams" in await search_texts(engine, "walrus")
         assert (await engine.documents.list(status="unindexable")).documents == ()
 
 
 async def test_a_text_that_only_failed_here_is_not_marked(folder):
     """The fresh process can analyze it, so that it is tried again."""
-    finder = (await parts(folder)).texts.find_faults
-    async with opened(folder, replace(POISONED, find_faults=finder)) as engine:
+    finder = (await components_in(folder)).texts.find_faults
+    async with open_engine(folder, replace(POISONED, find_faults=finder)) as engine:
         with pytest.raises(UnindexableText):
-            await found(engine, "walrus")
+            await search_texts(engine, "walrus")
         [collection] = (await engine.maintenance.status()).collections
         assert (collection.unindexable, "LookupError" in (collection.fault or "")) == (0, True)
-    async with opened(folder) as engine:
-        assert await found(engine, "walrus") == {TEXTS[0], TEXTS[1]}
+    async with open_engine(folder) as engine:
+        assert await search_texts(engine, "walrus") == {TEXTS[0], TEXTS[1]}
 
 
 @pytest.mark.parametrize("fault", [OSError("no space left"), MemoryError(), StorageError("is away")])
@@ -154,15 +154,15 @@ async def test_faults_of_disk_memory_and_services_are_never_blamed_on_a_text(fol
 
         return terms
 
-    async with opened(folder, POISONED) as engine:
-        await found(engine, "walrus")
-    async with opened(folder, TextAnalysis(failing, POISONED.find_faults)) as engine:
+    async with open_engine(folder, POISONED) as engine:
+        await search_texts(engine, "walrus")
+    async with open_engine(folder, TextAnalysis(failing, POISONED.find_faults)) as engine:
         with pytest.raises(type(fault)):
             await engine.retrieve("walrus")
-    async with opened(folder, POISONED) as engine:
+    async with open_engine(folder, POISONED) as engine:
         [document] = (await engine.documents.list(status="unindexable")).documents
         assert document.error == "LookupError"
-        assert await found(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
+        assert await search_texts(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
 
 
 async def test_one_collection_that_cannot_be_used_leaves_the_server_ready(folder):
@@ -172,8 +172,8 @@ async def test_one_collection_that_cannot_be_used_leaves_the_server_ready(folder
 
         error = info
 
-    finder = (await parts(folder)).texts.find_faults
-    async with opened(folder, replace(POISONED, find_faults=finder)) as engine:
+    finder = (await components_in(folder)).texts.find_faults
+    async with open_engine(folder, replace(POISONED, find_faults=finder)) as engine:
         readiness = Readiness(engine, Log())
         readiness._note((await engine.maintenance.status()).collections)
         assert (readiness.state, readiness.unavailable) == ("starting", 1)
@@ -200,9 +200,9 @@ async def test_files_that_cannot_be_analyzed_are_named_in_the_report(tmp_path):
     texts.mkdir()
     for number, text in enumerate(TEXTS):
         (texts / f"{number}.txt").write_text(text, encoding="utf-8")
-    async with opened(tmp_path / "store", POISONED) as engine:
+    async with open_engine(tmp_path / "store", POISONED) as engine:
         report = await engine.documents.add_files([texts])
         assert report.added == 2
         [failure] = report.failures
         assert ("1.txt" in failure.name, failure.code) == (True, "unindexable_text")
-        assert await found(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}
+        assert await search_texts(engine, "walrus tide") == {TEXTS[0], TEXTS[2]}

@@ -24,25 +24,25 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def lives(place: str, at: str, **more: Any) -> NewMemory:
-    return NewMemory(f"Ann lives in {place}", at=at, fact=Fact("Ann", "lives in", place), **more)
+def lives_in(city: str, at: str, **more: Any) -> NewMemory:
+    return NewMemory(f"Ann lives in {city}", at=at, fact=Fact("Ann", "lives in", city), **more)
 
 
-async def edges(engine: Engine, scope: Scope = ANN) -> list[Edge]:
+async def list_edges(engine: Engine, scope: Scope = ANN) -> list[Edge]:
     graph = f"graph/{scope.user}/{scope.agent}/{scope.conversation}"
     return list((await engine.graph.list_edges(graph=graph, collection=MEMORY)).edges)
 
 
-async def told(engine: Engine, scope: Scope = ANN) -> str:
+async def read_everything(engine: Engine, scope: Scope = ANN) -> str:
     """All that is said of a scope, by everything that reads it."""
-    asked = question("Ann lives in cat mat", scope)
+    query_arguments = question("Ann lives in cat mat", scope)
     return repr(
         [
             await engine.memory.list(scope=scope),
             await engine.memory.list_recent(scope=scope),
-            (await engine.memory.recall(**asked)).memories,
-            (await engine.memory.window(max_tokens=500, **asked)).text,
-            [await engine.memory.list_versions(each.id, scope=scope) for each in
+            (await engine.memory.recall(**query_arguments)).memories,
+            (await engine.memory.window(max_tokens=500, **query_arguments)).text,
+            [await engine.memory.list_versions(memory.id, scope=scope) for memory in
              (await engine.memory.list(scope=scope)).memories],
             await engine.memory.export(scope=scope),
         ]
@@ -51,16 +51,16 @@ async def told(engine: Engine, scope: Scope = ANN) -> str:
 
 async def test_memories_of_one_time_keep_their_order(tmp_path: Path) -> None:
     """In every store with the same memories, although their ids are made by chance."""
-    said = [f"Ann saw the cat number {place}" for place in range(12)]
+    texts = [f"Ann saw the cat number {number}" for number in range(12)]
     windows = set()
     for name in "ab":
         async with store(tmp_path / name) as engine:
-            for each in said[:6]:
-                await engine.memory.add(NewMemory(each, at=PARIS), scope=ANN)
-            await engine.memory.add([NewMemory(each, at=PARIS) for each in said[6:]], scope=ANN)
+            for text in texts[:6]:
+                await engine.memory.add(NewMemory(text, at=PARIS), scope=ANN)
+            await engine.memory.add([NewMemory(text, at=PARIS) for text in texts[6:]], scope=ANN)
             windows.add((await engine.memory.window(max_tokens=500, **question("cat", ANN))).text)
-    (text,) = windows
-    assert [int(part.split()[0]) for part in text.split("cat number ")[1:]] == list(range(12))
+    (window_text,) = windows
+    assert [int(part.split()[0]) for part in window_text.split("cat number ")[1:]] == list(range(12))
 
 
 async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine) -> None:
@@ -71,10 +71,10 @@ async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine
     married = Fact("Marta Keller", "married to", "Zoltan Nagy", single=False)
     await engine.memory.add(NewMemory("They married", fact=married), scope=ANN)
     await engine.graph.wait_until_extracted(collection=MEMORY)
-    asked = {"query": "Who is close to Marta Keller?", "scope": ANN, "graph": GraphExpansion()}
-    now = await engine.memory.recall(**asked)
-    before = await engine.memory.recall(**asked, as_of=then)
-    ways = [{each.memory.text: each.through for each in found.memories} for found in (now, before)]
+    query_arguments = {"query": "Who is close to Marta Keller?", "scope": ANN, "graph": GraphExpansion()}
+    now = await engine.memory.recall(**query_arguments)
+    before = await engine.memory.recall(**query_arguments, as_of=then)
+    ways = [{hit.memory.text: hit.through for hit in response.memories} for response in (now, before)]
     assert ways[0]["The boat of Zoltan Nagy sank in the harbour"] == ("Marta Keller", "Zoltan Nagy")
     assert set(ways[1].values()) == {()}
     assert "They married" not in ways[1]
@@ -85,68 +85,68 @@ async def test_as_of_an_instant_notes_say_what_they_said_then(engine: Engine) ->
     then = datetime.now(UTC)
     await engine.memory.update(note.id, scope=ANN, text="Answer in Latin")
     [late] = await engine.memory.add(NewMemory("Answer briefly", kind="note"), scope=ANN)
-    asked = question("weather", ANN)
-    before = await engine.memory.window(max_tokens=300, **asked, as_of=then)
-    assert [each.text for each in before.notes] == ["Answer in French"]
+    query_arguments = question("weather", ANN)
+    before = await engine.memory.window(max_tokens=300, **query_arguments, as_of=then)
+    assert [note.text for note in before.notes] == ["Answer in French"]
     assert "Latin" not in before.text
-    now = await engine.memory.window(max_tokens=300, **asked)
-    assert {each.text for each in now.notes} == {"Answer in Latin", "Answer briefly"}
+    now = await engine.memory.window(max_tokens=300, **query_arguments)
+    assert {note.text for note in now.notes} == {"Answer in Latin", "Answer briefly"}
     await engine.memory.forget(MemorySelection(ids=(note.id, late.id)), scope=ANN)
-    assert (await engine.memory.window(max_tokens=300, **asked, as_of=then)).notes == ()
+    assert (await engine.memory.window(max_tokens=300, **query_arguments, as_of=then)).notes == ()
 
 
 async def test_what_is_deleted_is_named_by_nothing_that_stays(engine: Engine) -> None:
     [near] = await engine.memory.add("The cat sat on the mat in the hall", scope=ANN)
     [stays] = await engine.memory.add("The cat sat on the mat in the hall!", scope=ANN)
     assert stays.near == (near.id,)
-    await engine.memory.add(lives("Paris", PARIS), scope=ANN)
-    [rome] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
-    assert near.id in await told(engine)
-    assert rome.id in await told(engine)
+    await engine.memory.add(lives_in("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
+    assert near.id in await read_everything(engine)
+    assert rome.id in await read_everything(engine)
     await engine.memory.forget(MemorySelection(ids=(near.id, rome.id)), scope=ANN)
-    said = await told(engine)
-    assert near.id not in said
-    assert rome.id not in said
-    [paris] = [each for each in (await engine.memory.list(scope=ANN)).memories if each.fact]
+    everything = await read_everything(engine)
+    assert near.id not in everything
+    assert rome.id not in everything
+    [paris] = [memory for memory in (await engine.memory.list(scope=ANN)).memories if memory.fact]
     assert paris.valid_until == datetime(2025, 1, 1, tzinfo=UTC)
 
 
 async def test_a_fact_that_is_told_late_is_ended_by_the_later_one(engine: Engine) -> None:
-    [rome] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
-    [paris] = await engine.memory.add(lives("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
+    [paris] = await engine.memory.add(lives_in("Paris", PARIS), scope=ANN)
     old, new = (await engine.memory.list(scope=ANN)).memories
     assert (old.id, old.closed_by, old.valid_until) == (paris.id, rome.id, datetime(2025, 1, 1, tzinfo=UTC))
     assert (new.id, new.closes, new.valid_until) == (rome.id, (paris.id,), None)
 
 
 async def test_a_fact_that_has_ended_and_is_told_again_stays_so(engine: Engine) -> None:
-    await engine.memory.add(lives("Paris", PARIS, key="p"), scope=ANN)
-    [rome] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
+    await engine.memory.add(lives_in("Paris", PARIS, key="p"), scope=ANN)
+    [rome] = await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
     before = (await engine.memory.list(scope=ANN)).memories
-    [again] = await engine.memory.add(lives("Paris", PARIS, key="p"), scope=ANN)
+    [again] = await engine.memory.add(lives_in("Paris", PARIS, key="p"), scope=ANN)
     assert again.outcome == "unchanged"
     assert (await engine.memory.list(scope=ANN)).memories == before
-    await engine.memory.add(replace(lives("Paris", PARIS, key="p"), text="She lived in Paris"), scope=ANN)
+    await engine.memory.add(replace(lives_in("Paris", PARIS, key="p"), text="She lived in Paris"), scope=ANN)
     paris = (await engine.memory.list(scope=ANN)).memories[0]
     assert (paris.text, paris.closed_by) == ("She lived in Paris", rome.id)
     assert paris.valid_until == datetime(2025, 1, 1, tzinfo=UTC)
 
 
 async def test_a_fact_that_is_corrected_does_not_stay_true(engine: Engine) -> None:
-    [done] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
+    [done] = await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
     await engine.memory.update(done.id, scope=ANN, fact=Fact("Ann", "lives in", "Oslo"))
-    assert [each.target for each in await edges(engine) if each.valid_until is None] == ["oslo"]
+    assert [edge.target for edge in await list_edges(engine) if edge.valid_until is None] == ["oslo"]
     await engine.memory.update(done.id, scope=ANN, fact=Fact("Ann", "works in", "Oslo"))
-    assert [each.type for each in await edges(engine) if each.valid_until is None] == ["works in"]
+    assert [edge.type for edge in await list_edges(engine) if edge.valid_until is None] == ["works in"]
     await engine.memory.update(done.id, scope=ANN, fact=None)
-    assert [each for each in await edges(engine) if each.valid_until is None] == []
+    assert [edge for edge in await list_edges(engine) if edge.valid_until is None] == []
     assert (await engine.memory.forget(MemorySelection(ids=(done.id,)), scope=ANN)).edges == 3
-    assert await edges(engine) == []
+    assert await list_edges(engine) == []
 
 
 async def test_another_fact_of_an_ended_memory_is_not_born_ended(engine: Engine) -> None:
-    [paris] = await engine.memory.add(lives("Paris", PARIS), scope=ANN)
-    await engine.memory.add(lives("Rome", ROME), scope=ANN)
+    [paris] = await engine.memory.add(lives_in("Paris", PARIS), scope=ANN)
+    await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
     await engine.memory.update(paris.id, scope=ANN, fact=Fact("Ann", "visited", "Paris", single=False))
     memory = await engine.memory.get(paris.id, scope=ANN)
     assert (memory.closed_by, memory.valid_until) == (None, None)
@@ -158,10 +158,10 @@ async def test_a_fact_that_cannot_be_stated_is_refused_with_all_others(engine: E
     with pytest.raises(InvalidInput):
         await engine.memory.add(["good", NewMemory("bad", fact=bad)], scope=ANN)
     assert await engine.memory.count(scope=ANN) == 1
-    [kept] = (await engine.memory.list(scope=ANN)).memories
+    [memory] = (await engine.memory.list(scope=ANN)).memories
     with pytest.raises(InvalidInput):
-        await engine.memory.update(kept.id, scope=ANN, fact=bad)
-    assert (await engine.memory.list_versions(kept.id, scope=ANN)) == [kept]
+        await engine.memory.update(memory.id, scope=ANN, fact=bad)
+    assert (await engine.memory.list_versions(memory.id, scope=ANN)) == [memory]
 
 
 async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
@@ -169,10 +169,10 @@ async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
     [first] = await engine.memory.add("here", scope=ANN)
     await engine.memory.add("there", scope=BOB)
     eve = await person(engine, "eve")
-    user = next(each for each in await engine.people.list_users() if each.name == "eve")
+    user = next(user for user in await engine.people.list_users() if user.name == "eve")
     home = (await engine.documents.get(first.id)).source
     await engine.people.grant(MEMORY, Principal("user", user.id), "editor", source=home)
     await eve.memory.add("a plain word", scope=ANN)
     with pytest.raises(PermissionDenied):
-        await eve.memory.add(["one", lives("Rome", ROME)], scope=ANN)
-    assert [each.text for each in (await eve.memory.list(scope=ANN)).memories] == ["here", "a plain word"]
+        await eve.memory.add(["one", lives_in("Rome", ROME)], scope=ANN)
+    assert [memory.text for memory in (await eve.memory.list(scope=ANN)).memories] == ["here", "a plain word"]

@@ -39,8 +39,8 @@ def enter(owner: Engine) -> Enter:
     """The store as someone may use it who came with a key."""
 
     async def entered(name: str, *scopes: Any) -> Engine:
-        made = await owner.people.create_key(name, scopes=scopes or SCOPES)
-        return owner.as_person(await owner.people.authenticate(made.secret))
+        issued = await owner.people.create_key(name, scopes=scopes or SCOPES)
+        return owner.as_person(await owner.people.authenticate(issued.secret))
 
     return entered
 
@@ -56,16 +56,16 @@ async def test_the_owner_account_is_made_once_and_its_key_shown_once(tmp_path: P
 
 
 async def test_a_store_with_users_but_without_keys_gets_its_first(owner: Engine) -> None:
-    assert [each.name for each in await owner.people.list_users()] == ["alice", "bob", "carol", "owner"]
+    assert [user.name for user in await owner.people.list_users()] == ["alice", "bob", "carol", "owner"]
     assert await owner.people.create_owner() is not None
     assert len(await owner.people.list_users()) == 4
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "local", "*", ".", "..", "x" * 101, "a\n", "\u202ea", " a"])
 async def test_names_that_stand_for_something_else_are_refused(owner: Engine, name: str) -> None:
-    for made in (owner.people.create_user, owner.people.create_group):
+    for create in (owner.people.create_user, owner.people.create_group):
         with pytest.raises(InvalidInput):
-            await made(name)
+            await create(name)
 
 
 async def test_names_that_are_taken_are_refused(owner: Engine) -> None:
@@ -138,7 +138,7 @@ async def test_a_deleted_users_collections_are_the_heirs(owner: Engine, enter: E
     with pytest.raises(Conflict):
         await owner.people.delete_user("alice")
     await owner.people.delete_user("alice", transfer_to="bob")
-    assert [each.name for each in await bob.collections.list()] == ["bob/wiki"]
+    assert [collection.name for collection in await bob.collections.list()] == ["bob/wiki"]
     assert (await bob.retrieve("plums", collection="wiki")).hits
     assert await alice.collections.list() == []
     await owner.people.create_user("alice")
@@ -148,28 +148,28 @@ async def test_a_deleted_users_collections_are_the_heirs(owner: Engine, enter: E
 
 async def test_own_keys_are_ones_own_business(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
-    made = await alice.people.create_key(label="laptop")
+    laptop = await alice.people.create_key(label="laptop")
     assert (
-        await owner.as_person(await owner.people.authenticate(made.secret)).people.whoami()
+        await owner.as_person(await owner.people.authenticate(laptop.secret)).people.whoami()
     ).name == "alice"
     assert (
-        [each.label for each in await alice.people.list_keys()]
+        [key.label for key in await alice.people.list_keys()]
         == ["", "laptop"]
-        == [each.label for each in await alice.people.list_keys("alice")]
+        == [key.label for key in await alice.people.list_keys("alice")]
     )
-    told = set()
+    messages = set()
     for work in (
-        bob.people.revoke_key(made.key.id),
-        bob.people.rotate_key(made.key.id),
+        bob.people.revoke_key(laptop.key.id),
+        bob.people.rotate_key(laptop.key.id),
         bob.people.revoke_key("f" * 16),
     ):
         with pytest.raises(NotFound) as refused:
             await work
-        told.add(str(refused.value).replace(made.key.id, "f" * 16))
-    assert len(told) == 1
-    await owner.people.revoke_key(made.key.id)
+        messages.add(str(refused.value).replace(laptop.key.id, "f" * 16))
+    assert len(messages) == 1
+    await owner.people.revoke_key(laptop.key.id)
     with pytest.raises(Unauthenticated):
-        await owner.people.authenticate(made.secret)
+        await owner.people.authenticate(laptop.secret)
 
 
 async def test_no_key_is_worth_more_than_the_one_that_made_it(enter: Enter) -> None:
@@ -218,12 +218,12 @@ async def test_a_rotated_key_is_the_same_with_another_secret(owner: Engine) -> N
 
 
 async def test_a_disabled_user_does_nothing_and_keeps_all(owner: Engine) -> None:
-    made = await owner.people.create_key("alice")
+    issued = await owner.people.create_key("alice")
     await owner.people.set_user_disabled("alice")
     with pytest.raises(Unauthenticated):
-        await owner.people.authenticate(made.secret)
+        await owner.people.authenticate(issued.secret)
     await owner.people.set_user_disabled("alice", disabled=False)
-    assert (await owner.people.authenticate(made.secret)).name == "alice"
+    assert (await owner.people.authenticate(issued.secret)).name == "alice"
 
 
 async def test_managers_give_and_take_up_to_editor(owner: Engine, enter: Enter) -> None:
@@ -239,7 +239,7 @@ async def test_managers_give_and_take_up_to_editor(owner: Engine, enter: Enter) 
     for work in (bob.people.grant("alice/wiki", carol, "viewer"), bob.people.revoke("alice/wiki", carol)):
         with pytest.raises(PermissionDenied):
             await work
-    assert {each.role for each in await bob.people.list_grants("alice/wiki")} == {"manager"}
+    assert {grant.role for grant in await bob.people.list_grants("alice/wiki")} == {"manager"}
     with pytest.raises(InvalidInput):
         await alice.people.grant("wiki", BOB, "king")
 
@@ -278,7 +278,9 @@ async def test_a_manager_of_one_source_lets_others_into_it_alone(enter: Enter) -
         await alice.add(f"a harvest, {source}", source=source, collection="wiki")
     await alice.people.grant("wiki", BOB, "manager", source="open")
     await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
-    assert [each.name for each in await carol.collections.list_sources(collection="alice/wiki")] == ["open"]
+    assert [source.name for source in await carol.collections.list_sources(collection="alice/wiki")] == [
+        "open"
+    ]
     with pytest.raises(PermissionDenied):
         await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer")
     with pytest.raises(PermissionDenied):
@@ -300,7 +302,7 @@ async def document(owner: Engine) -> str:
     return written[0].id
 
 
-async def looks(owner: Engine) -> list[AuditEntry]:
+async def list_looks(owner: Engine) -> list[AuditEntry]:
     """The queries that were asked as another user, newest first."""
     entries = (await owner.people.list_audit()).entries
     return [entry for entry in entries if entry.action == "explain_as"]
@@ -325,22 +327,25 @@ async def test_nobody_else_sees_as_others(owner: Engine, enter: Enter, document:
                 await view.people.effective_roles(user)
         with pytest.raises(PermissionDenied):
             await view.people.list_audit()
-    assert await looks(owner) == []
+    assert await list_looks(owner) == []
 
 
 async def test_a_manager_sees_as_others_in_one_collection(owner: Engine, enter: Enter, document: str) -> None:
     bob = await enter("bob")
-    told = await bob.search.explain_as("backup", 100, user="carol", collection="wiki")
-    assert (told.window.trace, [each.source_name for each in told.missing_grants]) == ((), ["pages"])
-    assert [each.name for each in await bob.people.list_readers(document)] == ["alice", "bob", "owner"]
-    assert {each.collection_name for each in await bob.people.effective_roles("carol")} == {"wiki"}
+    explained = await bob.search.explain_as("backup", 100, user="carol", collection="wiki")
+    assert (explained.window.trace, [grant.source_name for grant in explained.missing_grants]) == (
+        (),
+        ["pages"],
+    )
+    assert [reader.name for reader in await bob.people.list_readers(document)] == ["alice", "bob", "owner"]
+    assert {role.collection_name for role in await bob.people.effective_roles("carol")} == {"wiki"}
     for attempt in (
         bob.search.explain_as("x", 100, user="carol", collection="other"),
         bob.people.effective_roles("carol", collection="other"),
     ):
         with pytest.raises(NotFound):
             await attempt
-    assert [each.actor for each in await looks(owner)] == [(await bob.people.whoami()).id]
+    assert [look.actor for look in await list_looks(owner)] == [(await bob.people.whoami()).id]
 
 
 async def test_what_was_asked_as_another_is_noted_before_it_is_answered(owner: Engine) -> None:
@@ -349,18 +354,18 @@ async def test_what_was_asked_as_another_is_noted_before_it_is_answered(owner: E
         await owner.search.explain_as(
             "secret", 50, user="alice", collection="wiki", query_context=QueryContext("no such channel")
         )
-    assert [entry.query for entry in await looks(owner)] == ["secret"]
+    assert [entry.query for entry in await list_looks(owner)] == ["secret"]
 
 
 async def test_a_channel_that_the_other_does_not_see_is_a_notice(owner: Engine) -> None:
     await owner.add("about ferries", collection="wiki", source="pages")
     await owner.people.grant("wiki", ALICE, "viewer", source="pages")
     await owner.channels.add_messages(NewMessage("ferries?"), channel="help", collection="wiki")
-    told = await owner.search.explain_as(
+    explained = await owner.search.explain_as(
         "ferries", 50, user="alice", collection="wiki", query_context=QueryContext("help")
     )
-    assert (told.window.outcome, told.window.notices) == ("no_match", ("no channel 'help'",))
-    assert told.own.outcome == "found"
+    assert (explained.window.outcome, explained.window.notices) == ("no_match", ("no channel 'help'",))
+    assert explained.own.outcome == "found"
 
 
 @given(st.data())
@@ -372,9 +377,12 @@ def test_the_highest_origin_is_the_role(data: st.DataObject) -> None:
     grants = st.builds(
         Grant, st.sampled_from([here, away]), sources, kinds, st.sampled_from(ROLES), st.just(NOON)
     )
-    held = data.draw(st.lists(grants, max_size=6))
+    user_grants = data.draw(st.lists(grants, max_size=6))
     user = User(UserId("u"), "u", NOON, owner=data.draw(st.booleans()))
-    origins, access = origins_of(user, home, held, {"u": "team"}), access_of(user.person, home, held)
+    origins, access = (
+        origins_of(user, home, user_grants, {"u": "team"}),
+        access_of(user.person, home, user_grants),
+    )
     for source in (None, SourceId("a"), SourceId("b")):
         why = origins[None] + (origins.get(source, []) if source else [])
-        assert role_on(access, source) == (highest(each.role for each in why) if why else None)
+        assert role_on(access, source) == (highest(origin.role for origin in why) if why else None)

@@ -100,8 +100,13 @@ async def test_an_audited_operation_leaves_a_row(audited: Audited, name: str) ->
     assert (row.actor, row.actor_name, row.key) == (person.id, "owner", person.key)
     assert row.subject and abs(row.created - began) < timedelta(minutes=1)
     secret = getattr(result, "secret", "no secret")
-    told = repr(row)
-    assert secret not in told and LABEL not in told and TEXT not in told and str(audited.folder) not in told
+    row_text = repr(row)
+    assert (
+        secret not in row_text
+        and LABEL not in row_text
+        and TEXT not in row_text
+        and str(audited.folder) not in row_text
+    )
 
 
 async def test_what_changes_nothing_leaves_no_row(audited: Audited) -> None:

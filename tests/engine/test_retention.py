@@ -31,7 +31,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def remembered(engine: Engine) -> None:
+async def add_memories(engine: Engine) -> None:
     """Five turns of Ann's, the oldest first, with a pinned one and a note that are older; one of Bob's."""
     await say(
         engine, ANN, said("note", 500, kind="note"), said("pinned", 400, pinned=True),
@@ -50,13 +50,13 @@ def test_a_rule_is_read_as_it_was_written(scope: Scope) -> None:
     SCOPES,
 )
 def test_the_strictest_rule_holds(rules: list[tuple[Scope, Retention]], home: Scope) -> None:
-    found = holding(rules, home)
+    strictest_rule = holding(rules, home)
     matching = [rule for scope, rule in rules if holds(scope, home)]
-    assert (found is None) == (not matching)
-    if found is not None:
-        assert found.days == min(each.days for each in matching if each.days is not None)
-        assert found.max_count == min(
-            (each.max_count for each in matching if each.max_count is not None), default=None
+    assert (strictest_rule is None) == (not matching)
+    if strictest_rule is not None:
+        assert strictest_rule.days == min(rule.days for rule in matching if rule.days is not None)
+        assert strictest_rule.max_count == min(
+            (rule.max_count for rule in matching if rule.max_count is not None), default=None
         )
 
 
@@ -78,7 +78,7 @@ CASES = [
 
 async def test_what_a_rule_lets_stay_stays(engine: Engine) -> None:
     for rule, stays in CASES:
-        await remembered(engine)
+        await add_memories(engine)
         await engine.retention.set(rule, scope=ANN)
         preview = await engine.retention.apply(dry_run=True)
         assert len(await keys(engine, ANN)) == 7
@@ -90,7 +90,7 @@ async def test_what_a_rule_lets_stay_stays(engine: Engine) -> None:
 
 
 async def test_nothing_goes_without_being_asked(engine: Engine) -> None:
-    await remembered(engine)
+    await add_memories(engine)
     await engine.retention.set(Retention(days=1), scope=ANN)
     assert len(await keys(engine, ANN)) == 7
     await engine.retention.delete(scope=ANN)
@@ -108,15 +108,15 @@ async def test_the_newest_are_counted_in_each_conversation(engine: Engine) -> No
 
 
 async def test_several_rules_for_one_conversation(engine: Engine) -> None:
-    await remembered(engine)
+    await add_memories(engine)
     await engine.retention.set(Retention(days=90), scope=Scope("ann"))
     await engine.retention.set(Retention(days=70, max_count=9), scope=Scope("ann", None, "monday"))
     await engine.retention.set(Retention(max_count=2), scope=ANN)
     await engine.retention.set(Retention(max_count=0), scope=replace(ANN, conversation="tuesday"))
-    rules = {each.scope: each for each in await engine.retention.list()}
+    rules = {rule.scope: rule for rule in await engine.retention.list()}
     assert len(rules) == 4
-    wanted = RetentionRule(Scope("ann", None, "monday"), Retention(70, 9), "memory")
-    assert rules[Scope("ann", None, "monday")] == wanted
+    expected = RetentionRule(Scope("ann", None, "monday"), Retention(70, 9), "memory")
+    assert rules[Scope("ann", None, "monday")] == expected
     assert (await engine.retention.apply()).memories == 3
     assert await keys(engine, ANN) == ["note", "pinned", "40", "20"]
 
@@ -124,17 +124,17 @@ async def test_several_rules_for_one_conversation(engine: Engine) -> None:
 async def test_a_rule_takes_the_place_of_the_one_before(engine: Engine) -> None:
     for rule in (Retention(days=1), Retention(max_count=7)):
         await engine.retention.set(rule, scope=ANN)
-    [kept] = await engine.retention.list()
-    assert (kept.retention, kept.last_run) == (Retention(max_count=7), None)
+    [stored] = await engine.retention.list()
+    assert (stored.retention, stored.last_run) == (Retention(max_count=7), None)
 
 
 async def test_one_scope_alone_can_be_looked_after(engine: Engine) -> None:
-    await remembered(engine)
+    await add_memories(engine)
     for scope in (ANN, BOB):
         await engine.retention.set(Retention(max_count=0), scope=scope)
     assert (await engine.retention.apply(scope=BOB)).memories == 1
     assert len(await keys(engine, ANN)) == 7
-    assert [each.last_run for each in await engine.retention.list()] == [None, None]
+    assert [rule.last_run for rule in await engine.retention.list()] == [None, None]
 
 
 UNCLEAR: list[dict[str, Any]] = [
@@ -152,8 +152,10 @@ async def test_a_rule_has_to_bound_something(engine: Engine) -> None:
 
 
 async def test_a_pinned_memory_stays_whenever_it_was_pinned(engine: Engine) -> None:
-    await remembered(engine)
-    [old] = [each for each in (await engine.memory.list(scope=ANN)).memories if each.document.key == "100"]
+    await add_memories(engine)
+    [old] = [
+        memory for memory in (await engine.memory.list(scope=ANN)).memories if memory.document.key == "100"
+    ]
     await engine.retention.set(Retention(days=50), scope=ANN)
     await engine.memory.update(old.id, scope=ANN, pinned=True)
     await engine.retention.apply()
@@ -161,10 +163,12 @@ async def test_a_pinned_memory_stays_whenever_it_was_pinned(engine: Engine) -> N
 
 
 async def test_rules_of_people(engine: Engine) -> None:
-    await remembered(engine)
+    await add_memories(engine)
     ann = await person(engine, "ann")
     home = next(
-        each for each in await engine.collections.list_sources(collection="memory") if "ann" in each.name
+        source
+        for source in await engine.collections.list_sources(collection="memory")
+        if "ann" in source.name
     )
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     for scope in (ANN, BOB, Scope("carl")):
@@ -173,7 +177,7 @@ async def test_rules_of_people(engine: Engine) -> None:
     await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home.id)
     await ann.retention.set(Retention(max_count=2), scope=ANN)
     await engine.retention.set(Retention(max_count=0), scope=BOB)
-    assert [each.scope for each in await ann.retention.list()] == [ANN]
+    assert [rule.scope for rule in await ann.retention.list()] == [ANN]
     assert (await ann.retention.apply(dry_run=True)).memories == 3
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     with pytest.raises(PermissionDenied):
@@ -182,7 +186,7 @@ async def test_rules_of_people(engine: Engine) -> None:
 
 
 async def test_a_job_tells_what_went(engine: Engine) -> None:
-    await remembered(engine)
+    await add_memories(engine)
     await engine.retention.set(Retention(max_count=2), scope=ANN)
     job = await engine.jobs.wait((await engine.retention.start_job()).id)
     assert (job.kind, job.state, job.done, job.total) == ("retention", "succeeded", 3, 3)
@@ -194,41 +198,41 @@ async def test_a_job_tells_what_went(engine: Engine) -> None:
 
 
 async def jobs_of(engine: Engine) -> list[Job]:
-    return [each for each in (await engine.jobs.list()).jobs if each.kind == "retention"]
+    return [job for job in (await engine.jobs.list()).jobs if job.kind == "retention"]
 
 
-async def until_kept(engine: Engine, scope: Scope, count: int) -> None:
+async def wait_until_kept(engine: Engine, scope: Scope, count: int) -> None:
     for _ in range(PATIENCE):
         jobs = await jobs_of(engine)
-        if len(await keys(engine, scope)) == count and all(each.state == "succeeded" for each in jobs):
+        if len(await keys(engine, scope)) == count and all(job.state == "succeeded" for job in jobs):
             return
         await asyncio.sleep(0.02)
     raise TimeoutError
 
 
 async def test_rules_are_carried_out_without_being_asked(engine: Engine, tmp_path: Path) -> None:
-    await remembered(engine)
+    await add_memories(engine)
     await engine.retention.set(Retention(max_count=2), scope=ANN)
     await engine.retention.start()
     await engine.retention.start()
     async with store(tmp_path) as other:
         await other.retention.start()
-        await until_kept(engine, ANN, 4)
+        await wait_until_kept(engine, ANN, 4)
     [job] = await jobs_of(engine)
     assert job.result is not None and job.result["memories"] == 3
 
 
 async def test_another_process_goes_on_where_one_ends(tmp_path: Path) -> None:
     async with store(tmp_path) as first:
-        await remembered(first)
+        await add_memories(first)
         await first.retention.set(Retention(max_count=4), scope=ANN)
         await first.retention.start()
-        await until_kept(first, ANN, 6)
+        await wait_until_kept(first, ANN, 6)
     async with store(tmp_path) as second:
         await second.retention.set(Retention(max_count=0), scope=BOB)
         await second.retention.set(Retention(max_count=1), scope=ANN)
         await second.retention.start()
-        await until_kept(second, BOB, 0)
+        await wait_until_kept(second, BOB, 0)
         assert len(await keys(second, ANN)) == 6, "its rule was carried out less than an hour ago"
 
 
@@ -244,14 +248,14 @@ async def test_nothing_is_carried_out_where_the_settings_say_so(tmp_path: Path) 
 async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await remembered(engine)
+    await add_memories(engine)
     ann = await person(engine, "ann")
     await engine.people.grant("memory", Principal("user", "ann"), "editor")
     await ann.retention.set(Retention(max_count=0), scope=ANN)
     await engine.people.revoke("memory", Principal("user", "ann"))
     await engine.retention.set(Retention(max_count=0), scope=BOB)
     await engine.retention.start()
-    await until_kept(engine, BOB, 0)
+    await wait_until_kept(engine, BOB, 0)
     assert len(await keys(engine, ANN)) == 7
     assert "code=not_found" in caplog.text
 

@@ -45,16 +45,16 @@ async def filled(engine: Engine) -> Engine:
     return engine
 
 
-def through(found: Retrieval) -> dict[str, tuple[str, ...]]:
-    return {hit.document.key: hit.through for hit in found.hits}
+def paths_by_key(retrieval: Retrieval) -> dict[str, tuple[str, ...]]:
+    return {hit.document.key: hit.through for hit in retrieval.hits}
 
 
 async def test_without_names_the_graph_has_no_say_and_that_is_told(engine: Engine) -> None:
     await engine.add(PAGES)
-    plain, asked = await engine.retrieve("amsterdam"), await engine.retrieve("amsterdam", graph=WALK)
-    assert asked.hits == plain.hits
-    assert "entity extraction is off" in " ".join(asked.notices)
-    assert asked.plan["graph"] == "not walked"
+    plain, walked = await engine.retrieve("amsterdam"), await engine.retrieve("amsterdam", graph=WALK)
+    assert walked.hits == plain.hits
+    assert "entity extraction is off" in " ".join(walked.notices)
+    assert walked.plan["graph"] == "not walked"
 
 
 async def test_a_memory_that_is_waited_for_mentions_what_would_be_found_later(engine: Engine) -> None:
@@ -63,28 +63,28 @@ async def test_a_memory_that_is_waited_for_mentions_what_would_be_found_later(en
         fact=Fact("Ada Lovelace", "knows", "Charles Babbage"),
         entities=("analytical engines",),
     )
-    found = []
+    entities = []
     for user, wait in (("ann", False), ("bob", True)):
         await engine.memory.add(new, scope=Scope(user), wait=wait)
         await engine.graph.wait_until_extracted(collection="memory")
-        found.append(await engine.graph.list_entities(collection="memory", source=f"memory/{user}//"))
-    assert {each.key for each in found[0]} > {"ada lovelace", "london", "analytical engines"}
-    assert found[0] == found[1]
+        entities.append(await engine.graph.list_entities(collection="memory", source=f"memory/{user}//"))
+    assert {entity.key for entity in entities[0]} > {"ada lovelace", "london", "analytical engines"}
+    assert entities[0] == entities[1]
 
 
 async def test_what_is_connected_is_found_and_says_through_what(filled: Engine) -> None:
     assert {hit.document.key for hit in (await filled.retrieve("amsterdam")).hits} == {"guido"}
-    found = await filled.retrieve("amsterdam", graph=WALK)
-    assert through(found) == {
+    retrieval = await filled.retrieve("amsterdam", graph=WALK)
+    assert paths_by_key(retrieval) == {
         "guido": (),
         "python": ("Python",),
         "django": ("Python", "Django"),
     }
-    for hit in found.hits:
+    for hit in retrieval.hits:
         assert hit.score == pytest.approx(sum(hit.parts.values()))
         assert 0.0 <= hit.score <= 1.0
     window = await filled.explain("amsterdam", 500, graph=WALK)
-    assert any("found through Python → Django" in each.reason for each in window.trace)
+    assert any("found through Python → Django" in candidate.reason for candidate in window.trace)
 
 
 async def test_without_weight_it_is_todays_ranking_and_with_all_of_it_the_graph_alone(filled: Engine) -> None:
@@ -96,8 +96,8 @@ async def test_without_weight_it_is_todays_ranking_and_with_all_of_it_the_graph_
 
 
 async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> None:
-    told = await filled.retrieve("does DJANGO need soup?", graph=WALK)
-    assert told.plan["query_entities"] == "DJANGO, soup"
+    retrieval = await filled.retrieve("does DJANGO need soup?", graph=WALK)
+    assert retrieval.plan["query_entities"] == "DJANGO, soup"
     nothing = await filled.retrieve("zzz", graph=WALK)
     assert (nothing.outcome, nothing.plan["query_entities"]) == (
         "no_match",
@@ -107,10 +107,10 @@ async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> No
 
 
 async def test_hops_say_how_far(filled: Engine) -> None:
-    found = [
-        through(await filled.retrieve("amsterdam", graph=GraphExpansion(hops=hops))) for hops in range(3)
+    paths = [
+        paths_by_key(await filled.retrieve("amsterdam", graph=GraphExpansion(hops=hops))) for hops in range(3)
     ]
-    assert [set(each) for each in found] == [{"guido"}, {"guido", "python"}, {"guido", "python", "django"}]
+    assert [set(keys) for keys in paths] == [{"guido"}, {"guido", "python"}, {"guido", "python", "django"}]
 
 
 @pytest.mark.parametrize(
@@ -128,22 +128,22 @@ async def test_stored_edges_lead_to_passages_too(filled: Engine) -> None:
         [NewNode("hot", name="Soup"), NewNode("cold", name="Django", aliases=("DJ",))]
     )
     await filled.graph.add_edges([NewEdge("hot", "cold", weight=0.9)])
-    found = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1))
-    assert through(found)["django"] == ("Soup", "Django")
+    retrieval = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1))
+    assert paths_by_key(retrieval)["django"] == ("Soup", "Django")
     none = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1, graphs=()))
-    assert "django" not in through(none)
-    assert through(await filled.retrieve("who is dj?", graph=WALK))["django"] == ("dj", "Django")
+    assert "django" not in paths_by_key(none)
+    assert paths_by_key(await filled.retrieve("who is dj?", graph=WALK))["django"] == ("dj", "Django")
 
 
 async def test_a_filter_leaves_nothing_to_walk_over_outside_of_it(filled: Engine) -> None:
     beyond = await filled.retrieve(
-        "amsterdam", graph=WALK, filter=Not(Eq("document", await of(filled, "python")))
+        "amsterdam", graph=WALK, filter=Not(Eq("document", await document_id(filled, "python")))
     )
-    assert through(beyond) == {"guido": ()}
+    assert paths_by_key(beyond) == {"guido": ()}
 
 
-async def of(engine: Engine, key: str) -> str:
-    return next(each.id for each in (await engine.documents.list()).documents if each.key == key)
+async def document_id(engine: Engine, key: str) -> str:
+    return next(document.id for document in (await engine.documents.list()).documents if document.key == key)
 
 
 async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engine) -> None:
@@ -157,7 +157,7 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
     assert seen.hits
     assert "atlantis" not in repr(seen).casefold()
     assert "atlantis" in repr(await filled.retrieve("django in atlantis", graph=WALK)).casefold()
-    assert "atlantis" not in {each.key for each in await bob.graph.list_entities(collection=home)}
+    assert "atlantis" not in {entity.key for entity in await bob.graph.list_entities(collection=home)}
     with pytest.raises(NotFound):
         await bob.graph.list_entities(collection=home, source="hidden")
     with pytest.raises(PermissionDenied):
@@ -165,18 +165,18 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
 
 
 async def test_a_hostile_text_of_names_alone_is_kept_in_bounds(filled: Engine) -> None:
-    await filled.add([NewDocument(", ".join(f"Name{each}ly" for each in range(10_000)))], wait=True)
-    found = await filled.retrieve("amsterdam Name7ly", graph=GraphExpansion(hops=5))
-    assert through(found)["python"] == ("Python",)
+    await filled.add([NewDocument(", ".join(f"Name{number}ly" for number in range(10_000)))], wait=True)
+    retrieval = await filled.retrieve("amsterdam Name7ly", graph=GraphExpansion(hops=5))
+    assert paths_by_key(retrieval)["python"] == ("Python",)
     assert len(await filled.graph.list_entities(limit=1_000)) <= 1_000
 
 
 async def test_what_is_written_is_looked_through_and_what_is_deleted_goes(filled: Engine) -> None:
     await filled.add([NewDocument("Ada Lovelace wrote.", key="ada")], wait=True)
-    assert [each.name for each in await filled.graph.list_entities(prefix="ADA")] == ["Ada Lovelace"]
-    await filled.documents.delete([await of(filled, "python")])
-    assert "python" not in through(await filled.retrieve("amsterdam", graph=WALK))
-    await filled.documents.delete([await of(filled, "ada")])
+    assert [entity.name for entity in await filled.graph.list_entities(prefix="ADA")] == ["Ada Lovelace"]
+    await filled.documents.delete([await document_id(filled, "python")])
+    assert "python" not in paths_by_key(await filled.retrieve("amsterdam", graph=WALK))
+    await filled.documents.delete([await document_id(filled, "ada")])
     assert await filled.graph.list_entities(prefix="ada") == []
     await filled.graph.set_entity_extraction(False)
     assert await filled.graph.list_entities() == []
@@ -185,9 +185,9 @@ async def test_what_is_written_is_looked_through_and_what_is_deleted_goes(filled
 
 async def test_deleting_beneath_a_walk_spoils_nothing(filled: Engine) -> None:
     asking = [filled.retrieve("amsterdam", graph=WALK) for _ in range(20)]
-    deleting = [filled.documents.delete([await of(filled, each)]) for each in ("python", "django")]
+    deleting = [filled.documents.delete([await document_id(filled, key)]) for key in ("python", "django")]
     answers = await asyncio.gather(*asking, *deleting)
-    assert all("guido" in through(each) for each in answers if isinstance(each, Retrieval))
+    assert all("guido" in paths_by_key(answer) for answer in answers if isinstance(answer, Retrieval))
 
 
 async def test_the_same_question_has_the_same_answer(filled: Engine) -> None:
@@ -197,29 +197,29 @@ async def test_the_same_question_has_the_same_answer(filled: Engine) -> None:
 
 async def test_all_collections_are_asked_alike(filled: Engine) -> None:
     await filled.add([NewDocument("Amsterdam is wet.", key="wet")], collection="other")
-    found = await filled.retrieve("amsterdam", graph=WALK, collection="*")
-    assert {"guido", "wet", "python", "django"} == {hit.document.key for hit in found.hits}
-    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
-    assert "entity extraction is off" in " ".join(found.notices)
+    retrieval = await filled.retrieve("amsterdam", graph=WALK, collection="*")
+    assert {"guido", "wet", "python", "django"} == {hit.document.key for hit in retrieval.hits}
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in retrieval.hits)
+    assert "entity extraction is off" in " ".join(retrieval.notices)
 
 
 async def test_messages_in_threads_keep_the_parts_of_their_scores(filled: Engine) -> None:
-    said = [
-        NewDocument(text, kind="message", thread="t", sequence=place, author="ann", key=f"m{place}")
-        for place, text in enumerate(["Who knows Amsterdam?", "I do.", "Ask Guido van Rossum.", "Thanks."])
+    messages = [
+        NewDocument(text, kind="message", thread="t", sequence=position, author="ann", key=f"m{position}")
+        for position, text in enumerate(["Who knows Amsterdam?", "I do.", "Ask Guido van Rossum.", "Thanks."])
     ]
-    await filled.add(said, source="chat", wait=True)
+    await filled.add(messages, source="chat", wait=True)
     for profile in ("default", "multiplicative"):
-        asked = QueryContext(channel="chat", profile=profile)
-        found = await filled.retrieve("amsterdam", graph=WALK, query_context=asked, min_similarity=0.0)
-        assert {"m0", "guido", "python"} <= through(found).keys()
-        assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
+        context = QueryContext(channel="chat", profile=profile)
+        retrieval = await filled.retrieve("amsterdam", graph=WALK, query_context=context, min_similarity=0.0)
+        assert {"m0", "guido", "python"} <= paths_by_key(retrieval).keys()
+        assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in retrieval.hits)
 
 
 async def test_names_are_of_one_source_or_all(filled: Engine) -> None:
     await filled.add([NewDocument("Eve met Ada Lovelace.")], source="diary", wait=True)
-    assert "ada lovelace" in {each.key for each in await filled.graph.list_entities(source="diary")}
-    assert "ada lovelace" not in {each.key for each in await filled.graph.list_entities(source="pages")}
+    assert "ada lovelace" in {entity.key for entity in await filled.graph.list_entities(source="diary")}
+    assert "ada lovelace" not in {entity.key for entity in await filled.graph.list_entities(source="pages")}
     for limit in (-1, 1_001):
         with pytest.raises(InvalidInput):
             await filled.graph.list_entities(limit=limit)

@@ -39,13 +39,13 @@ class PrefixEmbedder(HashedEmbedder):
         return super()._one(re.sub(r"(\w\w)\w+", r"\1", text))
 
 
-def nearly(text: str) -> str:
+def change_one_letter(text: str) -> str:
     """The text with one letter or digit changed."""
-    place = next(place for place in range(len(text) // 2, len(text)) if text[place].isalnum())
-    return text[:place] + ("8" if text[place] != "8" else "9") + text[place + 1 :]
+    position = next(position for position in range(len(text) // 2, len(text)) if text[position].isalnum())
+    return text[:position] + ("8" if text[position] != "8" else "9") + text[position + 1 :]
 
 
-async def ranks(engine: Engine, query: str, **fields: Any) -> list[str]:
+async def search_keys(engine: Engine, query: str, **fields: Any) -> list[str]:
     return [hit.document.key for hit in (await engine.retrieve(query, **fields)).hits]
 
 
@@ -58,27 +58,34 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 @pytest.mark.parametrize("arms", [("keyword", "vector"), ("keyword",)])
 async def test_an_exact_match_is_first(engine: Engine, arms: tuple[str, ...]) -> None:
-    whole = [NewDocument(text=f"{LONG}It names {each}. {LONG}", key=each) for each in IDENTIFIERS]
-    near = [NewDocument(text=nearly(each), key=f"near {each}") for each in IDENTIFIERS]
-    await engine.add([*near, *whole], wait=True)
-    asked = [(query.format(each), each) for each in IDENTIFIERS for query in QUERIES]
-    firsts = {query: (await ranks(engine, query, retrievers=arms, limit=1), key) for query, key in asked}
-    assert {query: found for query, (found, key) in firsts.items() if found != [key]} == {}
+    exact = [
+        NewDocument(text=f"{LONG}It names {identifier}. {LONG}", key=identifier) for identifier in IDENTIFIERS
+    ]
+    near = [
+        NewDocument(text=change_one_letter(identifier), key=f"near {identifier}")
+        for identifier in IDENTIFIERS
+    ]
+    await engine.add([*near, *exact], wait=True)
+    queries = [(query.format(identifier), identifier) for identifier in IDENTIFIERS for query in QUERIES]
+    firsts = {
+        query: (await search_keys(engine, query, retrievers=arms, limit=1), key) for query, key in queries
+    }
+    assert {query: keys for query, (keys, key) in firsts.items() if keys != [key]} == {}
 
 
 async def test_of_exact_matches_the_better_one_is_first(engine: Engine) -> None:
     await engine.add([NewDocument(text=f"{LONG} CVE-2024-3094", key="long")], wait=True)
     await engine.add([NewDocument(text="CVE-2024-3094 in the archive", key="short")], wait=True)
-    found = (await engine.retrieve("which archive has CVE-2024-3094?", limit=3)).hits
-    assert [hit.document.key for hit in found[:2]] == ["short", "long"]
-    assert [hit.parts["identifier"] for hit in found] == [2.0, 2.0, 0.0]
-    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found)
+    hits = (await engine.retrieve("which archive has CVE-2024-3094?", limit=3)).hits
+    assert [hit.document.key for hit in hits[:2]] == ["short", "long"]
+    assert [hit.parts["identifier"] for hit in hits] == [2.0, 2.0, 0.0]
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in hits)
 
 
 async def test_a_word_that_many_chunks_hold_is_no_identifier(engine: Engine) -> None:
     await engine.add([f"python_13 {number}" for number in range(30)], wait=True)
-    found = await engine.retrieve("python_13")
-    assert "identifier" not in found.hits[0].parts
+    retrieval = await engine.retrieve("python_13")
+    assert "identifier" not in retrieval.hits[0].parts
 
 
 async def test_one_word_among_many_is_no_identifier(engine: Engine) -> None:
@@ -90,13 +97,13 @@ async def test_one_word_among_many_is_no_identifier(engine: Engine) -> None:
 async def test_a_filter_and_a_floor_stay_what_they_are(engine: Engine) -> None:
     document = NewDocument(text=f"{LONG} E1013", key="long", metadata={"year": 1999})
     await engine.add([document], wait=True)
-    assert "long" not in await ranks(engine, "E1013", filter=Not(Eq(("year",), 1999)))
-    assert "long" not in await ranks(engine, "E1013", min_similarity=0.99)
-    assert "long" not in await ranks(engine, "E1013", retrievers=("vector",))
+    assert "long" not in await search_keys(engine, "E1013", filter=Not(Eq(("year",), 1999)))
+    assert "long" not in await search_keys(engine, "E1013", min_similarity=0.99)
+    assert "long" not in await search_keys(engine, "E1013", retrievers=("vector",))
 
 
 async def test_collections_are_merged_with_their_exact_matches(engine: Engine) -> None:
     await engine.collections.create("other")
     await engine.add([NewDocument(text=f"{LONG} E1013 {LONG}", key="long")], collection="other", wait=True)
     await engine.add(["other"] * 9, collection="other", wait=True)
-    assert (await ranks(engine, "E1013", collection=EVERYWHERE))[0] == "long"
+    assert (await search_keys(engine, "E1013", collection=EVERYWHERE))[0] == "long"

@@ -36,35 +36,35 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 @pytest.mark.parametrize("collection", ["default", "*"])
 async def test_words_alone_decide_where_they_match(engine: Engine, collection: str) -> None:
-    found = await engine.retrieve("مكتبة", collection=collection)
-    assert [hit.chunk.text for hit in found.hits] == [BOOKS, FISH]
-    assert found.hits[0].parts["vector"] == 0.0
-    assert found.hits[1].parts["vector"] == 0.0
-    assert any(NOTICE in each for each in found.notices)
+    retrieval = await engine.retrieve("مكتبة", collection=collection)
+    assert [hit.chunk.text for hit in retrieval.hits] == [BOOKS, FISH]
+    assert retrieval.hits[0].parts["vector"] == 0.0
+    assert retrieval.hits[1].parts["vector"] == 0.0
+    assert any(NOTICE in notice for notice in retrieval.notices)
 
 
 async def test_vectors_decide_where_no_word_matches(engine: Engine) -> None:
-    found = await engine.retrieve("سفينة")
-    assert [hit.chunk.text for hit in found.hits] == [FISH, BOOKS]
+    retrieval = await engine.retrieve("سفينة")
+    assert [hit.chunk.text for hit in retrieval.hits] == [FISH, BOOKS]
 
 
 async def test_a_query_in_a_known_language_is_as_before(engine: Engine) -> None:
-    found = await engine.retrieve("fish")
-    assert [hit.chunk.text for hit in found.hits] == [FISH, BOOKS]
-    assert found.notices == ()
-    assert "fusion" not in found.plan
+    retrieval = await engine.retrieve("fish")
+    assert [hit.chunk.text for hit in retrieval.hits] == [FISH, BOOKS]
+    assert retrieval.notices == ()
+    assert "fusion" not in retrieval.plan
 
 
 @pytest.mark.parametrize("retrievers", [("keyword",), ("vector",)])
 async def test_one_retriever_alone_says_nothing_of_languages(
     engine: Engine, retrievers: tuple[str, ...]
 ) -> None:
-    found = await engine.retrieve("مكتبة", retrievers=retrievers)
-    assert found.notices == ()
+    retrieval = await engine.retrieve("مكتبة", retrievers=retrievers)
+    assert retrieval.notices == ()
 
 
 @pytest.mark.parametrize(
-    ("text", "known"),
+    ("text", "is_known"),
     [
         ("how do we restore a backup?", True),
         ("Wie stellt man die Größe ein?", True),
@@ -77,8 +77,8 @@ async def test_one_retriever_alone_says_nothing_of_languages(
         ("\uff26\uff35\uff2c\uff2c width", True),
     ],
 )
-def test_the_built_in_model_knows_latin_letters(text: str, known: bool) -> None:
-    assert OnnxEmbedder(threads=1).knows(text) is known
+def test_the_built_in_model_knows_latin_letters(text: str, is_known: bool) -> None:
+    assert OnnxEmbedder(threads=1).knows(text) is is_known
 
 
 @needs_multilingual
@@ -89,11 +89,11 @@ async def test_a_query_finds_texts_in_another_language(
     settings = Settings(embedder="multilingual")
     async with conspectus.open(tmp_path, settings=settings) as engine:
         await engine.add(texts, wait=True)
-        found = await engine.retrieve("In wie vielen Wochen zahlt man die Rückerstattung?")
-        assert found.hits[0].chunk.text == texts[0]
-        assert found.hits[0].parts["keyword"] < found.hits[0].parts["vector"]
+        retrieval = await engine.retrieve("In wie vielen Wochen zahlt man die Rückerstattung?")
+        assert retrieval.hits[0].chunk.text == texts[0]
+        assert retrieval.hits[0].parts["keyword"] < retrieval.hits[0].parts["vector"]
         same = await engine.retrieve("In how many weeks are refunds paid?")
-        assert float(found.plan["keyword_weight"]) < 0.1 < float(same.plan["keyword_weight"])
+        assert float(retrieval.plan["keyword_weight"]) < 0.1 < float(same.plan["keyword_weight"])
 
 
 def test_the_weights_of_the_fusion_are_those_of_the_embedding_model() -> None:

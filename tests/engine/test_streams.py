@@ -52,8 +52,8 @@ async def test_times_are_numbers_and_not_strings(
 
 
 async def test_epoch_seconds_and_instants_are_one_clock(engine: Engine) -> None:
-    said = [NewCaption("a", 1_767_625_200, 1_767_625_210), NewCaption("b", "2026-01-05T15:00:00Z")]
-    await engine.streams.add_captions(said, stream="v")
+    captions = [NewCaption("a", 1_767_625_200, 1_767_625_210), NewCaption("b", "2026-01-05T15:00:00Z")]
+    await engine.streams.add_captions(captions, stream="v")
     first, second = await stored(engine)
     assert first.start == second.start == 1_767_625_200
     assert (await engine.streams.get("v")).wall
@@ -61,11 +61,15 @@ async def test_epoch_seconds_and_instants_are_one_clock(engine: Engine) -> None:
 
 async def test_an_origin_is_where_seconds_begin_and_stays(engine: Engine) -> None:
     await engine.streams.put(NewStream("v", start_time="2026-01-05 09:00", time_zone="Europe/Berlin"))
-    said = [NewCaption("a", 90), NewCaption("b", "2026-01-05T08:02:00Z"), NewCaption("c", "2026-01-05 09:03")]
-    await engine.streams.add_captions(said, stream="v")
-    assert [each.start for each in await stored(engine)] == [90.0, 120.0, 180.0]
-    kept = await engine.streams.put(NewStream("v", title="Gate"))
-    assert (kept.start_time, kept.title, kept.time_zone) == (
+    captions = [
+        NewCaption("a", 90),
+        NewCaption("b", "2026-01-05T08:02:00Z"),
+        NewCaption("c", "2026-01-05 09:03"),
+    ]
+    await engine.streams.add_captions(captions, stream="v")
+    assert [caption.start for caption in await stored(engine)] == [90.0, 120.0, 180.0]
+    stream = await engine.streams.put(NewStream("v", title="Gate"))
+    assert (stream.start_time, stream.title, stream.time_zone) == (
         datetime(2026, 1, 5, 8, tzinfo=UTC),
         "Gate",
         "Europe/Berlin",
@@ -96,17 +100,21 @@ async def test_what_cannot_be_is_refused_and_nothing_of_its_batch_is_kept(
 
 
 async def test_the_same_again_is_nothing_new(engine: Engine) -> None:
-    said = NewCaption("x", 1, 2, speaker="Ann")
-    outcomes = [each.outcome for each in await engine.streams.add_captions([said, said], stream="v")]
+    caption = NewCaption("x", 1, 2, speaker="Ann")
+    outcomes = [
+        caption.outcome for caption in await engine.streams.add_captions([caption, caption], stream="v")
+    ]
     assert outcomes == ["added", "unchanged"]
-    [again] = await engine.streams.add_captions(said, stream="v")
+    [again] = await engine.streams.add_captions(caption, stream="v")
     assert again.outcome == "unchanged"
     others = [
         NewCaption("x", 1, 3, speaker="Ann"),
         NewCaption("x", 1, 2, speaker="Bob"),
         NewCaption("y", 1, 2),
     ]
-    assert [each.outcome for each in await engine.streams.add_captions(others, stream="v")] == ["added"] * 3
+    assert [caption.outcome for caption in await engine.streams.add_captions(others, stream="v")] == [
+        "added"
+    ] * 3
 
 
 async def test_an_index_says_one_thing(engine: Engine) -> None:
@@ -118,10 +126,10 @@ async def test_an_index_says_one_thing(engine: Engine) -> None:
             await engine.streams.add_captions(
                 [NewCaption("z", 5, index=8), NewCaption("w", 5, index=8)], stream="v"
             )
-    assert [each.text for each in await stored(engine)] == ["x"]
+    assert [caption.text for caption in await stored(engine)] == ["x"]
     [written] = await engine.streams.add_captions(NewCaption("y", 1, 2, index=7), stream="v", replace=True)
     assert written.outcome == "replaced"
-    assert [each.text for each in await stored(engine)] == ["y"]
+    assert [caption.text for caption in await stored(engine)] == ["y"]
 
 
 async def test_only_a_stream_is_one(engine: Engine) -> None:
@@ -141,11 +149,11 @@ async def test_clearing_a_stretch_leaves_the_rest(engine: Engine) -> None:
     await engine.streams.add_captions([NewCaption(f"{n}", n, n + 1, index=n) for n in range(10)], stream="v")
     await engine.streams.add_captions(NewCaption("other", 1), stream="w")
     assert (await engine.streams.delete_captions("v", range=CaptionRange(2.5, 4))).documents == 2
-    assert [each.text for each in await stored(engine)] == list("01456789")
+    assert [caption.text for caption in await stored(engine)] == list("01456789")
     assert (await engine.streams.delete_captions("v")).documents == 8
-    assert [each.captions for each in await engine.streams.list()] == [0, 1]
+    assert [stream.captions for stream in await engine.streams.list()] == [0, 1]
     assert (await engine.collections.delete_source((await engine.streams.get("v")).source.id)).documents == 0
-    assert [each.source.name for each in await engine.streams.list()] == ["w"]
+    assert [stream.source.name for stream in await engine.streams.list()] == ["w"]
 
 
 async def test_a_file_that_changed_is_followed(engine: Engine) -> None:
@@ -155,7 +163,7 @@ async def test_a_file_that_changed_is_followed(engine: Engine) -> None:
     assert (again.added, again.replaced, again.unchanged) == (0, 0, 2)
     shorter = SUBTITLES.split("\n\n")[0].replace("One", "Uno")
     await engine.streams.import_captions([Upload("talk.srt", shorter.encode())])
-    assert [(each.text, each.start, each.end) for each in await stored(engine, "talk")] == [
+    assert [(caption.text, caption.start, caption.end) for caption in await stored(engine, "talk")] == [
         ("Uno.", 1.0, 2.5)
     ]
 
@@ -165,7 +173,7 @@ async def test_files_of_one_stream_stay_apart(engine: Engine) -> None:
     files = [Upload("a.srt", SUBTITLES.encode()), Upload("b.srt", other.encode())]
     report = await engine.streams.import_captions(files, stream="v")
     assert (dict(report.streams), report.failures) == ({"v": 4}, ())
-    assert [each.text for each in await stored(engine)] == ["One.", "Two.", "Eins.", "Zwei."]
+    assert [caption.text for caption in await stored(engine)] == ["One.", "Two.", "Eins.", "Zwei."]
 
 
 async def test_a_file_of_many_videos_makes_a_stream_for_each(engine: Engine) -> None:
@@ -211,8 +219,8 @@ async def test_only_the_owner_names_paths(engine: Engine, tmp_path: Path) -> Non
 
 
 async def test_metadata_can_be_searched_by(engine: Engine) -> None:
-    said = NewCaption("x", 1, entities=("Ann", "car"), metadata={"camera": {"id": 4}})
-    await engine.streams.add_captions(said, stream="v")
+    caption = NewCaption("x", 1, entities=("Ann", "car"), metadata={"camera": {"id": 4}})
+    await engine.streams.add_captions(caption, stream="v")
     assert await engine.documents.count(filter=Eq(("camera", "id"), 4)) == 1
     assert await engine.documents.count(filter=Eq(("entities",), "car")) == 1
 
@@ -235,20 +243,20 @@ async def test_a_range_is_what_overlaps_whatever_the_order(
     length: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("store")
-    said = [NewCaption(f"{n}", begin, begin + long) for n, (begin, long) in enumerate(spans)]
+    captions = [NewCaption(f"{n}", begin, begin + long) for n, (begin, long) in enumerate(spans)]
     end = start + length + 1
     async with conspectus.open(folder, settings=Settings(embedder="none")) as engine:
-        for place in order:
-            await engine.streams.add_captions(said[place : place + 1] or said[:1], stream="v")
-        found = await stored(engine, start=start, end=end)
+        for index in order:
+            await engine.streams.add_captions(captions[index : index + 1] or captions[:1], stream="v")
+        listed = await stored(engine, start=start, end=end)
         inside = await stored(engine, start=start, end=end, contains=True)
     overlapping = {
         f"{n}"
         for n, (begin, long) in enumerate(spans)
         if begin < end and (begin + long > start or begin == start)
     }
-    assert {each.text for each in found} == overlapping
-    assert {each.text for each in inside} == {
+    assert {caption.text for caption in listed} == overlapping
+    assert {caption.text for caption in inside} == {
         f"{n}" for n, (begin, long) in enumerate(spans) if start <= begin < end and begin + long <= end
     }
-    assert [each.start for each in found] == sorted(each.start or 0.0 for each in found)
+    assert [caption.start for caption in listed] == sorted(caption.start or 0.0 for caption in listed)

@@ -36,16 +36,16 @@ def captions(number: int, *, seconds: float = 10.0, about: str = "camera") -> li
     ]
 
 
-async def asked(engine: Engine, prompt: str, *streams: str, **more: object) -> Moments:
+async def search(engine: Engine, prompt: str, *streams: str, **more: object) -> Moments:
     return await engine.streams.search(prompt, streams=streams, **more)  # type: ignore[arg-type]
 
 
-def times(found: Moments) -> list[tuple[float, float]]:
-    return [(each.start, each.end) for each in found.moments]
+def times(response: Moments) -> list[tuple[float, float]]:
+    return [(moment.start, moment.end) for moment in response.moments]
 
 
 @pytest.mark.parametrize(
-    ("prompt", "shown", "first", "last"),
+    ("prompt", "time_range", "first", "last"),
     [
         ("What happened before 1:00?", "until 00:01:00 (before 1:00)", 0, 60),
         ("What happened after 4:00?", "from 00:04:00 on (after 4:00)", 240, 300),
@@ -55,20 +55,22 @@ def times(found: Moments) -> list[tuple[float, float]]:
     ],
 )
 async def test_a_question_of_nothing_but_time_gets_that_time(
-    engine: Engine, prompt: str, shown: str, first: float, last: float
+    engine: Engine, prompt: str, time_range: str, first: float, last: float
 ) -> None:
     await engine.streams.add_captions(captions(30), stream="cam", wait=True)
-    found = await asked(engine, prompt, "cam")
-    assert found.plan["time_range"] == shown
-    [moment] = found.moments
+    response = await search(engine, prompt, "cam")
+    assert response.plan["time_range"] == time_range
+    [moment] = response.moments
     assert (moment.start, moment.end) == (first, last)
-    assert [each.start for each in moment.captions] == [first + 10.0 * n for n in range(len(moment.captions))]
+    assert [caption.start for caption in moment.captions] == [
+        first + 10.0 * n for n in range(len(moment.captions))
+    ]
 
 
 async def test_of_a_long_time_before_the_last_of_it_is_shown(engine: Engine) -> None:
     await engine.streams.add_captions(captions(400), stream="cam", wait=True)
-    found = await asked(engine, "What happened before 1:00:00?", "cam")
-    [moment] = found.moments
+    response = await search(engine, "What happened before 1:00:00?", "cam")
+    [moment] = response.moments
     assert (moment.start, moment.end) == (2_600, 3_600)
     window = await engine.streams.window("What happened before 1:00:00?", 60, streams=("cam",))
     assert "camera 359:" in window.window.text
@@ -77,46 +79,49 @@ async def test_of_a_long_time_before_the_last_of_it_is_shown(engine: Engine) -> 
 
 async def test_what_is_asked_is_looked_for_in_that_time_only(engine: Engine) -> None:
     await engine.streams.add_captions(captions(60), stream="cam", wait=True)
-    found = await asked(engine, "Where does the door open in the first two minutes?", "cam", limit=20)
-    assert found.plan["time_range"] == "00:00:00 to 00:02:00 (in the first two minutes)"
-    assert found.moments
-    assert all(each.start < 120 for each in found.moments)
-    free = await asked(
+    response = await search(engine, "Where does the door open in the first two minutes?", "cam", limit=20)
+    assert response.plan["time_range"] == "00:00:00 to 00:02:00 (in the first two minutes)"
+    assert response.moments
+    assert all(moment.start < 120 for moment in response.moments)
+    free = await search(
         engine, "Where does the door open in the first two minutes?", "cam", limit=20, read_times=False
     )
     assert "time_range" not in free.plan
-    assert max(each.start for each in free.moments) > 120
+    assert max(moment.start for moment in free.moments) > 120
 
 
 async def test_a_given_range_goes_before_what_the_question_says(engine: Engine) -> None:
     await engine.streams.add_captions(captions(60), stream="cam", wait=True)
     within = CaptionRange("3:05", 215, contains=True)
-    found = await asked(engine, "the door opens, in the first minute", "cam", range=within)
-    assert found.plan["time_range"] == "00:03:05 to 00:03:35"
-    assert {each.document.key for moment in found.moments for each in moment.captions} == {"19", "20"}
-    found = await asked(engine, "the door", "cam", range=CaptionRange(first=5, last=7))
-    numbers = {each.document.sequence for moment in found.moments for each in moment.captions}
+    response = await search(engine, "the door opens, in the first minute", "cam", range=within)
+    assert response.plan["time_range"] == "00:03:05 to 00:03:35"
+    assert {caption.document.key for moment in response.moments for caption in moment.captions} == {
+        "19",
+        "20",
+    }
+    response = await search(engine, "the door", "cam", range=CaptionRange(first=5, last=7))
+    numbers = {caption.document.sequence for moment in response.moments for caption in moment.captions}
     assert numbers <= {5, 6, 7}
     assert numbers
 
 
 async def test_a_range_outside_of_the_stream_finds_nothing_and_says_so(engine: Engine) -> None:
     await engine.streams.add_captions(captions(10), stream="cam", wait=True)
-    found = await asked(engine, "What happened after 50:00?", "cam")
-    assert (found.outcome, found.moments) == ("no_match", ())
-    assert found.plan["time_range"].startswith("from 00:50:00 on")
+    response = await search(engine, "What happened after 50:00?", "cam")
+    assert (response.outcome, response.moments) == ("no_match", ())
+    assert response.plan["time_range"].startswith("from 00:50:00 on")
     window = await engine.streams.window("What happened after 50:00?", 100, streams=("cam",))
     assert (window.window.outcome, window.window.text, window.captions) == ("no_match", "", ())
 
 
 async def test_captions_between_those_found_come_along(engine: Engine) -> None:
-    said = ["zebra crossing", "hm", "and so on", "zebra crossing again", *["nothing at all"] * 20]
+    texts = ["zebra crossing", "hm", "and so on", "zebra crossing again", *["nothing at all"] * 20]
     await engine.streams.add_captions(
-        [NewCaption(each, 5.0 * n, 5.0 * n + 5) for n, each in enumerate(said)], stream="v", wait=True
+        [NewCaption(text, 5.0 * n, 5.0 * n + 5) for n, text in enumerate(texts)], stream="v", wait=True
     )
-    found = await asked(engine, "zebra crossing", "v", limit=1)
-    [moment] = found.moments
-    assert [each.text for each in moment.captions][:4] == said[:4]
+    response = await search(engine, "zebra crossing", "v", limit=1)
+    [moment] = response.moments
+    assert [caption.text for caption in moment.captions][:4] == texts[:4]
     assert sum(moment.parts.values()) == pytest.approx(moment.score)
     window = await engine.streams.window("zebra crossing", 120, streams=("v",))
     assert window.window.tokens <= 120
@@ -125,41 +130,44 @@ async def test_captions_between_those_found_come_along(engine: Engine) -> None:
 
 
 async def test_what_several_captions_say_together_goes_before_one_that_repeats_itself(engine: Engine) -> None:
-    told = ["Lorries wait.", "They are red.", "A bridge is near."]
-    for name, said in (("told", told), ("again", ["Lorries wait.", "Lorries wait.", "Lorries wait."])):
-        spoken = [NewCaption(each, 50.0 * n, 50.0 * n + 50) for n, each in enumerate(said)]
-        await engine.streams.add_captions(spoken, stream=name, wait=True)
-    found = await asked(engine, "the red lorry on a bridge in fog", "told", "again", limit=9)
-    assert found.moments[0].stream.name == "told"
-    shares = {each.stream.name: each.parts["words around"] for each in found.moments}
+    distinct = ["Lorries wait.", "They are red.", "A bridge is near."]
+    for name, texts in (("told", distinct), ("again", ["Lorries wait.", "Lorries wait.", "Lorries wait."])):
+        captions = [NewCaption(text, 50.0 * n, 50.0 * n + 50) for n, text in enumerate(texts)]
+        await engine.streams.add_captions(captions, stream=name, wait=True)
+    response = await search(engine, "the red lorry on a bridge in fog", "told", "again", limit=9)
+    assert response.moments[0].stream.name == "told"
+    shares = {moment.stream.name: moment.parts["words around"] for moment in response.moments}
     assert shares["told"] == pytest.approx(0.25)
     assert 0.0 < shares["again"] < 0.15
-    assert all(each.parts["like it around"] for each in found.moments)
+    assert all(moment.parts["like it around"] for moment in response.moments)
 
 
 async def test_what_comes_along_is_within_what_was_asked_for(engine: Engine) -> None:
     spoken = [NewCaption(f"zebra {n}", n, n + 1, speaker="Ann" if n % 2 else "Bob") for n in range(8)]
     await engine.streams.add_captions(spoken, stream="v", wait=True)
-    found = await asked(engine, "zebra", "v", filter=Eq("author", "Ann"))
-    assert {each.document.author for moment in found.moments for each in moment.captions} == {"Ann"}
-    found = await asked(engine, "zebra", "v", range=CaptionRange(2, 4))
-    assert {each.text for moment in found.moments for each in moment.captions} == {"zebra 2", "zebra 3"}
+    response = await search(engine, "zebra", "v", filter=Eq("author", "Ann"))
+    assert {caption.document.author for moment in response.moments for caption in moment.captions} == {"Ann"}
+    response = await search(engine, "zebra", "v", range=CaptionRange(2, 4))
+    assert {caption.text for moment in response.moments for caption in moment.captions} == {
+        "zebra 2",
+        "zebra 3",
+    }
 
 
 async def test_streams_do_not_mix_and_several_are_labelled(engine: Engine) -> None:
     for name in ("north", "south", "west"):
         await engine.streams.add_captions(captions(10, about=name), stream=name, wait=True)
     await engine.add("north: the red car stops in a document", source="notes")
-    found = await asked(engine, "the red car stops", "north", limit=20)
-    assert {each.stream.name for each in found.moments} == {"north"}
-    found = await asked(engine, "the red car stops", "north", "south", limit=20)
-    assert {each.stream.name for each in found.moments} == {"north", "south"}
+    response = await search(engine, "the red car stops", "north", limit=20)
+    assert {moment.stream.name for moment in response.moments} == {"north"}
+    response = await search(engine, "the red car stops", "north", "south", limit=20)
+    assert {moment.stream.name for moment in response.moments} == {"north", "south"}
     window = await engine.streams.window("the red car stops", 400, streams=("north", "south"))
-    assert {each.name for each in window.streams} == {"north", "south"}
+    assert {stream.name for stream in window.streams} == {"north", "south"}
     assert "north" in window.window.text
     assert "in a document" not in window.window.text
-    found = await asked(engine, "the red car stops", limit=20)
-    assert {each.stream.name for each in found.moments} == {"north", "south", "west"}
+    response = await search(engine, "the red car stops", limit=20)
+    assert {moment.stream.name for moment in response.moments} == {"north", "south", "west"}
 
 
 async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None:
@@ -168,11 +176,11 @@ async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None
     )
     await engine.streams.add_captions(captions(120, about="gate", seconds=60), stream="gate", wait=True)
     await engine.streams.add_captions(captions(120, about="tape"), stream="tape", wait=True)
-    found = await asked(engine, "What happens at 12:30?", "gate", "tape")
-    by_stream = {each.stream.name: each for each in found.moments}
+    response = await search(engine, "What happens at 12:30?", "gate", "tape")
+    by_stream = {moment.stream.name: moment for moment in response.moments}
     assert (by_stream["gate"].start, by_stream["tape"].start) == (1_800.0, 750.0)
-    assert "gate: 2026-03-02 12:30" in found.plan["time_range"]
-    assert "tape: 00:12:30" in found.plan["time_range"]
+    assert "gate: 2026-03-02 12:30" in response.plan["time_range"]
+    assert "tape: 00:12:30" in response.plan["time_range"]
 
 
 async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engine) -> None:
@@ -181,20 +189,20 @@ async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engin
     for number in range(7):
         await engine.streams.add_captions(captions(20, about="tape"), stream=f"tape {number}", wait=True)
     at = datetime(2026, 3, 3, 12, tzinfo=UTC)
-    found = await asked(engine, "What happened yesterday?", at=at)
-    assert {each.stream.name for each in found.moments} == {"gate"}
-    assert "2026-03-02 00:00:00 to 2026-03-03" in found.plan["time_range"]
-    assert found.plan["skipped_streams"] == (
+    response = await search(engine, "What happened yesterday?", at=at)
+    assert {moment.stream.name for moment in response.moments} == {"gate"}
+    assert "2026-03-02 00:00:00 to 2026-03-03" in response.plan["time_range"]
+    assert response.plan["skipped_streams"] == (
         "tape 0, tape 1, tape 2, tape 3, tape 4, 2 more (no such time on the clock)"
     )
-    found = await asked(engine, "What happened yesterday?", "tape 1", at=at)
-    assert "skipped_streams" not in found.plan
+    response = await search(engine, "What happened yesterday?", "tape 1", at=at)
+    assert "skipped_streams" not in response.plan
 
 
 async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
     for number in range(40):
         await engine.streams.add_captions(captions(10 + number % 8), stream=f"tape {number:02}")
-    plan = (await asked(engine, "What happens in the last ten seconds?")).plan["time_range"]
+    plan = (await search(engine, "What happens in the last ten seconds?")).plan["time_range"]
     assert plan.startswith("tape 00, tape 08, tape 16, tape 24, tape 32: from 00:01:30 on")
     assert plan.endswith("; and 3 other stretches")
 
@@ -203,15 +211,15 @@ async def test_the_last_minutes_of_a_live_stream_go_back_from_now(engine: Engine
     now = datetime(2026, 3, 2, 12, tzinfo=UTC)
     await engine.streams.put(NewStream("live", start_time=now - timedelta(hours=1), live=True))
     await engine.streams.add_captions(captions(58, seconds=60), stream="live", wait=True)
-    found = await asked(engine, "What happened in the last ten minutes?", "live", at=now)
-    assert times(found) == [(3_000.0, 3_480.0)]
+    response = await search(engine, "What happened in the last ten minutes?", "live", at=now)
+    assert times(response) == [(3_000.0, 3_480.0)]
 
 
 async def test_events_are_found_beside_captions(engine: Engine) -> None:
     await engine.streams.add_captions(captions(10), stream="cam", wait=True)
     await engine.events.add(NewEvent("collision", 42, 45, "two lorries collide"), stream="cam")
-    found = await asked(engine, "lorries collide", "cam", limit=1)
-    assert "two lorries collide" in [each.text for each in found.moments[0].captions]
+    response = await search(engine, "lorries collide", "cam", limit=1)
+    assert "two lorries collide" in [caption.text for caption in response.moments[0].captions]
 
 
 async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -> None:
@@ -221,14 +229,14 @@ async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -
     source = (await engine.streams.get("open")).source
     await engine.people.grant("default", Principal("user", guest.id), "viewer", source=source.id)
     theirs = engine.as_person(Person("guest", False, guest.id))
-    found = await asked(theirs, "the red car stops", limit=50)
-    assert {each.stream.name for each in found.moments} == {"open"}
+    response = await search(theirs, "the red car stops", limit=50)
+    assert {moment.stream.name for moment in response.moments} == {"open"}
     window = await theirs.streams.window("What happens in the first minute?", 500)
-    assert {each.name for each in window.streams} == {"open"}
+    assert {stream.name for stream in window.streams} == {"open"}
     assert "closed" not in str(window)
     with pytest.raises(NotFound):
-        await asked(theirs, "the red car", "closed")
-    assert [each.source.name for each in await theirs.streams.list()] == ["open"]
+        await search(theirs, "the red car", "closed")
+    assert [stream.source.name for stream in await theirs.streams.list()] == ["open"]
 
 
 async def test_captions_without_times_are_found_in_windows_only(engine: Engine) -> None:
@@ -237,25 +245,25 @@ async def test_captions_without_times_are_found_in_windows_only(engine: Engine) 
     )
     window = await engine.streams.window("zebra", 100, streams=("v",))
     assert "a zebra without a time" in window.window.text
-    found = await asked(engine, "zebra", "v")
-    assert "a zebra without a time" not in str(found.moments)
+    response = await search(engine, "zebra", "v")
+    assert "a zebra without a time" not in str(response.moments)
 
 
 async def test_what_is_asked_wrongly_is_refused(engine: Engine) -> None:
     await engine.streams.add_captions(captions(5), stream="v", wait=True)
     with pytest.raises(InvalidInput, match="end"):
-        await asked(engine, "x", "v", range=CaptionRange(20, 10))
+        await search(engine, "x", "v", range=CaptionRange(20, 10))
     with pytest.raises(InvalidInput, match="last"):
-        await asked(engine, "x", "v", range=CaptionRange(first=4, last=2))
+        await search(engine, "x", "v", range=CaptionRange(first=4, last=2))
     with pytest.raises(InvalidInput, match="limit"):
-        await asked(engine, "x", "v", limit=-1)
+        await search(engine, "x", "v", limit=-1)
     with pytest.raises(TooLarge):
-        await asked(engine, "x" * 10_001, "v")
+        await search(engine, "x" * 10_001, "v")
     with pytest.raises(NotFound):
-        await asked(engine, "x", "nothing")
-    assert (await asked(engine, "", "v")).outcome == "no_match"
-    assert times(await asked(engine, " ", "v", range=CaptionRange(first=3))) == [(30.0, 50.0)]
-    assert (await asked(engine, "the red car", "v", limit=0)).moments == ()
+        await search(engine, "x", "nothing")
+    assert (await search(engine, "", "v")).outcome == "no_match"
+    assert times(await search(engine, " ", "v", range=CaptionRange(first=3))) == [(30.0, 50.0)]
+    assert (await search(engine, "the red car", "v", limit=0)).moments == ()
 
 
 async def test_a_budget_holds_to_the_token(engine: Engine) -> None:
@@ -263,7 +271,7 @@ async def test_a_budget_holds_to_the_token(engine: Engine) -> None:
     for tokens in (0, 1, 17, 40, 333):
         for renderer in ("text", "xml", "json", "messages", "guarded"):
             question = {"query": "the dog barks", "streams": ("v",)}
-            found = await engine.streams.window(max_tokens=tokens, **question, format=renderer)
-            assert found.window.tokens <= tokens
+            response = await engine.streams.window(max_tokens=tokens, **question, format=renderer)
+            assert response.window.tokens <= tokens
             again = await engine.streams.window(max_tokens=tokens, **question, format=renderer)
-            assert again.window.text == found.window.text
+            assert again.window.text == response.window.text

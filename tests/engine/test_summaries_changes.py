@@ -23,7 +23,7 @@ TABLES = ("summaries", "summary_captions", "summary_parts", "summary_borders", "
 
 
 @asynccontextmanager
-async def opened(path: Path, model: ScriptedChatModel) -> AsyncIterator[Engine]:
+async def open_engine(path: Path, model: ScriptedChatModel) -> AsyncIterator[Engine]:
     async with conspectus.open(path / "data", settings=SETTINGS, chat_model=model) as engine:
         yield engine
 
@@ -41,23 +41,23 @@ def rows(path: Path) -> list[int]:
 async def test_a_caption_deleted_meanwhile_is_in_no_summary(tmp_path: Path, mode: str) -> None:
     request = {**REQUEST, "mode": mode}
     model = ScriptedChatModel(told, hangs=True)
-    async with opened(tmp_path, model) as engine:
+    async with open_engine(tmp_path, model) as engine:
         written = await engine.streams.add_captions(indexed(*range(12)), stream="film")
         task = asyncio.ensure_future(engine.summaries.summarize(**request))
         await model.hanging.wait()
         await engine.documents.delete(written[3].id)
         model.hangs = False
         model.released.set()
-        made = await task
-        assert made.outcome == "complete"
-        assert "scene 3," not in made.text
-        assert [each.captions for each in made.batches] == [5, 6]
-        assert await engine.summaries.get(**request) == replace(made, calls=0)
+        summary = await task
+        assert summary.outcome == "complete"
+        assert "scene 3," not in summary.text
+        assert [batch.captions for batch in summary.batches] == [5, 6]
+        assert await engine.summaries.get(**request) == replace(summary, calls=0)
 
 
 async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: Path) -> None:
     model = ScriptedChatModel()
-    async with opened(tmp_path, model) as engine:
+    async with open_engine(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(0), stream="film")
         loop = asyncio.get_running_loop()
         pending: list[asyncio.Task[object]] = []
@@ -80,51 +80,51 @@ async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: 
 
 
 async def test_nothing_is_left_of_summaries_when_their_stream_goes(tmp_path: Path) -> None:
-    async with opened(tmp_path, ScriptedChatModel(told)) as engine:
+    async with open_engine(tmp_path, ScriptedChatModel(told)) as engine:
         for stream in ("film", "other"):
-            untimed = [NewCaption(f"scene {each}.") for each in range(13)]
+            untimed = [NewCaption(f"scene {number}.") for number in range(13)]
             await engine.streams.add_captions(untimed, stream=stream)
             await engine.summaries.set_live(stream)
         for job in (await engine.jobs.list()).jobs:
             await engine.jobs.wait(job.id)
         await engine.summaries.summarize(**REQUEST)
         assert await asyncio.to_thread(rows, tmp_path) == [6, 25, 3, 5, 2]
-        found = await engine.streams.get("film")
-        await engine.collections.delete_source(found.source.id)
+        film = await engine.streams.get("film")
+        await engine.collections.delete_source(film.source.id)
         assert await asyncio.to_thread(rows, tmp_path) == [2, 12, 0, 2, 1]
         await engine.collections.delete("default")
         assert await asyncio.to_thread(rows, tmp_path) == [0, 0, 0, 0, 0]
 
 
 async def test_what_is_not_used_any_more_is_cleared_away(tmp_path: Path) -> None:
-    async with opened(tmp_path, ScriptedChatModel(told)) as engine:
-        for each in range(20):
-            await engine.streams.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
+    async with open_engine(tmp_path, ScriptedChatModel(told)) as engine:
+        for number in range(20):
+            await engine.streams.add_captions(NewCaption(f"scene {number}.", float(number)), stream="film")
             await engine.summaries.summarize(**REQUEST)
         assert (await asyncio.to_thread(rows, tmp_path))[:4] == [5, 20, 4, 4]
 
 
 async def test_a_late_caption_in_every_batch_redoes_each_once(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
-    even = [NewCaption(f"scene {each}.", float(each)) for each in range(0, 72, 2)]
-    async with opened(tmp_path, model) as engine:
+    even = [NewCaption(f"scene {number}.", float(number)) for number in range(0, 72, 2)]
+    async with open_engine(tmp_path, model) as engine:
         await engine.streams.add_captions(even, stream="film")
         await engine.summaries.summarize(**REQUEST)
         model.asked.clear()
-        for each in range(5, 72, 12):
-            await engine.streams.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
-            made = await engine.summaries.summarize(**REQUEST)
-            assert made.calls == 2
-        assert [each for each in asked_about(model) if len(each) == 7] == [
+        for number in range(5, 72, 12):
+            await engine.streams.add_captions(NewCaption(f"scene {number}.", float(number)), stream="film")
+            summary = await engine.summaries.summarize(**REQUEST)
+            assert summary.calls == 2
+        assert [scenes_of_batch for scenes_of_batch in asked_about(model) if len(scenes_of_batch) == 7] == [
             scenes(*sorted([*range(start, start + 12, 2), start + 5])) for start in range(0, 72, 12)
         ]
 
 
 async def test_a_range_by_time_does_not_move_the_batches_of_the_whole(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
-    timed = [NewCaption(f"scene {each}.", float(each), each + 0.5) for each in range(24)]
-    async with opened(tmp_path, model) as engine:
+    timed = [NewCaption(f"scene {number}.", float(number), number + 0.5) for number in range(24)]
+    async with open_engine(tmp_path, model) as engine:
         await engine.streams.add_captions(timed, stream="film")
-        made = await engine.summaries.summarize(**REQUEST)
+        summary = await engine.summaries.summarize(**REQUEST)
         await engine.summaries.summarize(**REQUEST, range=CaptionRange(3, 20))
-        assert await engine.summaries.get(**REQUEST) == replace(made, calls=0)
+        assert await engine.summaries.get(**REQUEST) == replace(summary, calls=0)

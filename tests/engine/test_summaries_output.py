@@ -32,7 +32,7 @@ ANN = '{"people": ["Ann"]}'
 
 
 @asynccontextmanager
-async def opened(
+async def open_engine(
     path: Path, model: ScriptedChatModel | None = None, embedder: Embedder | None = None
 ) -> AsyncIterator[Engine]:
     async with conspectus.open(
@@ -42,23 +42,23 @@ async def opened(
 
 
 def captions(count: int) -> list[NewCaption]:
-    return [NewCaption(f"Ann opens door {each}.", 10 * each, 10 * each + 10) for each in range(count)]
+    return [NewCaption(f"Ann opens door {number}.", 10 * number, 10 * number + 10) for number in range(count)]
 
 
 @pytest.mark.parametrize(
-    "said", [ANN, f"\n {ANN}\n", f"```json\n{ANN}\n```", f"Here it is:\n```\n{ANN}\n```\nWas that right?"]
+    "answer", [ANN, f"\n {ANN}\n", f"```json\n{ANN}\n```", f"Here it is:\n```\n{ANN}\n```\nWas that right?"]
 )
-async def test_an_answer_is_read_in_the_forms_that_models_give_it(tmp_path: Path, said: str) -> None:
-    async with opened(tmp_path, ScriptedChatModel([said])) as engine:
+async def test_an_answer_is_read_in_the_forms_that_models_give_it(tmp_path: Path, answer: str) -> None:
+    async with open_engine(tmp_path, ScriptedChatModel([answer])) as engine:
         await engine.streams.add_captions(captions(1), stream="film")
-        made = await engine.summaries.summarize(**REQUEST)
-        assert made.data == {"people": ["Ann"]}
-        assert json.loads(made.text) == made.data
-        assert await engine.summaries.get(**REQUEST) == replace(made, calls=0)
+        summary = await engine.summaries.summarize(**REQUEST)
+        assert summary.data == {"people": ["Ann"]}
+        assert json.loads(summary.text) == summary.data
+        assert await engine.summaries.get(**REQUEST) == replace(summary, calls=0)
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("answer", "reason"),
     [
         ("Ann opens a door.", "not JSON"),
         ('["Ann"]', "not a JSON object"),
@@ -71,11 +71,11 @@ async def test_an_answer_is_read_in_the_forms_that_models_give_it(tmp_path: Path
     ],
 )
 async def test_an_answer_that_does_not_fit_is_asked_again_with_the_reason(
-    tmp_path: Path, said: str, reason: str
+    tmp_path: Path, answer: str, reason: str
 ) -> None:
-    answers = [said, ANN]
+    answers = [answer, ANN]
     model = ScriptedChatModel(lambda _: [answers.pop(0)])
-    async with opened(tmp_path, model) as engine:
+    async with open_engine(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(1), stream="film")
         assert (await engine.summaries.summarize(**REQUEST)).data == {"people": ["Ann"]}
         assert reason not in model.asked[0].messages[-1].content
@@ -87,11 +87,11 @@ async def test_answers_that_never_fit_are_a_failure(tmp_path: Path) -> None:
         return ["no"] if "door 7." in messages[-1].content else [ANN]
 
     model = ScriptedChatModel(says)
-    async with opened(tmp_path, model) as engine:
+    async with open_engine(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(12), stream="film")
-        made = await engine.summaries.summarize(**REQUEST)
-        assert (made.outcome, [each.number for each in made.failures]) == ("partial", [1])
-        assert made.data == {"people": ["Ann"]}
+        summary = await engine.summaries.summarize(**REQUEST)
+        assert (summary.outcome, [failure.number for failure in summary.failures]) == ("partial", [1])
+        assert summary.data == {"people": ["Ann"]}
         model.says = ["no"]
         with pytest.raises(ChatBadAnswer):
             await engine.summaries.summarize(**REQUEST, instructions="otherwise")
@@ -109,7 +109,7 @@ async def test_answers_that_never_fit_are_a_failure(tmp_path: Path) -> None:
 )
 async def test_what_is_no_schema_of_its_own_is_refused(tmp_path: Path, schema: Metadata) -> None:
     model = ScriptedChatModel([ANN])
-    async with opened(tmp_path, model) as engine:
+    async with open_engine(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(1), stream="film")
         with pytest.raises(InvalidInput, match="schema"):
             await engine.summaries.summarize(**{**REQUEST, "schema": schema})
@@ -123,17 +123,17 @@ def test_no_pattern_takes_long() -> None:
 
 
 async def test_without_a_model_captions_are_chosen(tmp_path: Path) -> None:
-    async with opened(tmp_path, embedder=HashedEmbedder()) as engine:
+    async with open_engine(tmp_path, embedder=HashedEmbedder()) as engine:
         await engine.streams.add_captions(captions(30), stream="film")
         await engine.streams.add_captions(NewCaption("A ship sinks.", 5_000, 5_010), stream="film", wait=True)
-        made = await engine.summaries.summarize("film", sentences=3)
-        assert (made.by, made.outcome, made.calls) == ("extractive", "complete", 0)
-        assert [each.captions for each in made.batches] == [31]
-        lines = made.text.splitlines()
+        summary = await engine.summaries.summarize("film", sentences=3)
+        assert (summary.by, summary.outcome, summary.calls) == ("extractive", "complete", 0)
+        assert [batch.captions for batch in summary.batches] == [31]
+        lines = summary.text.splitlines()
         assert len(lines) <= 3
         assert lines[-1] == "[01:23:20 - 01:23:30] A ship sinks."
         assert lines == sorted(lines)
-        assert await engine.summaries.get("film", sentences=3) == made
+        assert await engine.summaries.get("film", sentences=3) == summary
         empty = await engine.streams.put("empty")
         nothing = await engine.summaries.summarize(empty.source.id)
         assert (nothing.outcome, nothing.by, nothing.text) == ("empty", "extractive", "")
@@ -141,10 +141,10 @@ async def test_without_a_model_captions_are_chosen(tmp_path: Path) -> None:
 
 async def test_a_model_is_not_asked_where_sentences_are_to_be_chosen(tmp_path: Path) -> None:
     model = ScriptedChatModel([ANN])
-    async with opened(tmp_path, model) as engine:
+    async with open_engine(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(3), stream="film")
-        made = await engine.summaries.summarize("film", extractive=True)
-        assert made.by == "extractive"
+        summary = await engine.summaries.summarize("film", extractive=True)
+        assert summary.by == "extractive"
         assert model.asked == []
 
 
@@ -154,9 +154,11 @@ async def test_objects_are_put_together_in_rounds(tmp_path: Path) -> None:
         return [json.dumps({"people": list(dict.fromkeys(people))})]
 
     model = ScriptedChatModel(says, window=1_400)
-    async with opened(tmp_path, model) as engine:
-        named = [NewCaption(f"Ann {each} opens a door.", 10 * each, 10 * each + 10) for each in range(60)]
-        await engine.streams.add_captions(named, stream="film")
-        made = await engine.summaries.summarize(**REQUEST, batch_size=2)
-        assert made.data == {"people": [f"Ann {each}" for each in range(60)]}
-        assert made.calls > 31
+    async with open_engine(tmp_path, model) as engine:
+        captions = [
+            NewCaption(f"Ann {number} opens a door.", 10 * number, 10 * number + 10) for number in range(60)
+        ]
+        await engine.streams.add_captions(captions, stream="film")
+        summary = await engine.summaries.summarize(**REQUEST, batch_size=2)
+        assert summary.data == {"people": [f"Ann {number}" for number in range(60)]}
+        assert summary.calls > 31

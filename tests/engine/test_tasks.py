@@ -57,17 +57,19 @@ def plain(task: Task) -> Task:
 
 async def test_both_engines_do_all_that_there_is(either: Engine | RemoteEngine) -> None:
     tasks = either.tasks
-    assert [each.outcome for each in await tasks.put_many([LOGIN, JWT, REDESIGN])] == ["added"] * 3
+    assert [task.outcome for task in await tasks.put_many([LOGIN, JWT, REDESIGN])] == ["added"] * 3
     await tasks.attach("auth-1", Attachment("log", "The password was wrong.", "Log"))
     await tasks.update("auth-1", status="in_progress")
     assert (await tasks.get("auth-1")).status == "in_progress"
-    assert [each.text for each in await tasks.attachments("auth-1")] == ["The password was wrong."]
-    found = await tasks.search("password", 2, status="in_progress")
-    assert {each.type for each in found} == {"task", "attachment"}
+    assert [attachment.text for attachment in await tasks.attachments("auth-1")] == [
+        "The password was wrong."
+    ]
+    hits = await tasks.search("password", 2, status="in_progress")
+    assert {hit.type for hit in hits} == {"task", "attachment"}
     context = await tasks.build_context("password", 1)
     assert (context.outcome, len(context.results)) == ("found", 1)
     assert (await tasks.detach("auth-1", "log")).documents == 1
-    assert {each.id for each in (await tasks.list()).tasks} == {"auth-1", "auth-2", "ui-1"}
+    assert {task.id for task in (await tasks.list()).tasks} == {"auth-1", "auth-2", "ui-1"}
     assert (await tasks.delete("auth-1")).documents == 1
     with pytest.raises(NotFound, match="no task 'auth-1'"):
         await tasks.get("auth-1")
@@ -120,8 +122,8 @@ async def test_what_is_no_task_is_refused_and_writes_nothing(
 
 async def test_writing_again_replaces_and_says_so(tasks: TaskService) -> None:
     outcomes = [
-        (await tasks.put(each)).outcome
-        for each in (LOGIN, LOGIN, replace(LOGIN, status="completed"), replace(LOGIN, title="Mend login"))
+        (await tasks.put(task)).outcome
+        for task in (LOGIN, LOGIN, replace(LOGIN, status="completed"), replace(LOGIN, title="Mend login"))
     ]
     assert outcomes == ["added", "unchanged", "updated", "replaced"]
     assert plain(await tasks.get("auth-1")) == replace(LOGIN, title="Mend login")
@@ -129,17 +131,17 @@ async def test_writing_again_replaces_and_says_so(tasks: TaskService) -> None:
 
 async def test_the_last_of_two_tasks_with_one_id_stays(tasks: TaskService) -> None:
     written = await tasks.put_many([JWT, replace(JWT, title="First"), replace(JWT, title="Second"), LOGIN])
-    assert [each.outcome for each in written] == ["added", "replaced", "replaced", "added"]
+    assert [task.outcome for task in written] == ["added", "replaced", "replaced", "added"]
     assert (await tasks.get("auth-2")).title == "Second"
 
 
 async def test_many_tasks_are_written_in_batches(tasks: TaskService) -> None:
     written = await tasks.put_many((Task(f"t-{n}", f"Task number {n}") for n in range(1_203)), wait=False)
-    assert [each.id for each in written] == [f"t-{n}" for n in range(1_203)]
+    assert [task.id for task in written] == [f"t-{n}" for n in range(1_203)]
     first = await tasks.list(limit=1_000)
     rest = await tasks.list(limit=1_000, after=first.next)
     assert (len(first.tasks), len(rest.tasks), rest.next) == (1_000, 203, None)
-    assert {each.id for each in (*first.tasks, *rest.tasks)} == {each.id for each in written}
+    assert {task.id for task in (*first.tasks, *rest.tasks)} == {task.id for task in written}
 
 
 async def test_an_update_changes_what_is_named(tasks: TaskService) -> None:
@@ -172,14 +174,14 @@ async def test_an_update_of_what_was_read_before(tasks: TaskService) -> None:
 async def test_tasks_are_listed_by_status_priority_and_tag(tasks: TaskService) -> None:
     await tasks.put_many([LOGIN, JWT, replace(REDESIGN, priority="high", tags=("web",))])
     await tasks.attach("auth-1", Attachment("log", "A log"))
-    for chosen, ids in (
+    for options, ids in (
         ({}, {"auth-1", "auth-2", "ui-1"}),
         ({"status": "completed"}, {"auth-2"}),
         ({"priority": "high", "tag": "auth"}, {"auth-1"}),
         ({"tag": "web"}, {"auth-1", "ui-1"}),
         ({"tag": "we"}, set()),
     ):
-        assert {each.id for each in (await tasks.list(**chosen)).tasks} == ids
+        assert {task.id for task in (await tasks.list(**options)).tasks} == ids
     with pytest.raises(InvalidInput):
         await tasks.list(status="done")
 
@@ -213,8 +215,8 @@ async def test_what_is_put_beside_them_is_no_task(engine: Engine, tasks: TaskSer
         ),
     ]
     await engine.add(strange, source="tasks", collection="tasks", wait=True)
-    assert [each.id for each in (await tasks.list()).tasks] == ["auth-1"]
-    assert [each.task_id for each in await tasks.search("password", 20)] == ["auth-1"]
+    assert [task.id for task in (await tasks.list()).tasks] == ["auth-1"]
+    assert [hit.task_id for hit in await tasks.search("password", 20)] == ["auth-1"]
     with pytest.raises(NotFound):
         await tasks.get("z")
 
@@ -224,7 +226,7 @@ async def test_two_lists_of_tasks_do_not_meet(engine: Engine) -> None:
     await mine.put(LOGIN)
     await yours.put(replace(LOGIN, title="Yours"))
     assert (await mine.get("auth-1")).title == "Fix login"
-    assert [each.title for each in await yours.search("login", 9)] == ["Yours"]
+    assert [hit.title for hit in await yours.search("login", 9)] == ["Yours"]
     await yours.delete("auth-1")
     assert (await mine.get("auth-1")).title == "Fix login"
 
@@ -241,38 +243,38 @@ async def test_updates_at_once_lose_nothing(either: Engine | RemoteEngine) -> No
         {"description": "All of it."},
     ]
     await asyncio.gather(
-        *(tasks.update("ui-1", wait=False, **each) for each in changes),
+        *(tasks.update("ui-1", wait=False, **change) for change in changes),
         *(tasks.attach("ui-1", Attachment(f"a-{n}", f"Text {n}"), wait=False) for n in range(4)),
     )
     assert plain(await tasks.get("ui-1")) == Task(
         "ui-1", "Draw anew", "All of it.", ("ui",), "completed", "critical"
     )
     await either.documents.wait_until_embedded(collection="tasks")
-    found = await tasks.search("text", 20, status="completed", priority="critical")
-    assert len(found) == 6
+    hits = await tasks.search("text", 20, status="completed", priority="critical")
+    assert len(hits) == 6
 
 
 async def test_creations_at_once_leave_one_task(tasks: TaskService) -> None:
-    many = [replace(LOGIN, title=f"Title {n}") for n in range(8)]
-    await asyncio.gather(*(tasks.put(each, wait=False) for each in many))
-    assert (await tasks.get("auth-1")).title in {each.title for each in many}
+    rivals = [replace(LOGIN, title=f"Title {n}") for n in range(8)]
+    await asyncio.gather(*(tasks.put(task, wait=False) for task in rivals))
+    assert (await tasks.get("auth-1")).title in {task.title for task in rivals}
     assert len((await tasks.list()).tasks) == 1
 
 
 async def test_many_tasks_change_along_with_their_attachments(engine: Engine, tasks: TaskService) -> None:
-    many = [Task(f"t-{n}", f"Task {n}") for n in range(300)]
-    places = [each.document for each in await tasks.put_many(many, wait=False)]
+    stored = [Task(f"t-{n}", f"Task {n}") for n in range(300)]
+    documents = [task.document for task in await tasks.put_many(stored, wait=False)]
     texts = [
-        attachment_document(Attachment("a", "A text"), task, parent=place)
-        for task, place in zip(many[1:], places[1:], strict=True)
+        attachment_document(Attachment("a", "A text"), task, parent=document)
+        for task, document in zip(stored[1:], documents[1:], strict=True)
     ]
     await engine.add(texts, source="tasks", collection="tasks", wait=True)
-    written = await tasks.put_many(replace(each, status="completed") for each in many)
-    assert [each.id for each in written] == [each.id for each in many]
-    assert {each.outcome for each in written} == {"updated"}
+    written = await tasks.put_many(replace(task, status="completed") for task in stored)
+    assert [task.id for task in written] == [task.id for task in stored]
+    assert {task.outcome for task in written} == {"updated"}
     assert await tasks.search("text", 100, status="pending") == []
-    assert {each.type for each in await tasks.search("text", 100, status="completed")} == {"attachment"}
-    assert sum(each.has_attachments for each in (await tasks.list(limit=300)).tasks) == 299
+    assert {hit.type for hit in await tasks.search("text", 100, status="completed")} == {"attachment"}
+    assert sum(task.has_attachments for task in (await tasks.list(limit=300)).tasks) == 299
 
 
 async def test_a_child_that_is_none_of_theirs_stays_as_it_is(engine: Engine, tasks: TaskService) -> None:

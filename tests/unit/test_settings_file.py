@@ -29,29 +29,32 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "config.yaml"
 
 
-def read(file: Path, text: str, **environment: str) -> Settings:
+def read_settings(file: Path, text: str, **environment: str) -> Settings:
     file.write_text(text, encoding="utf-8")
     return Settings.from_file(file, environment)
 
 
 def test_a_file_of_a_video_program_is_read_as_it_is(file: Path) -> None:
-    found = read(file, SEED.format(enabled="true"))
-    assert (found.max_context_tokens, found.index) == (50_000, "milvus")
-    assert (found.milvus_uri, found.default_collection) == ("http://vectors.example:19531", "vss_poc_context")
+    settings = read_settings(file, SEED.format(enabled="true"))
+    assert (settings.max_context_tokens, settings.index) == (50_000, "milvus")
+    assert (settings.milvus_uri, settings.default_collection) == (
+        "http://vectors.example:19531",
+        "vss_poc_context",
+    )
 
 
 def test_a_database_that_is_off_changes_nothing(file: Path) -> None:
-    found = read(file, SEED.format(enabled="false"))
-    assert found == Settings(max_context_tokens=50_000)
-    assert read(file, "rag: {enabled: no, max_context_tokens: 5}") == Settings()
-    assert read(file, "rag:\n  vector_db:\n    enabled: on").milvus_uri == "http://localhost:19530"
+    settings = read_settings(file, SEED.format(enabled="false"))
+    assert settings == Settings(max_context_tokens=50_000)
+    assert read_settings(file, "rag: {enabled: no, max_context_tokens: 5}") == Settings()
+    assert read_settings(file, "rag:\n  vector_db:\n    enabled: on").milvus_uri == "http://localhost:19530"
 
 
 def test_zilliz_by_its_address(file: Path) -> None:
     text = "rag: {vector_db: {enabled: Yes, uri: 'https://x.zillizcloud.com', token: secret}}"
-    found = read(file, text)
-    assert (found.milvus_uri, found.milvus_token) == ("https://x.zillizcloud.com", "secret")
-    assert "secret" not in repr(found)
+    settings = read_settings(file, text)
+    assert (settings.milvus_uri, settings.milvus_token) == ("https://x.zillizcloud.com", "secret")
+    assert "secret" not in repr(settings)
 
 
 ACCEPTED_WORDS = {
@@ -69,27 +72,27 @@ def test_every_setting_can_stand_in_the_file(file: Path, setting) -> None:
     text = ACCEPTED_WORDS.get(setting.name, "something: else # yes")
     value = setting.default + 1 if isinstance(setting.default, int) else text
     written = f"{setting.name}: {value}" if isinstance(value, int) else f"{setting.name}: '{value}'"
-    assert getattr(read(file, written), setting.name) == value
+    assert getattr(read_settings(file, written), setting.name) == value
 
 
 @pytest.mark.parametrize("word", ["on", "off", "yes", "12:30:45", "0x10", "2024-05-01", "1e3", "true"])
 def test_words_stay_words(file: Path, word: str) -> None:
-    assert read(file, f"chat_use_context: {word}").chat_use_context == word
+    assert read_settings(file, f"chat_use_context: {word}").chat_use_context == word
 
 
 def test_the_environment_is_above_the_file_and_the_file_above_the_defaults(file: Path) -> None:
     text = "chunk_size: 500\nchunk_overlap: 50\nhost:\nport: ~\n"
-    found = read(file, text, CONSPECTUS_CHUNK_SIZE="700")
-    assert (found.chunk_size, found.chunk_overlap) == (700, 50)
-    assert (found.host, found.port) == (Settings().host, Settings().port)
-    assert read(file, "rag: {max_context_tokens: 5}\nmax_context_tokens: 6").max_context_tokens == 6
+    settings = read_settings(file, text, CONSPECTUS_CHUNK_SIZE="700")
+    assert (settings.chunk_size, settings.chunk_overlap) == (700, 50)
+    assert (settings.host, settings.port) == (Settings().host, Settings().port)
+    assert read_settings(file, "rag: {max_context_tokens: 5}\nmax_context_tokens: 6").max_context_tokens == 6
 
 
 def test_the_environment_names_the_file(file: Path) -> None:
     file.write_text("chunk_size: 500", encoding="utf-8")
     named = {"CONSPECTUS_CONFIG": str(file), "CONSPECTUS_DEFAULT_LANGUAGE": "german"}
-    found = Settings.from_environment(named)
-    assert (found.chunk_size, found.default_language) == (500, "german")
+    settings = Settings.from_environment(named)
+    assert (settings.chunk_size, settings.default_language) == (500, "german")
     assert Settings.from_environment({"CONSPECTUS_CONFIG": ""}) == Settings()
     with pytest.raises(UnreadableFile):
         Settings.from_environment({"CONSPECTUS_CONFIG": str(file) + "x"})
@@ -99,7 +102,7 @@ def test_the_environment_names_the_file(file: Path) -> None:
     "text", ["", "# nothing\n", "---\n", "{}", "~", "\ufeffchunk_size: 2000", "rag:", "rag: {}"]
 )
 def test_nothing_is_the_defaults(file: Path, text: str) -> None:
-    assert read(file, text) == Settings()
+    assert read_settings(file, text) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_nothing_is_the_defaults(file: Path, text: str) -> None:
 )
 def test_a_wrong_value_is_named(file: Path, text: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
-        read(file, text)
+        read_settings(file, text)
     assert str(file) in str(caught.value)
 
 
@@ -155,7 +158,7 @@ BOMB = "a: &a [x, x]\n" + "".join(f"b{n}: &b{n} [*a, *a]\n" for n in range(50))
 )
 def test_what_is_no_plain_file_of_settings_is_refused(file: Path, text: str) -> None:
     with pytest.raises(ConspectusError) as caught:
-        read(file, text)
+        read_settings(file, text)
     assert str(file) in str(caught.value)
     assert not (file.parent / "hacked").exists() and not Path("hacked").exists()
 

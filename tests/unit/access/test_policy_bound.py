@@ -18,8 +18,8 @@ FILTERS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
         inner.map(Not),
-        st.lists(inner, max_size=3).map(lambda each: And(tuple(each))),
-        st.lists(inner, max_size=3).map(lambda each: Or(tuple(each))),
+        st.lists(inner, max_size=3).map(lambda filters: And(tuple(filters))),
+        st.lists(inner, max_size=3).map(lambda filters: Or(tuple(filters))),
     ),
 )
 

@@ -61,15 +61,19 @@ def test_a_table_without_rows_is_empty(text: str) -> None:
 )
 def test_a_row_without_a_task_says_why(row: str, problem: str) -> None:
     good = '{"id": "x", "title": "x"}'
-    found = list(read_tasks(f"{good}\n{row}\n{good}", "jsonl"))
-    assert [each.task is None for each in found] == [False, True, False]
-    assert found[1].line == 2
-    assert (found[1].problem or "").startswith(problem)
+    parsed_rows = list(read_tasks(f"{good}\n{row}\n{good}", "jsonl"))
+    assert [parsed_row.task is None for parsed_row in parsed_rows] == [False, True, False]
+    assert parsed_rows[1].line == 2
+    assert (parsed_rows[1].problem or "").startswith(problem)
 
 
 def test_lines_of_a_table_are_those_of_its_rows() -> None:
-    found = list(read_tasks('id,title\na,"two\nlines"\nb,x,y\nc\n', "csv"))
-    assert [(each.line, each.problem is None) for each in found] == [(2, True), (4, False), (5, False)]
+    parsed_rows = list(read_tasks('id,title\na,"two\nlines"\nb,x,y\nc\n', "csv"))
+    assert [(parsed_row.line, parsed_row.problem is None) for parsed_row in parsed_rows] == [
+        (2, True),
+        (4, False),
+        (5, False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_another_kind_is_refused() -> None:
 
 @given(st.lists(st.text(min_size=1)), st.integers(0, 3))
 def test_each_member_of_a_list_is_found_on_its_line(titles: list[str], indent: int) -> None:
-    text = json.dumps([{"id": "x", "title": each} for each in titles], indent=indent, ensure_ascii=False)
-    found = list(read_tasks(text, "json"))
+    text = json.dumps([{"id": "x", "title": title} for title in titles], indent=indent, ensure_ascii=False)
+    parsed_rows = list(read_tasks(text, "json"))
     lines = [number for number, line in enumerate(text.split("\n"), 1) if line.strip() == "{"]
-    assert [each.line for each in found] == lines
+    assert [parsed_row.line for parsed_row in parsed_rows] == lines

@@ -42,7 +42,7 @@ class EveryWord:
 
 
 @asynccontextmanager
-async def mine() -> AsyncIterator[Lock]:
+async def hold_lock() -> AsyncIterator[Lock]:
     yield FileHold(mine=True)
 
 
@@ -62,30 +62,32 @@ async def names(records: SqlRecords) -> SqlNames:
     return rows
 
 
-async def known(names: SqlNames) -> dict[str, int]:
-    return {each.key: each.passages for each in await names.counts(None, SHELF, begins="", limit=1_000)}
+async def count_passages(names: SqlNames) -> dict[str, int]:
+    return {name.key: name.passages for name in await names.counts(None, SHELF, begins="", limit=1_000)}
 
 
 async def test_everything_is_looked_through_and_nothing_twice(records: SqlRecords, names: SqlNames) -> None:
     extractor = EveryWord()
-    reader = NameReader(names, mine, lambda: extractor)
-    await records.write([prepared(str(each), f"word{each}", title="") for each in range(READ_AT_ONCE + 5)])
+    reader = NameReader(names, hold_lock, lambda: extractor)
+    await records.write(
+        [prepared(str(number), f"word{number}", title="") for number in range(READ_AT_ONCE + 5)]
+    )
     assert await reader.wait_until_done(SHELF) == READ_AT_ONCE + 5
     assert await reader.wait_until_done(SHELF) == 0
     await records.write([prepared("new", "fresh", title="Its name")])
     assert await reader.wait_until_done(SHELF) == 1
     assert len(extractor.looked_at) == READ_AT_ONCE + 6
-    assert {"word0", "fresh", "its name"} <= (await known(names)).keys()
+    assert {"word0", "fresh", "its name"} <= (await count_passages(names)).keys()
     await reader.close()
     assert extractor.closed
 
 
 async def test_texts_come_with_their_mentions_unless_one_fails(records: SqlRecords, names: SqlNames) -> None:
-    reader = NameReader(names, mine, lambda: EveryWord(ProviderUnavailable("p", "away")))
+    reader = NameReader(names, hold_lock, lambda: EveryWord(ProviderUnavailable("p", "away")))
     texts = [prepared("a", "good ", "fine", title="Ann"), prepared("b", "new", title="")]
     assert await reader.mentioned(texts) == texts
     assert (await records.write(await reader.mentioned(texts))).has_mentions
-    assert await known(names) == {"good": 1, "fine": 1, "ann": 1, "new": 1}
+    assert await count_passages(names) == {"good": 1, "fine": 1, "ann": 1, "new": 1}
     assert await names.count_unread(SHELF) == 0
     bad = await reader.mentioned([prepared("c", "bad"), prepared("d", "other")])
     assert not (await records.write(bad)).has_mentions
@@ -93,12 +95,12 @@ async def test_texts_come_with_their_mentions_unless_one_fails(records: SqlRecor
 
 
 async def test_a_reader_that_was_stopped_is_gone_on_with(records: SqlRecords, names: SqlNames) -> None:
-    await records.write([prepared(str(each), f"word{each}") for each in range(3 * READ_AT_ONCE)])
-    first = NameReader(names, mine, EveryWord)
+    await records.write([prepared(str(number), f"word{number}") for number in range(3 * READ_AT_ONCE)])
+    first = NameReader(names, hold_lock, EveryWord)
     first.wake(SHELF)
     await first.close()
     left = await names.count_unread(SHELF)
-    second = NameReader(names, mine, EveryWord)
+    second = NameReader(names, hold_lock, EveryWord)
     assert await second.wait_until_done(SHELF) == left > 0
     assert await names.count_unread(SHELF) == 0
     await second.close()
@@ -122,10 +124,10 @@ async def test_a_text_that_is_refused_holds_up_no_other_and_is_told(
     records: SqlRecords, names: SqlNames
 ) -> None:
     await records.write([prepared("a", "good"), prepared("b", "bad", title="Ann"), prepared("c", "fine")])
-    reader = NameReader(names, mine, EveryWord)
+    reader = NameReader(names, hold_lock, EveryWord)
     with pytest.raises(ProviderError, match="cannot read it"):
         await reader.wait_until_done(SHELF)
-    assert {"good", "fine", "ann"} <= (await known(names)).keys()
+    assert {"good", "fine", "ann"} <= (await count_passages(names)).keys()
     assert "cannot read it" in str(reader.problem(SHELF))
     assert await names.count_unread(SHELF) == 0
     await reader.close()
@@ -138,32 +140,32 @@ async def test_what_stops_it_is_told_and_leaves_the_rest_for_later(
     records: SqlRecords, names: SqlNames, fault: Exception
 ) -> None:
     await records.write([prepared("a", "word")])
-    reader = NameReader(names, mine, lambda: EveryWord(fault))
+    reader = NameReader(names, hold_lock, lambda: EveryWord(fault))
     with pytest.raises((ProviderError, StorageError)):
         await reader.wait_until_done(SHELF)
     assert reader.problem(SHELF) is not None
     assert await names.count_unread(SHELF) == 1
-    assert await NameReader(names, mine, EveryWord).wait_until_done(SHELF) == 1
+    assert await NameReader(names, hold_lock, EveryWord).wait_until_done(SHELF) == 1
 
 
 async def test_a_fault_of_the_program_itself_is_not_hidden(records: SqlRecords, names: SqlNames) -> None:
     await records.write([prepared("a", "word")])
     with pytest.raises(ZeroDivisionError):
-        await NameReader(names, mine, lambda: EveryWord(ZeroDivisionError())).wait_until_done(SHELF)
+        await NameReader(names, hold_lock, lambda: EveryWord(ZeroDivisionError())).wait_until_done(SHELF)
 
 
 async def test_a_provider_that_cannot_answer_now_is_asked_again(records: SqlRecords, names: SqlNames) -> None:
     await records.write([prepared("a", "word")])
     extractor = EveryWord(*[ProviderUnavailable("p", "busy", retry_after=0.001) for _ in range(3)])
-    reader = NameReader(names, mine, lambda: extractor)
+    reader = NameReader(names, hold_lock, lambda: extractor)
     assert await reader.wait_until_done(SHELF) == 1
     assert reader.problem(SHELF) is None
     await reader.close()
 
 
 async def test_a_passage_keeps_so_many_names_and_no_more(records: SqlRecords, names: SqlNames) -> None:
-    await records.write([prepared("a", " ".join(f"Name{each}" for each in range(10_000)), title="Many")])
-    reader = NameReader(names, mine, EveryWord)
+    await records.write([prepared("a", " ".join(f"Name{number}" for number in range(10_000)), title="Many")])
+    reader = NameReader(names, hold_lock, EveryWord)
     await reader.wait_until_done(SHELF)
     [passage] = await names.of([(await records.document_chunks(DocumentId("a")))[0].chunk.id])
     assert len(passage.names) == MAX_NAMES
@@ -185,7 +187,7 @@ async def test_a_passage_keeps_so_many_names_and_no_more(records: SqlRecords, na
     ],
 )
 def test_a_title_is_a_name_unless_it_says_something(title: str, keys: list[str]) -> None:
-    assert [each.key for each in title_names(title)] == keys
+    assert [name.key for name in title_names(title)] == keys
 
 
 async def test_what_a_memory_is_told_counts_as_if_it_stood_there(
@@ -193,14 +195,14 @@ async def test_what_a_memory_is_told_counts_as_if_it_stood_there(
 ) -> None:
     """Its fact is what it is about; names that it was told stand behind those of its text."""
     fact = {"subject": "Ada", "predicate": "lives in", "object": "Bonn"}
-    told = {"fact": fact, "entities": ["Carl", "moved"]}
-    await records.write([prepared("m", "I moved", title="", kind="memory", metadata=told)])
-    reader = NameReader(names, mine, EveryWord)
+    metadata = {"fact": fact, "entities": ["Carl", "moved"]}
+    await records.write([prepared("m", "I moved", title="", kind="memory", metadata=metadata)])
+    reader = NameReader(names, hold_lock, EveryWord)
     await reader.wait_until_done(SHELF)
     await reader.close()
-    (found,) = await names.of([ChunkId(1)])
-    assert dict(found.names) == {"ada": "Ada", "bonn": "Bonn", "carl": "Carl", "i": "I", "moved": "moved"}
-    assert found.about == {"ada", "bonn"}
+    (mentioned,) = await names.of([ChunkId(1)])
+    assert dict(mentioned.names) == {"ada": "Ada", "bonn": "Bonn", "carl": "Carl", "i": "I", "moved": "moved"}
+    assert mentioned.about == {"ada", "bonn"}
 
 
 async def test_who_loses_the_turn_leaves_the_rest_to_the_next(records: SqlRecords, names: SqlNames) -> None:

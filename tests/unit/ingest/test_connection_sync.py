@@ -85,28 +85,29 @@ async def shelf(engine: Engine) -> Shelf:
     return Shelf(engine, Connection("w1", home.id, LOCAL, "handbook", "memory"))
 
 
-async def run(shelf: Shelf, wiki: MemoryWiki) -> SyncReport:
+async def synchronize_wiki(shelf: Shelf, wiki: MemoryWiki) -> SyncReport:
     return await synchronise(shelf.connection, MemoryConnector(wiki), shelf)
 
 
-async def stored(shelf: Shelf) -> dict[tuple[str, str], Document]:
-    return {(str(each.metadata["space"]), each.title): each async for each in shelf.stored()}
+async def stored_by_title(shelf: Shelf) -> dict[tuple[str, str], Document]:
+    return {(str(document.metadata["space"]), document.title): document async for document in shelf.stored()}
 
 
-async def texts(shelf: Shelf) -> dict[tuple[str, str], str]:
+async def texts_by_title(shelf: Shelf) -> dict[tuple[str, str], str]:
     return {
-        place: await shelf.engine.documents.get_text(each.id) for place, each in (await stored(shelf)).items()
+        title: await shelf.engine.documents.get_text(document.id)
+        for title, document in (await stored_by_title(shelf)).items()
     }
 
 
-async def found(engine: Engine, words: str) -> list[str]:
+async def search_titles(engine: Engine, words: str) -> list[str]:
     return [hit.document.title for hit in (await engine.retrieve(words, retrievers=("keyword",))).hits]
 
 
 async def test_a_new_page_is_a_document_with_chunks(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "Tell the office two weeks before. " * 40)
-    report = await run(shelf, wiki)
-    (page,) = (await stored(shelf)).values()
+    report = await synchronize_wiki(shelf, wiki)
+    (page,) = (await stored_by_title(shelf)).values()
     assert (report.added, page.kind, page.key, page.chunks > 1) == (1, "page", "0", True)
     assert page.metadata == {"wiki": "w1", "space": "Team", "path": "Team/Holidays", "revision": "1"}
     (source,) = await shelf.engine.collections.list_sources()
@@ -115,69 +116,71 @@ async def test_a_new_page_is_a_document_with_chunks(shelf: Shelf, wiki: MemoryWi
 
 async def test_a_changed_page_is_found_by_its_new_words_only(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "The heron stood in the reeds.")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await wiki.put("Team", "Holidays", "The otter slept on the bank.")
-    report = await run(shelf, wiki)
+    report = await synchronize_wiki(shelf, wiki)
     assert (report.replaced, await shelf.engine.documents.count()) == (1, 1)
-    assert await found(shelf.engine, "heron") == []
-    assert await found(shelf.engine, "otter") == ["Holidays"]
+    assert await search_titles(shelf.engine, "heron") == []
+    assert await search_titles(shelf.engine, "otter") == ["Holidays"]
 
 
 async def test_a_deleted_page_is_gone(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
     await wiki.put("Team", "Never seen", "stork")
     await wiki.delete("Team", "Never seen")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await wiki.delete("Team", "Holidays")
-    assert (await run(shelf, wiki)).deleted == 1
-    assert (await shelf.engine.documents.count(), await found(shelf.engine, "heron")) == (0, [])
-    assert await run(shelf, wiki) == SyncReport()
+    assert (await synchronize_wiki(shelf, wiki)).deleted == 1
+    assert (await shelf.engine.documents.count(), await search_titles(shelf.engine, "heron")) == (0, [])
+    assert await synchronize_wiki(shelf, wiki) == SyncReport()
 
 
 async def test_an_emptied_page_loses_its_chunks(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await wiki.put("Team", "Holidays", "")
-    await run(shelf, wiki)
-    assert [each.chunks async for each in shelf.stored()] == [0]
-    assert await found(shelf.engine, "heron") == []
+    await synchronize_wiki(shelf, wiki)
+    assert [document.chunks async for document in shelf.stored()] == [0]
+    assert await search_titles(shelf.engine, "heron") == []
 
 
 async def test_a_removed_space_loses_all_descendants(shelf: Shelf, wiki: MemoryWiki) -> None:
     for name, parent in (("root", None), ("child", "0"), ("leaf", "1")):
         await wiki.put("Old", name, f"heron {name}", parent=parent)
     await wiki.put("New", "stays", "otter")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await wiki.remove_space("Old")
-    report = await run(shelf, wiki)
-    assert (report.deleted, list(await texts(shelf))) == (3, [("New", "stays")])
-    assert ([each.name for each in await shelf.engine.collections.list_sources()]) == ["handbook/New"]
-    assert await found(shelf.engine, "heron") == []
+    report = await synchronize_wiki(shelf, wiki)
+    assert (report.deleted, list(await texts_by_title(shelf))) == (3, [("New", "stays")])
+    assert ([source.name for source in await shelf.engine.collections.list_sources()]) == ["handbook/New"]
+    assert await search_titles(shelf.engine, "heron") == []
 
 
 async def test_a_page_that_moves_in_its_space_keeps_its_id(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
-    await run(shelf, wiki)
-    before = (await stored(shelf))["Team", "Holidays"].id
+    await synchronize_wiki(shelf, wiki)
+    before = (await stored_by_title(shelf))["Team", "Holidays"].id
     await wiki.move("Team", "Holidays", to_space="Team", to_name="Time off")
-    assert (await run(shelf, wiki)).replaced == 1
-    assert {place: each.id for place, each in (await stored(shelf)).items()} == {("Team", "Time off"): before}
+    assert (await synchronize_wiki(shelf, wiki)).replaced == 1
+    assert {title: document.id for title, document in (await stored_by_title(shelf)).items()} == {
+        ("Team", "Time off"): before
+    }
 
 
 async def test_a_page_that_changes_its_space_is_there_once(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
     await wiki.put("Team", "Other", "otter")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await wiki.move("Team", "Holidays", to_space="Office", to_name="Holidays")
-    report = await run(shelf, wiki)
+    report = await synchronize_wiki(shelf, wiki)
     assert (report.added, report.deleted) == (1, 1)
-    assert list(await texts(shelf)) == [("Team", "Other"), ("Office", "Holidays")]
+    assert list(await texts_by_title(shelf)) == [("Team", "Other"), ("Office", "Holidays")]
 
 
 async def test_what_is_stored_as_listed_is_not_fetched(shelf: Shelf, wiki: MemoryWiki) -> None:
     for number in range(5):
         await wiki.put("Team", f"page {number}", f"text {number}")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     connector = Faulty(wiki)
     report = await synchronise(replace(shelf.connection, cursor=None), connector, shelf)
     assert (report, connector.fetched) == (SyncReport(unchanged=5), [])
@@ -186,19 +189,23 @@ async def test_what_is_stored_as_listed_is_not_fetched(shelf: Shelf, wiki: Memor
 async def test_the_pages_below_a_deleted_one_stay(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "above", "heron")
     await wiki.put("Team", "below", "otter", parent="0")
-    await run(shelf, wiki)
-    assert (await stored(shelf))["Team", "below"].parent == (await stored(shelf))["Team", "above"].id
+    await synchronize_wiki(shelf, wiki)
+    assert (await stored_by_title(shelf))["Team", "below"].parent == (await stored_by_title(shelf))[
+        "Team", "above"
+    ].id
     await wiki.delete("Team", "above")
-    await run(shelf, wiki)
-    assert {title: each.parent for (_, title), each in (await stored(shelf)).items()} == {"below": None}
-    assert await found(shelf.engine, "otter") == ["below"]
+    await synchronize_wiki(shelf, wiki)
+    assert {title: document.parent for (_, title), document in (await stored_by_title(shelf)).items()} == {
+        "below": None
+    }
+    assert await search_titles(shelf.engine, "otter") == ["below"]
 
 
 async def test_parents_listed_after_their_children_are_found(shelf: Shelf, wiki: MemoryWiki) -> None:
     for number in range(4):
         await wiki.put("Team", str(number), "text", parent=str(number + 1) if number < 3 else None)
     await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
-    pages = await stored(shelf)
+    pages = await stored_by_title(shelf)
     assert [pages["Team", str(n)].parent for n in range(3)] == [
         pages["Team", str(n + 1)].id for n in range(3)
     ]
@@ -212,7 +219,7 @@ async def test_parents_in_a_circle_are_no_parents(
         await wiki.put("Team", str(number), "text", parent=parent)
     report = await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
     assert (report.added, report.failures) == (len(circle), ())
-    assert [each.parent async for each in shelf.stored()] == [None] * len(circle)
+    assert [document.parent async for document in shelf.stored()] == [None] * len(circle)
 
 
 async def test_a_page_that_fails_is_named_and_tried_again(shelf: Shelf, wiki: MemoryWiki) -> None:
@@ -224,8 +231,8 @@ async def test_a_page_that_fails_is_named_and_tried_again(shelf: Shelf, wiki: Me
     assert (report.added, name, len(message), message[:16]) == (2, "bad (1)", 500, "https://wiki: xx")
     again = await synchronise(shelf.connection, connector, shelf)
     assert (again.added, [name for name, _ in again.failures]) == (0, ["bad (1)"])
-    assert (await run(shelf, wiki)).added == 1
-    assert await run(shelf, wiki) == SyncReport()
+    assert (await synchronize_wiki(shelf, wiki)).added == 1
+    assert await synchronize_wiki(shelf, wiki) == SyncReport()
 
 
 async def test_a_failed_page_that_is_deleted_is_not_tried_again(shelf: Shelf, wiki: MemoryWiki) -> None:
@@ -242,17 +249,17 @@ async def test_a_failed_page_that_is_deleted_is_not_tried_again(shelf: Shelf, wi
 
 async def test_a_page_that_cannot_be_stored_leaves_its_old_text(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "grows", "small")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await wiki.put("Team", "grows", "x" * 6_000)
     await wiki.put("Team", "beside", "text")
     report = await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
     assert [name for name, _ in report.failures] == ["grows (0)"]
-    assert await texts(shelf) == {("Team", "grows"): "small", ("Team", "beside"): "text"}
+    assert await texts_by_title(shelf) == {("Team", "grows"): "small", ("Team", "beside"): "text"}
 
 
 async def test_a_page_gone_before_it_is_fetched_is_no_failure(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "page", "text")
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await wiki.put("Team", "page", "changed")
     connector = Faulty(wiki, faults={"page": NotFound("page", "0")})
     assert await synchronise(shelf.connection, connector, shelf) == SyncReport(deleted=1)
@@ -278,33 +285,33 @@ async def test_without_a_cursor_what_is_not_listed_goes(
 ) -> None:
     for space, name in (("Team", "stays"), ("Team", "goes"), ("Old", "goes too")):
         await wiki.put(space, name, name)
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     lost = MemoryWiki()
     await lost.put("Team", "stays", "stays")
     shelf.connection = replace(shelf.connection, cursor=cursor)
-    assert (await run(shelf, lost)).deleted == 2
-    assert await texts(shelf) == {("Team", "stays"): "stays"}
-    assert [each.name for each in await shelf.engine.collections.list_sources()] == ["handbook/Team"]
+    assert (await synchronize_wiki(shelf, lost)).deleted == 2
+    assert await texts_by_title(shelf) == {("Team", "stays"): "stays"}
+    assert [source.name for source in await shelf.engine.collections.list_sources()] == ["handbook/Team"]
 
 
 async def test_another_connection_of_the_collection_is_left_alone(shelf: Shelf, wiki: MemoryWiki) -> None:
     other = Shelf(shelf.engine, replace(shelf.connection, id="w2", name="handbook/Team"))
     await wiki.put("Team", "page", "text")
-    await run(other, wiki)
-    await run(shelf, wiki)
+    await synchronize_wiki(other, wiki)
+    await synchronize_wiki(shelf, wiki)
     shelf.connection = replace(shelf.connection, cursor=None)
-    assert await run(shelf, MemoryWiki()) == SyncReport(deleted=1)
-    assert list(await texts(other)) == [("Team", "page")]
+    assert await synchronize_wiki(shelf, MemoryWiki()) == SyncReport(deleted=1)
+    assert list(await texts_by_title(other)) == [("Team", "page")]
 
 
 async def test_progress_counts_pages(shelf: Shelf, wiki: MemoryWiki) -> None:
-    told = []
+    steps = []
     for number in range(3):
         await wiki.put("Team", str(number), "text")
     await synchronise(
-        shelf.connection, MemoryConnector(wiki), shelf, progress=lambda *each: told.append(each)
+        shelf.connection, MemoryConnector(wiki), shelf, progress=lambda *step: steps.append(step)
     )
-    assert told == [("syncing", number, 0) for number in (1, 2, 3)]
+    assert steps == [("syncing", number, 0) for number in (1, 2, 3)]
 
 
 async def changed_in_every_way(wiki: MemoryWiki) -> None:
@@ -323,23 +330,23 @@ async def test_killed_at_every_change_and_run_again(
 ) -> None:
     for space, name in (("Team", "moves"), ("Team", "goes"), ("Old", "one"), ("Old", "two")):
         await wiki.put(space, name, name)
-    await run(shelf, wiki)
+    await synchronize_wiki(shelf, wiki)
     await changed_in_every_way(wiki)
     connection = replace(shelf.connection, cursor=None) if cursor_lost else shelf.connection
     kills = 0
     for step in range(1, 100):
         dying = Dying(shelf.engine, connection, changes=step, before=before)
         try:
-            await run(dying, wiki)
+            await synchronize_wiki(dying, wiki)
             break
         except SystemExit:
             kills += 1
             connection = dying.connection
     expected = {("Team", f"page {n}"): f"text {n}" for n in range(1, 4)}
     expected |= {("Team", "page 0"): "changed", ("Office", "moved"): "moves"}
-    assert (await texts(shelf), sorted(await shelf.spaces())) == (expected, ["Office", "Team"])
+    assert (await texts_by_title(shelf), sorted(await shelf.spaces())) == (expected, ["Office", "Team"])
     assert kills >= 4
-    assert await run(Shelf(shelf.engine, dying.connection), wiki) == SyncReport()
+    assert await synchronize_wiki(Shelf(shelf.engine, dying.connection), wiki) == SyncReport()
 
 
 async def test_killed_while_listing_fetches_nothing_twice(shelf: Shelf, wiki: MemoryWiki) -> None:
@@ -361,8 +368,8 @@ class Told:
     listings: Sequence[Listing]
 
     async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        for each in self.listings:
-            yield each
+        for listing in self.listings:
+            yield listing
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         return NewDocument("text", title=entry.title, metadata={"revision": "mine", "wiki": "mine"})
@@ -375,7 +382,7 @@ async def test_a_page_listed_and_gone_in_one_batch_stays(shelf: Shelf) -> None:
     page = ConnectorEntry("a", "Team", "1", "page")
     listing = Listing((page, page), "c", gone=("a", "unknown"), spaces_gone=("Team", "Unknown"))
     assert await synchronise(shelf.connection, Told([listing]), shelf) == SyncReport(added=1)
-    assert (await stored(shelf))["Team", "page"].metadata["revision"] == "1"
+    assert (await stored_by_title(shelf))["Team", "page"].metadata["revision"] == "1"
 
 
 async def test_a_page_that_goes_while_everything_is_listed_is_gone(shelf: Shelf) -> None:
@@ -386,4 +393,4 @@ async def test_a_page_that_goes_while_everything_is_listed_is_gone(shelf: Shelf)
     )
     listings = [Listing(pages, "1"), Listing((), "2", gone=("b",), spaces_gone=("Old",), complete=True)]
     assert await synchronise(shelf.connection, Told(listings), shelf) == SyncReport(added=3, deleted=2)
-    assert (list(await stored(shelf)), await shelf.spaces()) == ([("Team", "stays")], ["Team"])
+    assert (list(await stored_by_title(shelf)), await shelf.spaces()) == ([("Team", "stays")], ["Team"])

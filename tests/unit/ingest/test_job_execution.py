@@ -60,12 +60,12 @@ class Bench:
     refusals: int = 0
 
     def runner(self, work: Work) -> Runner:
-        async def counted(given: Job, tell: Tell) -> Outcome:
+        async def counted(job: Job, tell: Tell) -> Outcome:
             self.starts += 1
-            return await work(given, tell)
+            return await work(job, tell)
 
-        async def clean_up(given: JobId) -> None:
-            self.cleaned.append(given)
+        async def clean_up(job: JobId) -> None:
+            self.cleaned.append(job)
 
         async def sleep(seconds: float) -> None:
             self.waits.append(seconds)
@@ -85,9 +85,9 @@ class Bench:
         return await self.now()
 
     async def now(self) -> Job:
-        found = await self.ledger.job(ONE)
-        assert found is not None
-        return found
+        job = await self.ledger.job(ONE)
+        assert job is not None
+        return job
 
 
 def failing(*faults: Exception) -> Work:
@@ -102,7 +102,7 @@ def failing(*faults: Exception) -> Work:
     return work
 
 
-async def fine(_: Job, tell: Tell) -> Outcome:
+async def succeed(_: Job, tell: Tell) -> Outcome:
     return Outcome()
 
 
@@ -178,10 +178,10 @@ async def test_progress_is_written_now_and_then() -> None:
     changes = 0
 
     class Counting(MemoryLedger):
-        async def change(self, job: JobId, **given: object) -> Job:
+        async def change(self, job: JobId, **fields: object) -> Job:
             nonlocal changes
             changes += 1
-            return await super().change(job, **given)
+            return await super().change(job, **fields)
 
     async def work(_: Job, tell: Tell) -> Outcome:
         for number in range(2_000):
@@ -284,7 +284,7 @@ async def test_what_was_kept_for_nobody_is_swept_away(tmp_path: Path, ahead: tim
 
 async def test_a_job_is_run_when_its_turn_comes() -> None:
     bench = Bench(refusals=2)
-    assert (await bench.run(fine)).state == "succeeded"
+    assert (await bench.run(succeed)).state == "succeeded"
     assert (bench.starts, bench.refusals) == (1, -1)
 
 

@@ -14,7 +14,7 @@ def documents(*messages: NewMessage, linker: Linker | None = None, **stored: Doc
     return Threading(linker, NOW).documents(messages, stored)
 
 
-def kept(key: str, **fields: object) -> Document:
+def stored_document(key: str, **fields: object) -> Document:
     base = Document(
         id=key,
         collection="c",
@@ -42,12 +42,12 @@ def test_replies_stand_in_the_thread_of_what_they_answer() -> None:
         NewMessage("b", key="2", reply_to="1"),
         NewMessage("c", key="3", reply_to="2"),
     )
-    assert [each.thread for each in (one, two, three)] == ["1", "1", "1"]
+    assert [message_document.thread for message_document in (one, two, three)] == ["1", "1", "1"]
     assert three.metadata == {REPLY_TO: "2"}
 
 
 def test_a_reply_to_what_was_stored_before_joins_its_thread() -> None:
-    [reply] = documents(NewMessage("b", key="2", reply_to="1"), **{"1": kept("1", thread="0")})
+    [reply] = documents(NewMessage("b", key="2", reply_to="1"), **{"1": stored_document("1", thread="0")})
     assert reply.thread == "0"
 
 
@@ -67,15 +67,15 @@ def test_a_message_that_answers_itself_is_no_loop() -> None:
 
 
 def test_times_are_the_messages_own_else_those_stored_else_now() -> None:
-    told, edited, new, numbered = documents(
+    dated, edited, new, numbered = documents(
         NewMessage("a", key="1", at="2026-01-01T00:00:00Z"),
         NewMessage("b", key="2"),
         NewMessage("c", key="3"),
         NewMessage("d", key="4", sequence=3),
-        **{"2": kept("2")},
+        **{"2": stored_document("2")},
     )
-    assert told.occurred == Period(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
-    assert edited.occurred == kept("2").occurred
+    assert dated.occurred == Period(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
+    assert edited.occurred == stored_document("2").occurred
     assert new.occurred == Period(NOW, NOW)
     assert (numbered.occurred, numbered.sequence) == (None, 3)
 
@@ -84,10 +84,12 @@ def test_an_edit_keeps_the_thread_that_was_found_before() -> None:
     [edited] = documents(
         NewMessage("something else entirely", key="2"),
         linker=Linker(),
-        **{"2": kept("2", thread="0", metadata={ANSWERS: "0", ANSWERS_CONFIDENCE: 0.7})},
+        **{"2": stored_document("2", thread="0", metadata={ANSWERS: "0", ANSWERS_CONFIDENCE: 0.7})},
     )
     assert (edited.thread, edited.metadata) == ("0", {ANSWERS: "0", ANSWERS_CONFIDENCE: 0.7})
-    [stated] = documents(NewMessage("x", key="2", reply_to="5"), **{"2": kept("2", metadata=edited.metadata)})
+    [stated] = documents(
+        NewMessage("x", key="2", reply_to="5"), **{"2": stored_document("2", metadata=edited.metadata)}
+    )
     assert stated.metadata == {REPLY_TO: "5"}
 
 
@@ -111,32 +113,32 @@ def test_unstorable_characters_in_keys_meet_again() -> None:
 
 
 def test_messages_of_the_same_minute_keep_their_order() -> None:
-    given = [NewMessage(str(n), at=NOW + timedelta(minutes=n // 3)) for n in range(7)]
-    times = [each.at for each in in_order(given)]
+    messages = [NewMessage(str(n), at=NOW + timedelta(minutes=n // 3)) for n in range(7)]
+    times = [message.at for message in in_order(messages)]
     assert times == sorted(set(times))
     assert times[4] == NOW + timedelta(minutes=1, microseconds=1)
 
 
 def test_messages_of_which_some_have_no_time_are_numbered() -> None:
-    given = [NewMessage("a", at=NOW), NewMessage("b"), NewMessage("c", at=NOW - timedelta(days=1))]
-    assert [each.sequence for each in in_order(given)] == [0, 1, 2]
+    messages = [NewMessage("a", at=NOW), NewMessage("b"), NewMessage("c", at=NOW - timedelta(days=1))]
+    assert [message.sequence for message in in_order(messages)] == [0, 1, 2]
 
 
 def test_an_edit_keeps_what_it_does_not_tell() -> None:
-    before = kept(
+    before = stored_document(
         "2", thread="0", author="ann", role="bot", sequence=7, metadata={REPLY_TO: "1", "pinned": True}
     )
     [edited] = documents(NewMessage("new text", key="2"), **{"2": before})
     assert (edited.author, edited.role, edited.sequence) == ("ann", "bot", 7)
     assert (edited.thread, edited.metadata) == ("0", before.metadata)
-    [told] = documents(
+    [replaced] = documents(
         NewMessage("x", key="2", author="bo", reply_to="5", metadata={"a": 1}), **{"2": before}
     )
-    assert (told.author, told.metadata) == ("bo", {"a": 1, REPLY_TO: "5"})
+    assert (replaced.author, replaced.metadata) == ("bo", {"a": 1, REPLY_TO: "5"})
 
 
 def test_a_message_that_gets_a_time_is_ordered_by_it() -> None:
-    [dated] = documents(NewMessage("x", key="2", at=NOW), **{"2": kept("2", sequence=7)})
+    [dated] = documents(NewMessage("x", key="2", at=NOW), **{"2": stored_document("2", sequence=7)})
     assert (dated.sequence, dated.occurred) == (None, Period(NOW, NOW))
 
 
@@ -153,8 +155,8 @@ def test_what_follows_a_moved_message_moves_with_it() -> None:
         NewMessage("b", key="2"),
         linker=Linker(),
         **{
-            "1": kept("1", thread="0", metadata={ANSWERS: "0"}),
-            "2": kept("2", thread="0", metadata={ANSWERS: "1"}),
+            "1": stored_document("1", thread="0", metadata={ANSWERS: "0"}),
+            "2": stored_document("2", thread="0", metadata={ANSWERS: "1"}),
         },
     )
     assert (begun.thread, begun.metadata) == ("1", {})
@@ -162,7 +164,7 @@ def test_what_follows_a_moved_message_moves_with_it() -> None:
 
 
 def test_a_thread_that_is_called_like_a_message_is_that_messages() -> None:
-    [reply] = documents(NewMessage("b", key="2", thread="1"), **{"1": kept("1", thread="0")})
+    [reply] = documents(NewMessage("b", key="2", thread="1"), **{"1": stored_document("1", thread="0")})
     assert reply.thread == "0"
 
 
@@ -173,7 +175,7 @@ def test_a_reply_that_comes_before_what_it_answers_meets_it() -> None:
 
 def test_messages_that_answer_each_other_in_a_circle_are_one_thread() -> None:
     circle = [NewMessage("x", key=str(n), reply_to=str((n + 1) % 3)) for n in range(3)]
-    assert len({each.thread for each in documents(*circle, linker=Linker())}) == 1
+    assert len({document.thread for document in documents(*circle, linker=Linker())}) == 1
 
 
 def test_names_that_are_empty_name_nothing() -> None:
@@ -182,8 +184,8 @@ def test_names_that_are_empty_name_nothing() -> None:
 
 
 def test_only_what_is_not_told_is_guessed() -> None:
-    known = {"1": kept("1")}
-    told = [NewMessage("a", key="1"), NewMessage("b", reply_to="1"), NewMessage("c", thread="1")]
-    assert not Threading(Linker(), NOW).guesses(told, known)
-    assert Threading(Linker(), NOW).guesses([*told, NewMessage("d", key="4")], known)
+    stored = {"1": stored_document("1")}
+    messages = [NewMessage("a", key="1"), NewMessage("b", reply_to="1"), NewMessage("c", thread="1")]
+    assert not Threading(Linker(), NOW).guesses(messages, stored)
+    assert Threading(Linker(), NOW).guesses([*messages, NewMessage("d", key="4")], stored)
     assert not Threading(None, NOW).guesses([NewMessage("d")], {})

@@ -19,13 +19,13 @@ from conspectus.ports import Probe
 DIMENSIONS = 8
 
 
-async def opened(folder: Path, journal: Journal) -> SegmentsIndex:
+async def open_index(folder: Path, journal: Journal) -> SegmentsIndex:
     return await SegmentsIndex.open(
         folder, journal, str.split, dimensions=DIMENSIONS, options=Options(tail_chunks=10**9)
     )
 
 
-def fill(journal: Journal, first: int, last: int) -> None:
+def write_chunks(journal: Journal, first: int, last: int) -> None:
     vector = unit(np.arange(DIMENSIONS) == 0)
     journal.put([make_chunk(number, f"word{number} common", vector=vector) for number in range(first, last)])
 
@@ -33,24 +33,24 @@ def fill(journal: Journal, first: int, last: int) -> None:
 @pytest.mark.parametrize("seen_before", [0, 50])
 async def test_a_backlog_is_built_and_not_kept_in_memory(tmp_path: Path, seen_before: int) -> None:
     journal = Journal()
-    index = await opened(tmp_path, journal)
+    index = await open_index(tmp_path, journal)
     if seen_before:
-        fill(journal, 1, seen_before + 1)
+        write_chunks(journal, 1, seen_before + 1)
         await catch_up(index, journal, await journal.last_sequence())
-    fill(journal, seen_before + 1, open_indexes.BULK + 100)
+    write_chunks(journal, seen_before + 1, open_indexes.BULK + 100)
     await catch_up(index, journal, await journal.last_sequence())
     status = await index.status()
     assert status.chunks == open_indexes.BULK + 99
     assert status.details["tail"] == "0"
-    found = await index.search(Probe(EVERYTHING, f"word{open_indexes.BULK}", None, 10))
-    assert list(found.ids) == [open_indexes.BULK]
+    results = await index.search(Probe(EVERYTHING, f"word{open_indexes.BULK}", None, 10))
+    assert list(results.ids) == [open_indexes.BULK]
     await index.close()
 
 
 async def test_a_few_changes_are_taken_in_without_building(tmp_path: Path) -> None:
     journal = Journal()
-    index = await opened(tmp_path, journal)
-    fill(journal, 1, 101)
+    index = await open_index(tmp_path, journal)
+    write_chunks(journal, 1, 101)
     await catch_up(index, journal, await journal.last_sequence())
     assert (await index.status()).details["tail"] == "100"
     assert not list(tmp_path.iterdir())
@@ -65,9 +65,9 @@ class ReadJournal(Journal):
         self.read: list[int] = []
 
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
-        found = await super().chunks(first, last)
-        self.read += [each.chunk.id for each in found]
-        return found
+        chunks = await super().chunks(first, last)
+        self.read += [chunk.chunk.id for chunk in chunks]
+        return chunks
 
 
 async def segments_of(folder: Path, journal: Journal, number: int) -> SegmentsIndex:
@@ -76,7 +76,7 @@ async def segments_of(folder: Path, journal: Journal, number: int) -> SegmentsIn
         folder, journal, str.split, dimensions=DIMENSIONS, options=Options(tail_chunks=100)
     )
     for first in range(1, 10 * number, 10):
-        fill(journal, first, first + 10)
+        write_chunks(journal, first, first + 10)
         await catch_up(index, journal, await journal.last_sequence())
         await index.flush()
     return index
@@ -87,7 +87,7 @@ async def test_segments_are_merged_without_reading_the_records(tmp_path: Path) -
     index = await segments_of(tmp_path, journal, 4)
     assert (await index.status()).segments == 4
     journal.read.clear()
-    fill(journal, 41, 51)
+    write_chunks(journal, 41, 51)
     await catch_up(index, journal, await journal.last_sequence())
     await index.flush()
     assert (await index.status()).segments == 1
@@ -100,7 +100,7 @@ async def test_what_was_written_in_parts_is_one_segment_after_a_close(tmp_path: 
     journal = ReadJournal()
     index = await segments_of(tmp_path, journal, 3)
     journal.remove([12])
-    fill(journal, 31, 36)
+    write_chunks(journal, 31, 36)
     await catch_up(index, journal, await journal.last_sequence())
     journal.read.clear()
     await index.flush(merge=True)
@@ -109,9 +109,9 @@ async def test_what_was_written_in_parts_is_one_segment_after_a_close(tmp_path: 
     assert journal.read == []
     assert not await index.check()
     await index.close()
-    again = await opened(tmp_path, journal)
-    found = await again.search(Probe(EVERYTHING, "word33", None, 10))
-    assert list(found.ids) == [33]
+    again = await open_index(tmp_path, journal)
+    results = await again.search(Probe(EVERYTHING, "word33", None, 10))
+    assert list(results.ids) == [33]
     await again.close()
 
 

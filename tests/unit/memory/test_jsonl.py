@@ -41,19 +41,20 @@ ANN = Scope("ann", "bot", "monday")
 OTHER = Reference(Scope("ann", "bot", "sunday"), "k2")
 
 
-def remembered(new: NewMemory, known_from: datetime = BEGIN, scope: Scope = ANN, **said: Any) -> Memory:
+def make_memory(new: NewMemory, known_from: datetime = BEGIN, scope: Scope = ANN, **changes: Any) -> Memory:
     """A memory as it would be stored."""
-    made = document_of(new, scope, now=known_from, beside={})
-    at = made.occurred if isinstance(made.occurred, datetime) else known_from
+    new_document = document_of(new, scope, now=known_from, beside={})
+    at = new_document.occurred if isinstance(new_document.occurred, datetime) else known_from
     document = Document(
         DocumentId("m1"), CollectionId("c"), SourceId("s"), "memory", new.key or "k", "", "", "",
-        BEGIN, known_from, storable(made.metadata, LIMITS), made.author, made.role, Period(at, at),
+        BEGIN, known_from, storable(new_document.metadata, LIMITS),
+        new_document.author, new_document.role, Period(at, at),
     )  # fmt: skip
-    return replace(memory_of(document, new.text, scope), known_from=known_from, **said)
+    return replace(memory_of(document, new.text, scope), known_from=known_from, **changes)
 
 
-def read_again(*versions: Memory, known: dict[str, Reference] | None = None) -> Line:
-    return read_line(line_of(versions, known or {}))
+def read_again(*versions: Memory, references: dict[str, Reference] | None = None) -> Line:
+    return read_line(line_of(versions, references or {}))
 
 
 def test_all_that_a_memory_is_comes_back() -> None:
@@ -62,33 +63,36 @@ def test_all_that_a_memory_is_comes_back() -> None:
         pinned=True, fact=Fact("Ann", "lives in", "Graz", single=False), valid_from=BEGIN - timedelta(days=9),
         valid_until=BEGIN, entities=("Ann", "Graz"), metadata={"mood": {"level": 3, "tags": ["a", None]}},
     )  # fmt: skip
-    memory = remembered(new, closed_by="o", closes=("o", "gone"), near=("o",))
-    line = read_again(memory, known={"o": OTHER})
+    memory = make_memory(new, closed_by="o", closes=("o", "gone"), near=("o",))
+    line = read_again(memory, references={"o": OTHER})
     state = MemoryVersionLine(replace(new, origin="user", trust="trusted"), BEGIN, OTHER, (OTHER,), (OTHER,))
     assert line == Line(ANN, "k", BEGIN, (state,))
 
 
 def test_earlier_versions_come_before_the_newest() -> None:
     later = BEGIN + timedelta(hours=1)
-    line = read_again(remembered(NewMemory("tea", "k")), remembered(NewMemory("coffee", "k"), later))
-    assert [(each.new.text, each.known_from) for each in line.states] == [("tea", BEGIN), ("coffee", later)]
+    line = read_again(make_memory(NewMemory("tea", "k")), make_memory(NewMemory("coffee", "k"), later))
+    assert [(state.new.text, state.known_from) for state in line.states] == [
+        ("tea", BEGIN),
+        ("coffee", later),
+    ]
 
 
 @pytest.mark.parametrize("scope", [Scope(), Scope("ann"), Scope(None, None, "c"), Scope("a/b", "*", "ü%2F")])
 def test_a_scope_without_names_is_one_too(scope: Scope) -> None:
-    assert read_again(remembered(NewMemory("x", "k"), scope=scope)).scope == scope
+    assert read_again(make_memory(NewMemory("x", "k"), scope=scope)).scope == scope
 
 
 @given(st.text(min_size=1).map(clean).filter(str.strip))
 def test_a_line_has_no_end_but_its_own(text: str) -> None:
-    line = line_of([remembered(NewMemory(text, "k", metadata={"own": text}))], {})
+    line = line_of([make_memory(NewMemory(text, "k", metadata={"own": text}))], {})
     assert line.splitlines() == [line]
     assert read_line(line).states[0].new.text == text
     assert read_line(line).states[0].new.metadata == {"own": text}
 
 
 def test_a_memory_is_always_the_same_line() -> None:
-    memory = remembered(NewMemory("x", "k", metadata={"b": 1, "a": 2}, entities=("B", "A")))
+    memory = make_memory(NewMemory("x", "k", metadata={"b": 1, "a": 2}, entities=("B", "A")))
     assert line_of([memory], {}) == line_of([memory], {})
 
 
@@ -187,7 +191,7 @@ def test_a_line_has_a_longest(reads: Reads) -> None:
 def test_a_whole_file_may_be_given_as_it_was_read(reads: Reads) -> None:
     file = "\ufeff" + line(text="a\u2028b\u0085c") + "\r\n\r\n" + line(key="l") + "\n"
     [batch] = reads(file)
-    assert [each.key for each in batch] == ["k", "l"]
+    assert [entry_line.key for entry_line in batch] == ["k", "l"]
     assert batch[0].states[0].new.text == "a\u2028b\u0085c"
 
 
@@ -200,17 +204,17 @@ def test_no_more_is_read_than_a_batch_needs(reads: Reads) -> None:
 
     reader = LineReader(None, longest=1_000, check=lambda _: None)
     first = next(reader.batches(endless(), maximum=3, characters=10_000))
-    assert [each.key for each in first] == ["0", "1", "2"]
+    assert [memory_line.key for memory_line in first] == ["0", "1", "2"]
 
 
 def test_a_memory_that_comes_twice_is_written_twice(reads: Reads) -> None:
     batches = reads([line(), line(key="l"), line(text="coffee")])
-    assert [[each.key for each in batch] for batch in batches] == [["k", "l"], ["k"]]
+    assert [[memory_line.key for memory_line in batch] for batch in batches] == [["k", "l"], ["k"]]
 
 
 def test_lines_can_go_to_another_user(reads: Reads) -> None:
-    given = line(agent="bot", conversation="monday", closes=[{"key": "z", "conversation": "sunday"}])
-    [[moved]] = reads([given], into=Scope("bob"))
+    exported = line(agent="bot", conversation="monday", closes=[{"key": "z", "conversation": "sunday"}])
+    [[moved]] = reads([exported], into=Scope("bob"))
     assert moved.scope == Scope("bob", "bot", "monday")
     assert moved.states[0].closes == (Reference(Scope("bob", None, "sunday"), "z"),)
 
@@ -235,12 +239,12 @@ def history(*texts_at: tuple[str, int]) -> Line:
     return Line(ANN, "k", states[0].known_from, states)
 
 
-def stored(*texts_at: tuple[str, int]) -> list[Memory]:
-    made = [
-        remembered(NewMemory(text, "k", at=BEGIN), BEGIN + timedelta(hours=hour)) for text, hour in texts_at
+def make_versions(*texts_at: tuple[str, int]) -> list[Memory]:
+    memories = [
+        make_memory(NewMemory(text, "k", at=BEGIN), BEGIN + timedelta(hours=hour)) for text, hour in texts_at
     ]
-    ends = [*(each.known_from for each in made[1:]), None]
-    return [replace(each, known_until=end) for each, end in zip(made, ends, strict=False)]
+    ends = [*(memory.known_from for memory in memories[1:]), None]
+    return [replace(memory, known_until=end) for memory, end in zip(memories, ends, strict=False)]
 
 
 @pytest.mark.parametrize(
@@ -258,20 +262,20 @@ def stored(*texts_at: tuple[str, int]) -> list[Memory]:
 def test_nothing_that_either_knows_is_lost(
     have: list[tuple[str, int]], comes: list[tuple[str, int]], then: list[str] | None
 ) -> None:
-    steps = merged(stored(*have), history(*comes))
-    assert [each.text for each in steps] == (then or [])
+    steps = merged(make_versions(*have), history(*comes))
+    assert [step.text for step in steps] == (then or [])
     assert all(one.until == other.state.known_from for one, other in pairwise(steps))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), max_size=5))
 def test_the_newest_has_no_end(texts_at: list[tuple[str, int]]) -> None:
-    ordered = sorted(texts_at, key=lambda each: each[1]) or [("a", 0)]
+    ordered = sorted(texts_at, key=lambda text_at: text_at[1]) or [("a", 0)]
     steps = merged([], history(*ordered))
-    assert [each.until is None for each in steps] == [False] * (len(steps) - 1) + [True]
+    assert [step.until is None for step in steps] == [False] * (len(steps) - 1) + [True]
 
 
 def test_a_line_has_no_field_without_a_value() -> None:
-    plain = json.loads(line_of([replace(remembered(NewMemory("x", "k", at=BEGIN)), text="")], {}))
+    plain = json.loads(line_of([replace(make_memory(NewMemory("x", "k", at=BEGIN)), text="")], {}))
     assert plain == {
         "format": 1, "key": "k", "user": "ann", "agent": "bot", "conversation": "monday",
         "recorded": "2026-01-05T14:30:00.123456Z", "known_from": "2026-01-05T14:30:00.123456Z",
@@ -280,13 +284,13 @@ def test_a_line_has_no_field_without_a_value() -> None:
 
 
 def test_a_line_is_unescaped_text() -> None:
-    written = line_of([remembered(NewMemory("Grüße 🎉 \u2028", "k"))], {})
+    written = line_of([make_memory(NewMemory("Grüße 🎉 \u2028", "k"))], {})
     assert "Grüße 🎉 \\u2028" in written
 
 
 def test_references_to_memories_that_are_not_exported_are_left_out() -> None:
-    memory = remembered(NewMemory("x", "k"), near=("gone", "o"), closes=("gone",), closed_by="gone")
-    [state] = read_again(memory, known={"o": OTHER}).states
+    memory = make_memory(NewMemory("x", "k"), near=("gone", "o"), closes=("gone",), closed_by="gone")
+    [state] = read_again(memory, references={"o": OTHER}).states
     assert (state.near, state.closes, state.closed_by) == ((OTHER,), (), None)
 
 
@@ -341,7 +345,7 @@ def test_a_memory_was_recorded_no_later_than_its_first_state(
 
 def test_states_of_one_instant_are_in_order() -> None:
     earlier = {"text": "x", "kind": "turn", "known_from": GOOD["known_from"]}
-    assert [each.new.text for each in read_line(json.dumps({**GOOD, "versions": [earlier]})).states] == [
+    assert [state.new.text for state in read_line(json.dumps({**GOOD, "versions": [earlier]})).states] == [
         "x",
         "tea",
     ]
@@ -377,15 +381,15 @@ def test_only_the_first_line_may_begin_with_a_mark(reads: Reads) -> None:
     ("characters", "sizes"), [(0, [1] * 5), (1, [2, 2, 1]), (2, [2, 2, 1]), (3, [3, 2]), (5, [5]), (6, [5])]
 )
 def test_a_batch_has_at_most_so_many_characters(characters: int, sizes: list[int]) -> None:
-    given = [line(key=str(number)) for number in range(5)]
-    width = len(given[0])
+    lines = [line(key=str(number)) for number in range(5)]
+    width = len(lines[0])
     reader = LineReader(None, longest=1_000, check=lambda _: None)
     room = characters * width if characters != 1 else 3 * width - 1
-    batches = reader.batches(given, maximum=100, characters=room)
+    batches = reader.batches(lines, maximum=100, characters=room)
     assert [len(batch) for batch in batches] == sizes
 
 
-def kept_elsewhere(**fields: Any) -> Line:
+def foreign_line(**fields: Any) -> Line:
     """What is read of a line that is made for a memory of another store."""
     new = NewMemory(**{"text": "ignored", "key": "k", **fields})
     states = [(BEGIN, "tea"), (BEGIN + timedelta(days=1), "coffee")]
@@ -394,12 +398,12 @@ def kept_elsewhere(**fields: Any) -> Line:
 
 def test_a_memory_of_another_store_has_its_texts_and_their_times() -> None:
     fact = Fact("Ann", "likes", "coffee")
-    made = kept_elsewhere(
+    imported = foreign_line(
         role="user", speaker="Ann", kind="note", pinned=True, fact=fact, entities=("Ann",), vector=(1.0, 0.0),
         metadata={"a": 1}, valid_from="2026-01-05", valid_until="2026-02-01T01:00+01:00",
     )  # fmt: skip
-    first, last = made.states
-    assert (made.scope, made.key, made.recorded) == (ANN, "k", BEGIN)
+    first, last = imported.states
+    assert (imported.scope, imported.key, imported.recorded) == (ANN, "k", BEGIN)
     assert (first.new.text, first.known_from) == ("tea", BEGIN)
     assert (last.new.text, last.known_from) == ("coffee", BEGIN + timedelta(days=1))
     for new in (first.new, last.new):
@@ -412,8 +416,8 @@ def test_a_memory_of_another_store_has_its_texts_and_their_times() -> None:
 
 
 def test_a_memory_of_another_store_was_said_when_it_says_so() -> None:
-    assert kept_elsewhere(at="2025-12-24T18:00Z").states[-1].new.at == datetime(2025, 12, 24, 18, tzinfo=UTC)
-    assert kept_elsewhere().states[0].new.at == BEGIN
+    assert foreign_line(at="2025-12-24T18:00Z").states[-1].new.at == datetime(2025, 12, 24, 18, tzinfo=UTC)
+    assert foreign_line().states[0].new.at == BEGIN
 
 
 @pytest.mark.parametrize(

@@ -42,19 +42,19 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def stands_in(name: str | None, own: str | None) -> bool:
+def matches_name(name: str | None, memory_name: str | None) -> bool:
     """Whether a name that is given or left open is that of a memory."""
-    return name is None or name == own
+    return name is None or name == memory_name
 
 
 @given(FEW_SCOPES, FEW_SCOPES)
-def test_a_scope_reads_its_user_and_what_it_leaves_open(scope: Scope, own: Scope) -> None:
+def test_a_scope_reads_its_user_and_what_it_leaves_open(scope: Scope, memory_scope: Scope) -> None:
     expected = (
-        scope.user == own.user
-        and stands_in(scope.agent, own.agent)
-        and stands_in(scope.conversation, own.conversation)
+        scope.user == memory_scope.user
+        and matches_name(scope.agent, memory_scope.agent)
+        and matches_name(scope.conversation, memory_scope.conversation)
     )
-    assert holds(scope, own) is expected
+    assert holds(scope, memory_scope) is expected
 
 
 def test_no_user_is_a_user_of_its_own_and_an_open_agent_is_any() -> None:
@@ -67,19 +67,21 @@ def test_no_user_is_a_user_of_its_own_and_an_open_agent_is_any() -> None:
 
 
 @given(SCOPES | FEW_SCOPES, SCOPES | FEW_SCOPES)
-def test_names_of_sources_say_what_scopes_say(scope: Scope, own: Scope) -> None:
-    name, begins = source_name(own), beginning(scope)
-    assert readable(scope)(name) is holds(scope, own)
-    if holds(scope, own):
+def test_names_of_sources_say_what_scopes_say(scope: Scope, memory_scope: Scope) -> None:
+    name, begins = source_name(memory_scope), beginning(scope)
+    assert readable(scope)(name) is holds(scope, memory_scope)
+    if holds(scope, memory_scope):
         assert begins <= name < beyond(begins)
         assert name.startswith(begins)
 
 
 @given(FEW_SCOPES, FEW_SCOPES)
-def test_between_the_bounds_of_a_scope_stand_memories_of_its_user_only(scope: Scope, own: Scope) -> None:
+def test_between_the_bounds_of_a_scope_stand_memories_of_its_user_only(
+    scope: Scope, memory_scope: Scope
+) -> None:
     begins = beginning(scope)
-    if begins <= source_name(own) < beyond(begins):
-        assert own.user == scope.user
+    if begins <= source_name(memory_scope) < beyond(begins):
+        assert memory_scope.user == scope.user
 
 
 @given(FEW_SCOPES, st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=9))
@@ -178,27 +180,27 @@ def test_a_rule_at_its_limits_is_one(days: float | None, maximum: int | None) ->
 
 
 @pytest.mark.parametrize(
-    "given",
+    "criteria",
     [
         {}, {"pinned": True}, {"ids": ("a",), "everything": True}, {"before": NOON, "older_than_days": 1.0},
         {"ids": ("a",), "before": NOON}, {"older_than_days": 0.0, "everything": True},
     ],
 )  # fmt: skip
-def test_a_selection_has_one_criterion(given: dict[str, object]) -> None:
+def test_a_selection_has_one_criterion(criteria: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match="exactly one of") as refused:
-        checked_forgetting(MemorySelection(**given))  # type: ignore[arg-type]
+        checked_forgetting(MemorySelection(**criteria))  # type: ignore[arg-type]
     assert refused.value.field == "ids"
 
 
 @pytest.mark.parametrize(
-    "given",
+    "criteria",
     [
         {"ids": ("a",)}, {"before": NOON}, {"older_than_days": 0.0}, {"older_than_days": 365_000},
         {"everything": True}, {"everything": True, "pinned": True},
     ],
 )  # fmt: skip
-def test_a_selection_with_one_criterion_is_one(given: dict[str, object]) -> None:
-    selection = MemorySelection(**given)  # type: ignore[arg-type]
+def test_a_selection_with_one_criterion_is_one(criteria: dict[str, object]) -> None:
+    selection = MemorySelection(**criteria)  # type: ignore[arg-type]
     assert checked_forgetting(selection) is selection
 
 
@@ -210,7 +212,7 @@ def test_a_selection_of_impossible_days_is_refused(days: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "taken"),
+    ("criteria", "selected"),
     [
         ({"everything": True}, {"old", "new", "future"}),
         ({"everything": True, "pinned": True}, {"old", "new", "future", "pinned"}),
@@ -223,15 +225,15 @@ def test_a_selection_of_impossible_days_is_refused(days: float) -> None:
     ],
 )  # fmt: skip
 def test_a_selection_takes_what_was_said_before_and_is_not_pinned(
-    given: dict[str, object], taken: set[str]
+    criteria: dict[str, object], selected: set[str]
 ) -> None:
     starts = {"old": NOON - DAY, "pinned": NOON - DAY, "new": NOON, "future": NOON + DAY}
     rows = {
         name: {"occurred": Period(start, start), "metadata": {"pinned": True} if name == "pinned" else {}}
         for name, start in starts.items()
     }
-    condition = selection_filter(MemorySelection(**given), NOON)  # type: ignore[arg-type]
-    assert {name for name, row in rows.items() if matches(condition, row)} == taken
+    condition = selection_filter(MemorySelection(**criteria), NOON)  # type: ignore[arg-type]
+    assert {name for name, row in rows.items() if matches(condition, row)} == selected
 
 
 def turn(name: str, day: int | None) -> Document:
@@ -261,7 +263,7 @@ def test_the_oldest_turns_go_by_age_and_by_number(
 
 
 def test_receipts_add_up_in_every_count() -> None:
-    one = MemoryReceipt(ids=("a",), **{name: place for place, name in enumerate(COUNTED, 1)})
+    one = MemoryReceipt(ids=("a",), **{name: count for count, name in enumerate(COUNTED, 1)})
     other = MemoryReceipt(ids=("b", "c"), **dict.fromkeys(COUNTED, 10))
     both = added(one, other)
     assert [getattr(both, name) for name in COUNTED] == [11, 12, 13, 14, 15, 16]

@@ -80,9 +80,9 @@ async def test_a_provider_says_how_long_to_wait_and_not_too_long() -> None:
 
 @given(st.integers(0, 40), st.floats(0, 1))
 def test_a_wait_is_shortened_by_half_at_most(attempt: int, chance: float) -> None:
-    whole = RetryPolicy(chance=lambda: 1.0).wait(attempt, None)
-    assert whole == min(30.0, 2.0**attempt)
-    assert whole / 2 <= RetryPolicy(chance=lambda: chance).wait(attempt, None) <= whole
+    full_wait = RetryPolicy(chance=lambda: 1.0).wait(attempt, None)
+    assert full_wait == min(30.0, 2.0**attempt)
+    assert full_wait / 2 <= RetryPolicy(chance=lambda: chance).wait(attempt, None) <= full_wait
     assert RetryPolicy(chance=lambda: chance).wait(attempt, 7.0) == 7.0
 
 
@@ -117,19 +117,19 @@ async def test_pages_are_read_to_the_last(count: int, expected: list[tuple[int, 
 
 async def test_pages_go_on_after_a_cursor_and_no_page_is_read_ahead() -> None:
     listing = Listing(6)
-    found = pages(listing.read, "x", after="2")
-    assert (await anext(found)).items == (2, 3)
+    read_pages = pages(listing.read, "x", after="2")
+    assert (await anext(read_pages)).items == (2, 3)
     assert listing.calls == [("x", "2")]
-    assert [page.items async for page in found] == [(4, 5)]
+    assert [page.items async for page in read_pages] == [(4, 5)]
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 4), st.integers(0, 20))
 def test_portions_are_the_items_within_both_limits(sizes: list[int], most: int, room: int) -> None:
-    found = list(portions(sizes, lambda size: size, most=most, room=room))
-    assert [size for portion in found for size in portion] == sizes
-    assert all(1 <= len(portion) <= most for portion in found)
-    assert all(sum(portion) <= room or len(portion) == 1 for portion in found)
-    for before, after in pairwise(found):
+    size_portions = list(portions(sizes, lambda size: size, most=most, room=room))
+    assert [size for portion in size_portions for size in portion] == sizes
+    assert all(1 <= len(portion) <= most for portion in size_portions)
+    assert all(sum(portion) <= room or len(portion) == 1 for portion in size_portions)
+    for before, after in pairwise(size_portions):
         assert len(before) == most or sum(before) + after[0] > room
 
 

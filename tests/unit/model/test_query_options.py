@@ -18,7 +18,7 @@ from conspectus.model.streams import StreamQuery, StreamQueryOptions, SummaryReq
 
 
 @pytest.mark.parametrize(
-    ("options", "whole", "besides"),
+    ("options", "dataclass_type", "besides"),
     [
         (QueryOptions, Query, {"query"}),
         (WindowFormOptions, WindowForm, set()),
@@ -29,16 +29,18 @@ from conspectus.model.streams import StreamQuery, StreamQueryOptions, SummaryReq
         (DocumentChanges, NewDocument, {"key", "if_match"}),
     ],
 )
-def test_options_are_the_fields_of_their_dataclass(options: Any, whole: Any, besides: set[str]) -> None:
-    known = hints(whole)
-    named = {each.name: known[each.name] for each in fields(whole)}
-    assert hints(options) == {name: kind for name, kind in named.items() if name not in besides}
+def test_options_are_the_fields_of_their_dataclass(
+    options: Any, dataclass_type: Any, besides: set[str]
+) -> None:
+    field_types = hints(dataclass_type)
+    types_by_name = {field.name: field_types[field.name] for field in fields(dataclass_type)}
+    assert hints(options) == {name: kind for name, kind in types_by_name.items() if name not in besides}
 
 
 def test_a_keyword_that_is_no_option_is_refused(tmp_path: Path) -> None:
     with conspectus.open(tmp_path) as engine:
         [written] = engine.add("Ann bakes bread.")
-        for call, given in (
+        for call, arguments in (
             (engine.retrieve, ("bread",)),
             (engine.search.window, ("bread", 50)),
             (engine.search.explain, ("bread", 50)),
@@ -51,6 +53,6 @@ def test_a_keyword_that_is_no_option_is_refused(tmp_path: Path) -> None:
             (engine.documents.update, (written.id,)),
         ):
             with pytest.raises(InvalidInput, match="is not an argument; give ") as caught:
-                call(*given, colour="red")  # type: ignore[operator]
+                call(*arguments, colour="red")  # type: ignore[operator]
             assert caught.value.field == "colour"
             assert "*" not in str(caught.value)

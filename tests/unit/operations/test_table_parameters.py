@@ -71,7 +71,7 @@ def wrong_numbers(parameter: Parameter, settings: Settings) -> Iterator[float]:
 def wrong_arguments() -> Iterator[tuple[Operation, str, float]]:
     """Arguments out of range, of methods that take them by themselves."""
     for operation in OPERATIONS.values():
-        owned = {each.name for each in fields(operation.fields_of)} if operation.fields_of else set()
+        owned = {field.name for field in fields(operation.fields_of)} if operation.fields_of else set()
         for parameter in operation.parameters:
             if parameter.declaration.range is not None and parameter.name not in owned:
                 numbers = wrong_numbers(parameter, Settings())
@@ -100,7 +100,9 @@ REQUIRED: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_dataclass_refuses_each_field_out_of_range(kind: Any) -> None:
-    given = {each.name: REQUIRED[each.name] for each in fields(kind) if default_of(each) is REQUIRED_VALUE}
+    required = {
+        field.name: REQUIRED[field.name] for field in fields(kind) if default_of(field) is REQUIRED_VALUE
+    }
     ranges = {name: declaration_of(hint).range for name, hint in annotated_hints(kind).items()}
     fixed = {name: bounds for name, bounds in ranges.items() if bounds is not None and not bounds.setting}
     assert fixed
@@ -108,7 +110,7 @@ def test_a_dataclass_refuses_each_field_out_of_range(kind: Any) -> None:
         highest = [bounds.highest + 1] if isinstance(bounds.highest, int | float) else []
         for number in (bounds.lowest - 1, *highest):
             with pytest.raises(InvalidInput, match=f"{name}: must be "):
-                kind(**{**given, name: number})
+                kind(**{**required, name: number})
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 1_001}, {"limit": -1}, {"thread_messages": 101}])

@@ -26,8 +26,8 @@ from conspectus.testing.chat_models import ScriptedChatModel
 SETTINGS = Settings(embedder="none")
 
 
-def brief(found):
-    return [(each.text, each.type) for each in found]
+def texts_and_types(names):
+    return [(name.text, name.type) for name in names]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100])
@@ -43,30 +43,32 @@ def test_spans_outside_of_the_text_and_those_inside_longer_ones_are_left_out():
     spans = [Labelled(0, 3, "PER"), Labelled(0, 9, "PERSON"), Labelled(4, 9, "X"), Labelled(-1, 2, "X"),
              Labelled(8, 99, "X"), Labelled(5, 5, "X"), Labelled(9, 14, " ORG ", 7.0),
              Labelled(14, 15, "X")]  # fmt: skip
-    found = found_in("Ann Smith Acme!", spans, key_of)
-    assert [(each.text, each.type, each.score) for each in found] == [
+    names = found_in("Ann Smith Acme!", spans, key_of)
+    assert [(name.text, name.type, name.score) for name in names] == [
         ("Ann Smith", "person", 1.0), ("Acme", "organisation", 1.0), ("!", "x", 1.0),
     ]  # fmt: skip
 
 
 @pytest.fixture
 def pipeline(tmp_path):
-    made = spacy.blank("en")
-    ruler = made.add_pipe("entity_ruler")
+    language = spacy.blank("en")
+    ruler = language.add_pipe("entity_ruler")
     ruler.add_patterns([{"label": "PERSON", "pattern": "Ann Smith"}, {"label": "GPE", "pattern": "Paris"}])
-    made.to_disk(tmp_path / "pipeline")
+    language.to_disk(tmp_path / "pipeline")
     return tmp_path / "pipeline"
 
 
 async def test_a_spacy_pipeline_finds_its_entities(pipeline):
     extractor = spacy_names(pipeline, key_of)
     texts = ["Ann Smith left Paris.", "", "x " * 60_000 + "to Paris"]
-    found = await extractor.extract(texts)
-    assert [brief(each) for each in found] == [
+    extracted = await extractor.extract(texts)
+    assert [texts_and_types(names) for names in extracted] == [
         [("Ann Smith", "person"), ("Paris", "place")], [], [("Paris", "place")],
     ]  # fmt: skip
     assert all(
-        text[each.start : each.end] == each.text for text, of in zip(texts, found, strict=True) for each in of
+        text[name.start : name.end] == name.text
+        for text, names in zip(texts, extracted, strict=True)
+        for name in names
     )
     assert extractor.name == f"spacy:{pipeline}"
     await extractor.close()
@@ -76,7 +78,7 @@ async def test_the_settings_choose_a_spacy_pipeline(pipeline, tmp_path):
     settings = replace(SETTINGS, entity_extractor=f"spacy:{pipeline}")
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
         await engine.graph.get_or_create()
-        assert brief(await engine.graph.extract_entities("Ann Smith met Bob in Paris")) == [
+        assert texts_and_types(await engine.graph.extract_entities("Ann Smith met Bob in Paris")) == [
             ("Ann Smith", "person"), ("Paris", "place"),
         ]  # fmt: skip
 
@@ -108,9 +110,9 @@ class LabelsCapitals:
 async def test_what_a_gliner_model_says_becomes_names_in_the_whole_text():
     model = LabelsCapitals()
     text = "so " * 1_000 + "Ann met Bob"
-    (found,) = await LocalNames("gliner:x", partial(by_gliner, model), key_of).extract([text])
-    assert brief(found) == [("Ann", "person"), ("Bob", "person")]
-    assert [text[each.start : each.end] for each in found] == ["Ann", "Bob"] and model.longest <= 1_000
+    (names,) = await LocalNames("gliner:x", partial(by_gliner, model), key_of).extract([text])
+    assert texts_and_types(names) == [("Ann", "person"), ("Bob", "person")]
+    assert [text[name.start : name.end] for name in names] == ["Ann", "Bob"] and model.longest <= 1_000
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gliner") is not None, reason="gliner is installed")
@@ -136,19 +138,24 @@ async def test_a_chat_model_names_names_and_the_text_says_where_they_stand():
     answer = f"```json\n{named}\n```"
     model = ScriptedChatModel([answer])
     text = "Ann, Joanna and Ann start art."
-    found = await ChatNames(model, key_of).extract([text, " ", ""])
-    assert [brief(each) for each in found] == [[("Ann", "person"), ("Ann", "person"), ("art", "7")], [], []]
-    assert [each.start for each in found[0]] == [0, 16, 26]
-    assert [each.messages[1].content for each in model.asked] == [text]
+    extracted = await ChatNames(model, key_of).extract([text, " ", ""])
+    assert [texts_and_types(names) for names in extracted] == [
+        [("Ann", "person"), ("Ann", "person"), ("art", "7")],
+        [],
+        [],
+    ]
+    assert [name.start for name in extracted[0]] == [0, 16, 26]
+    assert [request.messages[1].content for request in model.asked] == [text]
 
 
 async def test_a_long_text_is_asked_about_in_pieces():
     model = ScriptedChatModel(['[{"name": "Ann", "type": "person"}]'])
     text = "so " * CHAT_MAX_LENGTH + "Ann"
-    (found,) = await ChatNames(model, key_of).extract([text])
-    assert [(each.start, each.text) for each in found] == [(len(text) - 3, "Ann")]
+    (names,) = await ChatNames(model, key_of).extract([text])
+    assert [(name.start, name.text) for name in names] == [(len(text) - 3, "Ann")]
     assert (
-        all(len(each.messages[1].content) <= CHAT_MAX_LENGTH for each in model.asked) and len(model.asked) > 2
+        all(len(request.messages[1].content) <= CHAT_MAX_LENGTH for request in model.asked)
+        and len(model.asked) > 2
     )
 
 
@@ -189,7 +196,7 @@ async def test_the_settings_choose_the_chat_model(tmp_path):
     model = ScriptedChatModel(['[{"name": "ann", "type": "person"}]'])
     async with bootstrap.open(tmp_path, settings=settings, chat_model=model) as engine:
         await engine.graph.get_or_create()
-        assert brief(await engine.graph.extract_entities("so ann said")) == [("ann", "person")]
+        assert texts_and_types(await engine.graph.extract_entities("so ann said")) == [("ann", "person")]
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         with pytest.raises(ChatNotConfigured):
             await engine.graph.extract_entities("so ann said")

@@ -38,7 +38,7 @@ def others(embedder):
     return {threads: OnnxEmbedder(model, threads=threads) for threads in (1, 3)}
 
 
-async def alone(embedder, text):
+async def embed_alone(embedder, text):
     """The vector of a text that is embedded by itself."""
     return (await embedder.embed_documents([text]))[0]
 
@@ -109,7 +109,7 @@ async def test_the_multilingual_model_knows_every_script(multilingual):
 
 @needs_multilingual
 async def test_queries_and_passages_are_different_texts_for_the_multilingual_model(multilingual):
-    query, passage = await multilingual.embed_query("refund"), await alone(multilingual, "refund")
+    query, passage = await multilingual.embed_query("refund"), await embed_alone(multilingual, "refund")
     assert 0.5 < query @ passage < 0.999
 
 
@@ -118,13 +118,13 @@ async def test_rows_are_unit_vectors_in_the_order_of_the_texts(embedder):
     assert (rows.shape, rows.dtype) == ((len(PARAGRAPHS), 384), np.float32)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)
     for text, row in zip(PARAGRAPHS, rows, strict=True):
-        assert row.tobytes() == (await alone(embedder, text)).tobytes()
+        assert row.tobytes() == (await embed_alone(embedder, text)).tobytes()
 
 
 async def test_a_query_of_the_shipped_model_is_embedded_as_a_passage_is():
     embedder = OnnxEmbedder(threads=1)
     for text in PARAGRAPHS[:5]:
-        assert (await embedder.embed_query(text)).tobytes() == (await alone(embedder, text)).tobytes()
+        assert (await embedder.embed_query(text)).tobytes() == (await embed_alone(embedder, text)).tobytes()
 
 
 async def test_meaning_decides_what_is_near(embedder):
@@ -139,10 +139,10 @@ async def test_meaning_decides_what_is_near(embedder):
 @given(st.permutations(range(20)), st.integers(1, 20))
 @pytest.mark.parametrize("threads", [1, 3])
 async def test_company_and_threads_do_not_change_a_vector(embedder, others, threads, order, count):
-    chosen = order[:count]
-    rows = await others[threads].embed_documents([PARAGRAPHS[position] for position in chosen])
-    for position, row in zip(chosen, rows, strict=True):
-        assert row.tobytes() == (await alone(embedder, PARAGRAPHS[position])).tobytes()
+    positions = order[:count]
+    rows = await others[threads].embed_documents([PARAGRAPHS[position] for position in positions])
+    for position, row in zip(positions, rows, strict=True):
+        assert row.tobytes() == (await embed_alone(embedder, PARAGRAPHS[position])).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_company_and_threads_do_not_change_a_vector(embedder, others, thre
 )
 async def test_the_same_text_in_different_company_at_every_length(embedder, tokens):
     text = " ".join(random.Random(tokens).choices(["tree", "house", "river", "stone", "light"], k=tokens))
-    one = await alone(embedder, text)
+    one = await embed_alone(embedder, text)
     rows = await embedder.embed_documents([text, *PARAGRAPHS[:5], text, text + " end"])
     assert rows[0].tobytes() == rows[6].tobytes() == one.tobytes()
 

@@ -68,9 +68,9 @@ async def test_a_space_finds_its_embedder_without_the_setting(server: ModelServe
     first = bootstrap.Embedders(Settings())
     space = first.by_name(f"bedrock:{COHERE_EMBED}@512").space
     second = bootstrap.Embedders(Settings())
-    found = await second.of(space)
-    assert found is not None
-    assert found.space == space
+    embedder = await second.of(space)
+    assert embedder is not None
+    assert embedder.space == space
     await first.close()
     await second.close()
 
@@ -142,16 +142,20 @@ async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: Mode
     server.plan.append(failing(503, retry_after=0))
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         await engine.add(["the red fox sleeps", "a blue whale", "foxes are red"], wait=True)
-        found = await engine.search.search_and_rerank("red fox", limit=2)
-        assert found.results[0].hit.chunk.text == "the red fox sleeps"
-        assert (found.results[0].relevance, found.model, found.notice) == (1.0, "cohere:rerank-v3.5", None)
+        reranked = await engine.search.search_and_rerank("red fox", limit=2)
+        assert reranked.results[0].hit.chunk.text == "the red fox sleeps"
+        assert (reranked.results[0].relevance, reranked.model, reranked.notice) == (
+            1.0,
+            "cohere:rerank-v3.5",
+            None,
+        )
         server.say("/v2/rerank", lambda call: failing(401))
         fallen = await engine.search.search_and_rerank("red fox", limit=2)
-        assert [each.relevance for each in fallen.results] == [None, None]
+        assert [relevant.relevance for relevant in fallen.results] == [None, None]
         assert "HTTP 401" in fallen.notice
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         noted = await engine.jobs.list_requests()
-    assert [(each.kind, each.error) for each in reversed(noted)] == [
+    assert [(request.kind, request.error) for request in reversed(noted)] == [
         ("embed", "HTTP 503"),
         ("embed", None),
         ("embed", None),
@@ -159,7 +163,7 @@ async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: Mode
         ("embed", None),
         ("rerank", "HTTP 401"),
     ]
-    assert {each.model for each in noted} == {settings.embedder.partition("@")[0], settings.reranker}
+    assert {request.model for request in noted} == {settings.embedder.partition("@")[0], settings.reranker}
 
 
 async def test_one_poisoned_text_costs_one_document(server: ModelServer, tmp_path) -> None:

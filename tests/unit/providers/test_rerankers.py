@@ -48,7 +48,7 @@ SETTINGS = {
 }
 
 
-def maker(setting: str, **options) -> Reranker:
+def make_reranker(setting: str, **options) -> Reranker:
     return reranker_of(setting, **{"patience": RetryPolicy(), "timeout": 60.0, "note": drop, **options})
 
 
@@ -66,7 +66,7 @@ def credentials(monkeypatch) -> None:
 
 @pytest.fixture(params=list(SERVERS))
 async def vendor(request, credentials, monkeypatch) -> AsyncIterator[Vendor]:
-    waits, notes, made = [], [], []
+    waits, notes, rerankers = [], [], []
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
@@ -78,16 +78,18 @@ async def vendor(request, credentials, monkeypatch) -> AsyncIterator[Vendor]:
 
         def make(**options) -> Reranker:
             setting = SETTINGS[request.param].format(server.base)
-            made.append(maker(setting, **{"patience": patience, "note": notes.append, **options}))
-            return made[-1]
+            rerankers.append(
+                make_reranker(setting, **{"patience": patience, "note": notes.append, **options})
+            )
+            return rerankers[-1]
 
         yield Vendor(request.param, server, make, waits, notes)
-        for each in made:
-            await each.close()
+        for reranker in rerankers:
+            await reranker.close()
     assert server.misses == []
 
 
-async def spoken(vendor: Vendor) -> Reranker:
+async def negotiate_dialect(vendor: Vendor) -> Reranker:
     """A reranker that knows its server's dialect, so that plans are about what follows."""
     reranker = vendor.make()
     await reranker.rerank("fox", TEXTS, limit=1)
@@ -102,7 +104,7 @@ async def test_nothing_to_judge_asks_nobody(vendor: Vendor) -> None:
 
 
 async def test_what_is_sent(vendor: Vendor) -> None:
-    await (await spoken(vendor)).rerank("fox", [*TEXTS, ""], limit=2)
+    await (await negotiate_dialect(vendor)).rerank("fox", [*TEXTS, ""], limit=2)
     body, texts = vendor.server.calls[0].body, [*TEXTS, "."]
     expected = {
         "cohere": {"model": "rerank-v3.5", "documents": texts, "top_n": 2, "max_tokens_per_doc": 4096},
@@ -114,13 +116,13 @@ async def test_what_is_sent(vendor: Vendor) -> None:
 
 
 async def test_more_is_not_asked_for_than_there_is(vendor: Vendor) -> None:
-    await (await spoken(vendor)).rerank("fox", TEXTS, limit=50)
+    await (await negotiate_dialect(vendor)).rerank("fox", TEXTS, limit=50)
     assert vendor.server.calls[0].body.get("top_n", 2) == 2
 
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_busy_service_is_asked_again_when_it_said(vendor: Vendor, status: int) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     vendor.server.plan.extend([failing(status, retry_after=7), failing(status)])
     assert (await reranker.rerank("fox", TEXTS, limit=1))[0][0] == 0
     assert (vendor.waits, len(vendor.server.calls)) == ([7.0, 2.0], 3)
@@ -128,7 +130,7 @@ async def test_a_busy_service_is_asked_again_when_it_said(vendor: Vendor, status
 
 
 async def test_patience_ends(vendor: Vendor) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     vendor.server.plan.extend([failing(429, retry_after=1)] * 9)
     with pytest.raises(ProviderUnavailable) as refused:
         await reranker.rerank("fox", TEXTS, limit=1)
@@ -137,7 +139,7 @@ async def test_patience_ends(vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("status", [500, 502, 504])
 async def test_a_service_that_fails_may_answer_later(vendor: Vendor, status: int) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     vendor.server.plan.append(failing(status))
     with pytest.raises(ProviderUnavailable, match=f"HTTP {status}"):
         await reranker.rerank("fox", TEXTS, limit=1)
@@ -146,7 +148,7 @@ async def test_a_service_that_fails_may_answer_later(vendor: Vendor, status: int
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 413, 422])
 async def test_a_refusal_is_final_and_does_not_quote_the_key(vendor: Vendor, status: int) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     vendor.server.plan.append(failing(status, f"no such thing{f' for {KEY}' * (vendor.name != 'bedrock')}"))
     with pytest.raises(ProviderError, match=f"HTTP {status}") as refused:
         await reranker.rerank("fox", TEXTS, limit=1)
@@ -182,7 +184,7 @@ NO_RANKINGS = [
 
 
 async def test_a_ranking_that_cannot_be_is_refused(vendor: Vendor) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     for entries in NO_RANKINGS:
         vendor.server.plan.extend([vendor.results(*entries)] * 2)
         with pytest.raises(ProviderUnavailable):
@@ -203,7 +205,7 @@ NO_ANSWERS = [
 
 
 async def test_an_answer_that_is_no_ranking_is_refused(vendor: Vendor) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     for answer in NO_ANSWERS:
         vendor.server.plan.extend([answer] * 2)
         with pytest.raises(ProviderUnavailable) as refused:
@@ -212,7 +214,7 @@ async def test_an_answer_that_is_no_ranking_is_refused(vendor: Vendor) -> None:
 
 
 async def test_the_order_is_ours_whatever_the_service_says(vendor: Vendor) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     worse, better = {"index": 0, "relevance_score": 0.1}, {"index": 1, "relevance_score": 1.00001}
     vendor.server.plan.append(vendor.results(worse, better))
     assert list(await reranker.rerank("fox", TEXTS, limit=1)) == [(1, 1.0)]
@@ -227,14 +229,14 @@ async def test_a_service_that_does_not_answer_is_unavailable(vendor: Vendor) -> 
 
 
 async def test_a_service_that_breaks_off_is_unavailable(vendor: Vendor) -> None:
-    reranker = await spoken(vendor)
+    reranker = await negotiate_dialect(vendor)
     vendor.server.plan.append(Answer(b"x" * 1000, broken=True))
     with pytest.raises(ProviderUnavailable, match="could not be reached"):
         await reranker.rerank("fox", TEXTS, limit=1)
 
 
 async def test_tokens_are_the_vendors_count_or_an_estimate(vendor: Vendor) -> None:
-    await (await spoken(vendor)).rerank("red fox", TEXTS, limit=1)
+    await (await negotiate_dialect(vendor)).rerank("red fox", TEXTS, limit=1)
     (note,) = vendor.notes
     counted = {"cohere": 11, "bedrock": 11, "jina": 6, "tei": 4}
     assert (note.kind, note.status, note.inputs) == ("rerank", "success", 2)
@@ -244,7 +246,7 @@ async def test_tokens_are_the_vendors_count_or_an_estimate(vendor: Vendor) -> No
 
 async def test_the_dialect_is_found_once() -> None:
     async with ModelServer(tei()) as server:
-        reranker = maker(f"{server.base}/rerank")
+        reranker = make_reranker(f"{server.base}/rerank")
         for _ in range(2):
             await reranker.rerank("fox", [f"text {number}" for number in range(70)], limit=3)
         await reranker.close()
@@ -255,7 +257,7 @@ async def test_the_dialect_is_found_once() -> None:
 async def test_a_service_that_knows_neither_dialect_is_named_by_its_second_refusal() -> None:
     async with ModelServer(tei()) as server:
         server.plan.extend([failing(422, "one"), failing(422, "two")])
-        reranker = maker(f"{server.base}/rerank")
+        reranker = make_reranker(f"{server.base}/rerank")
         with pytest.raises(ProviderError, match="two"):
             await reranker.rerank("fox", TEXTS, limit=3)
         await reranker.close()
@@ -264,11 +266,11 @@ async def test_a_service_that_knows_neither_dialect_is_named_by_its_second_refus
 @pytest.mark.parametrize("url", ["", "rerank", "ftp://example.org/rerank", "http://", "https:///rerank"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="reranker"):
-        maker(url)
+        make_reranker(url)
 
 
 async def test_what_is_secret_in_an_address_is_not_shown() -> None:
-    reranker = maker("https://ann:secret@example.org:8080/rerank?key=secret")
+    reranker = make_reranker("https://ann:secret@example.org:8080/rerank?key=secret")
     assert reranker.model == "https://example.org:8080/rerank"
     await reranker.close()
 
@@ -290,9 +292,9 @@ async def test_bedrock_without_credentials(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     with pytest.raises(ProviderError, match="region"):
-        maker(SETTINGS["bedrock"])
+        make_reranker(SETTINGS["bedrock"])
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    reranker = maker(SETTINGS["bedrock"])
+    reranker = make_reranker(SETTINGS["bedrock"])
     with pytest.raises(ProviderError, match="no credentials are set"):
         await reranker.rerank("fox", TEXTS, limit=1)
     await reranker.close()
@@ -307,8 +309,8 @@ def test_waiting_times(header: str | None, seconds: float | None) -> None:
 
 
 def test_nobody_waits_longer_than_a_day() -> None:
-    asked = waiting_time("9" * 400)
-    assert refusal("p", 429, retry_after=asked).retry_after == 86_400.0
+    seconds = waiting_time("9" * 400)
+    assert refusal("p", 429, retry_after=seconds).retry_after == 86_400.0
 
 
 def test_a_waiting_time_may_be_a_date() -> None:

@@ -114,8 +114,8 @@ def test_counters_may_be_shared_by_threads():
 @pytest.fixture(scope="module", params=ENCODINGS)
 def encoding(request):
     """A name, and what bpe-openai counts: its compiled part alone, as the whole takes 2 s to import."""
-    place = Path(next(iter(find_spec("bpe_openai").submodule_search_locations)))
-    spec = PathFinder.find_spec("bpe_openai._bindings", [str(place)])
+    package = Path(next(iter(find_spec("bpe_openai").submodule_search_locations)))
+    spec = PathFinder.find_spec("bpe_openai._bindings", [str(package)])
     library = module_from_spec(spec)
     spec.loader.exec_module(library)
     return request.param, library.tokenizer_for_encoding(request.param).count
@@ -152,8 +152,8 @@ def test_pieces_are_joined_alike_with_and_without_a_compiler(piece):
 
 
 def test_the_memory_of_a_counter_is_bounded():
-    counts = BytePairs({bytes([each]): each for each in range(256)}, str.split, str.split)
-    words = [str(each) for each in range(MAX_CACHED + 10)]
+    counts = BytePairs({bytes([byte]): byte for byte in range(256)}, str.split, str.split)
+    words = [str(number) for number in range(MAX_CACHED + 10)]
     assert counts(" ".join(words)) == sum(map(len, words))
     assert len(counts._cache) <= MAX_CACHED
     assert counts("x" * 1_000) == 1_000

@@ -28,7 +28,7 @@ class ListLog:
         if self._busy:
             self._busy -= 1
             raise StorageBusy("busy")
-        self.writes.append([each.inputs for each in requests])
+        self.writes.append([request.inputs for request in requests])
         self.written.set()
 
     async def page(self, *, after=None, limit=100):

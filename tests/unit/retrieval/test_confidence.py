@@ -39,32 +39,32 @@ def ranked(cosine: float, words: float) -> RankedCandidates:
 
 def test_signals_tell_what_the_best_passages_cover() -> None:
     best = [Passage("Bodiam Castle (Sussex)", "Bodiam Castle has a wide moat.")]
-    told = confidence_signals(
+    signals = confidence_signals(
         "Is the wide moat at Bodiam Castle deep", ranked(0.5, 3.0), best, readable_texts=[best[0].text]
     )
-    assert told["best_cosine"] == 0.5
-    assert told["terms_covered"] == pytest.approx(1.0)
-    assert told["pairs"] == pytest.approx(2 / 3)
-    assert told["names"] == 1.0
-    assert told["titles"] == 1.0
+    assert signals["best_cosine"] == 0.5
+    assert signals["terms_covered"] == pytest.approx(1.0)
+    assert signals["pairs"] == pytest.approx(2 / 3)
+    assert signals["names"] == 1.0
+    assert signals["titles"] == 1.0
 
 
 def test_a_word_inside_another_is_no_name() -> None:
-    told = confidence_signals(
+    signals = confidence_signals(
         "about Ann", ranked(0.5, 3.0), [Passage("", "An annual meeting")], readable_texts=[]
     )
-    assert told["names"] == 0.0
+    assert signals["names"] == 0.0
 
 
 def test_a_word_that_only_hidden_texts_hold_is_as_one_that_none_holds() -> None:
     best = [Passage("Bodiam", "A castle.")]
     hidden, nowhere = (
-        replace(ranked(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *known)))
-        for known in ((3, 1.0), (0, math.log(22.0)))
+        replace(ranked(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *statistic)))
+        for statistic in ((3, 1.0), (0, math.log(22.0)))
     )
-    told = confidence_signals("castle moat", hidden, best, readable_texts=["A castle."])
-    assert told == confidence_signals("castle moat", nowhere, best, readable_texts=["A castle."])
-    assert told != confidence_signals(
+    signals = confidence_signals("castle moat", hidden, best, readable_texts=["A castle."])
+    assert signals == confidence_signals("castle moat", nowhere, best, readable_texts=["A castle."])
+    assert signals != confidence_signals(
         "castle moat", hidden, best, readable_texts=["A castle", "without a moat."]
     )
 
@@ -72,16 +72,16 @@ def test_a_word_that_only_hidden_texts_hold_is_as_one_that_none_holds() -> None:
 def test_missing_signals_count_as_their_mean() -> None:
     none = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
     nothing = RankedCandidates(*none, (), 0, parts={}, rows={}, keyword_weight=0.5)
-    told = confidence_signals("", nothing, [], readable_texts=[])
-    assert told == {"titles": 0.0}
-    typical = {name: each.mean for name, each in WEIGHTS.items()}
+    signals = confidence_signals("", nothing, [], readable_texts=[])
+    assert signals == {"titles": 0.0}
+    typical = {name: weight.mean for name, weight in WEIGHTS.items()}
     assert confidence_of({}) == pytest.approx(confidence_of(typical))
     assert confidence_of({}) == pytest.approx(1 / (1 + np.exp(-INTERCEPT)))
 
 
 def test_more_of_any_signal_is_more_probable() -> None:
     usual = confidence_of({})
-    assert all(confidence_of({name: each.mean + 0.1}) > usual for name, each in WEIGHTS.items())
+    assert all(confidence_of({name: weight.mean + 0.1}) > usual for name, weight in WEIGHTS.items())
 
 
 async def test_a_question_without_an_answer_has_less_confidence(engine: Engine) -> None:
@@ -95,29 +95,31 @@ async def test_a_question_without_an_answer_has_less_confidence(engine: Engine) 
 
 @pytest.mark.parametrize("collection", ["default", EVERYWHERE])
 async def test_below_the_minimum_nothing_is_found_and_says_why(engine: Engine, collection: str) -> None:
-    found = await engine.retrieve(NOWHERE, min_confidence=0.5, collection=collection)
-    assert (found.outcome, found.hits) == ("no_match", ())
-    assert found.plan["min_confidence"] == "0.50"
-    assert f"{found.confidence:.2f} is below the minimum 0.50" in found.notices[-1]
-    assert found.below_min_confidence == (await engine.retrieve(NOWHERE, collection=collection)).hits != ()
+    retrieval = await engine.retrieve(NOWHERE, min_confidence=0.5, collection=collection)
+    assert (retrieval.outcome, retrieval.hits) == ("no_match", ())
+    assert retrieval.plan["min_confidence"] == "0.50"
+    assert f"{retrieval.confidence:.2f} is below the minimum 0.50" in retrieval.notices[-1]
+    assert (
+        retrieval.below_min_confidence == (await engine.retrieve(NOWHERE, collection=collection)).hits != ()
+    )
     window = await engine.window(NOWHERE, 500, min_confidence=0.5, collection=collection)
-    assert {each.status for each in window.trace} == {"below_min_confidence"}
-    assert [each.rank for each in window.trace] == list(range(1, len(window.trace) + 1))
+    assert {candidate.status for candidate in window.trace} == {"below_min_confidence"}
+    assert [candidate.rank for candidate in window.trace] == list(range(1, len(window.trace) + 1))
     assert window.trace[0].reason.endswith("of all candidates is below the minimum 0.50")
-    assert (window.outcome, window.text, window.notices) == ("no_match", "", found.notices)
-    kept = await engine.retrieve(TEXTS[0], min_confidence=0.5, collection=collection)
-    assert (len(kept.hits), kept.notices) == (3, ())
+    assert (window.outcome, window.text, window.notices) == ("no_match", "", retrieval.notices)
+    quoted = await engine.retrieve(TEXTS[0], min_confidence=0.5, collection=collection)
+    assert (len(quoted.hits), quoted.notices) == (3, ())
 
 
 async def test_an_empty_store_has_no_confidence(tmp_path: object) -> None:
     async with conspectus.open(str(tmp_path)) as empty:
         await empty.collections.get_or_create()
-        found = await empty.retrieve("anything", min_confidence=0.9)
-    assert (found.confidence, found.signals, found.outcome) == (0.0, {}, "no_match")
-    assert not any("confidence" in notice for notice in found.notices)
+        retrieval = await empty.retrieve("anything", min_confidence=0.9)
+    assert (retrieval.confidence, retrieval.signals, retrieval.outcome) == (0.0, {}, "no_match")
+    assert not any("confidence" in notice for notice in retrieval.notices)
 
 
-@pytest.mark.parametrize("given", [-0.1, 1.1, float("nan")])
-async def test_a_minimum_is_a_probability(engine: Engine, given: float) -> None:
+@pytest.mark.parametrize("min_confidence", [-0.1, 1.1, float("nan")])
+async def test_a_minimum_is_a_probability(engine: Engine, min_confidence: float) -> None:
     with pytest.raises(InvalidInput, match="min_confidence"):
-        await engine.retrieve("when", min_confidence=given)
+        await engine.retrieve("when", min_confidence=min_confidence)

@@ -42,7 +42,7 @@ def test_other_words_are_no_dates(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("date", "said", "held"),
+    ("date", "instant", "is_included"),
     [
         (NamedDate(6), datetime(2023, 6, 30, 23, tzinfo=UTC), True),
         (NamedDate(6), datetime(2023, 7, 1, 1, tzinfo=timezone(timedelta(hours=2))), True),
@@ -55,8 +55,8 @@ def test_other_words_are_no_dates(question: str) -> None:
         (NamedDate(2, 29), datetime(1, 3, 1, tzinfo=UTC), False),
     ],
 )
-def test_a_month_and_the_week_from_a_day(date: NamedDate, said: datetime, held: bool) -> None:
-    assert date.includes(said) is held
+def test_a_month_and_the_week_from_a_day(date: NamedDate, instant: datetime, is_included: bool) -> None:
+    assert date.includes(instant) is is_included
 
 
 def test_only_what_was_said_then_is_lifted() -> None:

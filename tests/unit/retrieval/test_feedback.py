@@ -14,7 +14,7 @@ SPACE = EmbeddingSpace("model", 2)
 QUERY = "when does the backup run"
 
 
-def judgment(
+def make_judgment(
     chunk: int = 1,
     query: str = QUERY,
     *,
@@ -27,7 +27,7 @@ def judgment(
     return Judgment(ChunkId(chunk), UserId(user), query, used, space if vector else None, stored)
 
 
-def parts(
+def feedback_parts(
     *judgments: Judgment, words: str = QUERY, vector: tuple[float, float] | None = None
 ) -> dict[int, float]:
     past = PastFeedback(judgments, "english", SPACE)
@@ -35,47 +35,52 @@ def parts(
 
 
 def test_one_person_moves_a_chunk_by_half_of_the_bound() -> None:
-    assert parts(judgment(1), judgment(2, used=False)) == {1: FEEDBACK_WEIGHT / 2, 2: -FEEDBACK_WEIGHT / 2}
+    assert feedback_parts(make_judgment(1), make_judgment(2, used=False)) == {
+        1: FEEDBACK_WEIGHT / 2,
+        2: -FEEDBACK_WEIGHT / 2,
+    }
 
 
 def test_many_people_move_it_further_and_never_beyond_the_bound() -> None:
-    moved = [parts(*(judgment(user=f"user {n}") for n in range(count)))[1] for count in (1, 2, 9)]
+    moved = [
+        feedback_parts(*(make_judgment(user=f"user {n}") for n in range(count)))[1] for count in (1, 2, 9)
+    ]
     assert moved == pytest.approx([FEEDBACK_WEIGHT / 2, FEEDBACK_WEIGHT * 2 / 3, FEEDBACK_WEIGHT * 0.9])
 
 
 def test_people_who_disagree_cancel_each_other() -> None:
-    assert parts(judgment(user="ann"), judgment(user="ben", used=False)) == {1: 0.0}
+    assert feedback_parts(make_judgment(user="ann"), make_judgment(user="ben", used=False)) == {1: 0.0}
 
 
 def test_a_person_counts_once_with_the_most_similar_query() -> None:
-    other = judgment(query="when does the nightly backup run", used=False)
-    assert parts(other, judgment()) == {1: FEEDBACK_WEIGHT / 2}
-    assert parts(other, *[judgment()] * 5) == {1: FEEDBACK_WEIGHT / 2}
+    other = make_judgment(query="when does the nightly backup run", used=False)
+    assert feedback_parts(other, make_judgment()) == {1: FEEDBACK_WEIGHT / 2}
+    assert feedback_parts(other, *[make_judgment()] * 5) == {1: FEEDBACK_WEIGHT / 2}
 
 
 def test_the_terms_of_a_query_count_and_not_their_order() -> None:
-    assert parts(judgment(), words="The backups: when do they run?") == {1: FEEDBACK_WEIGHT / 2}
-    partly = parts(judgment(query="backup run night tape"), words="backup run night tape two")
+    assert feedback_parts(make_judgment(), words="The backups: when do they run?") == {1: FEEDBACK_WEIGHT / 2}
+    partly = feedback_parts(make_judgment(query="backup run night tape"), words="backup run night tape two")
     assert 0.0 < partly[1] < FEEDBACK_WEIGHT / 2
-    assert parts(judgment(), words="when does the train run") == {}
+    assert feedback_parts(make_judgment(), words="when does the train run") == {}
 
 
 def test_a_query_with_other_words_and_a_near_vector_is_similar() -> None:
-    past = judgment(vector=(1.0, 0.0))
+    past = make_judgment(vector=(1.0, 0.0))
     near, far = (0.96, 0.28), (0.8, 0.6)
-    found = parts(past, words="nightly dump schedule", vector=near)
-    assert found[1] == pytest.approx(FEEDBACK_WEIGHT / 2 * (0.96 - 0.85) / 0.15, abs=1e-3)
-    assert parts(past, words="nightly dump schedule", vector=far) == {}
+    boosts = feedback_parts(past, words="nightly dump schedule", vector=near)
+    assert boosts[1] == pytest.approx(FEEDBACK_WEIGHT / 2 * (0.96 - 0.85) / 0.15, abs=1e-3)
+    assert feedback_parts(past, words="nightly dump schedule", vector=far) == {}
 
 
 def test_a_vector_of_another_model_is_ignored() -> None:
-    past = judgment(vector=(1.0, 0.0), space="another")
-    assert parts(past, words="nightly dump", vector=(1.0, 0.0)) == {}
-    assert parts(past, vector=(1.0, 0.0)) == {1: FEEDBACK_WEIGHT / 2}
+    past = make_judgment(vector=(1.0, 0.0), space="another")
+    assert feedback_parts(past, words="nightly dump", vector=(1.0, 0.0)) == {}
+    assert feedback_parts(past, vector=(1.0, 0.0)) == {1: FEEDBACK_WEIGHT / 2}
 
 
 def test_a_query_of_stop_words_is_like_no_other() -> None:
-    assert parts(judgment(query="what is it"), words="who are you") == {}
+    assert feedback_parts(make_judgment(query="what is it"), words="who are you") == {}
 
 
 @given(
@@ -83,5 +88,5 @@ def test_a_query_of_stop_words_is_like_no_other() -> None:
     st.sampled_from(["a b", QUERY]),
 )
 def test_the_part_is_bounded(rows: list[tuple[int, str, str]], words: str) -> None:
-    given_ = [judgment(chunk, query, user=user, used=chunk != 2) for chunk, query, user in rows]
-    assert all(abs(part) < FEEDBACK_WEIGHT for part in parts(*given_, words=words).values())
+    judgments = [make_judgment(chunk, query, user=user, used=chunk != 2) for chunk, query, user in rows]
+    assert all(abs(part) < FEEDBACK_WEIGHT for part in feedback_parts(*judgments, words=words).values())

@@ -11,7 +11,7 @@ from conspectus.retrieval.moments import MAX_OVERLAP, TYPICAL_SECONDS, ScoredCap
 UNSCORED = math.nan
 TIMES = st.floats(-1e6, 1e6)
 SEEN = st.builds(
-    lambda stream, start, length, *found: ScoredCaption(stream, start, start + length, *found),
+    lambda stream, start, length, *scores: ScoredCaption(stream, start, start + length, *scores),
     st.sampled_from("ab"),
     TIMES,
     st.floats(0.0, 200.0),
@@ -23,17 +23,17 @@ SEEN = st.builds(
 
 def every_six_seconds(*scores: float, stream: str = "talk") -> list[ScoredCaption]:
     return [
-        ScoredCaption(stream, 6.0 * place, 6.0 * place + 6.0, score) for place, score in enumerate(scores)
+        ScoredCaption(stream, 6.0 * index, 6.0 * index + 6.0, score) for index, score in enumerate(scores)
     ]
 
 
-def minutes(*found: tuple[float, float, str]) -> list[ScoredCaption]:
+def minutes(*scored: tuple[float, float, str]) -> list[ScoredCaption]:
     """Captions of a score, a similarity and words, each as long as an answer."""
     return [
         ScoredCaption(
-            "camera", 60.0 * place, 60.0 * place + 60.0, score, similarity, frozenset(words.split())
+            "camera", 60.0 * index, 60.0 * index + 60.0, score, similarity, frozenset(words.split())
         )
-        for place, (score, similarity, words) in enumerate(found)
+        for index, (score, similarity, words) in enumerate(scored)
     ]
 
 
@@ -57,8 +57,8 @@ def test_a_score_is_the_sum_of_its_parts():
 
 def test_words_count_once_however_often_they_are_said_around_and_rare_ones_weigh_more():
     others = [(0.1, 0.1, "")] * 4
-    said = minutes((0.5, 0.1, "red"), (0.5, 0.1, "red"), *others, (0.5, 0.1, "car"), *others)
-    shares = {each.start: each.parts["words around"] for each in moments(said, limit=20)}
+    captions = minutes((0.5, 0.1, "red"), (0.5, 0.1, "red"), *others, (0.5, 0.1, "car"), *others)
+    shares = {moment.start: moment.parts["words around"] for moment in moments(captions, limit=20)}
     red, car = math.log(9.5 / 2.5 + 1), math.log(10.5 / 1.5 + 1)
     assert shares[0.0] == shares[60.0] == pytest.approx(0.25 * red / (red + car))
     assert shares[360.0] == pytest.approx(0.25 * car / (red + car))
@@ -78,21 +78,24 @@ def test_what_was_not_found_is_as_unlike_as_the_worst_and_what_has_no_vector_as_
 def test_of_equal_captions_the_one_among_those_about_the_same_wins():
     nothing = [(0.2, 0.2, "")] * 8
     for good, beside in (((0.7, 0.5, ""), (0.2, 0.4, "")), ((0.7, 0.5, "car"), (0.2, 0.2, "red"))):
-        found = moments(minutes(*nothing, good, *nothing, beside, good, *nothing), limit=2)
-        assert [each.members for each in found] == [(18,), (8,)]
+        best = moments(minutes(*nothing, good, *nothing, beside, good, *nothing), limit=2)
+        assert [moment.members for moment in best] == [(18,), (8,)]
 
 
 def test_only_the_best_captions_speak_for_those_beside_them():
     many = every_six_seconds(*[0.9] * 11, 0.2, 0.9, 0.2)
-    assert {each.parts["good beside"] for each in moments(many, limit=9)} == {0.0}
+    assert {moment.parts["good beside"] for moment in moments(many, limit=9)} == {0.0}
 
 
 def test_a_caption_gains_no_more_than_it_is_good_itself():
     scores = [*[0.0] * 10, 0.05, 0.9, 0.8]
     minutes = [
-        ScoredCaption("camera", 60.0 * place, 60.0 * place + 60.0, own) for place, own in enumerate(scores)
+        ScoredCaption("camera", 60.0 * minute, 60.0 * minute + 60.0, score)
+        for minute, score in enumerate(scores)
     ]
-    gains = {each.parts["best caption"]: each.parts["good beside"] for each in moments(minutes, limit=20)}
+    gains = {
+        moment.parts["best caption"]: moment.parts["good beside"] for moment in moments(minutes, limit=20)
+    }
     assert gains == {0.9: pytest.approx(0.4 * 0.85), 0.8: pytest.approx(0.4 * 0.95), 0.05: 0.05, 0.0: 0.0}
 
 
@@ -103,15 +106,17 @@ def test_of_equal_captions_the_one_in_good_company_wins():
 
 
 def test_captions_as_long_as_an_answer_stand_alone():
-    minutes = [ScoredCaption("camera", 60.0 * place, 60.0 * place + 62.0, 0.1 * place) for place in range(5)]
-    found = moments(minutes, limit=10)
-    assert [each.members for each in found] == [(4,), (3,), (2,), (1,), (0,)]
-    assert (found[0].start, found[0].end) == (240.0, 302.0)
+    minutes = [
+        ScoredCaption("camera", 60.0 * minute, 60.0 * minute + 62.0, 0.1 * minute) for minute in range(5)
+    ]
+    ranked = moments(minutes, limit=10)
+    assert [moment.members for moment in ranked] == [(4,), (3,), (2,), (1,), (0,)]
+    assert (ranked[0].start, ranked[0].end) == (240.0, 302.0)
 
 
 def test_captions_over_one_another_are_answers_of_their_own():
-    whole, part = ScoredCaption("day", 0.0, 300.0, 0.4), ScoredCaption("day", 20.0, 60.0, 0.6)
-    assert [each.members for each in moments([whole, part], limit=5)] == [(1,), (1, 0)]
+    day, minute = ScoredCaption("day", 0.0, 300.0, 0.4), ScoredCaption("day", 20.0, 60.0, 0.6)
+    assert [moment.members for moment in moments([day, minute], limit=5)] == [(1,), (1, 0)]
 
 
 def test_streams_do_not_speak_for_each_other():
@@ -119,20 +124,20 @@ def test_streams_do_not_speak_for_each_other():
     both = moments(
         [*every_six_seconds(0.4, 0.4, stream="a"), *every_six_seconds(0.5, 0.1, stream="b")], limit=2
     )
-    assert {each.stream for each in both} == {"a", "b"}
-    assert next(each for each in both if each.stream == "b").score == alone[0].score
+    assert {moment.stream for moment in both} == {"a", "b"}
+    assert next(moment for moment in both if moment.stream == "b").score == alone[0].score
 
 
 def test_what_has_no_score_is_in_stretches_but_never_makes_one():
-    found = moments(every_six_seconds(UNSCORED, 0.8, UNSCORED, UNSCORED, *[UNSCORED] * 20), limit=10)
-    assert [each.members for each in found] == [(0, 1, 2, 3, 4)]
+    ranked = moments(every_six_seconds(UNSCORED, 0.8, UNSCORED, UNSCORED, *[UNSCORED] * 20), limit=10)
+    assert [moment.members for moment in ranked] == [(0, 1, 2, 3, 4)]
     assert moments(every_six_seconds(UNSCORED, UNSCORED), limit=10) == []
 
 
 def test_instants_at_one_time_are_one_answer():
-    (found,) = moments([ScoredCaption("a", 5.0, 5.0, 0.3), ScoredCaption("a", 5.0, 5.0, 0.4)], limit=10)
-    assert found.members == (0, 1)
-    assert (found.start, found.end) == (5.0, 5.0)
+    (moment,) = moments([ScoredCaption("a", 5.0, 5.0, 0.3), ScoredCaption("a", 5.0, 5.0, 0.4)], limit=10)
+    assert moment.members == (0, 1)
+    assert (moment.start, moment.end) == (5.0, 5.0)
 
 
 def test_nothing_seen_and_nothing_wanted():
@@ -148,38 +153,38 @@ def test_far_captions_of_one_stream_are_not_of_one_stretch():
 
 
 @given(st.lists(SEEN, max_size=30), st.integers(0, 12))
-def test_stretches_are_sound_whatever_is_seen(seen, limit):
-    found = moments(seen, limit=limit)
-    assert len(found) <= limit
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
-    for each in found:
-        members = [seen[place] for place in each.members]
-        assert {one.stream for one in members} == {each.stream}
-        assert each.start == min(one.start for one in members)
-        assert each.end == max(one.end for one in members)
-        assert any(not math.isnan(one.score) for one in members)
-    for place, one in enumerate(found):
-        for other in found[:place]:
-            shared = min(one.end, other.end) - max(one.start, other.start)
-            together = max(one.end, other.end) - min(one.start, other.start)
-            assert one.stream != other.stream or shared < MAX_OVERLAP * together
+def test_stretches_are_sound_whatever_is_seen(captions, limit):
+    ranked = moments(captions, limit=limit)
+    assert len(ranked) <= limit
+    assert [moment.score for moment in ranked] == sorted((moment.score for moment in ranked), reverse=True)
+    for moment in ranked:
+        members = [captions[member] for member in moment.members]
+        assert {caption.stream for caption in members} == {moment.stream}
+        assert moment.start == min(caption.start for caption in members)
+        assert moment.end == max(caption.end for caption in members)
+        assert any(not math.isnan(caption.score) for caption in members)
+    for rank, moment in enumerate(ranked):
+        for other in ranked[:rank]:
+            shared = min(moment.end, other.end) - max(moment.start, other.start)
+            together = max(moment.end, other.end) - min(moment.start, other.start)
+            assert moment.stream != other.stream or shared < MAX_OVERLAP * together
 
 
-@given(st.lists(SEEN, max_size=20, unique_by=lambda each: (each.start, each.end)), st.randoms())
-def test_the_order_in_which_captions_are_seen_does_not_matter(seen, random):
-    places = list(range(len(seen)))
-    random.shuffle(places)
-    turned = moments([seen[place] for place in places], limit=50)
-    assert [{places[member] for member in each.members} for each in turned] == [
-        set(each.members) for each in moments(seen, limit=50)
+@given(st.lists(SEEN, max_size=20, unique_by=lambda caption: (caption.start, caption.end)), st.randoms())
+def test_the_order_in_which_captions_are_seen_does_not_matter(captions, chance):
+    order = list(range(len(captions)))
+    chance.shuffle(order)
+    ranked = moments([captions[position] for position in order], limit=50)
+    assert [{order[member] for member in moment.members} for moment in ranked] == [
+        set(moment.members) for moment in moments(captions, limit=50)
     ]
 
 
 def test_a_day_of_captions_is_looked_at_at_once():
     day = [
-        ScoredCaption("camera", 4.0 * place, 4.0 * place + 4.0, (place * 7_919 % 997) / 997)
-        for place in range(21_600)
+        ScoredCaption("camera", 4.0 * index, 4.0 * index + 4.0, (index * 7_919 % 997) / 997)
+        for index in range(21_600)
     ]
-    found = moments(day, limit=100)
-    assert len(found) == 100
-    assert all(each.end - each.start <= TYPICAL_SECONDS + 8.0 for each in found)
+    ranked = moments(day, limit=100)
+    assert len(ranked) == 100
+    assert all(moment.end - moment.start <= TYPICAL_SECONDS + 8.0 for moment in ranked)

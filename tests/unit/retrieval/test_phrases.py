@@ -56,8 +56,8 @@ def test_a_run_is_the_longest_that_there_is(text: list[str], words: list[str]) -
     spoken = " ".join(text)
     text = [word for word in text if word != "x"]
     runs = [words[start:end] for start in starts for end in range(start + 1, len(words) + 1)]
-    held = [len(run) for run in runs if any(text[at : at + len(run)] == run for at in range(len(text)))]
-    longest = max(held, default=0)
+    lengths = [len(run) for run in runs if any(text[at : at + len(run)] == run for at in range(len(text)))]
+    longest = max(lengths, default=0)
     expected = longest if longest >= min(MIN_QUOTATION_WORDS, len(words)) else 0
     start, end = longest_run(words, spoken)
     assert end - start == expected
@@ -79,19 +79,21 @@ async def test_a_quotation_comes_before_the_same_words_in_another_order(tmp_path
             [NewDocument(shuffled, key="b"), NewDocument(f"{quoted}. " * 2 + "Rain. " * 40, key="a")],
             wait=True,
         )
-        found = (await engine.retrieve(quoted)).hits
-    assert [hit.document.key for hit in found] == ["a", "b"]
-    assert (found[0].parts["phrase"], found[1].parts["phrase"]) == (1.0, 0.0)
+        hits = (await engine.retrieve(quoted)).hits
+    assert [hit.document.key for hit in hits] == ["a", "b"]
+    assert (hits[0].parts["phrase"], hits[1].parts["phrase"]) == (1.0, 0.0)
 
 
 async def test_a_quotation_of_common_words_is_found_behind_many_better_texts(tmp_path: Path) -> None:
     quoted = "the plugins of a host can also hook into that"
-    better = [NewDocument("plugins hook host also that " * 3, key=f"b{each}") for each in range(25)]
+    better = [NewDocument("plugins hook host also that " * 3, key=f"b{number}") for number in range(25)]
     rest = [NewDocument(f"{quoted}. " + "Rain fell on the sea. " * 3, key="a")]
-    rest += [NewDocument(f"Number {each} says nothing that was not said before. " * 2) for each in range(99)]
+    rest += [
+        NewDocument(f"Number {number} says nothing that was not said before. " * 2) for number in range(99)
+    ]
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await engine.add([*better, *rest], wait=True)
-        found = (await engine.retrieve(quoted, retrievers=("keyword",))).hits
+        hits = (await engine.retrieve(quoted, retrievers=("keyword",))).hits
         alone = (await engine.retrieve("hook plugins host that also the", retrievers=("keyword",))).hits
-    assert (found[0].document.key, found[0].parts["phrase"]) == ("a", 1.0)
+    assert (hits[0].document.key, hits[0].parts["phrase"]) == ("a", 1.0)
     assert all(hit.document.key != "a" for hit in alone)

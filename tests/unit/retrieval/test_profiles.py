@@ -16,7 +16,7 @@ from conspectus.retrieval.profiles import (
     profile_by_name,
 )
 
-WEIGHTS = [each.name for each in fields(Weights)]
+WEIGHTS = [weight.name for weight in fields(Weights)]
 
 
 def test_profiles_are_found_by_name() -> None:
@@ -44,9 +44,11 @@ def test_a_part_that_is_switched_off_weighs_nothing_and_the_others_as_before(par
     profile = profile_by_name(f"default without {part}")
     assert isinstance(profile, AdditiveProfile)
     off = part.replace(" ", "_")
-    for left, whole in ((profile.people, DEFAULT.people), (profile.assistant, DEFAULT.assistant)):
-        assert getattr(left, off) == 0.0
-        assert all(getattr(left, each) == getattr(whole, each) for each in WEIGHTS if each != off)
+    for without_part, usual in ((profile.people, DEFAULT.people), (profile.assistant, DEFAULT.assistant)):
+        assert getattr(without_part, off) == 0.0
+        assert all(
+            getattr(without_part, weight) == getattr(usual, weight) for weight in WEIGHTS if weight != off
+        )
 
 
 def test_several_parts_can_be_switched_off() -> None:
@@ -91,4 +93,4 @@ def test_what_can_be_switched_off_can_be(name: str) -> None:
 def test_no_part_for_where_and_when_outweighs_a_perfect_match() -> None:
     for weights in (DEFAULT.people, DEFAULT.assistant):
         assert weights.recency + weights.same_channel + weights.same_thread < 0.5
-        assert all(getattr(weights, each) >= 0.0 for each in WEIGHTS)
+        assert all(getattr(weights, weight) >= 0.0 for weight in WEIGHTS)

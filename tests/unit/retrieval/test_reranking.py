@@ -35,14 +35,18 @@ HITS = [hit(1, "a hen"), hit(2, "a red fox"), hit(3, "a fox"), hit(4, "red paint
 
 async def test_the_most_relevant_come_first() -> None:
     answer = await rerank_hits("red fox", HITS, Watched(), limit=3)
-    assert [(each.hit.chunk.id, each.relevance) for each in answer.results] == [(2, 1.0), (3, 0.5), (4, 0.5)]
+    assert [(relevant.hit.chunk.id, relevant.relevance) for relevant in answer.results] == [
+        (2, 1.0),
+        (3, 0.5),
+        (4, 0.5),
+    ]
     assert (answer.model, answer.notice) == ("overlap", None)
 
 
 async def test_texts_are_shown_as_the_index_knows_them() -> None:
     reranker = Watched()
-    said = hit(2, "hello", kind="message", author="ann")
-    await rerank_hits("q", [hit(1, "of foxes", title="Animals"), said], reranker, limit=5)
+    message = hit(2, "hello", kind="message", author="ann")
+    await rerank_hits("q", [hit(1, "of foxes", title="Animals"), message], reranker, limit=5)
     assert reranker.shown == [("q", ("Animals\nof foxes", "ann: hello"), 5)]
 
 
@@ -51,13 +55,16 @@ async def test_texts_are_shown_as_the_index_knows_them() -> None:
 )
 async def test_a_failure_keeps_the_order_and_says_so(fault: ProviderError) -> None:
     answer = await rerank_hits("red fox", HITS, Watched(fault), limit=2)
-    assert [(each.hit.chunk.id, each.relevance) for each in answer.results] == [(1, None), (2, None)]
+    assert [(relevant.hit.chunk.id, relevant.relevance) for relevant in answer.results] == [
+        (1, None),
+        (2, None),
+    ]
     assert answer.notice == f"not reranked: {fault}"
 
 
 async def test_without_a_reranker_the_order_stays_and_that_is_said() -> None:
     answer = await rerank_hits("red fox", HITS, None, limit=50)
-    assert [each.hit.chunk.id for each in answer.results] == [1, 2, 3, 4]
+    assert [relevant.hit.chunk.id for relevant in answer.results] == [1, 2, 3, 4]
     assert "no reranker is set" in answer.notice
 
 
@@ -75,17 +82,17 @@ async def test_a_defect_is_not_taken_for_a_failing_provider() -> None:
 
 async def test_an_answer_is_reordered_and_its_scores_still_add_up() -> None:
     rest = [hit(number, "a hen") for number in range(10, 10 + MAX_RERANKED_HITS)]
-    found = await rerank_best("red fox", Retrieval("found", (*HITS, *rest)), Watched())
-    assert [each.chunk.id for each in found.hits[:3]] == [2, 3, 4]
-    assert len(found.hits) == len(HITS) + MAX_RERANKED_HITS
-    assert [each.score for each in found.hits] == sorted((each.score for each in found.hits), reverse=True)
-    assert all(each.score == pytest.approx(sum(each.parts.values())) for each in found.hits)
-    assert found.plan["reranker"] == "overlap"
+    reranked = await rerank_best("red fox", Retrieval("found", (*HITS, *rest)), Watched())
+    assert [hit.chunk.id for hit in reranked.hits[:3]] == [2, 3, 4]
+    assert len(reranked.hits) == len(HITS) + MAX_RERANKED_HITS
+    assert [hit.score for hit in reranked.hits] == sorted((hit.score for hit in reranked.hits), reverse=True)
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in reranked.hits)
+    assert reranked.plan["reranker"] == "overlap"
 
 
 async def test_an_answer_that_cannot_be_reordered_stays_and_says_so() -> None:
     before = Retrieval("found", tuple(HITS), notices=("first",))
-    found = await rerank_best("red fox", before, Watched(ProviderError("p", "refused")))
-    assert found.hits == before.hits
-    assert found.notices == ("first", "not reranked: p: refused")
+    reranked = await rerank_best("red fox", before, Watched(ProviderError("p", "refused")))
+    assert reranked.hits == before.hits
+    assert reranked.notices == ("first", "not reranked: p: refused")
     assert await rerank_best("red fox", before, None) is before

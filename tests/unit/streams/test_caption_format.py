@@ -27,18 +27,18 @@ def caption(
     occurred = None
     if start is not None and end is not None:
         occurred = Period(clock.origin + timedelta(seconds=start), clock.origin + timedelta(seconds=end))
-    given = {"key": "k", "title": "", "content_hash": "h", "fingerprint": "f", **fields}
+    fixed = {"key": "k", "title": "", "content_hash": "h", "fingerprint": "f", **fields}
     document = Document(
         DocumentId("d"), CollectionId("c"), SourceId("s"), "caption",
-        recorded=NOW, updated=NOW, occurred=occurred, **given,
+        recorded=NOW, updated=NOW, occurred=occurred, **fixed,
     )  # fmt: skip
     return Caption(document, text, start, end)
 
 
 def test_a_clock_is_that_of_the_metadata() -> None:
     assert clock_of(stream()) == StreamClock(EPOCH)
-    told = clock_of(stream(start_time="2026-03-02T08:00:00", time_zone="Europe/Berlin"))
-    assert told == StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
+    clock = clock_of(stream(start_time="2026-03-02T08:00:00", time_zone="Europe/Berlin"))
+    assert clock == StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_a_line_holds_what_was_said_and_no_more() -> None:
 
 def test_instants_of_the_calendar_are_given_as_such() -> None:
     clock = StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
-    told = json.loads(line_of(caption("x", 60.0, 61.0, clock)))
-    assert (told["start"], told["end"]) == ("2026-03-02T07:01:00+00:00", "2026-03-02T07:01:01+00:00")
+    exported = json.loads(line_of(caption("x", 60.0, 61.0, clock)))
+    assert (exported["start"], exported["end"]) == ("2026-03-02T07:01:00+00:00", "2026-03-02T07:01:01+00:00")

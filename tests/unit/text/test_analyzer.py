@@ -139,7 +139,7 @@ def test_threads_share_one_analyser():
     expected = Analyzer().terms(text)
     shared = Analyzer()
     with ThreadPoolExecutor(8) as pool:
-        assert all(found == expected for found in pool.map(shared.terms, [text] * 16))
+        assert all(terms == expected for terms in pool.map(shared.terms, [text] * 16))
 
 
 @pytest.mark.parametrize(

@@ -93,15 +93,15 @@ def test_a_text_without_headings_stands_under_that_of_its_chunk(syntax: str) -> 
 def test_headings_of_restructured_text_are_underlined_by_one_mark(
     text: str, paths: list[tuple[str, ...]]
 ) -> None:
-    assert [each.headings for each in rst_headings(text)] == paths
+    assert [heading.headings for heading in rst_headings(text)] == paths
 
 
 def test_a_long_heading_is_cut_and_a_long_path_loses_its_outermost() -> None:
     title = "x" * (MAX_HEADING_LENGTH + 1)
-    [found] = headings_in(f"{title}\n{'=' * 300}\n", "rst")
-    assert found.headings == (title[:-1],)
-    [found] = headings_in(f"# {title}", "markdown")
-    assert found.headings == (title[:-1],)
+    [heading] = headings_in(f"{title}\n{'=' * 300}\n", "rst")
+    assert heading.headings == (title[:-1],)
+    [heading] = headings_in(f"# {title}", "markdown")
+    assert heading.headings == (title[:-1],)
     room = MAX_PATH_LENGTH - len(BETWEEN) - 200
     assert path_of(("a" * room, "b" * 200)) == f"{'a' * room}{BETWEEN}{'b' * 200}"
     assert path_of(("a" * (room + 1), "b" * 200)) == "b" * 200
@@ -121,7 +121,7 @@ def test_a_long_heading_is_cut_and_a_long_path_loses_its_outermost() -> None:
     ],
 )
 def test_headings_in_code_are_none_and_markup_is_not_part_of_one(text: str, titles: list[str]) -> None:
-    assert [each.headings[-1] for each in headings_in(text, "markdown")] == titles
+    assert [heading.headings[-1] for heading in headings_in(text, "markdown")] == titles
 
 
 def test_places_may_be_at_both_ends_and_have_any_page() -> None:
@@ -137,17 +137,17 @@ def test_places_may_be_at_both_ends_and_have_any_page() -> None:
 
 @given(TEXTS, st.integers(-1, 60))
 def test_every_border_is_one_of_the_text_from_its_start(text: str, position: int) -> None:
-    borders = sorted({0, len(text), *(found.end() for found in regex.finditer(r"\X", text))})
+    borders = sorted({0, len(text), *(cluster.end() for cluster in regex.finditer(r"\X", text))})
     position = min(position, len(text))
-    lower = [each for each in borders if each <= max(position, 0)]
+    lower = [border for border in borders if border <= max(position, 0)]
     assert graphemes_prefix(text, position) == text[: lower[-1]]
     if position >= 0:
         assert last_border(text, position) == lower[-1]
-        assert next_border(text, position) == next(each for each in borders if each >= position)
-    known = Borders(text)
+        assert next_border(text, position) == next(border for border in borders if border >= position)
+    text_borders = Borders(text)
     for limit in range(1, len(text) + 1):
-        assert known.last(0, limit) == max(each for each in borders if each <= limit)
-        assert known.is_border(limit, 0, len(text)) is (limit in borders)
+        assert text_borders.last(0, limit) == max(border for border in borders if border <= limit)
+        assert text_borders.is_border(limit, 0, len(text)) is (limit in borders)
 
 
 @given(TEXTS, st.integers(-2, 60))
@@ -160,7 +160,7 @@ def test_a_cut_is_within_the_limit_and_splits_no_cluster(text: str, limit: int) 
 
 
 @pytest.mark.parametrize(
-    ("text", "limit", "kept"),
+    ("text", "limit", "beginning"),
     [
         ("One two. Three", 8, "One two."),
         ("One two. Three", 9, "One two."),
@@ -176,13 +176,13 @@ def test_a_cut_is_within_the_limit_and_splits_no_cluster(text: str, limit: int) 
     ],
 )
 def test_a_cut_comes_after_the_last_sentence_or_word_of_the_second_half(
-    text: str, limit: int, kept: str
+    text: str, limit: int, beginning: str
 ) -> None:
-    assert text[: sentence_end_before(text, limit)] == kept
+    assert text[: sentence_end_before(text, limit)] == beginning
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "printed"),
     [
         ("a\x0bb\x0cc\x1cd\x1de\x1ef", "a\nb\nc\nd\ne\nf"),
         ("a\x1bb\x7fc\x9fd\ud800e\uffff", "a\ufffdb\ufffdc\ufffdd\ufffde\ufffd"),
@@ -191,9 +191,9 @@ def test_a_cut_comes_after_the_last_sentence_or_word_of_the_second_half(
         ("", ""),
     ],
 )
-def test_what_is_printed_has_no_control_characters(text: str, shown: str) -> None:
-    assert printable(text) == shown
-    assert on_one_line(text) == " ".join(shown.split())
+def test_what_is_printed_has_no_control_characters(text: str, printed: str) -> None:
+    assert printable(text) == printed
+    assert on_one_line(text) == " ".join(printed.split())
 
 
 def test_brackets_are_escaped_where_they_could_be_headers() -> None:
@@ -240,9 +240,9 @@ def test_what_is_no_direction_is_no_vector(numbers: object) -> None:
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e300, -1.0])
 def test_a_vector_has_length_one_whatever_its_scale(scale: float) -> None:
-    made = unit([3 * scale, 4 * scale])
-    assert made.dtype == np.float32
-    assert made.tolist() == pytest.approx([0.6 * np.sign(scale), 0.8 * np.sign(scale)])
+    vector = unit([3 * scale, 4 * scale])
+    assert vector.dtype == np.float32
+    assert vector.tolist() == pytest.approx([0.6 * np.sign(scale), 0.8 * np.sign(scale)])
     assert np.linalg.norm(unit([scale] * MAX_DIMENSIONS)) == pytest.approx(1.0, abs=1e-4)
 
 

@@ -33,23 +33,23 @@ BY = Preparation(
 NAMES = st.sampled_from(["Intro", "Part", "Ü", "a # b"])
 
 
-def found(text: str) -> list[tuple[str, tuple[str, ...]]]:
+def find_headings(text: str) -> list[tuple[str, tuple[str, ...]]]:
     """Each heading found, as the line it begins and its path."""
-    return [(text[each.start :].split("\n")[0], each.headings) for each in markdown_headings(text)]
+    return [(text[heading.start :].split("\n")[0], heading.headings) for heading in markdown_headings(text)]
 
 
-def chunks(text: str, **fields: object) -> tuple[PreparedChunk, ...]:
+def prepare_chunks(text: str, **fields: object) -> tuple[PreparedChunk, ...]:
     new = NewDocument(**{"text": text, "key": "k", "syntax": "markdown", **fields})
     return prepare(new, describe(new, BY)[0], BY).chunks
 
 
-def fingerprint(**fields: object) -> str:
+def fingerprint_of(**fields: object) -> str:
     return describe(NewDocument(**{"text": "text", "key": "k", **fields}), BY)[0].fingerprint
 
 
 def test_headings_form_paths() -> None:
     text = "# A\n\ntext\n\n## B\n### C #\n## D ##\nSetext\n\nE\n=\n\nF\n---\n#### G\n"
-    assert [path for _, path in found(text)] == [
+    assert [path for _, path in find_headings(text)] == [
         ("A",), ("A", "B"), ("A", "B", "C"), ("A", "D"), ("E",), ("E", "F"), ("E", "F", "G"),
     ]  # fmt: skip
 
@@ -64,7 +64,7 @@ def test_headings_form_paths() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_heading(text: str) -> None:
-    assert found(text) == []
+    assert find_headings(text) == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_is_no_heading(text: str) -> None:
     ],
 )  # fmt: skip
 def test_titles_are_plain(line: str, title: str) -> None:
-    assert [path[-1] for _, path in found(line)] == [title]
+    assert [path[-1] for _, path in find_headings(line)] == [title]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_pages_go_on_under_headings_and_headings_over_pages() -> None:
 
 def test_places_are_those_of_the_cleaned_text() -> None:
     text = "\ud83d\ude00\ud83d\ude00 one\x00 two"
-    [place] = checked([TextPosition(text.index("two"), 2, ("\ud800",))], text)
-    assert clean(text)[place.start :] == "two"
-    assert place.headings == ("\ufffd",)
+    [position] = checked([TextPosition(text.index("two"), 2, ("\ud800",))], text)
+    assert clean(text)[position.start :] == "two"
+    assert position.headings == ("\ufffd",)
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_a_path_keeps_what_is_innermost_within_its_limit() -> None:
 
 def test_a_chunk_stands_where_its_own_text_begins() -> None:
     text = "# One\n\nFirst words here, a few of them.\n\n## Two\n\nSecond words here, some of them.\n"
-    made = chunks(text, places=(TextPosition(0, 1), TextPosition(text.index("## Two"), 2)))
-    assert [(each.page, each.heading) for each in made] == [(1, "One"), (2, "One > Two")]
-    assert [each.heading for each in chunks(text, syntax="plain")] == [None] * 2
+    prepared = prepare_chunks(text, places=(TextPosition(0, 1), TextPosition(text.index("## Two"), 2)))
+    assert [(chunk.page, chunk.heading) for chunk in prepared] == [(1, "One"), (2, "One > Two")]
+    assert [chunk.heading for chunk in prepare_chunks(text, syntax="plain")] == [None] * 2
 
 
 def test_the_fingerprint_knows_places_only_when_given() -> None:
-    assert fingerprint() == fingerprint(places=())
+    assert fingerprint_of() == fingerprint_of(places=())
     given_places = [
         (),
         (TextPosition(0, 1),),
@@ -153,7 +153,7 @@ def test_the_fingerprint_knows_places_only_when_given() -> None:
         (TextPosition(0, 1, ("A",)),),
         (TextPosition(1, 1),),
     ]
-    assert len({fingerprint(places=places) for places in given_places}) == len(given_places)
+    assert len({fingerprint_of(places=places) for places in given_places}) == len(given_places)
 
 
 @given(
@@ -166,17 +166,17 @@ def test_looking_a_place_up_agrees_with_looking_at_each(
     places = [
         TextPosition(start, page, tuple(names)) for start, page, names in sorted(rows, key=lambda row: row[0])
     ]
-    before = [each for each in places if each.start <= at]
+    before = [position for position in places if position.start <= at]
     assert place_at(places, at) == (replace(before[-1], start=at) if before else TextPosition(at))
 
 
 @given(st.lists(st.sampled_from(["# A", "## B", "text", "", "```", "> q", "===", "---", "### C #"])))
 def test_every_heading_is_a_line_of_the_text_in_order(lines: list[str]) -> None:
     text = "\n".join(lines)
-    places = list(markdown_headings(text))
-    assert [place.start for place in places] == sorted({place.start for place in places})
-    assert all(place.start == 0 or text[place.start - 1] == "\n" for place in places)
-    assert all(place.headings[-1] in text[place.start :].split("\n")[0] for place in places)
+    positions = list(markdown_headings(text))
+    assert [position.start for position in positions] == sorted({position.start for position in positions})
+    assert all(position.start == 0 or text[position.start - 1] == "\n" for position in positions)
+    assert all(position.headings[-1] in text[position.start :].split("\n")[0] for position in positions)
 
 
 async def test_pages_and_headings_are_cited_and_their_changes_stored(tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ BODY = "Some words of a section that says something. "
 CODE = "import os\n\ndef first():\n    a = 1\n\n    b = 2\n\nclass Second:\n    def one(self):\n        c\n"
 
 
-def page(*rows):
+def write_page(*rows):
     """A Markdown text of sections, each given by its level, name and number of sentences."""
     return "".join(f"{'#' * level} {name}\n\n{BODY * length}\n\n" for level, name, length in rows)
 
 
-def made(text, size, **fields):
-    by = Preparation(
+def split_page(text, size, **fields):
+    preparation = Preparation(
         source=Source(SourceId("s"), CollectionId("c"), "notes"),
         settings=Settings(
             max_metadata_bytes=200, max_metadata_depth=3, chunk_size=2 * size, chunk_overlap=20
@@ -38,45 +38,52 @@ def made(text, size, **fields):
         now=datetime(2026, 1, 5, tzinfo=UTC),
     )
     new = NewDocument(text, key="k", **{"syntax": "markdown", **fields})
-    chunks = prepare(new, describe(new, by)[0], by).chunks
-    names = [[place.headings[-1] for place in headings_in(each.text, new.syntax)] for each in chunks]
-    return [(each.heading, inside) for each, inside in zip(chunks, names, strict=True)]
+    chunks = prepare(new, describe(new, preparation)[0], preparation).chunks
+    headings = [
+        [position.headings[-1] for position in headings_in(chunk.text, new.syntax)] for chunk in chunks
+    ]
+    return [(chunk.heading, inside) for chunk, inside in zip(chunks, headings, strict=True)]
 
 
 def test_siblings_are_joined_as_long_as_they_fit():
-    text = page((1, "T", 1), (2, "A", 3), (2, "B", 3), (2, "C", 3), (2, "D", 3))
-    assert made(text, 300) == [("T", ["T", "A"]), ("T > B", ["B", "C"]), ("T > D", ["D"])]
+    text = write_page((1, "T", 1), (2, "A", 3), (2, "B", 3), (2, "C", 3), (2, "D", 3))
+    assert split_page(text, 300) == [("T", ["T", "A"]), ("T > B", ["B", "C"]), ("T > D", ["D"])]
 
 
 def test_a_section_stays_with_its_parts_and_is_not_joined_across_its_parent():
-    text = page((1, "T", 0), (2, "A", 1), (3, "A1", 1), (2, "B", 1), (3, "B1", 2), (3, "B2", 2), (1, "C", 1))
-    assert made(text, 330) == [("T", ["T", "A", "A1"]), ("T > B", ["B", "B1", "B2"]), ("C", ["C"])]
+    text = write_page(
+        (1, "T", 0), (2, "A", 1), (3, "A1", 1), (2, "B", 1), (3, "B1", 2), (3, "B2", 2), (1, "C", 1)
+    )
+    assert split_page(text, 330) == [("T", ["T", "A", "A1"]), ("T > B", ["B", "B1", "B2"]), ("C", ["C"])]
 
 
 def test_a_long_section_is_split_on_its_own_and_repeats_nothing_of_another():
-    text = page((1, "A", 2), (1, "B", 24), (1, "C", 2))
-    chunks = made(text, 300)
+    text = write_page((1, "A", 2), (1, "B", 24), (1, "C", 2))
+    chunks = split_page(text, 300)
     assert [heading for heading, _ in chunks] == ["A", "B", "B", "C"]
     pieces = split(text, SplitOptions(600, 20), sections=sections_of(tuple(headings_in(text, "markdown"))))
     assert [after.start < before.end for before, after in pairwise(pieces)] == [False, True, False]
 
 
 def test_a_heading_without_text_goes_with_its_first_part():
-    text = page((1, "T", 0), (2, "A", 5), (2, "B", 5))
-    assert made(text, 300) == [("T", ["T", "A"]), ("T > B", ["B"])]
+    text = write_page((1, "T", 0), (2, "A", 5), (2, "B", 5))
+    assert split_page(text, 300) == [("T", ["T", "A"]), ("T > B", ["B"])]
 
 
 def test_text_before_the_first_heading_is_joined_with_what_follows():
-    assert made("Preface.\n\n" + page((1, "A", 1), (1, "B", 9)), 300)[0] == (None, ["A"])
+    assert split_page("Preface.\n\n" + write_page((1, "A", 1), (1, "B", 9)), 300)[0] == (None, ["A"])
 
 
 def test_restructured_text_and_given_places_have_sections_too():
     text = f"Top\n===\n\n{BODY}\n\nLeft\n----\n\n{BODY * 5}\n\nRight\n-----\n\n{BODY * 5}\n"
     parts = [("Top > Left", ["Left"]), ("Top > Right", ["Right"])]
-    assert made(text, 260, syntax="rst") == [("Top", ["Top"]), *parts]
+    assert split_page(text, 260, syntax="rst") == [("Top", ["Top"]), *parts]
     places = (TextPosition(0, 1, ("One",)), TextPosition(len(BODY) * 3, 2, ("Two",)))
-    assert [heading for heading, _ in made(BODY * 6, 200, syntax="plain", places=places)] == ["One", "Two"]
-    assert [heading for heading, _ in made(BODY * 6, 300, syntax="plain", places=places)] == ["One"]
+    assert [heading for heading, _ in split_page(BODY * 6, 200, syntax="plain", places=places)] == [
+        "One",
+        "Two",
+    ]
+    assert [heading for heading, _ in split_page(BODY * 6, 300, syntax="plain", places=places)] == ["One"]
 
 
 def test_code_is_cut_at_definitions_without_overlap():
@@ -99,7 +106,7 @@ def test_code_is_cut_at_definitions_without_overlap():
     ],
 )
 def test_headings_of_restructured_text(text, paths):
-    assert [place.headings for place in rst_headings(text)] == paths
+    assert [position.headings for position in rst_headings(text)] == paths
 
 
 ROWS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 40)), max_size=12)
@@ -111,15 +118,15 @@ def test_stretches_are_the_text_and_only_a_single_section_is_too_long(rows, befo
     for depth, length in rows:
         sections.append(Section(len(text), depth))
         text += "x" * length
-    found = list(stretches(text, sections, lambda start, end: end - start <= size))
-    starts = {0, *(each.start for each in sections)}
-    assert "".join(text[start:end] for start, end in found) == text
-    assert [start for start, _ in found] == [end for _, end in [(0, 0), *found[:-1]]]
-    assert all(start in starts for start, _ in found)
-    depths = {each.start: each.depth for each in reversed(sections)}
-    for start, end in found:
-        inside = [each for each in sections if start <= each.start < end]
-        assert all(each.depth >= depths.get(start, 0) for each in inside) or before
+    spans = list(stretches(text, sections, lambda start, end: end - start <= size))
+    starts = {0, *(section.start for section in sections)}
+    assert "".join(text[start:end] for start, end in spans) == text
+    assert [start for start, _ in spans] == [end for _, end in [(0, 0), *spans[:-1]]]
+    assert all(start in starts for start, _ in spans)
+    depths = {section.start: section.depth for section in reversed(sections)}
+    for start, end in spans:
+        inside = [section for section in sections if start <= section.start < end]
+        assert all(section.depth >= depths.get(start, 0) for section in inside) or before
         assert end - start <= size or len(inside) <= 1 or _only_the_last_is_long(inside, start, end, size)
 
 
@@ -129,7 +136,7 @@ def _only_the_last_is_long(inside, start, end, size):
 
 
 async def test_documents_that_were_split_otherwise_stay_until_they_are_added_again(tmp_path):
-    text = page((1, "A", 9), (1, "B", 9), (1, "C", 9))
+    text = write_page((1, "A", 9), (1, "B", 9), (1, "C", 9))
     new = NewDocument(text, key="k", syntax="markdown")
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
         [written] = await engine.add(replace(new, spans=((0, len(text)),)))
@@ -143,6 +150,6 @@ async def test_documents_that_were_split_otherwise_stay_until_they_are_added_aga
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_very_many_sections_are_joined_in_linear_time(depth):
-    sections = [Section(place, place % depth) for place in range(100_000)]
-    found = list(stretches("x" * 100_000, sections, lambda start, end: end - start <= 1_000))
-    assert len(found) >= 100
+    sections = [Section(offset, offset % depth) for offset in range(100_000)]
+    spans = list(stretches("x" * 100_000, sections, lambda start, end: end - start <= 1_000))
+    assert len(spans) >= 100

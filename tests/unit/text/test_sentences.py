@@ -28,10 +28,10 @@ def test_sentences_and_lines(text: str, expected: list[str]) -> None:
 
 @given(st.text(alphabet=st.sampled_from('aB .!?\n"。\u00a0é9-')))
 def test_sentences_hold_everything_that_is_visible_in_order(text: str) -> None:
-    found = list(sentences(text))
-    assert all(text[start:end] == text[start:end].strip() != "" for start, end in found)
-    assert "".join("".join(text[start:end].split()) for start, end in found) == "".join(text.split())
-    assert found == sorted(found)
+    spans = list(sentences(text))
+    assert all(text[start:end] == text[start:end].strip() != "" for start, end in spans)
+    assert "".join("".join(text[start:end].split()) for start, end in spans) == "".join(text.split())
+    assert spans == sorted(spans)
 
 
 @pytest.mark.parametrize("unit", ["x", ". ", "\n", "。", "x" * 50 + "\n", '."'])

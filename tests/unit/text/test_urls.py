@@ -90,7 +90,7 @@ def test_messages_repeat_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "place"),
+    ("reference", "address"),
     [
         ("/c", "http://a:8/c"),
         ("c", "http://a:8/b/c"),
@@ -102,8 +102,8 @@ def test_messages_repeat_nothing() -> None:
         ("/größe", "http://a:8/gr%C3%B6%C3%9Fe"),
     ],
 )
-def test_references_are_followed(reference: str, place: str) -> None:
-    assert str(parse_url("http://a:8/b/").joined(reference)) == place
+def test_references_are_followed(reference: str, address: str) -> None:
+    assert str(parse_url("http://a:8/b/").joined(reference)) == address
 
 
 @pytest.mark.parametrize("reference", ["ftp://x/", "javascript:alert(1)", "http://[", "//a b/", "data:,x"])
@@ -126,7 +126,7 @@ def test_any_text_is_read_to_a_fixed_point_or_refused(text: str) -> None:
 def test_no_reading_differs_from_the_browsers(evaluation: Callable[[str], Path]) -> None:
     cases = json.loads((evaluation("ssrf_urls") / "whatwg" / "whatwg.json").read_text(encoding="utf-8"))
     read = 0
-    for case in (each for each in cases if isinstance(each, dict) and "xn--" not in each["input"].lower()):
+    for case in (case for case in cases if isinstance(case, dict) and "xn--" not in case["input"].lower()):
         try:
             url = parse_url(case["input"])
         except InvalidInput:

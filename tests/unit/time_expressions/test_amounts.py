@@ -23,7 +23,7 @@ FACE = ClockFace(
 )
 
 
-def read(rule: str, text: str) -> Match:
+def read_rule(rule: str, text: str) -> Match:
     """What a rule of the grammar reads at the start of a text."""
     tokens = split_into_tokens(text)
     return Parse(ENGLISH_GRAMMAR, tokens, Timeline(FACE, tokens, None)).read(rule, 0)
@@ -31,7 +31,7 @@ def read(rule: str, text: str) -> Match:
 
 def read_amount(text: str, rule: str = "amount") -> tuple[Amount, str] | None:
     """The amount at the start of a text, and the text after it."""
-    match = read(rule, text)
+    match = read_rule(rule, text)
     if match is None:
         return None
     return match[0], " ".join(token.text for token in split_into_tokens(text)[match[1] :])
@@ -84,10 +84,10 @@ def read_amount(text: str, rule: str = "amount") -> tuple[Amount, str] | None:
     ],
 )
 def test_an_amount_is_read_in_seconds_with_its_finest_unit(text: str, seconds: float, unit: float) -> None:
-    found = read_amount(text)
-    assert found is not None
-    assert (found[0].seconds, found[0].unit, found[0].attributive) == (seconds, unit, False)
-    assert found[1] in {"", ", 20 minutes"}
+    amount = read_amount(text)
+    assert amount is not None
+    assert (amount[0].seconds, amount[0].unit, amount[0].attributive) == (seconds, unit, False)
+    assert amount[1] in {"", ", 20 minutes"}
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_an_amount_is_read_in_seconds_with_its_finest_unit(text: str, seconds: f
     ],
 )
 def test_an_amount_ends_where_its_units_do(text: str, seconds: float | None, left: str) -> None:
-    found = read_amount(text)
-    assert (None if found is None else found[0].seconds) == seconds
-    assert found is None or found[1] == left
+    amount = read_amount(text)
+    assert (None if amount is None else amount[0].seconds) == seconds
+    assert amount is None or amount[1] == left
 
 
 def test_only_a_whole_amount_has_smaller_units() -> None:
@@ -133,9 +133,9 @@ def test_only_a_whole_amount_has_smaller_units() -> None:
     ],
 )
 def test_a_singular_or_a_dash_makes_it_describe_a_thing(text: str, attributive: bool) -> None:
-    found = read_amount(text.removeprefix("a "))
-    assert found is not None
-    assert found[0].attributive is attributive
+    amount = read_amount(text.removeprefix("a "))
+    assert amount is not None
+    assert amount[0].attributive is attributive
 
 
 def test_what_describes_takes_no_smaller_unit() -> None:
@@ -155,7 +155,7 @@ def test_what_describes_takes_no_smaller_unit() -> None:
     ],
 )
 def test_a_unit_alone_is_one_and_in_the_plural_a_few(text: str, expected: object) -> None:
-    assert read("lone_unit", text) == expected
+    assert read_rule("lone_unit", text) == expected
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_unit_alone_is_one_and_in_the_plural_a_few(text: str, expected: object
 )
 def test_numbers_stand_in_digits_and_words(text: str, number: float | None, after: int) -> None:
     expected = None if number is None else (number, after)
-    assert read("count", text) == expected
+    assert read_rule("count", text) == expected
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_numbers_stand_in_digits_and_words(text: str, number: float | None, afte
     ],
 )
 def test_a_time_is_taken_out_of_the_query_word_for_word(question: str, phrase: str, rest: str) -> None:
-    found = find_time(question, FACE)
-    assert found is not None
-    assert (found.phrase, found.rest) == (phrase, rest)
+    expression = find_time(question, FACE)
+    assert expression is not None
+    assert (expression.phrase, expression.rest) == (phrase, rest)
 
 
 @pytest.mark.parametrize(

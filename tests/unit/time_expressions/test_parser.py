@@ -11,17 +11,17 @@ from conspectus.time_expressions import ClockFace, described, find_time
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 
 
-def recording(seconds: float, *, first: float = 0.0, live: bool = False) -> ClockFace:
+def recorded_clock(seconds: float, *, first: float = 0.0, live: bool = False) -> ClockFace:
     start, end = EPOCH + timedelta(seconds=first), EPOCH + timedelta(seconds=seconds)
     return ClockFace(StreamClock(), wall=False, first=start, last=end, now=NOW, live=live)
 
 
-HOUR = recording(3_600)
+HOUR = recorded_clock(3_600)
 
 
-def read(question: str, face: ClockFace) -> str | None:
-    said = find_time(question, face)
-    return None if said is None else described(said, face).partition(" (")[0]
+def read_range(question: str, face: ClockFace) -> str | None:
+    expression = find_time(question, face)
+    return None if expression is None else described(expression, face).partition(" (")[0]
 
 
 TIMES = """
@@ -228,19 +228,19 @@ from to at in
 """
 
 
-def rows(table: str) -> list[tuple[str, str]]:
+def read_rows(table: str) -> list[tuple[str, str]]:
     lines = (line.partition("|") for line in table.strip().split("\n"))
     return [(question.strip(), expected.strip()) for question, _, expected in lines]
 
 
-@pytest.mark.parametrize(("question", "expected"), rows(TIMES) + rows(RANGES) + rows(PARTS))
+@pytest.mark.parametrize(("question", "expected"), read_rows(TIMES) + read_rows(RANGES) + read_rows(PARTS))
 def test_times_become_ranges(question: str, expected: str) -> None:
-    assert read(question, HOUR) == expected
+    assert read_range(question, HOUR) == expected
 
 
-@pytest.mark.parametrize(("question", "_"), rows(NOTHING))
+@pytest.mark.parametrize(("question", "_"), read_rows(NOTHING))
 def test_what_is_no_time_of_the_recording_is_not_taken(question: str, _: str) -> None:
-    assert read(question, HOUR) is None
+    assert read_range(question, HOUR) is None
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def test_what_is_no_time_of_the_recording_is_not_taken(question: str, _: str) ->
     ],
 )
 def test_the_rest_is_still_a_question(question: str, rest: str) -> None:
-    said = find_time(question, HOUR)
-    assert said is not None
-    assert said.rest == rest
+    expression = find_time(question, HOUR)
+    assert expression is not None
+    assert expression.rest == rest
 
 
 @pytest.mark.parametrize(
@@ -289,42 +289,46 @@ def test_the_rest_is_still_a_question(question: str, rest: str) -> None:
     ],
 )
 def test_the_length_of_the_recording_decides(seconds: int, first: int, question: str, expected: str) -> None:
-    assert read(question, recording(seconds, first=first)) == expected
+    assert read_range(question, recorded_clock(seconds, first=first)) == expected
 
 
 def test_a_stream_without_captions_has_times_too() -> None:
     empty = ClockFace(StreamClock(), wall=False, first=None, last=None, now=NOW)
-    assert read("before 12:30", empty) == "until 00:12:30"
-    assert read("in the last five minutes", empty) == "from 00:00:00 on"
+    assert read_range("before 12:30", empty) == "until 00:12:30"
+    assert read_range("in the last five minutes", empty) == "from 00:00:00 on"
 
 
 def test_a_live_recording_ends_with_its_captions() -> None:
-    assert read("in the past minute", recording(600, live=True)) == "from 00:09:00 on"
-    assert read("2 minutes ago", recording(600, live=True)) == "00:08:00 to 00:09:00"
+    assert read_range("in the past minute", recorded_clock(600, live=True)) == "from 00:09:00 on"
+    assert read_range("2 minutes ago", recorded_clock(600, live=True)) == "00:08:00 to 00:09:00"
 
 
 def test_times_that_contradict_each_other_are_named() -> None:
-    said = find_time("Compare the first five minutes with the last ten minutes", HOUR)
-    assert said is not None
-    assert said.unused == ("the last ten minutes",)
-    shown = "00:00:00 to 00:05:00 (the first five minutes, but not the last ten minutes)"
-    assert described(said, HOUR) == shown
+    expression = find_time("Compare the first five minutes with the last ten minutes", HOUR)
+    assert expression is not None
+    assert expression.unused == ("the last ten minutes",)
+    description = "00:00:00 to 00:05:00 (the first five minutes, but not the last ten minutes)"
+    assert described(expression, HOUR) == description
 
 
 def test_ranges_that_hold_together_are_one() -> None:
-    said = find_time("after 12:00 and before 12:30", HOUR)
-    assert said is not None
-    assert (said.phrase, said.relation, said.unused) == ("after 12:00, before 12:30", "after, before", ())
+    expression = find_time("after 12:00 and before 12:30", HOUR)
+    assert expression is not None
+    assert (expression.phrase, expression.relation, expression.unused) == (
+        "after 12:00, before 12:30",
+        "after, before",
+        (),
+    )
 
 
 def test_times_far_beyond_the_calendar_stay_in_it() -> None:
-    assert read("after minute 999999999", HOUR) == "from 16666666:39:00 on"
-    said = find_time("in the first 999999999 hours", HOUR)
-    assert said is not None
-    assert said.end is not None
-    assert said.end.year == 9998
+    assert read_range("after minute 999999999", HOUR) == "from 16666666:39:00 on"
+    expression = find_time("in the first 999999999 hours", HOUR)
+    assert expression is not None
+    assert expression.end is not None
+    assert expression.end.year == 9998
 
 
 def test_only_the_beginning_of_an_endless_question_is_read() -> None:
-    assert read("x" * 5_000 + " before 12:30", HOUR) is None
-    assert read("before 12:30 " + "x" * 1_000_000, HOUR) == "until 00:12:30"
+    assert read_range("x" * 5_000 + " before 12:30", HOUR) is None
+    assert read_range("before 12:30 " + "x" * 1_000_000, HOUR) == "until 00:12:30"

@@ -11,25 +11,25 @@ from conspectus.text.times import EPOCH
 from conspectus.time_expressions import ClockFace, described, find_time
 
 
-def wall(first: str, last: str, now: str, *, live: bool = False, zone: str = "UTC") -> ClockFace:
-    start, end, asked = (
-        datetime.fromisoformat(each).replace(tzinfo=zone_by_name(zone)) for each in (first, last, now)
+def wall_clock(first: str, last: str, now: str, *, live: bool = False, zone: str = "UTC") -> ClockFace:
+    start, end, current = (
+        datetime.fromisoformat(instant).replace(tzinfo=zone_by_name(zone)) for instant in (first, last, now)
     )
     return ClockFace(
-        StreamClock(EPOCH, zone_by_name(zone)), wall=True, first=start, last=end, now=asked, live=live
+        StreamClock(EPOCH, zone_by_name(zone)), wall=True, first=start, last=end, now=current, live=live
     )
 
 
-MONDAY = wall("2026-01-05T08:00", "2026-01-05T20:00", "2026-01-06T10:00")
-DAYS = wall("2026-01-02T08:00", "2026-01-06T10:00", "2026-01-06T10:00", live=True)
+MONDAY = wall_clock("2026-01-05T08:00", "2026-01-05T20:00", "2026-01-06T10:00")
+DAYS = wall_clock("2026-01-02T08:00", "2026-01-06T10:00", "2026-01-06T10:00", live=True)
 
 
-def read(question: str, face: ClockFace) -> str | None:
-    said = find_time(question, face)
-    return None if said is None else described(said, face).partition(" (")[0]
+def read_range(question: str, face: ClockFace) -> str | None:
+    expression = find_time(question, face)
+    return None if expression is None else described(expression, face).partition(" (")[0]
 
 
-def rows(table: str) -> list[tuple[str, str]]:
+def read_rows(table: str) -> list[tuple[str, str]]:
     lines = (line.partition("|") for line in table.strip().split("\n"))
     return [(question.strip(), expected.strip()) for question, _, expected in lines]
 
@@ -138,19 +138,19 @@ in March
 """
 
 
-@pytest.mark.parametrize(("question", "expected"), rows(ONE_DAY))
+@pytest.mark.parametrize(("question", "expected"), read_rows(ONE_DAY))
 def test_times_of_day_and_days_are_those_of_the_stream(question: str, expected: str) -> None:
-    assert read(question, MONDAY) == expected
+    assert read_range(question, MONDAY) == expected
 
 
-@pytest.mark.parametrize(("question", "expected"), rows(LIVE))
+@pytest.mark.parametrize(("question", "expected"), read_rows(LIVE))
 def test_a_live_stream_of_days_is_read_from_now_back(question: str, expected: str) -> None:
-    assert read(question, DAYS) == expected
+    assert read_range(question, DAYS) == expected
 
 
-@pytest.mark.parametrize(("question", "_"), rows(NOTHING))
+@pytest.mark.parametrize(("question", "_"), read_rows(NOTHING))
 def test_what_is_no_time_is_not_taken(question: str, _: str) -> None:
-    assert read(question, MONDAY) is None
+    assert read_range(question, MONDAY) is None
 
 
 @pytest.mark.parametrize(
@@ -163,49 +163,51 @@ def test_what_is_no_time_is_not_taken(question: str, _: str) -> None:
     ],
 )
 def test_an_hour_that_the_clocks_leave_out(question: str, expected: str) -> None:
-    face = wall("2026-03-29T00:00", "2026-03-29T06:00", "2026-03-29T07:00", zone="Europe/Berlin")
-    assert read(question, face) == expected
+    face = wall_clock("2026-03-29T00:00", "2026-03-29T06:00", "2026-03-29T07:00", zone="Europe/Berlin")
+    assert read_range(question, face) == expected
 
 
 @pytest.mark.parametrize(
     ("question", "hours"), [("at 2am", 2.0), ("at 1am", 1.0), ("at 3am", 1.0), ("on Sunday", 25.0)]
 )
 def test_an_hour_that_comes_twice_is_meant_twice(question: str, hours: float) -> None:
-    face = wall("2026-10-25T00:00", "2026-10-25T06:00", "2026-10-25T07:00", zone="Europe/Berlin")
-    said = find_time(question, face)
-    assert said is not None
-    assert said.start is not None
-    assert said.end is not None
-    assert (said.end - said.start).total_seconds() == hours * 3_600
+    face = wall_clock("2026-10-25T00:00", "2026-10-25T06:00", "2026-10-25T07:00", zone="Europe/Berlin")
+    expression = find_time(question, face)
+    assert expression is not None
+    assert expression.start is not None
+    assert expression.end is not None
+    assert (expression.end - expression.start).total_seconds() == hours * 3_600
 
 
 def test_times_of_day_are_those_of_the_clocks_zone() -> None:
-    face = wall("2026-01-05T08:00", "2026-01-05T20:00", "2026-01-05T21:00", zone="Asia/Tokyo")
-    said = find_time("before 12:30", face)
-    assert said is not None
-    assert said.end == datetime(2026, 1, 5, 12, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
-    assert read("at 3:30 UTC", face) == "2026-01-05 12:30:00 to 12:31:00 Asia/Tokyo"
+    face = wall_clock("2026-01-05T08:00", "2026-01-05T20:00", "2026-01-05T21:00", zone="Asia/Tokyo")
+    expression = find_time("before 12:30", face)
+    assert expression is not None
+    assert expression.end == datetime(2026, 1, 5, 12, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
+    assert read_range("at 3:30 UTC", face) == "2026-01-05 12:30:00 to 12:31:00 Asia/Tokyo"
 
 
 def test_the_origin_is_the_beginning_where_the_captions_begin_soon_after() -> None:
     origin = datetime.fromisoformat("2026-01-05T08:00+00:00")
-    first, last = (datetime.fromisoformat(f"2026-01-05T{each}+00:00") for each in ("08:00:30", "09:00"))
+    first, last = (
+        datetime.fromisoformat(f"2026-01-05T{time_of_day}+00:00") for time_of_day in ("08:00:30", "09:00")
+    )
     face = ClockFace(StreamClock(origin), wall=True, first=first, last=last, now=last)
-    assert read("in the first minute", face) == "2026-01-05 08:00:00 to 08:01:00 UTC"
+    assert read_range("in the first minute", face) == "2026-01-05 08:00:00 to 08:01:00 UTC"
 
 
 def test_of_a_live_stream_that_fell_silent_the_days_are_those_that_it_has() -> None:
-    face = wall("2026-01-02T08:00", "2026-01-03T20:00", "2026-03-06T10:00", live=True)
-    assert read("at 14:30", face) == "2026-01-03 14:30:00 to 14:31:00 UTC"
-    assert read("on Friday", face) == "2026-01-02 00:00:00 to 2026-01-03 00:00:00 UTC"
-    assert read("in the past hour", face) == "from 2026-03-06 09:00:00 UTC on"
+    face = wall_clock("2026-01-02T08:00", "2026-01-03T20:00", "2026-03-06T10:00", live=True)
+    assert read_range("at 14:30", face) == "2026-01-03 14:30:00 to 14:31:00 UTC"
+    assert read_range("on Friday", face) == "2026-01-02 00:00:00 to 2026-01-03 00:00:00 UTC"
+    assert read_range("in the past hour", face) == "from 2026-03-06 09:00:00 UTC on"
 
 
 def test_a_stream_that_has_not_begun_is_of_today() -> None:
     now = datetime.fromisoformat("2026-01-05T08:00+00:00")
     face = ClockFace(StreamClock(), wall=True, first=None, last=None, now=now, live=True)
-    assert read("at 12:30", face) == "2026-01-05 12:30:00 to 12:31:00 UTC"
-    assert read("in the last hour", face) == "from 2026-01-05 08:00:00 UTC on"
+    assert read_range("at 12:30", face) == "2026-01-05 12:30:00 to 12:31:00 UTC"
+    assert read_range("in the last hour", face) == "from 2026-01-05 08:00:00 UTC on"
 
 
 @pytest.mark.parametrize("year", [1, 2, 9998, 9999])
@@ -214,12 +216,12 @@ def test_a_stream_that_has_not_begun_is_of_today() -> None:
 )
 def test_streams_at_the_ends_of_the_calendar(year: int, question: str) -> None:
     day = f"{year:04}-06-01T"
-    face = wall(f"{day}08:00", f"{day}20:00", f"{day}20:00", zone="Asia/Tokyo")
-    assert read(question, face) is not None
+    face = wall_clock(f"{day}08:00", f"{day}20:00", f"{day}20:00", zone="Asia/Tokyo")
+    assert read_range(question, face) is not None
 
 
 @pytest.mark.parametrize("at", [datetime.min, datetime.max])
 def test_a_query_may_be_asked_at_the_ends_of_the_calendar(at: datetime) -> None:
-    asked = at.replace(tzinfo=UTC)
-    assert may_name_time("a red car before 12:30", asked)
-    assert not may_name_time("a red car", asked)
+    instant = at.replace(tzinfo=UTC)
+    assert may_name_time("a red car before 12:30", instant)
+    assert not may_name_time("a red car", instant)

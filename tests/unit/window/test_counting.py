@@ -57,14 +57,14 @@ def part(number: int, text: str, tokens: int) -> Part:
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
 def test_a_token_begins_at_each_border_whatever_stands_around(encoding: str) -> None:
-    count, chance, seen = counter(encoding), random.Random(encoding), 0
+    count, chance, borders = counter(encoding), random.Random(encoding), 0
     for _ in range(20_000):
         text = "".join(chance.choices(PIECES, k=chance.randint(2, 15)))
-        for found in BORDER.finditer(text):
-            seen += 1
-            before, after = text[: found.start()], text[found.start() :]
+        for border in BORDER.finditer(text):
+            borders += 1
+            before, after = text[: border.start()], text[border.start() :]
             assert count(before) + count(after) == count(text), (before, after)
-    assert seen > 10_000
+    assert borders > 10_000
 
 
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
@@ -84,7 +84,7 @@ def test_a_long_chunk_is_not_counted_again() -> None:
     counted: list[int] = []
     count, text = counter("o200k_base"), "The quick brown fox jumps over the lazy dog. " * 100
     exact = RenderingCounter(
-        renderer_by_name("text"), lambda shown: counted.append(len(shown)) or count(shown), "o200k_base"
+        renderer_by_name("text"), lambda text: counted.append(len(text)) or count(text), "o200k_base"
     )
     groups = [part(1, text, count(text)), part(2, f"And {text}", count(f"And {text}"))]
     rendered = renderer_by_name("text").render_window([group.text for group in groups])

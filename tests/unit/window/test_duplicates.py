@@ -46,19 +46,21 @@ class ComparedTexts:
             if other.same == candidate.same:
                 return other.rank
         text = f" {' '.join(candidate.words)} "
-        for other, whole in self.shown:
-            comparable = whole and not candidate.blank and other.author == candidate.author
+        for other, is_complete in self.shown:
+            comparable = is_complete and not candidate.blank and other.author == candidate.author
             if comparable and text in f" {' '.join(other.words)} ":
                 return other.rank
         return None
 
     def near(self, candidate: Candidate) -> tuple[int, float] | None:
-        texts = [other for other, whole in self.shown if whole and other.author == candidate.author]
+        texts = [
+            other for other, is_complete in self.shown if is_complete and other.author == candidate.author
+        ]
         sample = candidate.words[::SAMPLE_STEP]
-        known = {word for other in texts for word in other.words}
+        shown_words = {word for other in texts for word in other.words}
         if candidate.hit.document.kind != "page" or len(candidate.words) < MIN_WORDS:
             return None
-        if sum(word in known for word in sample) < MIN_SHARE * len(sample):
+        if sum(word in shown_words for word in sample) < MIN_SHARE * len(sample):
             return None
         for name in dict.fromkeys(other.hit.document.id for other in texts):
             page = [other for other in texts if other.hit.document.id == name]
@@ -87,6 +89,6 @@ def test_the_same_texts_are_refused_as_by_comparing_each_with_each(seed, maximum
         near = seen.near(candidate)
         assert (None if near is None else (near.near, near.share)) == compared.near(candidate)
         if near is None or chance.random() < 0.3:
-            whole = chance.random() < 0.9
-            seen.add(candidate, is_complete=whole)
-            compared.shown.append((candidate, whole))
+            is_complete = chance.random() < 0.9
+            seen.add(candidate, is_complete=is_complete)
+            compared.shown.append((candidate, is_complete))

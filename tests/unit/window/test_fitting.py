@@ -34,13 +34,15 @@ class Countdown:
             raise Ended("time", "is over")
 
 
-def explained(hits: list[Hit], tokens: int, checkpoint=proceed, **options) -> ContextWindow:
-    found = Retrieval("found", tuple(hits))
-    shown = WindowOptions(parts=True, **options)
-    return build_window(found, Budget(tokens), renderer_by_name("text"), count, shown, checkpoint)
+def build_explained(hits: list[Hit], tokens: int, checkpoint=proceed, **options) -> ContextWindow:
+    retrieval = Retrieval("found", tuple(hits))
+    window_options = WindowOptions(parts=True, **options)
+    return build_window(
+        retrieval, Budget(tokens), renderer_by_name("text"), count, window_options, checkpoint
+    )
 
 
-def by_rank(window: ContextWindow) -> dict[int, TraceEntry]:
+def trace_by_rank(window: ContextWindow) -> dict[int, TraceEntry]:
     return {entry.rank: entry for entry in window.trace}
 
 
@@ -51,33 +53,38 @@ def hits() -> list[Hit]:
 
 @pytest.mark.parametrize("calls", [0, 1, 60, 400, 1500])
 def test_what_was_found_in_time_is_exact_and_the_rest_is_more_than_was_tried(hits, calls):
-    window = explained(hits, 300, fits_from=20, is_over=Countdown(calls).is_over)
+    window = build_explained(hits, 300, fits_from=20, is_over=Countdown(calls).is_over)
     missing = [entry for entry in window.trace if entry.status in {"over_budget", "truncated"}][:20]
     assert missing and {entry.fits_from is None or entry.fits_above is None for entry in missing} == {True}
     if not calls:
         assert {entry.fits_above for entry in missing} == {300}
     for entry in missing:
         if entry.fits_from is not None:
-            assert by_rank(explained(hits, entry.fits_from))[entry.rank].status == "included"
-            assert by_rank(explained(hits, entry.fits_from - 1))[entry.rank].status != "included"
+            assert trace_by_rank(build_explained(hits, entry.fits_from))[entry.rank].status == "included"
+            assert trace_by_rank(build_explained(hits, entry.fits_from - 1))[entry.rank].status != "included"
         elif entry.fits_above is not None:
-            assert by_rank(explained(hits, entry.fits_above))[entry.rank].status != "included"
+            assert trace_by_rank(build_explained(hits, entry.fits_above))[entry.rank].status != "included"
 
 
 def test_no_budget_above_the_maximum_is_tried(hits):
-    window = explained(hits, 300, fits_from=99, max_fitting_tokens=400)
+    window = build_explained(hits, 300, fits_from=99, max_fitting_tokens=400)
     assert {400, None} == {entry.fits_above for entry in window.trace}
     assert max(entry.fits_from or 0 for entry in window.trace) <= 400
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_a_checkpoint_ends_a_window_wherever_it_is(hits, form):
-    found, chosen = Retrieval("found", tuple(hits)), renderer_by_name(form)
+    retrieval, renderer = Retrieval("found", tuple(hits)), renderer_by_name(form)
     calls = 0
     while True:
         try:
             build_window(
-                found, Budget(3_000), chosen, count, WindowOptions(parts=True, fits_from=3), Countdown(calls)
+                retrieval,
+                Budget(3_000),
+                renderer,
+                count,
+                WindowOptions(parts=True, fits_from=3),
+                Countdown(calls),
             )
         except Ended:
             calls += 1 + calls // 3
@@ -87,15 +94,15 @@ def test_a_checkpoint_ends_a_window_wherever_it_is(hits, form):
 
 
 def test_a_checkpoint_ends_a_window_that_begins_with_another_one(hits):
-    found, chosen = Retrieval("found", tuple(hits)), renderer_by_name("text")
-    first = build_window(found, Budget(2_000), chosen, count)
+    retrieval, renderer = Retrieval("found", tuple(hits)), renderer_by_name("text")
+    first = build_window(retrieval, Budget(2_000), renderer, count)
     by_id = {hit.chunk.id: hit for hit in hits}
     previous = replace(previous_of(first.state), hits=by_id)
     options = WindowOptions(previous=previous)
     calls = Countdown(10**9)
-    whole = build_window(found, Budget(2_000), chosen, count, options, calls)
-    assert whole.text.startswith(first.text[:100])
+    packed = build_window(retrieval, Budget(2_000), renderer, count, options, calls)
+    assert packed.text.startswith(first.text[:100])
     needed = 10**9 - calls.left
     for number in range(0, needed, max(1, needed // 20)):
         with pytest.raises(Ended):
-            build_window(found, Budget(2_000), chosen, count, options, Countdown(number))
+            build_window(retrieval, Budget(2_000), renderer, count, options, Countdown(number))

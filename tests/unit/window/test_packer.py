@@ -27,7 +27,7 @@ def document(name, **fields):
     return Document(**{**fixed, **dates, "id": name, **fields})
 
 
-def said(name, minute, **fields):
+def message(name, minute, **fields):
     start = datetime(2023, 5, 8, 13, 56, tzinfo=UTC) + timedelta(minutes=minute)
     return document(name, **{"kind": "message", "thread": "t", "occurred": Period(start, start), **fields})
 
@@ -43,53 +43,59 @@ def part(start, end, score, of="d"):
     return hit(of, TEXT[start:end], score, start=start)
 
 
-def window(hits, budget, form="text", below=(), **fields):
-    found = Retrieval("found" if hits else "no_match", tuple(hits), tuple(below), **fields)
+def pack(hits, budget, form="text", below=(), **fields):
+    retrieval = Retrieval("found" if hits else "no_match", tuple(hits), tuple(below), **fields)
     budget = Budget(budget) if isinstance(budget, int) else budget
-    return build_window(found, budget, renderer_by_name(form), counter(budget.tokenizer))
+    return build_window(retrieval, budget, renderer_by_name(form), counter(budget.tokenizer))
 
 
-def fates(made):
-    return [entry.status for entry in made.trace]
+def statuses(window):
+    return [entry.status for entry in window.trace]
 
 
 def test_a_huge_best_hit_is_cut_and_the_small_ones_stay_whole():
-    made = window(
+    packed = pack(
         [hit("big", SENTENCE * 80, 0.9), hit("a", "Small one.", 0.5), hit("b", "Small two.", 0.4)], 100
     )
-    assert fates(made) == ["truncated", "included", "included"]
-    assert "Small one." in made.text and "Small two." in made.text
-    assert 88 <= made.tokens == count(made.text) <= 100
+    assert statuses(packed) == ["truncated", "included", "included"]
+    assert "Small one." in packed.text and "Small two." in packed.text
+    assert 88 <= packed.tokens == count(packed.text) <= 100
 
 
 def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
-    made = window([hit("a", SENTENCE, 0.9), hit("b", SENTENCE * 5 + "b", 0.8), hit("c", "Short.", 0.6)], 30)
-    assert fates(made) == ["included", "over_budget", "included"]
-    assert made.trace[1].reason == "does not fit: needs at least 71 tokens, 10 were left"
-    assert made.trace[1].tokens == 0 < made.trace[0].tokens
+    packed = pack([hit("a", SENTENCE, 0.9), hit("b", SENTENCE * 5 + "b", 0.8), hit("c", "Short.", 0.6)], 30)
+    assert statuses(packed) == ["included", "over_budget", "included"]
+    assert packed.trace[1].reason == "does not fit: needs at least 71 tokens, 10 were left"
+    assert packed.trace[1].tokens == 0 < packed.trace[0].tokens
 
 
 def test_a_little_worse_but_much_shorter_page_is_considered_first():
     hits = [hit("a", SENTENCE, 0.9), hit("b", "One two. " * 100, 0.8), hit("c", "Three four. " * 30, 0.75)]
-    assert fates(window(hits, 330)) == ["included", "truncated", "included"]
-    spoken = [replace(each, document=replace(each.document, kind="message")) for each in hits]
-    assert fates(window(spoken, 330)) == ["included", "included", "over_budget"]
+    assert statuses(pack(hits, 330)) == ["included", "truncated", "included"]
+    spoken = [replace(hit, document=replace(hit.document, kind="message")) for hit in hits]
+    assert statuses(pack(spoken, 330)) == ["included", "included", "over_budget"]
 
 
 def test_a_message_that_is_too_large_leaves_two_thirds_for_the_others():
     texts = (SENTENCE * 30, "One. " * 20, "Two. " * 20)
-    pages = [hit(str(place), text, 0.9 - place / 10) for place, text in enumerate(texts)]
-    messages = [replace(each, document=replace(each.document, kind="message")) for each in pages]
-    assert fates(window(pages, 200)) == ["truncated", "over_budget", "over_budget"]
-    assert fates(window(messages, 200)) == ["truncated", "included", "included"]
+    pages = [hit(str(rank), text, 0.9 - rank / 10) for rank, text in enumerate(texts)]
+    messages = [replace(page, document=replace(page.document, kind="message")) for page in pages]
+    assert statuses(pack(pages, 200)) == ["truncated", "over_budget", "over_budget"]
+    assert statuses(pack(messages, 200)) == ["truncated", "included", "included"]
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_zero_tokens_are_an_empty_window_and_not_a_default(form):
-    made = window([hit("a", "text", 0.9)], 0, form)
-    assert (made.outcome, made.text, made.messages, made.tokens, made.max_tokens) == ("found", "", (), 0, 0)
-    assert (fates(made), made.citations) == (["over_budget"], ())
-    assert made.trace[0].reason == "the budget leaves no room"
+    packed = pack([hit("a", "text", 0.9)], 0, form)
+    assert (packed.outcome, packed.text, packed.messages, packed.tokens, packed.max_tokens) == (
+        "found",
+        "",
+        (),
+        0,
+        0,
+    )
+    assert (statuses(packed), packed.citations) == (["over_budget"], ())
+    assert packed.trace[0].reason == "the budget leaves no room"
 
 
 @pytest.mark.parametrize("fields", [{"max_tokens": -1}, {"max_tokens": 10, "reserved_tokens": -1}])
@@ -100,60 +106,60 @@ def test_a_negative_budget_is_refused(fields):
 
 def test_the_budget_pays_for_what_stands_beside_the_window():
     budget = Budget(100, system="You are \ud800 brief.", query="Why is that so?", reserved_tokens=40)
-    made = window([hit("a", SENTENCE * 40, 0.9)], budget)
-    assert made.max_tokens == 60 - count("You are \ufffd brief.") - count("Why is that so?")
-    assert made.max_tokens * 0.9 <= made.tokens <= made.max_tokens
-    assert window([hit("a", "text", 0.9)], Budget(10, reserved_tokens=11)).max_tokens == 0
+    packed = pack([hit("a", SENTENCE * 40, 0.9)], budget)
+    assert packed.max_tokens == 60 - count("You are \ufffd brief.") - count("Why is that so?")
+    assert packed.max_tokens * 0.9 <= packed.tokens <= packed.max_tokens
+    assert pack([hit("a", "text", 0.9)], Budget(10, reserved_tokens=11)).max_tokens == 0
 
 
 def test_nothing_found_is_nothing_relevant_and_the_trace_says_what_the_floor_kept_out():
-    kept_out = [hit("a", "low", 0.3, similarity=0.31), hit("b", "lower", 0.2, similarity=None)]
-    made = window(
+    below = [hit("a", "low", 0.3, similarity=0.31), hit("b", "lower", 0.2, similarity=None)]
+    packed = pack(
         [],
         100,
-        below=kept_out,
+        below=below,
         plan={"min_similarity": "0.40"},
         notices=("partly",),
         timings={"plan": 1.0},
     )
-    assert (made.outcome, made.text, made.tokens) == ("no_match", "", 0)
-    assert [entry.reason for entry in made.trace] == [
+    assert (packed.outcome, packed.text, packed.tokens) == ("no_match", "", 0)
+    assert [entry.reason for entry in packed.trace] == [
         "similarity 0.31 is below the minimum similarity 0.40",
         "has no similarity below the minimum similarity 0.40",
     ]
-    assert (made.notices, made.timings) == (("partly",), {"plan": 1.0})
+    assert (packed.notices, packed.timings) == (("partly",), {"plan": 1.0})
 
 
 def test_chunks_that_overlap_or_touch_become_one_passage_without_repetition():
-    made = window([part(300, 700, 0.9), part(0, 400, 0.8), part(700, 990, 0.7)], 1000)
-    assert made.text == "[1] d\n" + TEXT[:990].rstrip()
-    assert [(c.start, c.end, len(c.chunks)) for c in made.citations] == [(0, len(TEXT[:990].rstrip()), 3)]
+    packed = pack([part(300, 700, 0.9), part(0, 400, 0.8), part(700, 990, 0.7)], 1000)
+    assert packed.text == "[1] d\n" + TEXT[:990].rstrip()
+    assert [(c.start, c.end, len(c.chunks)) for c in packed.citations] == [(0, len(TEXT[:990].rstrip()), 3)]
 
 
 def test_chunks_of_one_document_stand_in_the_order_of_its_text_with_a_gap_between():
-    made = window([part(500, 600, 0.9), hit("other", "Between.", 0.8), part(0, 100, 0.7)], 1000)
-    assert made.text == (
+    packed = pack([part(500, 600, 0.9), hit("other", "Between.", 0.8), part(0, 100, 0.7)], 1000)
+    assert packed.text == (
         f"[1] d\n{TEXT[:100].rstrip()}\n[2] […]\n{TEXT[500:600].rstrip()}\n\n[3] other\nBetween."
     )
-    assert [entry.reason for entry in made.trace] == ["in [2]", "in [3]", "in [1]"]
+    assert [entry.reason for entry in packed.trace] == ["in [2]", "in [3]", "in [1]"]
 
 
 def test_a_citation_names_exactly_the_characters_that_are_shown():
-    made = window([hit("d", "\n \n    def f():\n        pass\n\n", 0.9, start=40)], 100)
-    assert made.text == "[1] d\n    def f():\n        pass"
-    assert [(c.start, c.end) for c in made.citations] == [(43, 43 + len("    def f():\n        pass"))]
+    packed = pack([hit("d", "\n \n    def f():\n        pass\n\n", 0.9, start=40)], 100)
+    assert packed.text == "[1] d\n    def f():\n        pass"
+    assert [(c.start, c.end) for c in packed.citations] == [(43, 43 + len("    def f():\n        pass"))]
 
 
 def test_messages_of_a_thread_stand_together_in_order_and_groups_by_their_best_hit():
     hits = [
-        hit(said("m3", 3, author="Mel", sequence=3), "Third.", 0.5),
+        hit(message("m3", 3, author="Mel", sequence=3), "Third.", 0.5),
         hit("page", "A page.", 0.6),
-        hit(said("m1", 1, author="Ann", sequence=1), "First.", 0.9),
-        hit(said("x1", 0, author="Bob", thread="other"), "Elsewhere.", 0.7),
-        hit(said("m2", 9, author="Ann", sequence=2), "Second.", 0.1),
-        hit(said("m0", 2, author="Zed"), "Unnumbered.", 0.05),
+        hit(message("m1", 1, author="Ann", sequence=1), "First.", 0.9),
+        hit(message("x1", 0, author="Bob", thread="other"), "Elsewhere.", 0.7),
+        hit(message("m2", 9, author="Ann", sequence=2), "Second.", 0.1),
+        hit(message("m0", 2, author="Zed"), "Unnumbered.", 0.05),
     ]
-    assert window(hits, 1000).text == (
+    assert pack(hits, 1000).text == (
         "[1] 2023-05-08 13:57 Ann: First.\n[2] 14:05 Ann: Second.\n[3] 13:59 Mel: Third.\n"
         "[4] 13:58 Zed: Unnumbered.\n\n[5] 2023-05-08 13:56 Bob: Elsewhere.\n\n[6] page\nA page."
     )
@@ -161,12 +167,12 @@ def test_messages_of_a_thread_stand_together_in_order_and_groups_by_their_best_h
 
 def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_not():
     hits = [
-        hit(said("c1", 1, kind="caption", thread=None), "one", 0.9),
-        hit(said("m1", 0, thread=None), "alone", 0.8),
-        hit(said("c0", 0, kind="caption", thread=None), "zero", 0.7),
-        hit(said("m0", 0, thread=None), "alone too", 0.6),
+        hit(message("c1", 1, kind="caption", thread=None), "one", 0.9),
+        hit(message("m1", 0, thread=None), "alone", 0.8),
+        hit(message("c0", 0, kind="caption", thread=None), "zero", 0.7),
+        hit(message("m0", 0, thread=None), "alone too", 0.6),
     ]
-    assert window(hits, 1000).text == (
+    assert pack(hits, 1000).text == (
         "[1] [2023-05-08 13:56:00] zero\n[2] […] [13:57:00] one\n\n[3] 2023-05-08 13:56: alone\n\n"
         "[4] 2023-05-08 13:56: alone too"
     )
@@ -185,18 +191,18 @@ def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_
     ],
 )
 def test_what_is_already_said_in_the_same_words_is_a_duplicate(second, fate):
-    made = window([hit("a", "He drinks green tea, every day.", 0.9), hit("b", second, 0.8)], 200)
-    assert fates(made) == ["included", fate]
+    packed = pack([hit("a", "He drinks green tea, every day.", 0.9), hit("b", second, 0.8)], 200)
+    assert statuses(packed) == ["included", fate]
     reason = "same text as [1]" if second.strip() else "has no visible text"
-    assert fate == "included" or made.trace[1].reason == reason
+    assert fate == "included" or packed.trace[1].reason == reason
 
 
 def test_the_same_words_of_two_people_are_two_statements():
-    ann, bob = said("m1", 0, author="Ann"), said("m2", 1, author="Bob")
-    again = hit(said("m3", 2, author="Bob"), "Yes.", 0.7)
-    made = window([hit(ann, "Yes.", 0.9), hit(bob, "Yes.", 0.8), again], 200)
-    assert fates(made) == ["included", "included", "duplicate"]
-    assert made.trace[2].reason == "same text as [2]"
+    ann, bob = message("m1", 0, author="Ann"), message("m2", 1, author="Bob")
+    again = hit(message("m3", 2, author="Bob"), "Yes.", 0.7)
+    packed = pack([hit(ann, "Yes.", 0.9), hit(bob, "Yes.", 0.8), again], 200)
+    assert statuses(packed) == ["included", "included", "duplicate"]
+    assert packed.trace[2].reason == "same text as [2]"
 
 
 SENTENCES = [f"The {word} of the old harbor is opened by the keeper when a ship comes in." for word in (
@@ -218,82 +224,82 @@ PAGE = " ".join(SENTENCES)
     ],
 )
 def test_nearly_all_of_a_text_in_another_page_is_a_near_duplicate(text, fields, fate):
-    made = window([hit("a", PAGE, 0.9), hit(document("b", **fields), text, 0.5)], 2000)
-    assert fates(made) == ["included", fate]
+    packed = pack([hit("a", PAGE, 0.9), hit(document("b", **fields), text, 0.5)], 2000)
+    assert statuses(packed) == ["included", fate]
     if fate == "near_duplicate":
-        assert made.trace[1].reason.startswith("nearly the same text as [1]: 9")
+        assert packed.trace[1].reason.startswith("nearly the same text as [1]: 9")
 
 
 def test_a_near_duplicate_is_not_cut_into_the_room_left():
     copy = PAGE.replace("crane", "winch")
-    made = window([hit("a", PAGE, 0.9), hit("b", copy, 0.5), hit("c", TEXT, 0.4)], count(PAGE) + 100)
-    assert fates(made) == ["included", "near_duplicate", "truncated"]
+    packed = pack([hit("a", PAGE, 0.9), hit("b", copy, 0.5), hit("c", TEXT, 0.4)], count(PAGE) + 100)
+    assert statuses(packed) == ["included", "near_duplicate", "truncated"]
 
 
 def test_a_near_duplicate_within_its_own_document_is_shown():
-    made = window([hit("a", PAGE, 0.9), hit("a", PAGE.replace("crane", "winch"), 0.5, start=len(PAGE))], 2000)
-    assert fates(made) == ["included", "included"]
+    packed = pack([hit("a", PAGE, 0.9), hit("a", PAGE.replace("crane", "winch"), 0.5, start=len(PAGE))], 2000)
+    assert statuses(packed) == ["included", "included"]
 
 
 def test_a_copy_of_a_hit_that_is_cut_is_a_duplicate_but_not_a_part_of_it():
     big = SENTENCE * 60 + "The very end."
-    made = window([hit("a", big, 0.9), hit("copy", big, 0.8), hit("part", "The very end.", 0.7)], 150)
-    assert fates(made) == ["truncated", "duplicate", "included"]
+    packed = pack([hit("a", big, 0.9), hit("copy", big, 0.8), hit("part", "The very end.", 0.7)], 150)
+    assert statuses(packed) == ["truncated", "duplicate", "included"]
 
 
 def test_a_cut_text_ends_with_a_sentence_and_a_marker_that_is_paid_for():
-    made = window([hit("a", TEXT, 0.9)], 400)
-    assert made.text.endswith("says something of its own. […]")
-    assert made.tokens == count(made.text) >= 380
+    packed = pack([hit("a", TEXT, 0.9)], 400)
+    assert packed.text.endswith("says something of its own. […]")
+    assert packed.tokens == count(packed.text) >= 380
     assert (
-        made.trace[0].reason
-        == f"in [1], cut to the room left: {made.citations[0].end} of {len(TEXT)} characters"
+        packed.trace[0].reason
+        == f"in [1], cut to the room left: {packed.citations[0].end} of {len(TEXT)} characters"
     )
 
 
 def test_a_sentence_is_cut_rather_than_much_of_the_budget_wasted():
     long_sentences = f"{' word' * 180}." * 20
     for tokens in range(300, 3000, 100):
-        assert window([hit("a", long_sentences, 0.9)], tokens).tokens >= 0.95 * tokens
+        assert pack([hit("a", long_sentences, 0.9)], tokens).tokens >= 0.95 * tokens
 
 
 def test_a_word_is_cut_rather_than_much_of_the_budget_wasted():
     for tokens in range(200, 2000, 150):
-        assert window([hit("a", "漢字 " + "仮名交文" * 3000, 0.9)], tokens).tokens >= 0.95 * tokens
+        assert pack([hit("a", "漢字 " + "仮名交文" * 3000, 0.9)], tokens).tokens >= 0.95 * tokens
 
 
 @pytest.mark.parametrize("unit", ["x", "👨‍👩‍👧‍👦", "漢", "e\u0301", "\U0001f1e9\U0001f1ea"])
 def test_one_word_of_a_hundred_kilobytes_fills_the_window_and_is_cut_between_graphemes(unit):
     word = unit * (100_000 // len(unit))
-    made = window([hit("a", word, 0.9)], 300)
-    assert 285 <= made.tokens <= 300
-    assert made.citations[0].end % len(unit) == 0
-    assert made.text == f"[1] a\n{word[: made.citations[0].end]} […]"
+    packed = pack([hit("a", word, 0.9)], 300)
+    assert 285 <= packed.tokens <= 300
+    assert packed.citations[0].end % len(unit) == 0
+    assert packed.text == f"[1] a\n{word[: packed.citations[0].end]} […]"
 
 
 def test_too_little_room_for_anything_worth_reading_is_left_empty():
-    made = window([hit("a", SENTENCE * 9, 0.9)], 6)
-    assert (made.text, made.tokens, fates(made)) == ("", 0, ["over_budget"])
+    packed = pack([hit("a", SENTENCE * 9, 0.9)], 6)
+    assert (packed.text, packed.tokens, statuses(packed)) == ("", 0, ["over_budget"])
 
 
 def test_a_last_hit_gives_way_where_its_room_cannot_be_filled_otherwise():
     title = "a title that is much too long for the room that is left over after the other hits are in"
     hits = [hit("a", SENTENCE * 8, 0.9), hit("b", SENTENCE * 4 + "7", 0.8)]
     hits += [hit(document(f"c{n}", title=title), f"{TEXT} {n}", 0.5) for n in range(3)]
-    made = window(hits, 200)
-    assert made.tokens >= 190
-    assert fates(made)[:3] == ["included", "over_budget", "truncated"]
-    assert made.trace[1].reason == "gave way to what fills the window better"
+    packed = pack(hits, 200)
+    assert packed.tokens >= 190
+    assert statuses(packed)[:3] == ["included", "over_budget", "truncated"]
+    assert packed.trace[1].reason == "gave way to what fills the window better"
 
 
 @pytest.mark.parametrize("tokenizer", ["cl100k_base", "chars4_floor", "chars4_min1", "bytes4_min1"])
 @pytest.mark.parametrize("tokens", [0, 1, 7, 50, 333, 2000])
 def test_every_tokenizer_counts_its_own_tokens(tokenizer, tokens):
     hits = [hit(f"d{n}", f"{n}. {TEXT[n * 7 :]}", 1 / (n + 1)) for n in range(9)]
-    made = window(hits, Budget(tokens, tokenizer))
-    assert made.tokens <= tokens
-    assert made.tokens == (counter(tokenizer)(made.text) if made.text else 0)
-    assert made.tokens >= 0.95 * tokens or tokens < 200
+    packed = pack(hits, Budget(tokens, tokenizer))
+    assert packed.tokens <= tokens
+    assert packed.tokens == (counter(tokenizer)(packed.text) if packed.text else 0)
+    assert packed.tokens >= 0.95 * tokens or tokens < 200
 
 
 def test_a_counter_that_does_not_add_up_cannot_break_the_budget():
@@ -302,21 +308,21 @@ def test_a_counter_that_does_not_add_up_cannot_break_the_budget():
     def squares(text):
         return (len(text) // 50) ** 2
 
-    made = build_window(
+    packed = build_window(
         Retrieval("found", tuple(hits)), Budget(30, "squares"), renderer_by_name("text"), squares
     )
-    assert 0 < made.tokens == squares(made.text) <= 30
+    assert 0 < packed.tokens == squares(packed.text) <= 30
 
 
 def test_counting_grows_with_the_window_and_not_with_the_number_of_hits():
     hits = [hit(f"d{n}", f"{n} " + TEXT[n % 50 : 400 + n % 50], 1 / (n + 1)) for n in range(3000)]
     counted = []
     renderer, budget = renderer_by_name("text"), Budget(20_000)
-    made = build_window(
+    packed = build_window(
         Retrieval("found", tuple(hits)), budget, renderer, lambda t: counted.append(len(t)) or count(t)
     )
-    assert made.tokens >= 19_000
-    assert sum(counted) < 6 * len(made.text)
+    assert packed.tokens >= 19_000
+    assert sum(counted) < 6 * len(packed.text)
 
 
 def test_spans_join_and_say_what_is_new():

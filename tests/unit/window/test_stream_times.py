@@ -23,7 +23,7 @@ WALL = datetime(2026, 1, 5, 23, 59, 50, tzinfo=UTC)
 def caption(
     name: str, start: float | None, end: float = 0.0, *, origin: datetime = MEDIA, **fields
 ) -> Document:
-    begins, ends = (origin + timedelta(seconds=each) for each in (start or 0.0, end))
+    begins, ends = (origin + timedelta(seconds=seconds) for seconds in (start or 0.0, end))
     fixed = {
         "collection": "c",
         "source": "kitchen",
@@ -32,28 +32,28 @@ def caption(
         "title": "",
         "thread": TRACK,
     }
-    kept = {"content_hash": "", "fingerprint": "", "recorded": NOW, "updated": NOW}
+    constant = {"content_hash": "", "fingerprint": "", "recorded": NOW, "updated": NOW}
     occurred = None if start is None else Period(begins, max(ends, begins))
-    return Document(**{**fixed, **kept, "id": name, "occurred": occurred, **fields})
+    return Document(**{**fixed, **constant, "id": name, "occurred": occurred, **fields})
 
 
 def event(name: str, start: float, end: float, type_: object, **fields) -> Document:
     return caption(name, start, end, kind="event", thread=None, metadata={"type": type_}, **fields)
 
 
-def window(*said: tuple[Document, str], form: str = "text", tokens: int = 10_000, **named) -> ContextWindow:
+def window(*texts: tuple[Document, str], form: str = "text", tokens: int = 10_000, **named) -> ContextWindow:
     hits = []
-    for number, (document, text) in enumerate(said):
+    for number, (document, text) in enumerate(texts):
         chunk = Chunk(number, document.id, 0, text, 0, len(text), len(text), content_hash(text))
         hits.append(Hit(chunk, document, 1.0 / (number + 1), {}, bm25=1.0, similarity=0.5))
-    found = Retrieval("found", tuple(hits))
+    retrieval = Retrieval("found", tuple(hits))
     return build_window(
-        found, Budget(tokens, "characters"), renderer_by_name(form), len, WindowOptions(**named)
+        retrieval, Budget(tokens, "characters"), renderer_by_name(form), len, WindowOptions(**named)
     )
 
 
-def lines(*said: tuple[Document, str], **options) -> list[str]:
-    return window(*said, **options).text.split("\n")
+def lines(*texts: tuple[Document, str], **options) -> list[str]:
+    return window(*texts, **options).text.split("\n")
 
 
 FIRST, SECOND = caption("a", 0, 60), caption("b", 60, 125.5, author="Ann")
@@ -70,12 +70,15 @@ def test_captions_and_events_of_a_stream_stand_in_the_order_of_time_with_their_r
 
 def test_time_decides_before_numbers() -> None:
     late, early = caption("a", 60, 70, sequence=1), caption("b", 0, 60, sequence=2)
-    assert [each.document for each in window((late, "late"), (early, "early")).citations] == ["b", "a"]
+    assert [citation.document for citation in window((late, "late"), (early, "early")).citations] == [
+        "b",
+        "a",
+    ]
 
 
 def test_a_calendar_shows_instants_and_the_day_where_it_changes() -> None:
-    told = [caption(str(n), n * 15, n * 15 + 15, origin=WALL) for n in range(3)]
-    assert lines(*((each, f"no. {each.id}") for each in told)) == [
+    documents = [caption(str(n), n * 15, n * 15 + 15, origin=WALL) for n in range(3)]
+    assert lines(*((document, f"no. {document.id}") for document in documents)) == [
         "[1] [2026-01-05 23:59:50 - 2026-01-06 00:00:05] no. 0",
         "[2] [2026-01-06 00:00:05 - 00:00:20] no. 1",
         "[3] [00:00:20 - 00:00:35] no. 2",
@@ -84,16 +87,20 @@ def test_a_calendar_shows_instants_and_the_day_where_it_changes() -> None:
 
 def test_instants_are_shown_in_the_zone_of_their_stream_and_it_is_named() -> None:
     zones = {"kitchen": zone_by_name("Europe/Berlin"), "garage": UTC}
-    told = [caption(str(n), n * 15, n * 15 + 15, origin=WALL) for n in range(2)]
-    said = [(told[0], "one"), (told[1], "two"), (caption("g", 0, origin=WALL, source="garage"), "three")]
-    assert lines(*said, zones=zones) == [
+    documents = [caption(str(n), n * 15, n * 15 + 15, origin=WALL) for n in range(2)]
+    texts = [
+        (documents[0], "one"),
+        (documents[1], "two"),
+        (caption("g", 0, origin=WALL, source="garage"), "three"),
+    ]
+    assert lines(*texts, zones=zones) == [
         "[1] [2026-01-06 00:59:50 - 01:00:05 Europe/Berlin] one",
         "[2] [01:00:05 - 01:00:20] two",
         "",
         "[3] [2026-01-05 23:59:50] three",
     ]
-    shown = json.loads(window(*said, form="json", zones=zones).text)["documents"]
-    assert shown[1]["time"] == "2026-01-06 01:00:05 - 01:00:20 Europe/Berlin"
+    rendered = json.loads(window(*texts, form="json", zones=zones).text)["documents"]
+    assert rendered[1]["time"] == "2026-01-06 01:00:05 - 01:00:20 Europe/Berlin"
     assert lines((FIRST, "one"), zones=zones) == ["[1] [00:00:00 - 00:01:00] one"]
 
 
@@ -120,28 +127,28 @@ def test_what_is_missing_between_two_is_marked(second: Document, gap: bool) -> N
 
 
 def test_an_instant_has_one_time_and_an_event_without_words_its_type() -> None:
-    said = [(caption("a", 5, 5), "one"), (event("e", 5, 7, "fall"), "fall")]
-    assert lines(*said) == ["[1] [00:00:05] one", "[2] [00:00:05 - 00:00:07, event] fall"]
+    texts = [(caption("a", 5, 5), "one"), (event("e", 5, 7, "fall"), "fall")]
+    assert lines(*texts) == ["[1] [00:00:05] one", "[2] [00:00:05 - 00:00:07, event] fall"]
 
 
 def test_the_other_forms_have_the_range_and_the_type_as_fields() -> None:
-    said, labels = [(FIRST, "one"), (FALL, "A man falls")], {"kitchen": "Kitchen"}
-    shown = json.loads(window(*said, form="json", labels=labels).text)["documents"]
-    assert [(each["title"], each["time"], each.get("event")) for each in shown] == [
+    texts, labels = [(FIRST, "one"), (FALL, "A man falls")], {"kitchen": "Kitchen"}
+    rendered = json.loads(window(*texts, form="json", labels=labels).text)["documents"]
+    assert [(passage["title"], passage["time"], passage.get("event")) for passage in rendered] == [
         ("Kitchen", "00:00:00 - 00:01:00", None),
         ("Kitchen", "00:01:01 - 00:01:05", "fall"),
     ]
     for form in ("xml", "guarded"):
-        elements = list(ElementTree.fromstring(window(*said, form=form, labels=labels).text))
-        assert [each.get("time") for each in elements] == ["00:00:00 - 00:01:00", "00:01:01 - 00:01:05"]
-        assert [each.get("event") for each in elements] == [None, "fall"]
-        assert {each.get("title") for each in elements} == {"Kitchen"}
+        elements = list(ElementTree.fromstring(window(*texts, form=form, labels=labels).text))
+        assert [element.get("time") for element in elements] == ["00:00:00 - 00:01:00", "00:01:01 - 00:01:05"]
+        assert [element.get("event") for element in elements] == [None, "fall"]
+        assert {element.get("title") for element in elements} == {"Kitchen"}
 
 
 def test_each_stream_is_named_once_by_its_title_else_by_its_label() -> None:
     garage = caption("g", 0, 5, source="garage", title="Garage door")
-    said = [(FIRST, "one"), (garage, "three"), (SECOND, "two")]
-    assert lines(*said, labels={"kitchen": "Kitchen", "garage": "cam 2"}) == [
+    texts = [(FIRST, "one"), (garage, "three"), (SECOND, "two")]
+    assert lines(*texts, labels={"kitchen": "Kitchen", "garage": "cam 2"}) == [
         "[1] Kitchen, [00:00:00 - 00:01:00] one",
         "[2] [00:01:00 - 00:02:05.500] Ann: two",
         "",
@@ -151,25 +158,32 @@ def test_each_stream_is_named_once_by_its_title_else_by_its_label() -> None:
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_without_captions_labels_change_nothing(form: str) -> None:
-    said = [(caption("p", 0, kind="page", thread=None), "one"), (caption("m", 0, kind="message"), "two")]
-    assert window(*said, form=form, labels={"kitchen": "Kitchen"}) == window(*said, form=form)
+    texts = [(caption("p", 0, kind="page", thread=None), "one"), (caption("m", 0, kind="message"), "two")]
+    assert window(*texts, form=form, labels={"kitchen": "Kitchen"}) == window(*texts, form=form)
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 @pytest.mark.parametrize("tokens", [0, 40, 100, 171, 250, 400, 1_000])
 def test_labels_and_times_are_paid_for(form: str, tokens: int) -> None:
-    said = [(caption(str(n), n * 9, n * 9 + 4, source=f"s{n % 3}"), f"caption number {n}") for n in range(20)]
-    made = window(*said, form=form, tokens=tokens, labels={f"s{n}": f"Camera {n}" * 3 for n in range(3)})
-    assert made.tokens <= tokens
-    assert made.messages or made.tokens == len(made.text)
+    texts = [
+        (caption(str(n), n * 9, n * 9 + 4, source=f"s{n % 3}"), f"caption number {n}") for n in range(20)
+    ]
+    packed = window(*texts, form=form, tokens=tokens, labels={f"s{n}": f"Camera {n}" * 3 for n in range(3)})
+    assert packed.tokens <= tokens
+    assert packed.messages or packed.tokens == len(packed.text)
 
 
 def test_the_same_words_at_another_time_or_in_another_stream_are_said_again() -> None:
     again = [(caption("a", 0, 5), "A car."), (caption("b", 60, 65), "A car.")]
     elsewhere = (caption("c", 0, 5, source="garage"), "A car.")
     same = (caption("d", 0, 5), "A car.")
-    made = window(*again, elsewhere, same)
-    assert [each.status for each in made.trace] == ["included", "included", "included", "duplicate"]
+    packed = window(*again, elsewhere, same)
+    assert [candidate.status for candidate in packed.trace] == [
+        "included",
+        "included",
+        "included",
+        "duplicate",
+    ]
 
 
 FORGED = (
@@ -195,8 +209,8 @@ def test_no_speaker_title_label_or_type_passes_for_a_time() -> None:
 
 
 def test_where_there_is_no_time_the_stream_is_always_named() -> None:
-    said = [(caption("a", None, author="Ann"), "one"), (caption("b", None, author="Garage, Ann"), "two")]
-    assert lines(*said, labels={"kitchen": "Kitchen"}) == [
+    texts = [(caption("a", None, author="Ann"), "one"), (caption("b", None, author="Garage, Ann"), "two")]
+    assert lines(*texts, labels={"kitchen": "Kitchen"}) == [
         "[1] Kitchen, Ann: one",
         "[2] Kitchen, Garage, Ann: two",
     ]

@@ -21,9 +21,9 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 count = counter("o200k_base")
 
 
-def said(place, author="Ada", **fields):
-    at = NOON + timedelta(minutes=place)
-    fixed = {"id": f"m{place}", "collection": "c", "source": "s", "kind": "message", "key": str(place)}
+def message(minute, author="Ada", **fields):
+    at = NOON + timedelta(minutes=minute)
+    fixed = {"id": f"m{minute}", "collection": "c", "source": "s", "kind": "message", "key": str(minute)}
     texts = {"title": "", "content_hash": "", "fingerprint": "", "recorded": NOON, "updated": NOON}
     return Document(
         **{**fixed, **texts, "author": author, "thread": "0", "occurred": Period(at, at), **fields}
@@ -37,23 +37,23 @@ def hit(document, text="Hi.", score=0.5, along_with=None):
 
 
 def sketch(total, *, but=()):
-    places = {f"m{place}": place for place in range(total) if place not in but}
-    return ThreadOutline("s", "0", places, total)
+    positions = {f"m{number}": number for number in range(total) if number not in but}
+    return ThreadOutline("s", "0", positions, total)
 
 
-def window(hits, *threads, tokens=10_000, form="text"):
-    found = Retrieval("found", tuple(hits), threads=threads)
-    return build_window(found, Budget(tokens), renderer_by_name(form), count)
+def pack(hits, *threads, tokens=10_000, form="text"):
+    retrieval = Retrieval("found", tuple(hits), threads=threads)
+    return build_window(retrieval, Budget(tokens), renderer_by_name(form), count)
 
 
-def few():
+def three_hits():
     """A question, a reply far behind it, and an answer to that."""
-    reply = said(7, "Bob", metadata={"reply_to": "0"})
-    return [hit(said(0), "How?", 0.9), hit(reply, "So.", 0.8), hit(said(8), "Thanks!", 0.7)]
+    reply = message(7, "Bob", metadata={"reply_to": "0"})
+    return [hit(message(0), "How?", 0.9), hit(reply, "So.", 0.8), hit(message(8), "Thanks!", 0.7)]
 
 
 def test_what_is_left_out_is_counted_where_it_belongs():
-    assert window(few(), sketch(10)).text == (
+    assert pack(three_hits(), sketch(10)).text == (
         "[1] 2024-05-01 12:00 Ada: How?\n"
         "[… 6 messages left out]\n"
         "[2] ↪ 12:07 Bob: So.\n"
@@ -63,22 +63,27 @@ def test_what_is_left_out_is_counted_where_it_belongs():
 
 
 def test_the_other_forms_say_it_too():
-    assert window(few()[1:], sketch(9), form="xml").text.split("\n")[:2] == [
+    assert pack(three_hits()[1:], sketch(9), form="xml").text.split("\n")[:2] == [
         "<context>",
         '<left_out messages="7" before="1"/>',
     ]
-    made = window(few()[:1], sketch(4), form="json").text
-    assert made.endswith('{"left_out":{"after":1,"messages":3}}]}')
-    assert '\n<left_out messages="6" before="2"/>\n<passage' in window(few(), sketch(9), form="guarded").text
-    assert "\n[… 6 messages left out]\n[2]" in window(few(), sketch(9), form="messages").messages[0].content
+    rendered = pack(three_hits()[:1], sketch(4), form="json").text
+    assert rendered.endswith('{"left_out":{"after":1,"messages":3}}]}')
+    assert (
+        '\n<left_out messages="6" before="2"/>\n<passage'
+        in pack(three_hits(), sketch(9), form="guarded").text
+    )
+    assert (
+        "\n[… 6 messages left out]\n[2]" in pack(three_hits(), sketch(9), form="messages").messages[0].content
+    )
 
 
 @pytest.mark.parametrize(
-    "known", [(), (ThreadOutline("elsewhere", "0", {"m0": 0}, 99),), (sketch(10, but=(7,)),)]
+    "outlines", [(), (ThreadOutline("elsewhere", "0", {"m0": 0}, 99),), (sketch(10, but=(7,)),)]
 )
-def test_nothing_is_counted_where_not_all_is_known(known):
+def test_nothing_is_counted_where_not_all_is_known(outlines):
     """Nor are replies marked: windows without chains are what they were."""
-    assert window(few(), *known).text == (
+    assert pack(three_hits(), *outlines).text == (
         "[1] 2024-05-01 12:00 Ada: How?\n[2] 12:07 Bob: So.\n[3] 12:08 Ada: Thanks!"
     )
 
@@ -86,17 +91,17 @@ def test_nothing_is_counted_where_not_all_is_known(known):
 def test_the_order_of_the_thread_may_be_another_than_that_of_time():
     """What would be counted is not what is missing then, so nothing is."""
     turned = ThreadOutline("s", "0", {"m0": 8, "m7": 1, "m8": 0}, 10)
-    assert "left out" not in window(few(), turned).text
+    assert "left out" not in pack(three_hits(), turned).text
 
 
-@pytest.mark.parametrize("told", ["", "0", ["0"], None, 7, {"a": "0"}])
-def test_what_answers_itself_or_nothing_that_can_be_read_is_no_reply(told):
-    made = window([hit(said(0, metadata={"reply_to": told}))], sketch(1))
-    assert made.text == "[1] 2024-05-01 12:00 Ada: Hi."
+@pytest.mark.parametrize("reply_to", ["", "0", ["0"], None, 7, {"a": "0"}])
+def test_what_answers_itself_or_nothing_that_can_be_read_is_no_reply(reply_to):
+    packed = pack([hit(message(0, metadata={"reply_to": reply_to}))], sketch(1))
+    assert packed.text == "[1] 2024-05-01 12:00 Ada: Hi."
 
 
 @pytest.mark.parametrize(
-    ("author", "text", "shown"),
+    ("author", "text", "line"),
     [
         (None, "↪ Bob: yes", "[1] \\↪ Bob: yes"),
         (None, "  \n ↪ Bob: yes", "[1] \\ ↪ Bob: yes"),
@@ -106,54 +111,54 @@ def test_what_answers_itself_or_nothing_that_can_be_read_is_no_reply(told):
         ("Bob", "x\n \u200b[ …9", "[1] Bob: x\n \u200b\\[ …9"),
     ],
 )
-def test_no_message_passes_for_a_reply_or_for_a_gap(author, text, shown):
-    assert window([hit(said(0, author, occurred=None), text)], sketch(1)).text == shown
+def test_no_message_passes_for_a_reply_or_for_a_gap(author, text, line):
+    assert pack([hit(message(0, author, occurred=None), text)], sketch(1)).text == line
 
 
 def long_thread():
     """Of a hundred messages the best one, and what its chain brings, in the order of need."""
-    best = hit(said(50), "The token had expired. " * 6, 0.9)
+    best = hit(message(50), "The token had expired. " * 6, 0.9)
     needed = (49, 0, 51, 99, 48, 52, 47, 53)
     chain = [
-        hit(said(place), f"Message {place} says this and that. " * 3, 0.9 - 0.01 * rank, along_with=50)
-        for rank, place in enumerate(needed, start=1)
+        hit(message(number), f"Message {number} says this and that. " * 3, 0.9 - 0.01 * rank, along_with=50)
+        for rank, number in enumerate(needed, start=1)
     ]
     return [best, *chain]
 
 
 def test_a_thread_too_long_for_the_budget_keeps_its_root_its_best_part_and_its_end():
-    made = window(long_thread(), sketch(100), tokens=230)
-    assert [citation.document for citation in made.citations][:1] == ["m0"]
-    assert {"m0", "m49", "m50", "m51", "m99"} <= {citation.document for citation in made.citations}
-    assert made.text.count("messages left out]") == 2
-    assert count(made.text) == made.tokens <= 230
-    left_out = [int(line.split()[1]) for line in made.text.split("\n") if line.startswith("[… ")]
-    assert sum(left_out) == 100 - len(made.citations)
+    packed = pack(long_thread(), sketch(100), tokens=230)
+    assert [citation.document for citation in packed.citations][:1] == ["m0"]
+    assert {"m0", "m49", "m50", "m51", "m99"} <= {citation.document for citation in packed.citations}
+    assert packed.text.count("messages left out]") == 2
+    assert count(packed.text) == packed.tokens <= 230
+    left_out = [int(line.split()[1]) for line in packed.text.split("\n") if line.startswith("[… ")]
+    assert sum(left_out) == 100 - len(packed.citations)
 
 
 def test_marks_are_paid_for_at_every_budget():
     for tokens in range(0, 500, 7):
-        made = window(long_thread(), sketch(100), tokens=tokens)
-        assert made.tokens == (count(made.text) if made.text else 0) <= tokens
+        packed = pack(long_thread(), sketch(100), tokens=tokens)
+        assert packed.tokens == (count(packed.text) if packed.text else 0) <= tokens
 
 
 def test_the_trace_says_with_whom_each_came():
     hits = long_thread()
-    reasons = {entry.chunk: entry.reason for entry in window(hits, sketch(100), tokens=230).trace}
+    reasons = {entry.chunk: entry.reason for entry in pack(hits, sketch(100), tokens=230).trace}
     assert reasons[50] == "in [4]"
     assert reasons[49] == "in [3], along with the hit in [4]"
     assert reasons[53].startswith("does not fit: needs at least")
     assert reasons[53].endswith(", along with the hit in [4]")
-    alone = window([replace(hits[1], along_with=77)], sketch(100)).trace[0].reason
+    alone = pack([replace(hits[1], along_with=77)], sketch(100)).trace[0].reason
     assert alone == "in [1], along with a hit that is not shown"
 
 
 @given(st.integers(1, 30), st.lists(st.integers(0, 29)))
-def test_gaps_are_counted_as_they_come_and_go(total, shown):
+def test_gaps_are_counted_as_they_come_and_go(total, order):
     gaps, marks, seen = Gaps(Threads([sketch(total)])), 0, set()
-    for place in shown:
-        marks += gaps.added_by(said(place))
-        gaps.show(said(place))
-        seen |= {place} & set(range(total))
+    for number in order:
+        marks += gaps.added_by(message(number))
+        gaps.show(message(number))
+        seen |= {number} & set(range(total))
         edges = sorted({-1, total, *seen})
         assert marks == (sum(b - a > 1 for a, b in pairwise(edges)) if seen else 0)

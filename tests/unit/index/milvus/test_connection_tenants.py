@@ -59,8 +59,8 @@ def test_whatever_matches_is_within(where: Filter, source: str) -> None:
     ],
 )
 def test_filters_that_bound_the_sources(where: Filter, expected: str | None) -> None:
-    found = within(where)
-    assert (found is None) == (expected is None)
-    assert set((found or "").replace('"', "").removeprefix("tenant in [").rstrip("]").split(",")) - {""} == {
-        tenant(name) for name in expected or ""
-    }
+    tenants = within(where)
+    assert (tenants is None) == (expected is None)
+    assert set((tenants or "").replace('"', "").removeprefix("tenant in [").rstrip("]").split(",")) - {
+        ""
+    } == {tenant(name) for name in expected or ""}

@@ -68,8 +68,8 @@ async def test_a_query_counts_no_rows(
     journal.replace([4], [make_chunk(700, "fox", source="another")])
     await catch_up(index, journal)
     server.asked.clear()
-    found = await index.search(Probe(EVERYTHING, "fox unheard", None, 5, sources=sources))
-    assert [each for each in server.asked if each in ("rows", "search")] == ["search"] * searches
-    assert len(found.ids) == 5
+    results = await index.search(Probe(EVERYTHING, "fox unheard", None, 5, sources=sources))
+    assert [call for call in server.asked if call in ("rows", "search")] == ["search"] * searches
+    assert len(results.ids) == 5
     await assert_right(index, journal)
     await server.close()

@@ -54,10 +54,10 @@ class World:
             MediaWikiApi(self.fetcher, f"{self.server.base}/api.php", wait=self.pauses), **options
         )
 
-    async def listed(self, cursor: str | None = None, **options) -> list[Listing]:
-        return [each async for each in self.connector(**options).changes(cursor)]
+    async def list_changes(self, cursor: str | None = None, **options) -> list[Listing]:
+        return [listing async for listing in self.connector(**options).changes(cursor)]
 
-    def asked(self, name: str, value: str) -> int:
+    def count_requests(self, name: str, value: str) -> int:
         return sum(request.query.get(name) == value for request in self.server.requests)
 
 
@@ -71,21 +71,21 @@ async def world() -> AsyncIterator[World]:
         await fetcher.close()
 
 
-def entries(listings: list[Listing]) -> dict[str, ConnectorEntry]:
-    return {each.title: each for one in listings for each in one.entries}
+def pages_by_title(listings: list[Listing]) -> dict[str, ConnectorEntry]:
+    return {page.title: page for listing in listings for page in listing.entries}
 
 
-def gone(listings: list[Listing]) -> set[str]:
-    return {key for each in listings for key in each.gone}
+def deleted_keys(listings: list[Listing]) -> set[str]:
+    return {key for listing in listings for key in listing.gone}
 
 
 async def test_a_page_becomes_markdown_with_its_address(world: World) -> None:
     await world.site.put("Main", "Herons", "== Food ==\n* [[fish]] {{citation needed}}")
-    found = entries(await world.listed())
-    page = await world.connector().fetch(found["Herons"])
+    pages = pages_by_title(await world.list_changes())
+    page = await world.connector().fetch(pages["Herons"])
     assert (page.title, page.text, page.syntax) == ("Herons", "## Food\n\n- fish", "markdown")
     assert page.metadata == {"path": "Herons", "url": "https://wiki.example.org/wiki/Herons"}
-    assert found["Herons"].space == "Main"
+    assert pages["Herons"].space == "Main"
 
 
 async def test_subpages_stand_below_their_pages(world: World) -> None:
@@ -94,91 +94,94 @@ async def test_subpages_stand_below_their_pages(world: World) -> None:
         await world.site.put("Manual", name, "text")
     await world.site.put("Main", "A", "text")
     await world.site.put("Main", "A/B", "text")
-    before = await world.listed()
-    found = entries(before)
-    below = {title: each.parent for title, each in found.items() if each.parent}
-    assert below == {"Manual:A/B": found["Manual:A"].key, "Manual:A/B/C": found["Manual:A/B"].key}
+    before = await world.list_changes()
+    pages = pages_by_title(before)
+    below = {title: page.parent for title, page in pages.items() if page.parent}
+    assert below == {"Manual:A/B": pages["Manual:A"].key, "Manual:A/B/C": pages["Manual:A/B"].key}
     world.clock.passes(hours=1)
     await world.site.put("Manual", "A/New", "text")
-    later = entries(await world.listed(before[-1].cursor))
-    assert {title: each.parent for title, each in later.items()} == {"Manual:A/New": found["Manual:A"].key}
+    later = pages_by_title(await world.list_changes(before[-1].cursor))
+    assert {title: page.parent for title, page in later.items()} == {"Manual:A/New": pages["Manual:A"].key}
 
 
 async def test_redirects_are_no_pages(world: World) -> None:
     await world.site.put("Main", "Old name", "#REDIRECT [[New name]]")
     await world.site.put("Main", "New name", "text")
-    before = await world.listed()
-    assert entries(before).keys() == {"New name"}
+    before = await world.list_changes()
+    assert pages_by_title(before).keys() == {"New name"}
     world.clock.passes(hours=1)
     await world.site.put("Main", "New name", "#redirect [[Old name]]")
-    after = await world.listed(before[-1].cursor)
-    assert (gone(after), entries(after)) == ({entries(before)["New name"].key}, {})
+    after = await world.list_changes(before[-1].cursor)
+    assert (deleted_keys(after), pages_by_title(after)) == ({pages_by_title(before)["New name"].key}, {})
     with pytest.raises(NotFound):
-        await world.connector().fetch(entries(before)["New name"])
+        await world.connector().fetch(pages_by_title(before)["New name"])
 
 
 async def test_only_namespaces_with_content_or_those_asked_for(world: World) -> None:
     world.site.namespaces[102] = Namespace(102, "Drafts", content=False)
     for space in ("Main", "Talk", "Drafts"):
         await world.site.put(space, "Page", "text")
-    assert entries(await world.listed()).keys() == {"Page"}
-    assert entries(await world.listed(namespaces=[1, 102])).keys() == {"Talk:Page", "Drafts:Page"}
+    assert pages_by_title(await world.list_changes()).keys() == {"Page"}
+    assert pages_by_title(await world.list_changes(namespaces=[1, 102])).keys() == {
+        "Talk:Page",
+        "Drafts:Page",
+    }
 
 
 async def test_a_page_moved_out_of_what_is_taken_in_is_gone(world: World) -> None:
     await world.site.put("Main", "Page", "text")
-    before = await world.listed()
+    before = await world.list_changes()
     world.clock.passes(hours=1)
     await world.site.move("Main", "Page", to_space="Talk", to_name="Page")
-    after = await world.listed(before[-1].cursor)
-    assert (entries(after), gone(after)) == ({}, {entries(before)["Page"].key})
+    after = await world.list_changes(before[-1].cursor)
+    assert (pages_by_title(after), deleted_keys(after)) == ({}, {pages_by_title(before)["Page"].key})
     world.clock.passes(hours=1)
     await world.site.move("Talk", "Page", to_space="Main", to_name="Back")
-    back = await world.listed(after[-1].cursor)
-    assert entries(back)["Back"].key == entries(before)["Page"].key
+    back = await world.list_changes(after[-1].cursor)
+    assert pages_by_title(back)["Back"].key == pages_by_title(before)["Page"].key
 
 
 async def test_only_changes_are_asked_for_after_the_first_run(world: World) -> None:
     for number in range(5):
         await world.site.put("Main", f"Page {number}", "text")
-    cursor = (await world.listed())[-1].cursor
+    cursor = (await world.list_changes())[-1].cursor
     world.server.requests.clear()
     world.clock.passes(days=6)
     await world.site.put("Main", "Page 3", "changed")
-    listings = await world.listed(cursor)
-    assert (entries(listings).keys(), listings[-1].complete) == ({"Page 3"}, False)
-    assert world.asked("generator", "allpages") == 0
+    listings = await world.list_changes(cursor)
+    assert (pages_by_title(listings).keys(), listings[-1].complete) == ({"Page 3"}, False)
+    assert world.count_requests("generator", "allpages") == 0
 
 
 async def test_after_a_week_everything_is_listed(world: World) -> None:
     await world.site.put("Main", "Page", "text")
-    cursor = (await world.listed())[-1].cursor
+    cursor = (await world.list_changes())[-1].cursor
     world.clock.passes(days=8)
-    listings = await world.listed(cursor)
-    assert (entries(listings).keys(), listings[-1].complete) == ({"Page"}, True)
+    listings = await world.list_changes(cursor)
+    assert (pages_by_title(listings).keys(), listings[-1].complete) == ({"Page"}, True)
 
 
 async def test_an_event_that_becomes_visible_late_is_not_missed(world: World) -> None:
     await world.site.put("Main", "Page", "text")
-    before = await world.listed()
+    before = await world.list_changes()
     world.clock.passes(seconds=-30)
     await world.site.put("Main", "Late", "text")
     world.clock.passes(seconds=40)
-    after = await world.listed(before[-1].cursor)
-    assert entries(after).keys() == {"Late"}
-    assert entries(await world.listed(after[-1].cursor)) == {}
-    assert entries(await world.listed(before[-1].cursor)).keys() == {"Late"}
+    after = await world.list_changes(before[-1].cursor)
+    assert pages_by_title(after).keys() == {"Late"}
+    assert pages_by_title(await world.list_changes(after[-1].cursor)) == {}
+    assert pages_by_title(await world.list_changes(before[-1].cursor)).keys() == {"Late"}
 
 
 async def test_changes_within_a_second_are_all_seen(world: World) -> None:
     await world.site.put("Main", "Page", "one")
-    cursor = (await world.listed())[-1].cursor
+    cursor = (await world.list_changes())[-1].cursor
     for text in ("two", "three"):
         await world.site.put("Main", "Page", text)
-        listings = await world.listed(cursor)
+        listings = await world.list_changes(cursor)
         cursor = listings[-1].cursor
-        assert entries(listings).keys() == {"Page"}
-    assert entries(await world.listed(cursor)) == {}
+        assert pages_by_title(listings).keys() == {"Page"}
+    assert pages_by_title(await world.list_changes(cursor)) == {}
 
 
 def without_id(event: dict) -> None:
@@ -195,33 +198,33 @@ def hidden(event: dict) -> None:
 async def test_a_deletion_that_does_not_name_its_page_lists_everything(world: World, change) -> None:
     await world.site.put("Main", "Page", "text")
     await world.site.put("Main", "Goes", "text")
-    cursor = (await world.listed())[-1].cursor
+    cursor = (await world.list_changes())[-1].cursor
     world.clock.passes(hours=1)
     await world.site.delete("Main", "Goes")
     change(world.site.events[-1])
-    listings = await world.listed(cursor)
-    assert (entries(listings).keys(), listings[-1].complete) == ({"Page"}, True)
+    listings = await world.list_changes(cursor)
+    assert (pages_by_title(listings).keys(), listings[-1].complete) == ({"Page"}, True)
 
 
 async def test_a_page_changed_while_everything_is_listed(world: World) -> None:
     for number in range(4):
         await world.site.put("Main", f"Page {number}", "text")
-    seen: list[Listing] = []
+    listings: list[Listing] = []
     async for listing in world.connector().changes(None):
-        seen.append(listing)
-        if len(seen) == 1:
+        listings.append(listing)
+        if len(listings) == 1:
             await world.site.put("Main", "Page 0", "changed")
             await world.site.delete("Main", "Page 1")
-    assert [each.title for each in seen[-1].entries] == ["Page 0"]
-    assert gone(seen) == {entries(seen[:1])["Page 1"].key}
-    assert seen[-1].complete
+    assert [page.title for page in listings[-1].entries] == ["Page 0"]
+    assert deleted_keys(listings) == {pages_by_title(listings[:1])["Page 1"].key}
+    assert listings[-1].complete
 
 
 @pytest.mark.parametrize("status", [200, 429, 503])
 async def test_a_wiki_that_is_behind_is_waited_for(world: World, status: int) -> None:
     await world.site.put("Main", "Page", "text")
     world.site.delays = [busy(retry_after=7, status=status), busy(retry_after=900, status=status)]
-    assert entries(await world.listed()).keys() == {"Page"}
+    assert pages_by_title(await world.list_changes()).keys() == {"Page"}
     assert world.pauses.seconds == [7.0, 60.0]
     assert all(request.query["maxlag"] == "5" for request in world.server.requests)
 
@@ -229,7 +232,7 @@ async def test_a_wiki_that_is_behind_is_waited_for(world: World, status: int) ->
 async def test_a_wiki_that_stays_behind_is_a_passing_failure(world: World) -> None:
     world.site.delays = [busy()] * 100
     with pytest.raises(FetchFailed) as failure:
-        await world.listed()
+        await world.list_changes()
     assert (failure.value.passing, len(world.pauses.seconds)) == (True, ATTEMPTS - 1)
 
 
@@ -254,7 +257,7 @@ async def test_a_wiki_that_stays_behind_is_a_passing_failure(world: World) -> No
 async def test_answers_of_something_else_are_failures(world: World, answer: Answer) -> None:
     world.server.answers["/api.php"] = answer
     with pytest.raises(FetchFailed):
-        await world.listed()
+        await world.list_changes()
 
 
 @pytest.mark.parametrize("name", ["pages", "recentchanges", "logevents"])
@@ -262,11 +265,11 @@ async def test_answers_of_something_else_are_failures(world: World, answer: Answ
     "rows", [7, [7], ["x"], [{}], [{"pageid": "x", "title": 1}], [{"type": "move"}], None]
 )
 async def test_rows_of_something_else_are_failures_or_nothing(world: World, name: str, rows: object) -> None:
-    whole = json.loads(world.site.answer(_request("meta=siteinfo")).body)
-    whole["query"][name] = rows
-    world.server.answers["/api.php"] = Answer(json.dumps(whole).encode())
+    response = json.loads(world.site.answer(_request("meta=siteinfo")).body)
+    response["query"][name] = rows
+    world.server.answers["/api.php"] = Answer(json.dumps(response).encode())
     try:
-        assert entries(await world.listed()) == {}
+        assert pages_by_title(await world.list_changes()) == {}
     except FetchFailed as failure:
         assert not failure.passing
 
@@ -279,7 +282,7 @@ async def test_endless_continuation_ends(world: World) -> None:
         Answer(json.dumps(site).encode()), Answer(json.dumps(forever).encode()),
     ]  # fmt: skip
     with pytest.raises(FetchFailed, match="continues without progress"):
-        await world.listed()
+        await world.list_changes()
 
 
 def _request(query: str) -> Request:
@@ -298,8 +301,10 @@ async def test_the_fetcher_guards_the_address(world: World) -> None:
     guarded = WebFetcher(FetchLimits())
     with pytest.raises(ForbiddenAddress):
         _ = [
-            each
-            async for each in MediaWiki(MediaWikiApi(guarded, f"{world.server.base}/api.php")).changes(None)
+            listing
+            async for listing in MediaWiki(MediaWikiApi(guarded, f"{world.server.base}/api.php")).changes(
+                None
+            )
         ]
     await guarded.close()
     assert world.server.count() == 0
@@ -310,13 +315,13 @@ async def test_pages_are_read_some_at_a_time(world: World) -> None:
     for number in range(50):
         await world.site.put("Main", f"Page {number}", f"text {number}")
     connector = world.connector()
-    found = [
+    texts = [
         (entry.title, (await connector.fetch(entry)).text)
         async for listing in connector.changes(None)
         for entry in listing.entries
     ]
-    assert sorted(found) == sorted((f"Page {number}", f"text {number}") for number in range(50))
-    assert world.asked("prop", "info|revisions") == 3
+    assert sorted(texts) == sorted((f"Page {number}", f"text {number}") for number in range(50))
+    assert world.count_requests("prop", "info|revisions") == 3
 
 
 async def test_pages_too_large_together_are_read_alone(world: World) -> None:
@@ -324,48 +329,48 @@ async def test_pages_too_large_together_are_read_alone(world: World) -> None:
         await world.site.put("Main", f"Page {number}", "x" * 40_000)
     small = WebFetcher(FetchLimits(max_bytes=100_000, allow=("127.0.0.1",)))
     connector = MediaWiki(MediaWikiApi(small, f"{world.server.base}/api.php"))
-    found = [
+    lengths = [
         len((await connector.fetch(entry)).text)
         async for listing in connector.changes(None)
         for entry in listing.entries
     ]
     await small.close()
-    assert found == [40_000] * 5
+    assert lengths == [40_000] * 5
 
 
 async def test_a_hidden_revision_is_an_empty_page(world: World) -> None:
     await world.site.put("Main", "Page", "text")
-    entry = entries(await world.listed())["Page"]
+    entry = pages_by_title(await world.list_changes())["Page"]
     hidden = {"contentmodel": "wikitext", "texthidden": True}
     page = {"pageid": int(entry.key), "ns": 0, "title": "Page", "lastrevid": 9}
     page["revisions"] = [{"revid": 9, "slots": {"main": hidden}}]
     site = json.loads(world.site.answer(_request("meta=siteinfo")).body)
-    answers = [json.dumps(each).encode() for each in (site, {"query": {"pages": [page]}})]
-    world.server.answers["/api.php"] = [Answer(each) for each in answers]
+    answers = [json.dumps(response).encode() for response in (site, {"query": {"pages": [page]}})]
+    world.server.answers["/api.php"] = [Answer(answer) for answer in answers]
     assert (await world.connector().fetch(entry)).text == ""
 
 
 async def test_a_page_of_code_is_not_read_as_wikitext(world: World) -> None:
     await world.site.put("Main", "Page.js", "x")
-    entry = entries(await world.listed())["Page.js"]
+    entry = pages_by_title(await world.list_changes())["Page.js"]
     slot = {"contentmodel": "javascript", "content": "var x = {{}};"}
     page = {"pageid": int(entry.key), "ns": 0, "title": "Page.js", "lastrevid": 9}
     page["revisions"] = [{"revid": 9, "slots": {"main": slot}}]
     site = json.loads(world.site.answer(_request("meta=siteinfo")).body)
-    answers = [json.dumps(each).encode() for each in (site, {"query": {"pages": [page]}})]
-    world.server.answers["/api.php"] = [Answer(each) for each in answers]
-    found = await world.connector().fetch(entry)
-    assert (found.text, found.syntax) == ("var x = {{}};", "code")
+    answers = [json.dumps(response).encode() for response in (site, {"query": {"pages": [page]}})]
+    world.server.answers["/api.php"] = [Answer(answer) for answer in answers]
+    document = await world.connector().fetch(entry)
+    assert (document.text, document.syntax) == ("var x = {{}};", "code")
 
 
 async def test_many_changes_are_looked_up_in_portions(world: World) -> None:
     world.site.portion = 500
-    cursor = (await world.listed())[-1].cursor
+    cursor = (await world.list_changes())[-1].cursor
     world.clock.passes(hours=1)
     for number in range(130):
         await world.site.put("Main", f"Page {number}", "text")
-    listings = await world.listed(cursor, batch=40)
-    assert [len(each.entries) for each in listings] == [40, 40, 40, 10]
-    rest = await world.listed(listings[1].cursor, batch=40)
-    assert entries(listings[:2]).keys().isdisjoint(entries(rest).keys())
-    assert len(entries(listings[:2]) | entries(rest)) == 130
+    listings = await world.list_changes(cursor, batch=40)
+    assert [len(listing.entries) for listing in listings] == [40, 40, 40, 10]
+    rest = await world.list_changes(listings[1].cursor, batch=40)
+    assert pages_by_title(listings[:2]).keys().isdisjoint(pages_by_title(rest).keys())
+    assert len(pages_by_title(listings[:2]) | pages_by_title(rest)) == 130

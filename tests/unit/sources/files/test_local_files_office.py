@@ -36,16 +36,16 @@ NUMBERS = f"""<w:numbering xmlns:w="{WORD}"><w:abstractNum w:abstractNumId="1">
 </w:numbering>"""
 
 
-def read(data: bytes, name: str) -> NewDocument:
+def read_file(data: bytes, name: str) -> NewDocument:
     [document] = FILES.parse_bytes(data, name).documents
     return document
 
 
 def word(body: str, **fields) -> str:
-    return read(docx(body, **fields), "a.docx").text
+    return read_file(docx(body, **fields), "a.docx").text
 
 
-def listed(text: str, number: int, level: int = 0) -> str:
+def list_paragraph(text: str, number: int, level: int = 0) -> str:
     return paragraph(text, f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>')
 
 
@@ -54,11 +54,11 @@ def cell(text: str, properties: str = "") -> str:
 
 
 def grid(*rows: str) -> str:
-    return f"<w:tbl>{''.join(f'<w:tr>{each}</w:tr>' for each in rows)}</w:tbl>"
+    return f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"
 
 
 def test_a_word_document_keeps_its_headings_and_what_it_is() -> None:
-    document = read(docx(heading("Guide") + paragraph("Some text.") + heading("Part", 2)), "x/a.docx")
+    document = read_file(docx(heading("Guide") + paragraph("Some text.") + heading("Part", 2)), "x/a.docx")
     assert document.text == "# Guide\n\nSome text.\n\n## Part"
     assert (document.title, document.key, document.syntax) == ("Guide", "x/a.docx", "markdown")
     kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -73,8 +73,18 @@ def test_text_that_looks_like_a_heading_stays_text() -> None:
 
 
 def test_lists_have_their_numbers_and_levels() -> None:
-    body = listed("one", 7) + listed("deep", 7, 1) + listed("deeper", 7, 1) + listed("two", 7)
-    body += paragraph("between") + listed("three", 7) + listed("dot", 8) + listed("none", 0)
+    body = (
+        list_paragraph("one", 7)
+        + list_paragraph("deep", 7, 1)
+        + list_paragraph("deeper", 7, 1)
+        + list_paragraph("two", 7)
+    )
+    body += (
+        paragraph("between")
+        + list_paragraph("three", 7)
+        + list_paragraph("dot", 8)
+        + list_paragraph("none", 0)
+    )
     assert word(body, parts={"word/numbering.xml": NUMBERS}) == (
         "3. one\n    - 3.a) deep\n    - 3.b) deeper\n4. two\n\nbetween\n\n5. three\n- dot\n\nnone"
     )
@@ -114,10 +124,10 @@ def test_formulas_become_latex() -> None:
 
 
 def test_pages_of_a_word_document_are_those_laid_out_or_begun_by_hand() -> None:
-    by_hand = read(docx(paragraph("one") + BREAK + paragraph("two")), "a.docx")
+    by_hand = read_file(docx(paragraph("one") + BREAK + paragraph("two")), "a.docx")
     assert by_hand.text == "one\n\ntwo"
     assert by_hand.places == (TextPosition(0, 1), TextPosition(by_hand.text.index("two"), 2))
-    laid_out = read(
+    laid_out = read_file(
         docx(f"<w:p><w:r><w:t>one </w:t></w:r>{RENDERED}<w:r><w:t>two</w:t></w:r></w:p>{BREAK}"), "a"
     )
     assert laid_out.text == "one two"
@@ -134,7 +144,7 @@ def test_every_slide_is_a_page_under_its_title() -> None:
     picture = '<p:pic><p:nvPicPr><p:cNvPr descr="A dog"/></p:nvPicPr></p:pic>'
     first = shape("point", "other", placeholder="body") + shape("Title", placeholder="title")
     rels = {"ppt/slides/_rels/slide8.xml.rels": RELS, "ppt/c.xml": chart, "ppt/n.xml": NOTES}
-    document = read(
+    document = read_file(
         pptx([first + shape("7", placeholder="sldNum"), f"<p:grpSp>{frame}</p:grpSp>{picture}"], parts=rels),
         "a",
     )
@@ -149,7 +159,7 @@ def test_every_slide_is_a_page_under_its_title() -> None:
 def test_sheets_are_tables_under_their_names() -> None:
     dated = '<row r="3"><c r="A3" s="1"><v>45292</v></c><c r="B3" t="b"><v>1</v></c></row>'
     rows = row(1, "Name", "Number") + row(2, "a|b", "1.50") + dated + row(9, "", "7")
-    document = read(xlsx({"One": rows, "Empty": "", "Two": row(1, "x")}), "a.xlsx")
+    document = read_file(xlsx({"One": rows, "Empty": "", "Two": row(1, "x")}), "a.xlsx")
     assert document.text == (
         "## One\n\n| Name | Number |\n| --- | --- |\n| a\\|b | 1.5 |\n| 2024-01-01 | TRUE |\n|  | 7 |\n\n"
         "## Two\n\n| x |\n| --- |"
@@ -160,7 +170,7 @@ def test_a_book_is_read_in_its_order() -> None:
     table = "<table><tr><td><p>a</p></td><td>b</td></tr><tr><td>c</td></tr></table>"
     items = "<ul><li>x</li><li></li><li><p>y</p><ul><li>z</li></ul></li></ul>"
     chapters = {"b": f"<h1>One</h1>{items}", "a": f"<h2>Zwei</h2><p>ü &amp; é</p>{table}"}
-    document = read(epub(chapters), "a.epub")
+    document = read_file(epub(chapters), "a.epub")
     assert document.text == "# One\n\n- x\n\n- y\n\n- z\n\n## Zwei\n\nü & é\n\na | b\n\nc"
     assert (document.title, document.author) == ("The Book", "A. Writer")
 
@@ -168,13 +178,13 @@ def test_a_book_is_read_in_its_order() -> None:
 def test_a_protected_book_is_refused() -> None:
     locked = '<e><CipherReference URI="OPS/a%20x.xhtml"/></e>'
     with pytest.raises(UnreadableFile, match="encrypted"):
-        read(epub({"a": "text"}, parts={"META-INF/encryption.xml": locked}), "a.epub")
+        read_file(epub({"a": "text"}, parts={"META-INF/encryption.xml": locked}), "a.epub")
 
 
 def test_a_pdf_has_its_pages_and_its_bookmarks_as_headings() -> None:
     pages = (lines("Start here", "and on"), lines("Before", "2 The Middle", "after"), lines("Last"))
-    made = pdf(*pages, bookmarks=[("The Middle", 1), ("Elsewhere", 2)], title="A title")
-    document = read(made, "a.pdf")
+    file = pdf(*pages, bookmarks=[("The Middle", 1), ("Elsewhere", 2)], title="A title")
+    document = read_file(file, "a.pdf")
     text = document.text
     assert text == "Start here\nand on\n\nBefore\n2 The Middle\nafter\n\nLast"
     assert document.places == (
@@ -190,7 +200,7 @@ def test_a_pdf_has_its_pages_and_its_bookmarks_as_headings() -> None:
 
 def test_a_pdf_without_text_is_said_to_be_scanned_perhaps() -> None:
     with pytest.raises(UnreadableFile, match="no text; it may be scanned"):
-        read(pdf(b"0 0 100 100 re f"), "a.pdf")
+        read_file(pdf(b"0 0 100 100 re f"), "a.pdf")
     parsed = FILES.parse_bytes(pdf(lines("words"), b""), "a.pdf")
     assert parsed.notice == "1 of 2 pages have no text; they may be scanned"
     broken = pdf(lines("words"), b"x").replace(b"/Kids [5 0 R 7 0 R]", b"/Kids [5 0 R 3 0 R]")
@@ -223,8 +233,8 @@ def test_what_cannot_be_read_says_why(
 
 
 async def test_a_page_of_a_pdf_is_cited(tmp_path: Path) -> None:
-    made = pdf(lines("The dog sleeps."), lines("Results", "The cat runs."), bookmarks=[("Results", 1)])
-    (tmp_path / "animals.pdf").write_bytes(made)
+    file = pdf(lines("The dog sleeps."), lines("Results", "The cat runs."), bookmarks=[("Results", 1)])
+    (tmp_path / "animals.pdf").write_bytes(file)
     async with conspectus.open(
         tmp_path / "store", settings=Settings(embedder="none", chunk_size=25, chunk_overlap=0)
     ) as engine:

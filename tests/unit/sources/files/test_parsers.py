@@ -212,13 +212,15 @@ def test_what_no_store_can_hold_is_replaced() -> None:
     st.lists(st.dictionaries(st.sampled_from(["text", "id", "title", "other", "path"]), VALUES), max_size=5)
 )
 def test_every_text_of_any_json_lines_arrives_once(rows: list[dict[str, object]]) -> None:
-    wanted = [row["text"] for row in rows if isinstance(row.get("text"), str) and str(row["text"]).strip()]
+    texts = [row["text"] for row in rows if isinstance(row.get("text"), str) and str(row["text"]).strip()]
     text = "\n".join(map(json.dumps, rows))
-    if not wanted:
+    if not texts:
         return
     documents, _ = parse(text, "a.jsonl")
-    assert [one.text for one in documents] == [str(value).replace("\0", "\ufffd") for value in wanted]
-    assert len({one.key for one in documents}) == len(documents)
+    assert [document.text for document in documents] == [
+        str(value).replace("\0", "\ufffd") for value in texts
+    ]
+    assert len({document.key for document in documents}) == len(documents)
 
 
 @given(st.text(alphabet="<>/!-[]&;=\"' abtd\n"))

@@ -37,12 +37,12 @@ def letters(text: str) -> str:
     return "".join(text.split())
 
 
-def pairs(folder: Path) -> Iterator[tuple[Path, list[tuple[float, float, str]]]]:
+def files_with_cues(folder: Path) -> Iterator[tuple[Path, list[tuple[float, float, str]]]]:
     for path in sorted((folder / "vtt.js").rglob("*.json")):
         if path.with_suffix(".vtt").exists():
             cues = json.loads(path.read_text(encoding="utf-8"))["cues"]
-            wanted = [(cue["startTime"], cue["endTime"], cue["text"]) for cue in cues]
-            yield path.with_suffix(".vtt"), wanted
+            expected = [(cue["startTime"], cue["endTime"], cue["text"]) for cue in cues]
+            yield path.with_suffix(".vtt"), expected
 
 
 @pytest.mark.data
@@ -50,8 +50,8 @@ def pairs(folder: Path) -> Iterator[tuple[Path, list[tuple[float, float, str]]]]
 def test_every_file_of_the_collections_is_read(evaluation: Callable[[str], Path]) -> None:
     refused = []
     folders = (evaluation("subtitle_files"), evaluation("3b1b_captions"))
-    found = (path for folder in folders for path in folder.rglob("*") if path.is_file())
-    files = [path for path in found if not path.name.endswith((".json", ".jsonl", ".md"))]
+    paths = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    files = [path for path in paths if not path.name.endswith((".json", ".jsonl", ".md"))]
     for path in files:
         for sentences in (False, True):
             try:
@@ -59,7 +59,7 @@ def test_every_file_of_the_collections_is_read(evaluation: Callable[[str], Path]
             except UnreadableFile:
                 refused.append(path.name)
                 continue
-            assert all(one.text.strip() and one.start is not None for one in track.captions)
+            assert all(caption.text.strip() and caption.start is not None for caption in track.captions)
     assert len(files) > 250
     assert sorted(set(refused)) == [
         "bad-double-webvtt.vtt", "invalid_format.sbv", "invalid_format1.srt", "invalid_format2.srt",
@@ -70,11 +70,11 @@ def test_every_file_of_the_collections_is_read(evaluation: Callable[[str], Path]
 @pytest.mark.data
 def test_cues_agree_with_the_parser_that_browsers_use(evaluation: Callable[[str], Path]) -> None:
     different = []
-    for path, wanted in pairs(evaluation("subtitle_files")):
+    for path, expected in files_with_cues(evaluation("subtitle_files")):
         decoded = decode(path.read_bytes())
         assert decoded is not None
         cues, _ = read_blocks(decoded.text.replace("\r\n", "\n").replace("\r", "\n"), WEBVTT)
-        if [(cue.start, cue.end, "\n".join(cue.lines)) for cue in cues] != wanted:
+        if [(cue.start, cue.end, "\n".join(cue.lines)) for cue in cues] != expected:
             different.append(path.stem)
     assert sorted(different) == ["double-line-break", "id", "minimum-spots-over-sixty"]
 
@@ -82,14 +82,18 @@ def test_cues_agree_with_the_parser_that_browsers_use(evaluation: Callable[[str]
 @pytest.mark.data
 def test_captions_say_what_a_browser_shows(evaluation: Callable[[str], Path]) -> None:
     different = []
-    for path, cues in pairs(evaluation("subtitle_files")):
-        shown = [(start, end, said) for start, end, text in cues if (said := letters(Text(text).shown()))]
+    for path, cues in files_with_cues(evaluation("subtitle_files")):
+        spoken_cues = [
+            (start, end, spoken) for start, end, text in cues if (spoken := letters(Text(text).shown()))
+        ]
         try:
-            found = READER.read(path.read_bytes(), path.name, sentences=False).captions
+            captions = READER.read(path.read_bytes(), path.name, sentences=False).captions
         except UnreadableFile:
-            found = ()
-        voices = groupby(found, lambda one: (one.start, one.end))
-        if [(*times, letters("".join(one.text for one in cue))) for times, cue in voices] != shown:
+            captions = ()
+        voices = groupby(captions, lambda caption: (caption.start, caption.end))
+        if [
+            (*times, letters("".join(caption.text for caption in cue))) for times, cue in voices
+        ] != spoken_cues:
             different.append(path.stem)
     assert sorted(different) == [
         "double-line-break", "id", "minimum-spots-over-sixty", "start-tag-missing-gt",

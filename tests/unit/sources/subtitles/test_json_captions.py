@@ -41,7 +41,7 @@ WHISPER = {
 }
 
 
-def read(value: object, name: str = "a.json") -> CaptionTrack:
+def read_track(value: object, name: str = "a.json") -> CaptionTrack:
     return read_caption_file(value if isinstance(value, str) else json.dumps(value), name)
 
 
@@ -50,13 +50,13 @@ def rows(track: CaptionTrack) -> list[tuple[str, object, object]]:
 
 
 def test_events_of_youtube() -> None:
-    track = read(EVENTS)
+    track = read_track(EVENTS)
     assert rows(track) == [("hello world", 0.08, 3.2), ("again", 3.201, None)]
     assert track.notice is None
 
 
 def test_segments_of_a_recogniser() -> None:
-    track = read(WHISPER)
+    track = read_track(WHISPER)
     assert rows(track) == [("Hello there.", 0.0, 2.54), ("Go.", 2.54, 3.001)]
     assert [(one.speaker, dict(one.metadata)) for one in track.captions] == [(None, {}), ("A", {})]
     assert track.language == "en"
@@ -83,7 +83,7 @@ def test_segments_of_a_recogniser() -> None:
 )  # fmt: skip
 def test_times_of_every_shape(item: dict[str, Any], times: tuple[object, object]) -> None:
     for value in ([item], {"captions": [item]}, {"transcript": {"segments": [item]}}, {"cues": [item]}):
-        (caption,) = read(value).captions
+        (caption,) = read_track(value).captions
         assert (caption.text, caption.start, caption.end) == ("x", *times)
 
 
@@ -101,7 +101,7 @@ def test_times_of_every_shape(item: dict[str, Any], times: tuple[object, object]
     ],
 )
 def test_times_that_cannot_be_are_left_out_and_counted(item: dict[str, Any], notice: str) -> None:
-    track = read([{"text": "x", **item}])
+    track = read_track([{"text": "x", **item}])
     assert rows(track) == [("x", None, None)]
     assert notice in str(track.notice)
 
@@ -115,7 +115,7 @@ def test_numbers_speakers_names_and_other_fields_are_kept() -> None:
         "cam": "north",
         "deep": {"a": 1},
     }
-    (caption,) = read([item]).captions
+    (caption,) = read_track([item]).captions
     assert (caption.index, caption.key, caption.speaker, caption.entities) == (7, None, "Bo", ("car",))
     assert caption.metadata == {"cam": "north", "deep": {"a": 1}}
 
@@ -134,13 +134,13 @@ def test_what_a_stream_exports_comes_back_as_it_was() -> None:
 
 
 def test_keys_that_stand_twice_are_not_used() -> None:
-    track = read([{"text": "x", "key": "k"}, {"text": "y", "key": "k"}])
+    track = read_track([{"text": "x", "key": "k"}, {"text": "y", "key": "k"}])
     assert [one.key for one in track.captions] == ["a.json#1", "a.json#2"]
     assert track.notice == "captions with ambiguous keys, renamed: 2"
 
 
 def test_numbers_that_do_not_tell_captions_apart_are_not_used() -> None:
-    track = read([{"text": "x", "i": 3}, {"text": "y", "i": 3}, {"text": "z"}])
+    track = read_track([{"text": "x", "i": 3}, {"text": "y", "i": 3}, {"text": "z"}])
     assert [(one.index, one.key) for one in track.captions] == [
         (1, "a.json#1"),
         (2, "a.json#2"),
@@ -153,7 +153,7 @@ def test_lines_of_several_recordings_count_in_each() -> None:
     lines = [
         json.dumps({"video": video, "i": i, "start_s": i, "text": "t"}) for video in (1, 2) for i in (0, 1)
     ]
-    track = read("\n".join([*lines, "", "{broken", "[]"]), "a.jsonl")
+    track = read_track("\n".join([*lines, "", "{broken", "[]"]), "a.jsonl")
     assert [(one.metadata["video"], one.index, one.key) for one in track.captions] == [
         ("1", 0, "a.jsonl#1"),
         ("1", 1, "a.jsonl#2"),
@@ -167,24 +167,24 @@ def test_lines_of_several_recordings_count_in_each() -> None:
 
 
 def test_lines_are_known_without_the_ending() -> None:
-    track = read('{"text": "a", "start": 1}\n{"text": "b", "start": 2}\n', "captions.txt")
+    track = read_track('{"text": "a", "start": 1}\n{"text": "b", "start": 2}\n', "captions.txt")
     assert rows(track) == [("a", 1.0, None), ("b", 2.0, None)]
 
 
 def test_a_line_alone_may_be_a_caption_or_a_list() -> None:
-    assert rows(read('{"text": "a", "start": 1}', "a.jsonl")) == [("a", 1.0, None)]
-    assert len(read(json.dumps(WHISPER), "a.jsonl").captions) == 2
+    assert rows(read_track('{"text": "a", "start": 1}', "a.jsonl")) == [("a", 1.0, None)]
+    assert len(read_track(json.dumps(WHISPER), "a.jsonl").captions) == 2
 
 
 def test_a_value_that_breaks_off_is_an_error_and_no_shorter_file() -> None:
-    whole = json.dumps([{"text": "a", "start": 1}, {"text": "b", "start": 2}], indent=1)
-    for text in (whole[:-1], whole[: len(whole) // 2]):
+    file_text = json.dumps([{"text": "a", "start": 1}, {"text": "b", "start": 2}], indent=1)
+    for text in (file_text[:-1], file_text[: len(file_text) // 2]):
         with pytest.raises(UnreadableFile, match="not valid JSON"):
-            read(text)
+            read_track(text)
 
 
 def test_a_line_that_breaks_off_is_counted() -> None:
-    track = read('{"text": "a", "start": 1}\n{"text": "b", "sta')
+    track = read_track('{"text": "a", "start": 1}\n{"text": "b", "sta')
     assert rows(track) == [("a", 1.0, None)]
     assert track.notice == "lines that are not JSON, skipped: 1"
 
@@ -210,7 +210,9 @@ def test_json_without_captions_is_an_error(text: str) -> None:
 
 
 def test_what_cannot_be_stored_is_replaced() -> None:
-    track = read('[{"text": "a\\u0000b\\ud800", "start": 1, "speaker": "\\u0000", "y": 1e999, "z": NaN}]')
+    track = read_track(
+        '[{"text": "a\\u0000b\\ud800", "start": 1, "speaker": "\\u0000", "y": 1e999, "z": NaN}]'
+    )
     (caption,) = track.captions
     assert (caption.text, caption.speaker, dict(caption.metadata)) == ("a\ufffdb\ufffd", "\ufffd", {})
     assert track.notice == "captions with characters that cannot be stored, which were replaced: 1"

@@ -48,9 +48,11 @@ after silence
 Row = tuple[str, object, object]
 
 
-def rows(cues: list[tuple[str, float, float]]) -> list[Row]:
-    made = [Cue(start, end, text, position=place) for place, (text, start, end) in enumerate(cues)]
-    return [(cue.text, cue.start, cue.end) for cue in unroll(made, Counter())]
+def unroll_rows(cues: list[tuple[str, float, float]]) -> list[Row]:
+    timed_cues = [
+        Cue(start, end, text, position=position) for position, (text, start, end) in enumerate(cues)
+    ]
+    return [(cue.text, cue.start, cue.end) for cue in unroll(timed_cues, Counter())]
 
 
 def test_automatic_captions_of_youtube_give_each_line_once() -> None:
@@ -73,40 +75,46 @@ def test_the_same_as_subrip_without_times_of_words() -> None:
 
 def test_three_lines_that_roll_up() -> None:
     lines = [f"line {number}" for number in range(6)]
-    shown = [("\n".join(lines[max(0, n - 2) : n + 1]), float(n), float(n + 1)) for n in range(6)]
-    assert rows(shown) == [(line, float(n), float(n + 1)) for n, line in enumerate(lines)]
+    rolling = [("\n".join(lines[max(0, n - 2) : n + 1]), float(n), float(n + 1)) for n in range(6)]
+    assert unroll_rows(rolling) == [(line, float(n), float(n + 1)) for n, line in enumerate(lines)]
 
 
 def test_a_chorus_is_left_alone() -> None:
     chorus = [("Yes.", float(n), float(n + 1)) for n in range(20)]
-    assert rows(chorus) == chorus
+    assert unroll_rows(chorus) == chorus
     two = [("Let it be\nlet it be", float(n), float(n + 1)) for n in range(20)]
-    assert rows(two) == two
+    assert unroll_rows(two) == two
 
 
 def test_a_line_that_is_taken_up_now_and_then_is_left_alone() -> None:
     cues = [(f"a {n}\nb {n}", float(n), float(n + 1)) for n in range(20)]
     cues[5] = ("b 4\nc", 5.0, 6.0)
     cues[10] = ("b 9\nd", 10.0, 11.0)
-    assert rows(cues) == cues
+    assert unroll_rows(cues) == cues
 
 
 def test_repeated_lines_after_a_pause_are_spoken_again() -> None:
-    shown = [("a", 0.0, 1.0), ("a\nb", 1.0, 2.0), ("b\nc", 2.0, 3.0), ("c\nd", 3.0, 4.0), ("d\ne", 9.0, 10.0)]
-    assert rows(shown)[-2:] == [("d", 3.0, 4.0), ("d\ne", 9.0, 10.0)]
+    rolling = [
+        ("a", 0.0, 1.0),
+        ("a\nb", 1.0, 2.0),
+        ("b\nc", 2.0, 3.0),
+        ("c\nd", 3.0, 4.0),
+        ("d\ne", 9.0, 10.0),
+    ]
+    assert unroll_rows(rolling)[-2:] == [("d", 3.0, 4.0), ("d\ne", 9.0, 10.0)]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=5, max_size=40), st.integers(2, 4))
 def test_any_lines_rolled_up_come_out_as_they_were_spoken(lines: list[str], height: int) -> None:
     spoken = [f"{number} {line}" for number, line in enumerate(lines)]
-    shown = [
+    rolling = [
         ("\n".join(spoken[max(0, n - height + 1) : n + 1]), float(n), float(n + 1))
         for n in range(len(spoken))
     ]
-    assert rows(shown) == [(line, float(n), float(n + 1)) for n, line in enumerate(spoken)]
+    assert unroll_rows(rolling) == [(line, float(n), float(n + 1)) for n, line in enumerate(spoken)]
 
 
-def shown_by_youtube(lines: list[str]) -> list[tuple[str, float, float]]:
+def roll_like_youtube(lines: list[str]) -> list[tuple[str, float, float]]:
     """Two lines at a time, the new one below; between them a moment with the lower one alone."""
     cues: list[tuple[str, float, float]] = []
     for number, (above, line) in enumerate(zip(["", *lines], lines, strict=False)):
@@ -117,16 +125,16 @@ def shown_by_youtube(lines: list[str]) -> list[tuple[str, float, float]]:
 
 @given(st.lists(st.sampled_from(["yeah", "no", "[Music]"]), min_size=4, max_size=30))
 def test_lines_that_are_spoken_again_stay_as_often_as_they_were_spoken(lines: list[str]) -> None:
-    wanted = [(line, 2.0 * number, 2.0 * number + 2.0) for number, line in enumerate(lines)]
-    assert rows(shown_by_youtube(lines)) == wanted
+    expected = [(line, 2.0 * number, 2.0 * number + 2.0) for number, line in enumerate(lines)]
+    assert unroll_rows(roll_like_youtube(lines)) == expected
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=2), max_size=30))
 def test_cues_of_one_line_are_never_touched(lines: list[str]) -> None:
     cues = [(line, float(n), float(n + 1)) for n, line in enumerate(lines)]
-    assert rows(cues) == cues
+    assert unroll_rows(cues) == cues
 
 
 def test_many_lines_in_one_cue_take_no_longer_than_their_number() -> None:
     wall = "a\n" * 200_000
-    assert len(rows([(wall, 0.0, 1.0), (wall, 1.0, 2.0), (wall, 2.0, 3.0)])) == 3
+    assert len(unroll_rows([(wall, 0.0, 1.0), (wall, 1.0, 2.0), (wall, 2.0, 3.0)])) == 3

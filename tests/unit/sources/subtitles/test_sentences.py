@@ -21,11 +21,11 @@ def cue(text: str, start: float | None, end: float | None, speaker: str | None =
     return Cue(start, end, text, speaker)
 
 
-def in_row(*texts: str) -> list[Cue]:
+def cues_of_a_second(*texts: str) -> list[Cue]:
     return [cue(text, float(number), float(number + 1)) for number, text in enumerate(texts)]
 
 
-def texts(cues: list[Cue]) -> list[str]:
+def texts_of_sentences(cues: list[Cue]) -> list[str]:
     return [one.text for one in sentences(cues, "a")]
 
 
@@ -34,7 +34,9 @@ def letters(text: str) -> str:
 
 
 def test_a_sentence_has_the_times_of_its_cues() -> None:
-    first, second, third = sentences(in_row("It began. Then we", "went", "home. And slept"), "talk.srt")
+    first, second, third = sentences(
+        cues_of_a_second("It began. Then we", "went", "home. And slept"), "talk.srt"
+    )
     assert [(one.text, one.start, one.end) for one in (first, second, third)] == [
         ("It began.", 0.0, 1.0),
         ("Then we went home.", 0.0, 3.0),
@@ -49,7 +51,7 @@ def test_a_sentence_has_the_times_of_its_cues() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("cue_texts", "expected"),
     [
         (["We met Dr.", "Smith. He left."], ["We met Dr. Smith.", "He left."]),
         (["See fig. 3 etc. I said no. He", "left."], ["See fig. 3 etc.", "I said no.", "He left."]),
@@ -70,18 +72,21 @@ def test_a_sentence_has_the_times_of_its_cues() -> None:
         (["a well-", "known - thing."], ["a well- known - thing."]),
     ],
 )  # fmt: skip
-def test_where_sentences_end(given: list[str], wanted: list[str]) -> None:
-    assert texts(in_row(*given)) == wanted
+def test_where_sentences_end(cue_texts: list[str], expected: list[str]) -> None:
+    assert texts_of_sentences(cues_of_a_second(*cue_texts)) == expected
 
 
 def test_nothing_goes_on_over_a_change_of_speaker_a_pause_or_a_step_back() -> None:
-    assert texts([cue("We went", 0, 1, "Ann"), cue("home now.", 1, 2, "Bo")]) == ["We went", "home now."]
+    assert texts_of_sentences([cue("We went", 0, 1, "Ann"), cue("home now.", 1, 2, "Bo")]) == [
+        "We went",
+        "home now.",
+    ]
     pause = MARKED.pause
-    assert texts([cue("We went", 0, 1), cue("home.", 1 + pause, 9)]) == ["We went home."]
-    assert texts([cue("We went", 0, 1), cue("home.", 1.1 + pause, 9)]) == ["We went", "home."]
-    assert texts([cue("We went", 5, 6), cue("home.", 4, 5)]) == ["We went", "home."]
-    assert texts([cue("We went", 5, 6), cue("home.", None, None)]) == ["We went", "home."]
-    assert texts([cue("We went", None, None), cue("home.", None, None)]) == ["We went home."]
+    assert texts_of_sentences([cue("We went", 0, 1), cue("home.", 1 + pause, 9)]) == ["We went home."]
+    assert texts_of_sentences([cue("We went", 0, 1), cue("home.", 1.1 + pause, 9)]) == ["We went", "home."]
+    assert texts_of_sentences([cue("We went", 5, 6), cue("home.", 4, 5)]) == ["We went", "home."]
+    assert texts_of_sentences([cue("We went", 5, 6), cue("home.", None, None)]) == ["We went", "home."]
+    assert texts_of_sentences([cue("We went", None, None), cue("home.", None, None)]) == ["We went home."]
 
 
 def test_instants_count_as_times_and_stay_as_they_are_given() -> None:
@@ -93,45 +98,52 @@ def test_instants_count_as_times_and_stay_as_they_are_given() -> None:
 
 def test_a_sentence_without_end_is_cut_at_the_borders_of_cues() -> None:
     long = [cue(f"Word {number} goes on and", number * 5.0, number * 5.0 + 5) for number in range(100)]
-    found = sentences([cue("Fine.", 0, 0), *long, cue("Done.", 500, 501)], "a")
-    assert all(len(one.text) <= MARKED.characters for one in found)
-    assert max(float(str(one.end)) - float(str(one.start)) for one in found) <= MARKED.seconds
-    assert [one.text.startswith(("Fine", "Word", "Done")) for one in found] == [True] * len(found)
+    captions = sentences([cue("Fine.", 0, 0), *long, cue("Done.", 500, 501)], "a")
+    assert all(len(caption.text) <= MARKED.characters for caption in captions)
+    assert max(float(str(caption.end)) - float(str(caption.start)) for caption in captions) <= MARKED.seconds
+    assert [caption.text.startswith(("Fine", "Word", "Done")) for caption in captions] == [True] * len(
+        captions
+    )
 
 
 def test_a_cue_that_is_too_long_is_cut_at_spaces_or_between_letters() -> None:
-    found = sentences([cue("Go. " + "word " * 300 + "e\u0301" * 700, 0, 9)], "a")
-    assert all(len(one.text) <= MARKED.characters and (one.start, one.end) == (0, 9) for one in found)
-    assert not any(one.text.startswith("\u0301") or one.text.endswith("wor") for one in found)
+    captions = sentences([cue("Go. " + "word " * 300 + "e\u0301" * 700, 0, 9)], "a")
+    assert all(
+        len(caption.text) <= MARKED.characters and (caption.start, caption.end) == (0, 9)
+        for caption in captions
+    )
+    assert not any(caption.text.startswith("\u0301") or caption.text.endswith("wor") for caption in captions)
 
 
 def test_automatic_captions_without_marks_are_cut_at_pauses_and_lengths() -> None:
     spoken = [cue("so we take the first line here", number * 2.0, number * 2.0 + 2) for number in range(60)]
-    found = sentences([*spoken, cue("after a pause", 120 + UNMARKED.pause * 1.1, 125)], "a")
-    assert found[-1].text == "after a pause"
-    assert all(60 < len(one.text) <= UNMARKED.characters for one in found[:-1])
-    assert all(float(str(one.end)) - float(str(one.start)) <= UNMARKED.seconds for one in found)
+    captions = sentences([*spoken, cue("after a pause", 120 + UNMARKED.pause * 1.1, 125)], "a")
+    assert captions[-1].text == "after a pause"
+    assert all(60 < len(caption.text) <= UNMARKED.characters for caption in captions[:-1])
+    assert all(
+        float(str(caption.end)) - float(str(caption.start)) <= UNMARKED.seconds for caption in captions
+    )
 
 
 def test_what_all_cues_of_a_sentence_say_is_kept() -> None:
     one = Cue(0, 1, "We", entities=("Ann", "car"), metadata={"video": "v", "shot": 1})
     two = Cue(1, 2, "go.", entities=("car", "Bo"), metadata={"video": "v", "shot": 2})
-    (found,) = sentences([one, two], "a")
-    assert found.entities == ("Ann", "car", "Bo")
-    assert {name: found.metadata[name] for name in found.metadata if name != "cues"} == {"video": "v"}
+    (caption,) = sentences([one, two], "a")
+    assert caption.entities == ("Ann", "car", "Bo")
+    assert {name: caption.metadata[name] for name in caption.metadata if name != "cues"} == {"video": "v"}
 
 
 def test_tracks_and_recordings_do_not_mix() -> None:
     cues = [Cue(0, 1, "We", track="en"), Cue(0, 1, "Nous", track="fr"), Cue(1, 2, "go.", track="en")]
-    assert texts([*cues, Cue(1, 2, "allons.", track="fr")]) == ["We go.", "Nous allons."]
+    assert texts_of_sentences([*cues, Cue(1, 2, "allons.", track="fr")]) == ["We go.", "Nous allons."]
     videos = [Cue(0, 1, "One.", track=name, metadata={"video": name}) for name in ("a", "b")]
     assert [(one.index, one.key) for one in sentences(videos, "f")] == [(1, "f#1"), (1, "f#2")]
 
 
-def checked(found: tuple[NewCaption, ...], cues: list[Cue]) -> None:
+def require_every_letter(captions: tuple[NewCaption, ...], cues: list[Cue]) -> None:
     """Every character is found again in the cue that its sentence says it is of."""
-    rest = iter([(letter, one) for one in cues for letter in letters(one.text)])
-    for sentence in found:
+    rest = iter([(letter, cue) for cue in cues for letter in letters(cue.text)])
+    for sentence in captions:
         marks = sentence.metadata["cues"]
         assert isinstance(marks, list)
         assert next(mark[0] for mark in marks) == 0
@@ -139,8 +151,8 @@ def checked(found: tuple[NewCaption, ...], cues: list[Cue]) -> None:
         assert (sentence.start, sentence.end) == (marks[0][1], marks[-1][2])
         for (offset, start, end), (until, *_) in pairwise([*marks, [len(sentence.text)]]):
             for letter in letters(sentence.text[offset:until]):
-                wanted, of = next(rest)
-                assert (letter, start, end) == (wanted, of.start, of.end)
+                expected, cue = next(rest)
+                assert (letter, start, end) == (expected, cue.start, cue.end)
     assert next(rest, None) is None
 
 
@@ -162,4 +174,4 @@ def test_nothing_but_white_space_is_lost_and_every_letter_keeps_its_times(
     for text, length, gap, speaker in rows:
         now = max(0.0, now + gap)
         cues.append(Cue(now, now + length, text, speaker))
-    checked(sentences(cues, "a"), cues)
+    require_every_letter(sentences(cues, "a"), cues)

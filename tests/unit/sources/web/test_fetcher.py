@@ -137,12 +137,12 @@ async def test_headers_never_leave_their_origin(server: ScriptedServer, fetcher:
 
 
 @pytest.mark.parametrize(
-    "place", ["ftp://x/", "file:///etc/passwd", "http://me:secret@one.org/", "http://[::1", "http://a b/"]
+    "address", ["ftp://x/", "file:///etc/passwd", "http://me:secret@one.org/", "http://[::1", "http://a b/"]
 )
 async def test_redirects_to_what_is_no_address_fail(
-    server: ScriptedServer, fetcher: WebFetcher, place: str
+    server: ScriptedServer, fetcher: WebFetcher, address: str
 ) -> None:
-    server.answers["/"] = redirect(place)
+    server.answers["/"] = redirect(address)
     with pytest.raises(FetchFailed) as caught:
         await fetcher.fetch(server.base)
     assert (caught.value.status, caught.value.passing) == (302, False)
@@ -150,7 +150,7 @@ async def test_redirects_to_what_is_no_address_fail(
 
 
 @pytest.mark.parametrize(
-    "place",
+    "address",
     [
         "http://127.0.0.2/",
         "http://2130706434/",
@@ -161,9 +161,9 @@ async def test_redirects_to_what_is_no_address_fail(
     ],
 )
 async def test_redirects_inside_are_forbidden(
-    server: ScriptedServer, fetcher: WebFetcher, place: str
+    server: ScriptedServer, fetcher: WebFetcher, address: str
 ) -> None:
-    server.answers["/"] = redirect(f"{place}?secret=secret")
+    server.answers["/"] = redirect(f"{address}?secret=secret")
     with pytest.raises(ForbiddenAddress) as caught:
         await fetcher.fetch(server.base)
     assert not caught.value.passing and "secret" not in str(caught.value)
@@ -279,15 +279,15 @@ async def test_no_connection_and_no_name_may_pass() -> None:
 async def test_certificates_are_for_the_name(tmp_path: Path) -> None:
     theirs, ours = certificates("one.org", tmp_path)
     names = Directory({"one.org": LOCAL, "two.org": LOCAL})
-    asked: list[str | None] = []
-    theirs.sni_callback = lambda _socket, name, _context: asked.append(name)
+    requested_names: list[str | None] = []
+    theirs.sni_callback = lambda _socket, name, _context: requested_names.append(name)
     async with ScriptedServer({"/": Answer(b"private")}, tls=theirs) as server:
         web = WebFetcher(FetchLimits(allow=LOCAL), resolve=names, certificates=ours)
         assert (await web.fetch(f"https://one.org:{server.port}/")).body == b"private"
         with pytest.raises(FetchFailed, match="certificate") as caught:
             await web.fetch(f"https://two.org:{server.port}/")
         await web.close()
-        assert (asked, server.count(), caught.value.passing) == (["one.org", "two.org"], 1, False)
+        assert (requested_names, server.count(), caught.value.passing) == (["one.org", "two.org"], 1, False)
 
 
 async def test_the_environment_sets_no_proxy(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:

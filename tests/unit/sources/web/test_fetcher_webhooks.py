@@ -25,9 +25,9 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 @pytest.fixture
 async def poster() -> AsyncIterator[WebhookPoster]:
-    made = WebhookPoster(LOCAL, key="sëcret", seconds=20)
-    yield made
-    await made.close()
+    webhook_poster = WebhookPoster(LOCAL, key="sëcret", seconds=20)
+    yield webhook_poster
+    await webhook_poster.close()
 
 
 async def refused(poster: WebhookPoster, url: str) -> FetchFailed:

@@ -69,27 +69,27 @@ EXCHANGES = {
 }
 
 
-def conversations(talk: Talk, precision: int | None = 1) -> list[int]:
+def conversation_starts(talk: Talk, precision: int | None = 1) -> list[int]:
     """Where each message's conversation begins; times are rounded down to `precision` seconds."""
     linker = Linker()
-    for place, (author, text, second) in enumerate(talk):
+    for position, (author, text, second) in enumerate(talk):
         at = None if precision is None else NOON + timedelta(seconds=second // precision * precision)
-        linker.link(str(place), Utterance(author, text, at))
-    return [int(linker.thread_of(str(place))) for place in range(len(talk))]
+        linker.link(str(position), Utterance(author, text, at))
+    return [int(linker.thread_of(str(position))) for position in range(len(talk))]
 
 
 @pytest.mark.parametrize("precision", [1, 60, None])
 @pytest.mark.parametrize("name", EXCHANGES)
 def test_one_exchange_is_one_conversation(name: str, precision: int | None) -> None:
     talk = EXCHANGES[name]
-    assert conversations(talk, precision) == [0] * len(talk)
+    assert conversation_starts(talk, precision) == [0] * len(talk)
 
 
 @pytest.mark.parametrize("precision", [1, 60, None])
 @pytest.mark.parametrize("aside", ["anyone for lunch?", "Anybody up for coffee?"])
 def test_somebody_who_asks_everyone_begins_another(aside: str, precision: int | None) -> None:
     talk = [*NOT_FOUND[:3], ("cy", aside, 90), *NOT_FOUND[3:]]
-    assert conversations(talk, precision) == [0, 0, 0, 3, 0, 0]
+    assert conversation_starts(talk, precision) == [0, 0, 0, 3, 0, 0]
 
 
 @pytest.mark.parametrize("name", EXCHANGES)
@@ -99,20 +99,20 @@ def test_somebody_who_asks_everyone_begins_another(aside: str, precision: int | 
 )
 def test_something_else_a_day_later_begins_another(name: str, author: str, text: str) -> None:
     talk = [*EXCHANGES[name], (author, text, DAY)]
-    assert conversations(talk)[-1] == len(talk) - 1
+    assert conversation_starts(talk)[-1] == len(talk) - 1
 
 
 def test_every_day_has_its_own_conversation() -> None:
-    known = [exchange for name, exchange in EXCHANGES.items() if name != "japanese"]
+    exchanges = [exchange for name, exchange in EXCHANGES.items() if name != "japanese"]
     talk = [
         (author, text, second + day * DAY)
-        for day, exchange in enumerate(known)
+        for day, exchange in enumerate(exchanges)
         for author, text, second in exchange
     ]
-    starts = [place for place, (_, _, second) in enumerate(talk) if second % DAY == 0]
-    assert sorted(set(conversations(talk))) == starts
+    starts = [position for position, (_, _, second) in enumerate(talk) if second % DAY == 0]
+    assert sorted(set(conversation_starts(talk))) == starts
 
 
 def test_an_answer_comes_hours_later_when_nothing_else_was_said() -> None:
     talk = [("ann", "can somebody review my change?", 0), ("bo", "done, looks good", 3 * 3600)]
-    assert conversations(talk) == [0, 0]
+    assert conversation_starts(talk) == [0, 0]
