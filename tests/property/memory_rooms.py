@@ -22,17 +22,17 @@ ROLES: tuple[Role, ...] = ("viewer", "editor")
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredMemory:
     """A memory that is stored, with the words that only it has, in its text and in its facts."""
 
     id: str
     home: str
     words: list[str]
-    named: list[str] = field(default_factory=list)
+    fact_words: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Someone:
+class Member:
     """A person with the roles that were given: on the collection (None), or on sources of it."""
 
     id: str
@@ -53,8 +53,8 @@ class Rooms:
         self.owner = owner
         self._enter = enter
         self.chance = random.Random(seed)
-        self.people: list[Someone] = []
-        self.kept: list[Kept] = []
+        self.people: list[Member] = []
+        self.memories: list[StoredMemory] = []
         self.gone: list[str] = []
         self.homes: dict[str, Scope] = {}
         self.graphs: dict[str, str] = {}
@@ -62,38 +62,40 @@ class Rooms:
         self._salt = "".join(self.chance.choices(LETTERS, k=5))
         self._instants: list[datetime] = []
 
-    def word(self) -> str:
+    def new_word(self) -> str:
         """A name that nothing else has."""
         self._words += 1
-        digits = "".join(LETTERS[int(each)] for each in f"{self._words:04d}")
+        digits = "".join(LETTERS[int(digit)] for digit in f"{self._words:04d}")
         return f"Z{self._salt}{digits}z"
 
     async def begin(self) -> None:
         """A few people, and a few conversations of two users with a fact in each."""
         for _ in range(3):
-            user = await self.owner.people.create_user(self.word())
-            self.people.append(Someone(user.id, await self._enter(user.id)))
+            user = await self.owner.people.create_user(self.new_word())
+            self.people.append(Member(user.id, await self._enter(user.id)))
         for number in range(4):
             scope = Scope(f"user{number // 2}", "bot", f"talk{number % 2}")
             [done] = await self.owner.memory.add("We begin.", scope=scope)
             home = (await self.owner.documents.get(done.id)).source
             self.homes[home] = scope
-            self.kept.append(Kept(done.id, home, []))
-            await self._remember(self.owner, home)
-        names = {f"graph/{each.user}/bot/{each.conversation}": home for home, each in self.homes.items()}
+            self.memories.append(StoredMemory(done.id, home, []))
+            await self._add_memory(self.owner, home)
+        names = {f"graph/{scope.user}/bot/{scope.conversation}": home for home, scope in self.homes.items()}
         self.graphs = {
-            names[each.source.name]: each.source.id for each in await self.owner.graph.list(collection=MEMORY)
+            names[graph.source.name]: graph.source.id
+            for graph in await self.owner.graph.list(collection=MEMORY)
         }
 
     async def step(self) -> None:
         """One random thing."""
         usual: Sequence[Callable[[], Awaitable[None]]] = (
-            self.give, self.give, self.take, self.tell, self.tell, self.change, self.forget,
+            self.grant_role, self.grant_role, self.revoke_role, self.add_memory, self.add_memory,
+            self.update_memory, self.forget_memory,
         )  # fmt: skip
         await self.chance.choice(usual)()
         self._instants.append(datetime.now(UTC))
 
-    async def give(self) -> None:
+    async def grant_role(self) -> None:
         """Someone is granted a role on all, a conversation, or a graph."""
         who = self.chance.choice(self.people)
         where = self.chance.choice([None, *self.homes, *self.homes, *self.graphs.values()])
@@ -101,7 +103,7 @@ class Rooms:
         await self.owner.people.grant(MEMORY, Principal("user", who.id), role, source=where)
         who.roles[where] = role
 
-    async def take(self) -> None:
+    async def revoke_role(self) -> None:
         """A role is taken away."""
         who = self.chance.choice(self.people)
         if who.roles:
@@ -109,130 +111,136 @@ class Rooms:
             assert await self.owner.people.revoke(MEMORY, Principal("user", who.id), source=where)
             del who.roles[where]
 
-    async def tell(self) -> None:
+    async def add_memory(self) -> None:
         """Someone has something remembered, where that is allowed."""
         who, home = self.chance.choice([None, *self.people]), self.chance.choice(list(self.homes))
         if who is None:
-            await self._remember(self.owner, home)
+            await self._add_memory(self.owner, home)
         elif who.roles:
-            await self._remember(who.view, home, able=who.edits(home), whole=who.edits(self.graphs[home]))
+            await self._add_memory(
+                who.view, home, may_write=who.edits(home), may_state=who.edits(self.graphs[home])
+            )
 
-    async def change(self) -> None:
+    async def update_memory(self) -> None:
         """Someone changes a memory, where that is allowed; what it was stays as a version."""
-        kept, who = self.chance.choice(self.kept), self.chance.choice(self.people)
-        scope, word = self.homes[kept.home], self.word()
-        done, _ = await outcome(who.view.memory.update(kept.id, scope=scope, text=f"Later {word} came by."))
-        seen = who.sees(kept.home)
-        assert done == ("ok" if who.edits(kept.home) else "PermissionDenied" if seen else "NotFound")
-        (kept.words if done == "ok" else self.gone).append(word)
+        memory, who = self.chance.choice(self.memories), self.chance.choice(self.people)
+        scope, word = self.homes[memory.home], self.new_word()
+        done, _ = await outcome(who.view.memory.update(memory.id, scope=scope, text=f"Later {word} came by."))
+        seen = who.sees(memory.home)
+        assert done == ("ok" if who.edits(memory.home) else "PermissionDenied" if seen else "NotFound")
+        (memory.words if done == "ok" else self.gone).append(word)
 
-    async def forget(self) -> None:
+    async def forget_memory(self) -> None:
         """Someone forgets a memory, where that is allowed."""
-        if len(self.kept) < 5:
+        if len(self.memories) < 5:
             return
-        kept, who = self.chance.choice(self.kept), self.chance.choice(self.people)
+        memory, who = self.chance.choice(self.memories), self.chance.choice(self.people)
         if not who.roles:
             return
-        scope = self.homes[kept.home]
-        done, told = await outcome(who.view.memory.forget(MemorySelection(ids=(kept.id,)), scope=scope))
-        if not who.sees(kept.home):
-            assert (done, told.memories) == ("ok", 0)
-        elif not who.edits(kept.home):
+        scope = self.homes[memory.home]
+        done, receipt = await outcome(who.view.memory.forget(MemorySelection(ids=(memory.id,)), scope=scope))
+        if not who.sees(memory.home):
+            assert (done, receipt.memories) == ("ok", 0)
+        elif not who.edits(memory.home):
             assert done == "PermissionDenied"
         else:
-            assert (done, told.ids) == ("ok", (kept.id,))
-            self.kept.remove(kept)
-            self.gone += [*kept.words, *kept.named, kept.id]
+            assert (done, receipt.ids) == ("ok", (memory.id,))
+            self.memories.remove(memory)
+            self.gone += [*memory.words, *memory.fact_words, memory.id]
 
-    async def _remember(self, view: View, home: str, *, able: bool = True, whole: bool = True) -> None:
-        word, named = self.word(), self.word()
+    async def _add_memory(
+        self, view: View, home: str, *, may_write: bool = True, may_state: bool = True
+    ) -> None:
+        word, named = self.new_word(), self.new_word()
         fact = Fact(HUB, "knows", f"{named} Nagy", single=self.chance.random() < 0.5)
         stating = self.chance.random() < 0.6 or not self.graphs
-        told = NewMemory(f"Today {HUB} met {word} Nagy.", fact=fact if stating else None)
-        done, answer = await outcome(view.memory.add(told, scope=self.homes[home]))
-        if not able or (stating and not whole):
+        new_memory = NewMemory(f"Today {HUB} met {word} Nagy.", fact=fact if stating else None)
+        done, answer = await outcome(view.memory.add(new_memory, scope=self.homes[home]))
+        if not may_write or (stating and not may_state):
             assert done in {"PermissionDenied", "NotFound"}
             self.gone += [word, named]
             return
         assert done == "ok", answer
-        self.kept.append(Kept(answer[0].id, home, [word], [named] if stating else []))
+        self.memories.append(StoredMemory(answer[0].id, home, [word], [named] if stating else []))
 
-    def hidden(self, who: Someone) -> set[str]:
+    def hidden_texts(self, who: Member) -> set[str]:
         """All that no answer to someone may hold."""
-        found = set(self.gone)
-        for each in self.kept:
-            if not who.sees(each.home):
-                found |= {*each.words, each.id}
-                if not who.sees(self.graphs[each.home]):
-                    found |= set(each.named)
+        secrets = set(self.gone)
+        for memory in self.memories:
+            if not who.sees(memory.home):
+                secrets |= {*memory.words, memory.id}
+                if not who.sees(self.graphs[memory.home]):
+                    secrets |= set(memory.fact_words)
         for source in (*self.homes, *self.graphs.values()):
             if not who.sees(source):
-                found.add(source)
-        return found
+                secrets.add(source)
+        return secrets
 
-    async def look(self) -> None:
+    async def check_view(self) -> None:
         """Read all of it as one person: what was granted, and nothing else."""
         await self.owner.graph.wait_until_extracted(collection=MEMORY)
         who = self.chance.choice(self.people)
-        told = [*await self._collection(who.view), *await self._graphs(who)]
+        answers = [*await self._collection_answers(who.view), *await self._graph_answers(who)]
         for home, scope in self.homes.items():
-            told += await self._memories(who, home, scope)
-        told.append(await self._pried(who))
-        said = _flat(told)
-        leaked = [each for each in self.hidden(who) if each.casefold() in said]
+            answers += await self._memory_answers(who, home, scope)
+        answers.append(await self._probe_secret(who))
+        text = _flatten(answers)
+        leaked = [secret for secret in self.hidden_texts(who) if secret.casefold() in text]
         assert leaked == []
-        everything = _flat([*await self._collection(self.owner), *await self._owners()])
-        assert [each for each in self.gone if each.casefold() in everything] == []
+        everything = _flatten([*await self._collection_answers(self.owner), *await self._owner_answers()])
+        assert [secret for secret in self.gone if secret.casefold() in everything] == []
 
-    async def _collection(self, view: View) -> list[Any]:
-        place = {"collection": MEMORY}
+    async def _collection_answers(self, view: View) -> list[Any]:
+        location = {"collection": MEMORY}
         ask = GraphExpansion(hops=3)
         return [
             (await outcome(work))[1]
             for work in (
-                view.collections.list_sources(**place),
-                view.graph.list(**place),
-                view.graph.list_entities(**place),
-                view.documents.list(**place),
-                view.documents.count(**place),
-                view.retrieve(f"Whom did {HUB} meet?", graph=ask, **place),
-                view.retrieve(f"Whom did {HUB} meet?", graph=ask, as_of=self._then(), **place),
-                view.graph.extract_entities(f"{HUB} was here", **place),
-                view.retention.list(**place),
+                view.collections.list_sources(**location),
+                view.graph.list(**location),
+                view.graph.list_entities(**location),
+                view.documents.list(**location),
+                view.documents.count(**location),
+                view.retrieve(f"Whom did {HUB} meet?", graph=ask, **location),
+                view.retrieve(f"Whom did {HUB} meet?", graph=ask, as_of=self._earlier_instant(), **location),
+                view.graph.extract_entities(f"{HUB} was here", **location),
+                view.retention.list(**location),
             )
         ]
 
-    async def _owners(self) -> list[Any]:
+    async def _owner_answers(self) -> list[Any]:
         """All that the owner sees of memories and graphs, as of several times too."""
-        told: list[Any] = []
-        everything = Someone("", self.owner, {None: "editor"})
+        answers: list[Any] = []
+        everything = Member("", self.owner, {None: "editor"})
         for home, scope in self.homes.items():
-            told += await self._memories(everything, home, scope)
-        return [*told, *await self._graphs(everything)]
+            answers += await self._memory_answers(everything, home, scope)
+        return [*answers, *await self._graph_answers(everything)]
 
-    async def _memories(self, who: Someone, home: str, scope: Scope) -> list[Any]:
+    async def _memory_answers(self, who: Member, home: str, scope: Scope) -> list[Any]:
         view, seen = who.view, who.sees(home)
-        asked = {
+        question = {
             "query": f"Whom did {HUB} meet today?",
             "scope": scope,
             "limit": 50,
             "graph": GraphExpansion(hops=3),
         }
-        then = {"query": asked["query"], "scope": scope, "limit": 50, "as_of": self._then()}
-        found, page = await outcome(view.memory.list(scope=scope, limit=MOST))
-        assert found == ("ok" if who.roles else "NotFound")
-        mine = [each for each in self.kept if each.home == home]
-        if found == "ok":
-            assert {each.id for each in page.memories} == ({each.id for each in mine} if seen else set())
+        then = {"query": question["query"], "scope": scope, "limit": 50, "as_of": self._earlier_instant()}
+        status, page = await outcome(view.memory.list(scope=scope, limit=MOST))
+        assert status == ("ok" if who.roles else "NotFound")
+        mine = [memory for memory in self.memories if memory.home == home]
+        if status == "ok":
+            assert {memory.id for memory in page.memories} == (
+                {memory.id for memory in mine} if seen else set()
+            )
             assert await view.memory.count(scope=scope) == (len(mine) if seen else 0)
-            recalled = await view.memory.recall(**asked)
-            assert {each.memory.id for each in recalled.memories} <= {each.id for each in mine if seen}
+            recalled = await view.memory.recall(**question)
+            assert {hit.memory.id for hit in recalled.memories} <= {memory.id for memory in mine if seen}
         return [page] + [
             (await outcome(work))[1]
             for work in (
-                view.memory.recall(**asked),
+                view.memory.recall(**question),
                 view.memory.recall(**then),
-                view.memory.window(max_tokens=400, **asked),
+                view.memory.window(max_tokens=400, **question),
                 view.memory.window(max_tokens=400, **then),
                 view.memory.list_recent(scope=scope),
                 view.memory.list_conversations(scope=Scope(scope.user)),
@@ -241,52 +249,53 @@ class Rooms:
             )
         ]
 
-    async def _graphs(self, who: Someone) -> list[Any]:
-        told = []
+    async def _graph_answers(self, who: Member) -> list[Any]:
+        answers = []
         for graph in self.graphs.values():
-            place = {"graph": graph, "collection": MEMORY}
+            location = {"graph": graph, "collection": MEMORY}
             ways = Traversal(hops=2, limit=MOST)
             for work in (
-                who.view.graph.list_nodes(limit=MOST, **place),
-                who.view.graph.list_edges(limit=MOST, **place),
-                who.view.graph.neighbors("marta keller", ways, **place),
-                who.view.graph.search_nodes("Nagy Keller", limit=MOST, **place),
-                who.view.graph.snapshot(datetime.now(UTC), **place),
-                who.view.graph.export(**place),
-                who.view.graph.link_entities(f"{HUB} was here.", **place),
-                who.view.graph.list_merges(**place),
+                who.view.graph.list_nodes(limit=MOST, **location),
+                who.view.graph.list_edges(limit=MOST, **location),
+                who.view.graph.neighbors("marta keller", ways, **location),
+                who.view.graph.search_nodes("Nagy Keller", limit=MOST, **location),
+                who.view.graph.snapshot(datetime.now(UTC), **location),
+                who.view.graph.export(**location),
+                who.view.graph.link_entities(f"{HUB} was here.", **location),
+                who.view.graph.list_merges(**location),
             ):
-                found, answer = await outcome(work)
-                assert who.sees(graph) or found == "NotFound"
-                told.append(None if found == "NotFound" else answer)
-        return told
+                status, answer = await outcome(work)
+                assert who.sees(graph) or status == "NotFound"
+                answers.append(None if status == "NotFound" else answer)
+        return answers
 
-    async def _pried(self, who: Someone) -> Any:
+    async def _probe_secret(self, who: Member) -> Any:
         """What is hidden is asked for as what is nowhere is, and the answers are the same."""
-        secret = [word for each in self.kept if not who.sees(each.home) for word in each.words]
+        secret = [word for memory in self.memories if not who.sees(memory.home) for word in memory.words]
         if not secret or not who.roles:
             return None
         scope = self.chance.choice(list(self.homes.values()))
         answers = [
-            await self._asked_of(who.view, scope, word) for word in (self.chance.choice(secret), self.word())
+            await self._ask_about(who.view, scope, word)
+            for word in (self.chance.choice(secret), self.new_word())
         ]
         assert answers[0] == answers[1]
         return answers[0]
 
-    async def _asked_of(self, view: View, scope: Scope, word: str) -> str:
+    async def _ask_about(self, view: View, scope: Scope, word: str) -> str:
         text = f"Where is {word} Nagy?"
-        told = [
+        answers = [
             await view.memory.recall(text, scope=scope),
             await view.retrieve(text, collection=MEMORY, graph=GraphExpansion()),
             await view.graph.list_entities(collection=MEMORY, prefix=word),
             await view.graph.extract_entities(text, collection=MEMORY),
         ]
-        return _flat(told).replace(word.casefold(), "word")
+        return _flatten(answers).replace(word.casefold(), "word")
 
-    def _then(self) -> datetime:
+    def _earlier_instant(self) -> datetime:
         return self.chance.choice(self._instants) if self._instants else datetime.now(UTC)
 
 
-def _flat(told: Any) -> str:
+def _flatten(answers: Any) -> str:
     """All that was said, without how long it took."""
-    return re.sub(r"timings=\{[^}]*\}", "", repr(told)).casefold()
+    return re.sub(r"timings=\{[^}]*\}", "", repr(answers)).casefold()

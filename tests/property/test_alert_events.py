@@ -29,20 +29,22 @@ async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
     await opened.close()
 
 
-def matches(times: Sequence[Times]) -> list[Match]:
+def build_matches(times: Sequence[Times]) -> list[Match]:
     return [
         Match(DocumentId(str(number)), NOTES, at(start, end), f"of {number}")
         for number, (start, end) in enumerate(times)
     ]
 
 
-def drawn(chance: Random) -> list[Times]:
+def random_times(chance: Random) -> list[Times]:
     """Captions on a line of time, some at the very distance that still joins them."""
     starts = [round(chance.uniform(0, 300), chance.choice((0, 1, 3))) for _ in range(CAPTIONS)]
     return [(start, start + chance.choice((0, 0.05, 1, 5, 30))) for start in starts]
 
 
-async def told(alerts: SqlAlerts, name: str, parts: Sequence[Sequence[Match]]) -> Sequence[AlertMatch]:
+async def record_matches(
+    alerts: SqlAlerts, name: str, parts: Sequence[Sequence[Match]]
+) -> Sequence[AlertMatch]:
     """What an alert of its own tells when matches come in these parts."""
     alert = await alerts.put(replace(PLAIN, id=name, name=name), maximum=10_000)
     for part in parts:
@@ -56,17 +58,17 @@ async def test_in_one_part_each_run_is_one_event(records: SqlRecords) -> None:
     alerts = SqlAlerts(records.transactions)
     for seed in range(HISTORIES):
         chance = Random(seed)
-        times = drawn(chance)
-        given = matches(times)
-        given += chance.choices(given, k=5)
-        chance.shuffle(given)
-        events = await told(alerts, f"whole {seed}", [given])
+        times = random_times(chance)
+        matches = build_matches(times)
+        matches += chance.choices(matches, k=5)
+        chance.shuffle(matches)
+        events = await record_matches(alerts, f"whole {seed}", [matches])
         expected = []
         for run in runs(times):
-            spans = [times[place] for place in run]
+            spans = [times[number] for number in run]
             expected.append(at(min(start for start, _ in spans), max(end for _, end in spans)))
-        assert sorted((each.occurred.start, each.occurred.end) for each in events if each.occurred) == [
-            (each.start, each.end) for each in expected
+        assert sorted((event.occurred.start, event.occurred.end) for event in events if event.occurred) == [
+            (period.start, period.end) for period in expected
         ]
 
 
@@ -75,23 +77,23 @@ async def test_in_many_parts_nothing_is_left_out_or_told_twice(records: SqlRecor
     numbers = count()
     for seed in range(HISTORIES):
         chance = Random(1_000 + seed)
-        times = drawn(chance)
-        given = matches(times)
-        order = chance.sample(given, k=len(given)) + chance.choices(given, k=10)
+        times = random_times(chance)
+        matches = build_matches(times)
+        order = chance.sample(matches, k=len(matches)) + chance.choices(matches, k=10)
         parts = []
         while order:
             size = chance.randrange(1, 8)
             parts.append(order[:size])
             order = order[size:]
-        events = await told(alerts, f"parts {next(numbers)}", parts)
-        spans = [each.occurred for each in events if each.occurred]
-        for match in given:
+        events = await record_matches(alerts, f"parts {next(numbers)}", parts)
+        spans = [event.occurred for event in events if event.occurred]
+        for match in matches:
             assert match.occurred
             begins, ends = match.occurred.start, match.occurred.end
-            assert any(each.start <= begins and ends <= each.end for each in spans)
-        whole = runs(times)
-        assert len(whole) <= len(events) <= CAPTIONS
-        assert len({each.document for each in events}) == len(events)
+            assert any(span.start <= begins and ends <= span.end for span in spans)
+        expected_runs = runs(times)
+        assert len(expected_runs) <= len(events) <= CAPTIONS
+        assert len({event.document for event in events}) == len(events)
         again = await alerts.owned(ANNA)
-        last = next(each for each in again if each.name == events[0].alert.name)
-        assert await alerts.record([Checked(last, last.checked + 1, tuple(given))], now=NOON) == 0
+        last = next(alert for alert in again if alert.name == events[0].alert.name)
+        assert await alerts.record([Checked(last, last.checked + 1, tuple(matches))], now=NOON) == 0

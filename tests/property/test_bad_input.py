@@ -27,17 +27,17 @@ from conspectus.web.app import application
 SETTINGS = replace(Settings(), log_level="critical", run_background_jobs="off")
 BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 LEFT_OUT = {"connections.watch", "people.create_owner"}
-LEFT_OUT |= {f"{each}.start" for each in ("alerts", "connections", "jobs", "retention")}
+LEFT_OUT |= {f"{service}.start" for service in ("alerts", "connections", "jobs", "retention")}
 LEFT_OUT |= {"maintenance.resume", "maintenance.finish_purges"}
 """What never returns, or begins background work."""
-SERVICES = sorted(name for name, each in inspect.getmembers(AnyEngine) if isinstance(each, property))
+SERVICES = sorted(name for name, member in inspect.getmembers(AnyEngine) if isinstance(member, property))
 WRONG: tuple[Callable[[], Any], ...] = (
     lambda: None, lambda: True, lambda: 0, lambda: -1, lambda: 2**70, lambda: 10**5_000, lambda: 100.5,
     lambda: math.nan, lambda: math.inf, lambda: "", lambda: "\0", lambda: "\ud800", lambda: "*",
     lambda: "a/b", lambda: b"\xff", object, lambda: [], lambda: [None], lambda: [[]], lambda: ["\ud800", 5],
     lambda: {},
     lambda: {"text": 5}, lambda: {1: 2}, lambda: {"and": 7}, lambda: [{"text": "a"}, {}],
-    lambda: (each for each in (None, 5)), lambda: datetime.max, lambda: datetime(1, 1, 1), lambda: {"a"},
+    lambda: (part for part in (None, 5)), lambda: datetime.max, lambda: datetime(1, 1, 1), lambda: {"a"},
     lambda: Eq("kind", "page"), lambda: NewDocument("\ud800"), lambda: "x" * 70_000, lambda: -(2**62),
 )  # fmt: skip
 
@@ -60,47 +60,51 @@ def methods(engine: Engine | RemoteEngine) -> Iterator[tuple[str, Callable[..., 
                 yield f"{service}.{name}", method
 
 
-def operations(engine: Engine | RemoteEngine) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def walk_operations(
+    engine: Engine | RemoteEngine,
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """The public methods with the annotations of all arguments, and values for the required ones."""
     for name, method in methods(engine):
-        known = hints(method)
-        known.pop("return", None)
+        annotations = hints(method)
+        annotations.pop("return", None)
         needed = {}
-        for each in list(inspect.signature(method).parameters.values())[1:]:
-            if each.kind is each.VAR_KEYWORD:
-                inner = known.pop(each.name)
-                known |= hints(get_args(inner)[0]) if get_origin(inner) is Unpack else hints(Query)
-            elif each.default is each.empty:
-                needed[each.name] = sample(known[each.name])
-        yield name, known, needed
+        for parameter in list(inspect.signature(method).parameters.values())[1:]:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                inner = annotations.pop(parameter.name)
+                annotations |= hints(get_args(inner)[0]) if get_origin(inner) is Unpack else hints(Query)
+            elif parameter.default is parameter.empty:
+                needed[parameter.name] = build_sample(annotations[parameter.name])
+        yield name, annotations, needed
 
 
-def sample(annotation: Any) -> Any:
+def build_sample(annotation: Any) -> Any:
     """A value of an annotation."""
     annotation = base_of(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return inner[0]
     if origin in (Union, UnionType):
-        return sample(inner[0])
+        return build_sample(inner[0])
     if origin is not None:
-        return {} if issubclass(origin, Mapping) else [sample(inner[0])]
+        return {} if issubclass(origin, Mapping) else [build_sample(inner[0])]
     if is_dataclass(annotation):
-        known = hints(annotation)
-        needed = [each.name for each in fields(annotation) if each.default is each.default_factory is MISSING]
-        return annotation(**{name: sample(known[name]) for name in needed})
+        annotations = hints(annotation)
+        needed = [
+            field.name for field in fields(annotation) if field.default is field.default_factory is MISSING
+        ]
+        return annotation(**{name: build_sample(annotations[name]) for name in needed})
     return SIMPLE[annotation]
 
 
 async def call(engine: Any, name: str, arguments: Mapping[str, Any]) -> None:
     method = attrgetter(name)(engine)
     positional = [
-        each.name
-        for each in inspect.signature(method).parameters.values()
-        if each.kind is each.POSITIONAL_ONLY and each.name in arguments
+        parameter.name
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.kind is parameter.POSITIONAL_ONLY and parameter.name in arguments
     ]
     named = {key: value for key, value in arguments.items() if key not in positional}
-    answer = method(*(arguments[each] for each in positional), **named)
+    answer = method(*(arguments[key] for key in positional), **named)
     if inspect.isawaitable(answer):
         await answer
     elif inspect.isasyncgen(answer) and name == "chat.stream":
@@ -108,13 +112,13 @@ async def call(engine: Any, name: str, arguments: Mapping[str, Any]) -> None:
             await anext(events, None)
 
 
-async def faults(engine: Engine | RemoteEngine, *, share: int) -> dict[str, str]:
+async def find_faults(engine: Engine | RemoteEngine, *, share: int) -> dict[str, str]:
     """What wrong values raised that is no error of ours, by method and argument; one in `share` is tried."""
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     tried = [
         (name, needed, argument, make)
-        for name, known, needed in operations(engine)
-        for argument in known
+        for name, annotations, needed in walk_operations(engine)
+        for argument in annotations
         for make in WRONG
     ]
     for name, needed, argument, make in tried[::share]:
@@ -123,9 +127,9 @@ async def faults(engine: Engine | RemoteEngine, *, share: int) -> dict[str, str]
         except ConspectusError:
             continue
         except BUGS as fault:
-            found[f"{name}({argument}={shown(make())})"] = f"{type(fault).__name__}: {fault!s:.80}"
+            faults[f"{name}({argument}={shown(make())})"] = f"{type(fault).__name__}: {fault!s:.80}"
     assert len(tried) > 5_000
-    return found
+    return faults
 
 
 @pytest.fixture
@@ -135,12 +139,12 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def test_an_engine_raises_errors_of_ours_alone(engine: Engine) -> None:
-    assert await faults(engine, share=3) == {}
+    assert await find_faults(engine, share=3) == {}
 
 
 @pytest.mark.slow
 async def test_an_engine_raises_errors_of_ours_alone_for_every_value(engine: Engine) -> None:
-    assert await faults(engine, share=1) == {}
+    assert await find_faults(engine, share=1) == {}
 
 
 async def test_a_remote_engine_raises_errors_of_ours_alone(engine: Engine) -> None:
@@ -150,7 +154,7 @@ async def test_a_remote_engine_raises_errors_of_ours_alone(engine: Engine) -> No
         served(application(engine, SETTINGS)) as url,
         conspectus.connect(url, api_key=first.secret, settings=SETTINGS) as remote,
     ):
-        assert await faults(remote, share=13) == {}
+        assert await find_faults(remote, share=13) == {}
 
 
 def test_the_blocking_engine_raises_them_too(tmp_path: Path) -> None:
@@ -172,28 +176,28 @@ def test_what_opens_a_store_or_a_server_checks_its_arguments(opener: Callable[..
             opener(**{name: wrong})
 
 
-MODELS = [Query, *(each for each in Checked.__subclasses__() if is_dataclass(each))]
+MODELS = [Query, *(model for model in Checked.__subclasses__() if is_dataclass(model))]
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_value_is_checked_when_it_is_made(kind: Any) -> None:
-    valid = sample(kind)
-    for each, make in product(fields(kind), WRONG):
+    valid = build_sample(kind)
+    for field, make in product(fields(kind), WRONG):
         try:
-            made = replace(valid, **{each.name: make()})
+            changed = replace(valid, **{field.name: make()})
         except InvalidInput as fault:
             assert fault.reason
         else:
-            assert isinstance(made, kind)
+            assert isinstance(changed, kind)
 
 
 async def test_a_mapping_is_a_document_and_a_filter(engine: Engine) -> None:
     await engine.add({"text": "a heron", "title": "birds", "key": "b", "metadata": {"year": 1999}}, wait=True)
     await engine.add([{"text": "a crane"}, "a stork", NewDocument("an ibis")], wait=True)
     await engine.add(({"text": text} for text in ("a gull",)), wait=True)
-    kept = (await engine.documents.list()).documents
-    assert (kept[0].title, kept[0].key) == ("birds", "b")
-    assert len(kept) == 5
+    documents = (await engine.documents.list()).documents
+    assert (documents[0].title, documents[0].key) == ("birds", "b")
+    assert len(documents) == 5
     for where in ({"kind": "page"}, {"field": "kind", "eq": "page"}, {"kind": ["page", "task"]}, {}):
         assert len((await engine.retrieve("a", filter=where)).hits) == 5
         assert await engine.documents.count(filter=where) == 5

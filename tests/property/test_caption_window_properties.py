@@ -67,8 +67,8 @@ def hit(chance: random.Random, number: int, origin: datetime) -> Hit:
 
 
 def window_of(hits: list[Hit], tokens: int, form: str) -> ContextWindow:
-    found = Retrieval("found", tuple(hits))
-    return build_window(found, Budget(tokens), renderer_by_name(form), count, WindowOptions(LABELS))
+    retrieval = Retrieval("found", tuple(hits))
+    return build_window(retrieval, Budget(tokens), renderer_by_name(form), count, WindowOptions(LABELS))
 
 
 @settings(max_examples=tries(150))
@@ -78,12 +78,12 @@ def test_a_window_over_streams_is_exact_and_ordered(seed: int, form: str, tokens
     window = window_of(hits, tokens, form)
     messages = sum(TOKENS_PER_MESSAGE + count(m.role) + count(m.content) for m in window.messages)
     assert window.tokens == (messages or (count(window.text) if window.text else 0)) <= tokens
-    documents = {each.document.id: each.document for each in hits}
+    documents = {hit.document.id: hit.document for hit in hits}
     starts = defaultdict(list)
     for citation in window.citations:
         occurred = documents[citation.document].occurred
         starts[citation.source].append((occurred is None, occurred.start if occurred else NOW))
-    assert all(each == sorted(each) for each in starts.values())
+    assert all(times == sorted(times) for times in starts.values())
     assert window == window_of(hits[::-1], tokens, form)
 
 
@@ -93,7 +93,7 @@ def test_every_header_is_that_of_a_citation(seed: int, tokens: int) -> None:
     """And every range of time belongs to a header: nothing that was said looks like one."""
     window = window_of(corpus(seed), tokens, "text")
     headers = regex.findall(r"(?m)^[\s\p{Cf}]*\[(\d+)\]", window.text)
-    assert list(map(int, headers)) == [each.number for each in window.citations]
+    assert list(map(int, headers)) == [citation.number for citation in window.citations]
     ranges = regex.findall(r"(?<!\\)\[[\d: .-]+ - [\d: .-]+[\],]", window.text)
     assert len(ranges) <= len(headers)
     assert (

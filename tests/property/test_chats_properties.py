@@ -67,8 +67,8 @@ def some(names: Sequence[str]) -> st.SearchStrategy[Wanted]:
 
 
 def read_files(files: dict[str, object], kind: ArchiveKind | None = None) -> ChatArchive:
-    with tempfile.TemporaryDirectory() as place:
-        return read(zipped(Path(place) / "a.zip", files), kind)
+    with tempfile.TemporaryDirectory() as directory:
+        return read(zipped(Path(directory) / "a.zip", files), kind)
 
 
 def assert_sound(archive: ChatArchive) -> None:
@@ -87,48 +87,46 @@ def assert_sound(archive: ChatArchive) -> None:
             storable(message.metadata, Settings())
 
 
-def everything(archive: ChatArchive) -> set[str]:
+def all_texts(archive: ChatArchive) -> set[str]:
     return {message.text for channel in archive.channels for message in channel.messages}
 
 
-@given(wanted=some(SLACK_FREE), kind=KINDS, junk=st.lists(JUNK, max_size=3), users=JUNK, rooms=JUNK)
-def test_slack(wanted: Wanted, kind: str | None, junk: list[object], users: object, rooms: object) -> None:
+@given(rows=some(SLACK_FREE), kind=KINDS, junk=st.lists(JUNK, max_size=3), users=JUNK, rooms=JUNK)
+def test_slack(rows: Wanted, kind: str | None, junk: list[object], users: object, rooms: object) -> None:
     messages = [
         {**said(f"17044500{number:02}.000001", "x"), "subtype": kind, **more, "text": f"{number}:{text}"}
-        for number, (text, more) in enumerate(wanted)
+        for number, (text, more) in enumerate(rows)
     ]
     lists = {"users.json": users, "channels.json": rooms, "general/2024-01-06.json": rooms}
     archive = read_files(slack(*junk, *messages, **lists))
     assert_sound(archive)
-    texts = everything(archive)
-    assert all(any(text.startswith(f"{number}:") for text in texts) for number in range(len(wanted)))
+    texts = all_texts(archive)
+    assert all(any(text.startswith(f"{number}:") for text in texts) for number in range(len(rows)))
     keys = {message.key for channel in archive.channels for message in channel.messages}
-    assert keys >= {f"17044500{number:02}.000001" for number in range(len(wanted))}
+    assert keys >= {f"17044500{number:02}.000001" for number in range(len(rows))}
 
 
-@given(wanted=some(DISCORD_FREE), junk=st.lists(JUNK, max_size=3), channel=JUNK, guild=JUNK)
-def test_discord(wanted: Wanted, junk: list[object], channel: object, guild: object) -> None:
+@given(rows=some(DISCORD_FREE), junk=st.lists(JUNK, max_size=3), channel=JUNK, guild=JUNK)
+def test_discord(rows: Wanted, junk: list[object], channel: object, guild: object) -> None:
     messages = [
         {**posted(str(1000 + number), "x"), **more, "content": f"{number}:{text}"}
-        for number, (text, more) in enumerate(wanted)
+        for number, (text, more) in enumerate(rows)
     ]
     about = channel if isinstance(channel, dict) else {}
     value = {**discord(*junk, *messages, **about), "guild": guild}
     archive = read_files({"a.json": value, "b.json": channel, "c.json": guild}, "discord")
     assert_sound(archive)
-    texts = everything(archive)
-    assert all(any(f"{number}:" in text for text in texts) for number in range(len(wanted)))
+    texts = all_texts(archive)
+    assert all(any(f"{number}:" in text for text in texts) for number in range(len(rows)))
 
 
-@given(wanted=some(LINE_FREE), junk=st.lists(JUNK, max_size=3))
-def test_json_lines(wanted: Wanted, junk: list[object]) -> None:
-    values = [
-        {**more, "text": f"{number}:{text}", "id": number} for number, (text, more) in enumerate(wanted)
-    ]
-    lines = "\n".join(json.dumps(each) for each in [*junk, *values])
+@given(rows=some(LINE_FREE), junk=st.lists(JUNK, max_size=3))
+def test_json_lines(rows: Wanted, junk: list[object]) -> None:
+    values = [{**more, "text": f"{number}:{text}", "id": number} for number, (text, more) in enumerate(rows)]
+    lines = "\n".join(json.dumps(line) for line in [*junk, *values])
     archive = read_files({"a.jsonl": lines}, "jsonl")
     assert_sound(archive)
-    assert everything(archive) >= {clean(f"{number}:{text}") for number, (text, _) in enumerate(wanted)}
+    assert all_texts(archive) >= {clean(f"{number}:{text}") for number, (text, _) in enumerate(rows)}
 
 
 @given(st.lists(TEXT.filter(lambda text: "\n" not in text), min_size=1, max_size=8), st.text(max_size=60))
@@ -136,14 +134,14 @@ def test_logs(texts: list[str], junk: str) -> None:
     lines = [f"[10:{number:02}] <ann> {number}:x{text}" for number, text in enumerate(texts)]
     archive = read_files({"#a/2024-01-05.log": "\n".join([*lines, junk]).encode("utf-8", "replace")}, "irc")
     assert_sound(archive)
-    found = everything(archive)
-    assert all(any(text.startswith(f"{number}:x") for text in found) for number in range(len(texts)))
+    contents = all_texts(archive)
+    assert all(any(text.startswith(f"{number}:x") for text in contents) for number in range(len(texts)))
 
 
 @given(st.text(max_size=80) | st.from_regex(r"\[?\d\d:\d\d(:\d\d)?\]? .{0,40}", fullmatch=True))
 def test_no_line_is_too_odd(line: str) -> None:
-    said = parsed(line)
-    assert not isinstance(said, IrcEntry) or said.event or said.nick
+    parsed_line = parsed(line)
+    assert not isinstance(parsed_line, IrcEntry) or parsed_line.event or parsed_line.nick
 
 
 @given(
@@ -158,16 +156,16 @@ def test_no_line_is_too_odd(line: str) -> None:
     st.booleans(),
 )
 def test_any_files_at_all(files: dict[str, object], kind: ArchiveKind | None, packed: bool) -> None:
-    with tempfile.TemporaryDirectory() as place, suppress(ConspectusError):
+    with tempfile.TemporaryDirectory() as directory, suppress(ConspectusError):
         make = zipped if packed else folder
         inside = {name: content for name, content in files.items() if packed or ".." not in name}
-        assert_sound(read(make(Path(place) / "a", inside), kind))
+        assert_sound(read(make(Path(directory) / "a", inside), kind))
 
 
 @given(st.binary(max_size=300), st.integers(0, 2000), st.integers(0, 20))
 def test_any_damage_to_an_archive(patch: bytes, start: int, cut: int) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        path = zipped(Path(place) / "a.zip", slack(said("1.0", "kept"), said("2.0", "too")))
+    with tempfile.TemporaryDirectory() as directory:
+        path = zipped(Path(directory) / "a.zip", slack(said("1.0", "kept"), said("2.0", "too")))
         data = path.read_bytes()
         path.write_bytes(data[:start] + patch[:cut] + data[start + math.ceil(cut / 2) :])
         with suppress(ConspectusError):

@@ -58,7 +58,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return values(base_of(hint))
     if is_dataclass(hint):
         # What does not count in comparisons stays in the engine that made it.
-        return st.builds(hint, **{each.name: values(each.type) for each in fields(hint) if each.compare})
+        return st.builds(hint, **{field.name: values(field.type) for field in fields(hint) if field.compare})
     if hint in SIMPLE:
         return SIMPLE[hint]
     return _composed(hint)

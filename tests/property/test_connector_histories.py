@@ -68,39 +68,39 @@ class ServedWiki(WikiSite):
         return MediaWiki(self.api, batch=2)
 
 
-async def take(step: tuple, place: PageStore, pages: Pages, copy: Copy) -> None:
+async def perform_step(step: tuple, store: PageStore, pages: Pages, copy: Copy) -> None:
     """One step of a history, if it can be taken, in the place and in the plain model of it."""
     match step:
         case ("put", space, name, text):
-            await place.put(space, name, text)
+            await store.put(space, name, text)
             pages[space, name] = text
         case ("delete", space, name) if (space, name) in pages:
-            await place.delete(space, name)
+            await store.delete(space, name)
             del pages[space, name]
         case ("move", space, name, to_space, to_name) if (space, name) in pages:
             if (to_space, to_name) not in pages:
-                await place.move(space, name, to_space=to_space, to_name=to_name)
+                await store.move(space, name, to_space=to_space, to_name=to_name)
                 pages[to_space, to_name] = pages.pop((space, name))
-        case ("remove_space", space) if any(each == space for each, _ in pages):
-            await place.remove_space(space)
-            for each in [each for each in pages if each[0] == space]:
-                del pages[each]
+        case ("remove_space", space) if any(page_space == space for page_space, _ in pages):
+            await store.remove_space(space)
+            for page in [page for page in pages if page[0] == space]:
+                del pages[page]
         case ("follow", batches):
             await copy.follow(batches=batches)
 
 
-async def follow_history(steps: list[tuple], place: PageStore) -> None:
+async def follow_history(steps: list[tuple], store: PageStore) -> None:
     pages: Pages = {}
-    copy = Copy(place)
+    copy = Copy(store)
     for step in steps:
-        await take(step, place, pages, copy)
+        await perform_step(step, store, pages, copy)
     await copy.follow()
     await copy.follow()
     expected: dict[str, list[str]] = {}
     for (space, _), text in pages.items():
         expected.setdefault(space, []).append(text)
     assert copy.texts() == {space: sorted(texts) for space, texts in expected.items()}
-    assert all(not each.entries and not each.gone for each in await copy.follow())
+    assert all(not report.entries and not report.gone for report in await copy.follow())
 
 
 @settings(max_examples=tries(150))

@@ -25,8 +25,8 @@ class Caller:
     leaves: float | None
 
     def texts(self, number: int) -> list[str]:
-        names = [f"caller {number} text {place}" for place in range(1 if self.query else self.size)]
-        return [f"{name} poison" if place in self.poisoned else name for place, name in enumerate(names)]
+        names = [f"caller {number} text {index}" for index in range(1 if self.query else self.size)]
+        return [f"{name} poison" if index in self.poisoned else name for index, name in enumerate(names)]
 
 
 moments = st.integers(0, 8).map(lambda steps: steps / 2)
@@ -47,14 +47,14 @@ def unavailable(status: int) -> ProviderUnavailable:
     return ProviderUnavailable("counting", "planned", status=status)
 
 
-async def one(queue: EmbedQueue, clock: ManualClock, caller: Caller, texts: list[str]):
+async def embed_for(queue: EmbedQueue, clock: ManualClock, caller: Caller, texts: list[str]):
     await clock.sleep(caller.arrives)
     if caller.query:
         return [await queue.embed_query(texts[0])]
     return await queue.embed_documents(texts)
 
 
-async def history(group: list[Caller], sharing: BatchSharing, model: CountingModel) -> list[object]:
+async def run_history(group: list[Caller], sharing: BatchSharing, model: CountingModel) -> list[object]:
     """What each caller got in the end; one that left got a CancelledError, if it was not served before."""
     clock = ManualClock()
     patience = RetryPolicy(ATTEMPTS, sleep=clock.sleep, chance=lambda: 0.5)
@@ -65,8 +65,11 @@ async def history(group: list[Caller], sharing: BatchSharing, model: CountingMod
             await clock.sleep(caller.leaves)
             task.cancel()
 
-    tasks = [asyncio.create_task(one(queue, clock, each, each.texts(n))) for n, each in enumerate(group)]
-    leaving = [asyncio.create_task(leave(each, task)) for each, task in zip(group, tasks, strict=True)]
+    tasks = [
+        asyncio.create_task(embed_for(queue, clock, caller, caller.texts(n)))
+        for n, caller in enumerate(group)
+    ]
+    leaving = [asyncio.create_task(leave(caller, task)) for caller, task in zip(group, tasks, strict=True)]
     await clock.advance(FOREVER)
     waiting = [task for task in (*tasks, *leaving) if not task.done()]
     await queue.close()
@@ -75,7 +78,7 @@ async def history(group: list[Caller], sharing: BatchSharing, model: CountingMod
     return answers
 
 
-def check(answer: object, caller: Caller, number: int) -> None:
+def check_answer(answer: object, caller: Caller, number: int) -> None:
     texts = caller.texts(number)
     if isinstance(answer, asyncio.CancelledError):
         assert caller.leaves is not None
@@ -89,9 +92,9 @@ def check(answer: object, caller: Caller, number: int) -> None:
 
 def check_batches(model: CountingModel, sharing: BatchSharing, group: list[Caller]) -> None:
     kinds = {
-        each: "query" if caller.query else "document"
+        text: "query" if caller.query else "document"
         for n, caller in enumerate(group)
-        for each in caller.texts(n)
+        for text in caller.texts(n)
     }
     for kind, texts in model.batches:
         assert 0 < len(texts) <= sharing.texts
@@ -108,9 +111,9 @@ def test_passing_failures_are_not_noticed(
     group: list[Caller], sharing: BatchSharing, plan: list[int | None]
 ) -> None:
     model = CountingModel(*(status and unavailable(status) for status in plan))
-    answers = asyncio.run(history(group, sharing, model))
+    answers = asyncio.run(run_history(group, sharing, model))
     for number, (answer, caller) in enumerate(zip(answers, group, strict=True)):
-        check(answer, caller, number)
+        check_answer(answer, caller, number)
     check_batches(model, sharing, group)
 
 
@@ -124,10 +127,10 @@ def test_whoever_gets_an_answer_gets_the_right_one(
 ) -> None:
     refused = ProviderError("counting", "key", status=401)
     model = CountingModel(*(refused if status == 401 else status and unavailable(status) for status in plan))
-    answers = asyncio.run(history(group, sharing, model))
+    answers = asyncio.run(run_history(group, sharing, model))
     for number, (answer, caller) in enumerate(zip(answers, group, strict=True)):
         planned = isinstance(answer, ProviderUnavailable) or answer is refused
         if not planned:
-            check(answer, caller, number)
+            check_answer(answer, caller, number)
         assert not planned or any(plan)
     check_batches(model, sharing, group)

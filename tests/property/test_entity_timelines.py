@@ -21,49 +21,51 @@ SAID = [
 ]  # fmt: skip
 
 
-def captions(count: int) -> list[NewCaption]:
+def build_captions(count: int) -> list[NewCaption]:
     """Captions in which names stand in every way."""
-    found = []
+    captions = []
     for number in range(count):
         entities = (NAMES[number % 11].upper(),) if number % 5 == 0 else ()
         speaker = NAMES[number % 7] if number % 11 == 0 else None
         text = f"{SAID[number % len(SAID)]} {SAID[(3 * number + 1) % len(SAID)]}"
-        found.append(
+        captions.append(
             NewCaption(text, 10 * number, 10 * number + number % 8, entities=entities, speaker=speaker)
         )
-    return found
+    return captions
 
 
-def expected(given: Sequence[NewCaption], name: str, start: float, end: float) -> list[tuple[float, float]]:
+def expected_ranges(
+    captions: Sequence[NewCaption], name: str, start: float, end: float
+) -> list[tuple[float, float]]:
     """The time ranges, by looking at every caption."""
     reports = []
-    for number, each in enumerate(given):
+    for number, caption in enumerate(captions):
         begins, ends = 10.0 * number, 10.0 * number + number % 8
-        named = {fold_name(one) for one in (*each.entities, each.speaker or "")}
+        named = {fold_name(one) for one in (*caption.entities, caption.speaker or "")}
         inside = begins < end and (ends > start or begins >= start)
-        if inside and (fold_name(name) in named or contains_name(name)(each.text)):
+        if inside and (fold_name(name) in named or contains_name(name)(caption.text)):
             reports.append(Report(name, begins, ends, str(number)))
-    return [(each.start, each.end) for each in group_reports(reports)]
+    return [(span.start, span.end) for span in group_reports(reports)]
 
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(tmp_path, settings=SETTINGS) as opened:
-        await opened.streams.add_captions(captions(300), stream="cam")
-        await opened.streams.add_captions(captions(30), stream="other")
+        await opened.streams.add_captions(build_captions(300), stream="cam")
+        await opened.streams.add_captions(build_captions(30), stream="other")
         yield opened
 
 
-def times(found: Sequence[EntitySpan]) -> list[tuple[float, float]]:
-    return [(each.start, each.end) for each in found]
+def time_ranges(spans: Sequence[EntitySpan]) -> list[tuple[float, float]]:
+    return [(span.start, span.end) for span in spans]
 
 
 async def test_the_index_leaves_out_nobody(engine: Engine) -> None:
-    given = captions(300)
+    captions = build_captions(300)
     for name in NAMES:
-        assert times(await engine.events.entity_timeline(name, stream="cam")) == expected(
-            given, name, 0, 1e9
+        assert time_ranges(await engine.events.entity_timeline(name, stream="cam")) == expected_ranges(
+            captions, name, 0, 1e9
         ), name
         within = CaptionRange(503, 1_207)
-        found = await engine.events.entity_timeline(name, stream="cam", range=within)
-        assert times(found) == expected(given, name, 503, 1_207), name
+        spans = await engine.events.entity_timeline(name, stream="cam", range=within)
+        assert time_ranges(spans) == expected_ranges(captions, name, 503, 1_207), name

@@ -34,13 +34,13 @@ WEIGHTS = st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.7, 0.9, 1.0])
 @st.composite
 def nodes(draw: st.DrawFn) -> list[Any]:
     """Some of the names as nodes of either graph, some of them dated."""
-    found = []
+    nodes = []
     for graph in (PEOPLE, PLACES):
         for name in NAMES:
             begins, ends = draw(SPANS) if draw(st.integers(0, 3)) == 0 else (None, None)
             if graph is PEOPLE or name < "c":
-                found.append(node(name, graph=graph, valid_from=begins, valid_until=ends))
-    return found
+                nodes.append(node(name, graph=graph, valid_from=begins, valid_until=ends))
+    return nodes
 
 
 @st.composite
@@ -49,10 +49,10 @@ def edges(draw: st.DrawFn) -> Edge:
     graph = draw(st.sampled_from([PEOPLE, PEOPLE, PLACES]))
     names = st.sampled_from(NAMES if graph is PEOPLE else "ab")
     begins, ends = draw(SPANS)
-    told = {"type": draw(st.sampled_from(["x", "y"])), "weight": draw(WEIGHTS)}
+    fields = {"type": draw(st.sampled_from(["x", "y"])), "weight": draw(WEIGHTS)}
     proof = draw(st.none() | st.sampled_from(DOCUMENTS))
     ends_and_proof = {"valid_from": begins, "valid_until": ends, "evidence": proof}
-    return edge(draw(names), draw(names), graph=graph, **told, **ends_and_proof)
+    return edge(draw(names), draw(names), graph=graph, **fields, **ends_and_proof)
 
 
 WALKS = st.builds(
@@ -77,7 +77,7 @@ async def fill(records: SqlRecords) -> None:
 
 
 @cache
-def empty() -> bytes:
+def empty_database() -> bytes:
     """A database with two graphs in which nothing is."""
 
     async def make(path: Path) -> None:
@@ -97,7 +97,7 @@ async def stores() -> AsyncIterator[tuple[SqlRecords, SqlGraphs, MemoryGraphs]]:
     """The same empty graphs twice."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "records.sqlite"
-        await asyncio.to_thread(path.write_bytes, await asyncio.to_thread(empty))
+        await asyncio.to_thread(path.write_bytes, await asyncio.to_thread(empty_database))
         records = await open_records(path)
         try:
             yield records, SqlGraphs(records.transactions), reference()
@@ -130,13 +130,13 @@ def in_postgres(postgres: PostgresProcess) -> Iterator[Stores]:
         asyncio.run(records.close())
 
 
-async def walked(stores: Stores, there: Any, links: list[Edge], asked: list[Any]) -> None:
+async def compare_walks(stores: Stores, there: Any, links: list[Edge], questions: list[Any]) -> None:
     async with stores() as (_, stored, remembered):
         for graphs in (stored, remembered):
             for home in (PEOPLE, PLACES):
-                await graphs.add(adding(*(each for each in there if each.graph == home)))
+                await graphs.add(adding(*(member for member in there if member.graph == home)))
             await graphs.add(adding(*links))
-        for graphs, starts, walk in asked:
+        for graphs, starts, walk in questions:
             expected = await remembered.walk(graphs, starts, walk)
             assert list(await stored.walk(graphs, starts, walk)) == list(expected)
 
@@ -146,16 +146,16 @@ ASKED = st.lists(st.tuples(GRAPHS, STARTS, WALKS), min_size=5, max_size=20)
 
 
 @given(nodes(), EDGES, ASKED)
-def test_walks_are_those_of_the_reference(there: Any, links: list[Edge], asked: list[Any]) -> None:
-    asyncio.run(walked(stores, there, links, asked))
+def test_walks_are_those_of_the_reference(there: Any, links: list[Edge], questions: list[Any]) -> None:
+    asyncio.run(compare_walks(stores, there, links, questions))
 
 
 @settings(max_examples=15)
 @given(nodes(), EDGES, ASKED)
 def test_walks_in_postgresql_are_those_of_the_reference(
-    in_postgres: Stores, there: Any, links: list[Edge], asked: list[Any]
+    in_postgres: Stores, there: Any, links: list[Edge], questions: list[Any]
 ) -> None:
-    asyncio.run(walked(in_postgres, there, links, asked))
+    asyncio.run(compare_walks(in_postgres, there, links, questions))
 
 
 @st.composite
@@ -177,7 +177,7 @@ STEPS = st.lists(
 )
 
 
-async def done(step: Any, graphs: SqlGraphs | MemoryGraphs, records: SqlRecords | None) -> Any:
+async def perform_step(step: Any, graphs: SqlGraphs | MemoryGraphs, records: SqlRecords | None) -> Any:
     """What comes of a step: the answer, or the kind of error."""
     kind, what, how = step
     try:
@@ -196,16 +196,16 @@ async def done(step: Any, graphs: SqlGraphs | MemoryGraphs, records: SqlRecords 
         return type(error)
 
 
-async def lived(stores: Stores, steps: list[Any]) -> None:
+async def compare_histories(stores: Stores, steps: list[Any]) -> None:
     async with stores() as (records, stored, remembered):
         for graphs in (stored, remembered):
             await graphs.add(adding(*map(node, NAMES)))
-            await graphs.add(adding(*(node(each, graph=PLACES) for each in "ab")))
+            await graphs.add(adding(*(node(name, graph=PLACES) for name in "ab")))
         for step in steps:
-            assert await done(step, stored, records) == await done(step, remembered, None)
+            assert await perform_step(step, stored, records) == await perform_step(step, remembered, None)
             expected = await remembered.edges(BOTH, limit=100)
-            found = await stored.edges(BOTH, limit=100)
-            assert sorted(found.edges, key=str) == sorted(expected.edges, key=str)
+            page = await stored.edges(BOTH, limit=100)
+            assert sorted(page.edges, key=str) == sorted(expected.edges, key=str)
             assert await stored.at(PEOPLE.id, year(2001)) == await remembered.at(PEOPLE.id, year(2001))
             assert await stored.nodes_by_name(BOTH, NAMES) == await remembered.nodes_by_name(BOTH, NAMES)
         assert await records.check() == []
@@ -213,10 +213,10 @@ async def lived(stores: Stores, steps: list[Any]) -> None:
 
 @given(STEPS)
 def test_histories_end_as_in_the_reference(steps: list[Any]) -> None:
-    asyncio.run(lived(stores, steps))
+    asyncio.run(compare_histories(stores, steps))
 
 
 @settings(max_examples=15)
 @given(STEPS)
 def test_histories_in_postgresql_end_as_in_the_reference(in_postgres: Stores, steps: list[Any]) -> None:
-    asyncio.run(lived(in_postgres, steps))
+    asyncio.run(compare_histories(in_postgres, steps))

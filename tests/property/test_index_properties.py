@@ -51,23 +51,23 @@ from conspectus.ports import Probe
     [make_chunk(1, "", metadata={"a": "2024-05-01T12:00Z"}), make_chunk(2, "", metadata={"a": "b"})],
     [Between(("a",), NOON, "a"), Between(("a",), NOON, "1"), Between(("a",), "3", NOON + timedelta(1))],
 )
-def test_columns_mean_what_matches_means(stored: list[IndexedChunk], asked: list[Filter]) -> None:
+def test_columns_mean_what_matches_means(stored: list[IndexedChunk], conditions: list[Filter]) -> None:
     writer = ColumnWriter()
     for chunk in stored:
         writer.add(chunk)
     columns = Columns(writer.finish())
-    for condition in asked:
+    for condition in conditions:
         expected = [matches(condition, chunk.row()) for chunk in stored]
         assert columns.mask(condition).tolist() == expected, condition
 
 
-def spread(cuts: list[list[IndexedChunk]]) -> list[list[IndexedChunk]]:
+def spread_ids(cuts: list[list[IndexedChunk]]) -> list[list[IndexedChunk]]:
     """The chunks with ids of their own, those of each cut among those of the others."""
-    flat = [(place, chunk) for place, cut in enumerate(cuts) for chunk in cut]
+    flat = [(cut_number, chunk) for cut_number, cut in enumerate(cuts) for chunk in cut]
     order = np.random.default_rng(len(flat)).permutation(len(flat)).tolist()
     result: list[list[IndexedChunk]] = [[] for _ in cuts]
-    for number, (place, each) in zip(order, flat, strict=True):
-        result[place].append(replace(each, chunk=replace(each.chunk, id=ChunkId(number + 1))))
+    for number, (cut_number, chunk) in zip(order, flat, strict=True):
+        result[cut_number].append(replace(chunk, chunk=replace(chunk.chunk, id=ChunkId(number + 1))))
     return [sorted(cut, key=_id) for cut in result]
 
 
@@ -81,7 +81,7 @@ def test_merged_segments_are_those_that_would_be_written(
     cuts: list[list[IndexedChunk]], dead: set[int]
 ) -> None:
     shape = Shape(DIMENSIONS, Bm25(), 10**6, 10**6)
-    given_rows = spread(cuts)
+    given_rows = spread_ids(cuts)
     views = [
         SegmentView(segment_in_memory(cut, shape, str.split)).without((i, i) for i in dead)
         for cut in given_rows
@@ -97,7 +97,7 @@ def test_merged_segments_are_those_that_would_be_written(
     portions = Merger([(view.segment.arrays, view.dead) for view in views]).portions(
         [view.segment.vectors for view in views], most=3
     )
-    assert b"".join(each.tobytes() for each in portions) == written.vectors.tobytes()
+    assert b"".join(portion.tobytes() for portion in portions) == written.vectors.tobytes()
 
 
 @given(st.lists(st.lists(rows, max_size=3), min_size=1, max_size=6))
@@ -105,20 +105,21 @@ def test_merged_segments_are_those_that_would_be_written(
 def test_rows_that_are_extended_are_those_that_would_be_written(cuts: list[list[IndexedChunk]]) -> None:
     shape = Shape(DIMENSIONS, Bm25(), 10**6, 10**6)
     newest = NewestRows(shape)
-    made = [newest.extended(cut, str.split) for cut in in_order(cuts)]
-    for size, segment in enumerate(made, start=1):
-        every = [chunk for cut in in_order(cuts)[:size] for chunk in cut]
+    segments = [newest.extended(cut, str.split) for cut in ids_in_order(cuts)]
+    for size, segment in enumerate(segments, start=1):
+        every = [chunk for cut in ids_in_order(cuts)[:size] for chunk in cut]
         written = segment_in_memory(every, shape, str.split)
         for name, expected in written.arrays.items():
             assert segment.arrays[name].tobytes() == expected.tobytes(), name
         assert segment.vectors.tobytes() == written.vectors.tobytes()
 
 
-def in_order(cuts: list[list[IndexedChunk]]) -> list[list[IndexedChunk]]:
+def ids_in_order(cuts: list[list[IndexedChunk]]) -> list[list[IndexedChunk]]:
     """The chunks with ids of their own, those of each cut after those of the cuts before."""
     number = count(1)
     return [
-        [replace(each, chunk=replace(each.chunk, id=ChunkId(next(number)))) for each in cut] for cut in cuts
+        [replace(chunk, chunk=replace(chunk.chunk, id=ChunkId(next(number)))) for chunk in cut]
+        for cut in cuts
     ]
 
 
@@ -128,22 +129,22 @@ def in_order(cuts: list[list[IndexedChunk]]) -> list[list[IndexedChunk]]:
 )
 @settings(max_examples=tries(100))
 def test_small_writes_are_found(
-    writes: list[tuple[list[IndexedChunk], set[int]]], asked: list[Probe]
+    writes: list[tuple[list[IndexedChunk], set[int]]], probes: list[Probe]
 ) -> None:
-    asyncio.run(written_in_turn(writes, asked))
+    asyncio.run(write_in_turn(writes, probes))
 
 
-async def written_in_turn(writes: list[tuple[list[IndexedChunk], set[int]]], asked: list[Probe]) -> None:
+async def write_in_turn(writes: list[tuple[list[IndexedChunk], set[int]]], probes: list[Probe]) -> None:
     journal = Journal()
     with tempfile.TemporaryDirectory() as name:
         index = await open_segments(Path(name), journal, 10**6)
-        given_rows = in_order([new for new, _ in writes])
+        given_rows = ids_in_order([new for new, _ in writes])
         for fresh, (_, gone) in zip(given_rows, writes, strict=True):
-            journal.replace(gone - {_id(each) for each in fresh}, fresh)
+            journal.replace(gone - {_id(chunk) for chunk in fresh}, fresh)
             changes = await journal.changes_since(index.applied(), limit=10**6)
             await index.apply(changes, partial(list, fresh))
             assert (await index.status()).chunks == len(journal.live())
-        await assert_as_exact(index, journal, asked)
+        await assert_as_exact(index, journal, probes)
         await index.close()
 
 
@@ -166,7 +167,7 @@ async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> 
     return await SegmentsIndex.open(directory, journal, str.split, dimensions=DIMENSIONS, options=options)
 
 
-async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chunks: int) -> None:
+async def compare(steps: list[tuple[str, object]], probes: list[Probe], tail_chunks: int) -> None:
     journal = Journal(batch=7)
     with tempfile.TemporaryDirectory() as name:
         index = await open_segments(Path(name), journal, tail_chunks)
@@ -175,7 +176,7 @@ async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chun
                 await index.close()
                 index = await open_segments(Path(name), journal, tail_chunks)
             await perform(index, journal, step, value)
-        await assert_as_exact(index, journal, asked)
+        await assert_as_exact(index, journal, probes)
         await index.close()
 
 
@@ -185,8 +186,8 @@ async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chun
     st.sampled_from([1, 5, 10**6]),
 )
 @settings(max_examples=tries(150))
-def test_cuts_do_not_matter(steps: list[tuple[str, object]], asked: list[Probe], tail_chunks: int) -> None:
-    asyncio.run(compare(steps, asked, tail_chunks))
+def test_cuts_do_not_matter(steps: list[tuple[str, object]], probes: list[Probe], tail_chunks: int) -> None:
+    asyncio.run(compare(steps, probes, tail_chunks))
 
 
 def long_tailed(size: int, seed: int) -> list[IndexedChunk]:

@@ -21,7 +21,10 @@ from conspectus.memory.scopes import holds
 from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 
 HOMES = [
-    Scope(user, agent, said) for user in ("ann", None) for agent in ("bot", None) for said in ("1", None)
+    Scope(user, agent, conversation)
+    for user in ("ann", None)
+    for agent in ("bot", None)
+    for conversation in ("1", None)
 ]
 WORDS = ["otter", "heron", "lynx"]
 HOME, KEY, WORD = st.sampled_from(HOMES), st.sampled_from("kl"), st.sampled_from(WORDS)
@@ -36,7 +39,7 @@ STEPS = st.lists(
         st.tuples(st.just("forget_all"), HOME, FLAG),
         st.tuples(st.just("rule"), HOME, st.none() | AGE, st.none() | st.integers(0, 2)),
         st.tuples(st.just("apply"), st.none() | HOME),
-        st.tuples(st.just("carry"), HOME),
+        st.tuples(st.just("export_and_import"), HOME),
     ),
     min_size=1,
     max_size=25,
@@ -73,32 +76,33 @@ class Model:
     rules: dict[Scope, Retention] = field(default_factory=dict)
     stored: int = 0
 
-    def within(self, scope: Scope) -> list[Item]:
+    def read(self, scope: Scope) -> list[Item]:
         """What reading in a scope gives, in order."""
         return sorted(
-            (each for each in self.items.values() if holds(scope, each.home)), key=lambda each: each.order
+            (memory for memory in self.items.values() if holds(scope, memory.home)),
+            key=lambda memory: memory.order,
         )
 
     def put(self, item: Item) -> None:
-        place = (item.home, item.key)
-        before = self.items.get(place)
+        identity = (item.home, item.key)
+        before = self.items.get(identity)
         if before is None:
             self.stored += 1
-            self.items[place] = replace(item, stored=self.stored, versions=item.versions)
+            self.items[identity] = replace(item, stored=self.stored, versions=item.versions)
         elif replace(item, stored=0, versions=0) != replace(before, stored=0, versions=0):
-            self.items[place] = replace(item, stored=before.stored, versions=before.versions + 1)
+            self.items[identity] = replace(item, stored=before.stored, versions=before.versions + 1)
 
     def drop(self, items: Iterable[Item]) -> int:
-        gone = [self.items.pop((each.home, each.key)) for each in items]
+        gone = [self.items.pop((memory.home, memory.key)) for memory in items]
         return len(gone)
 
-    def too_much(self, home: Scope) -> list[Item]:
+    def over_retention(self, home: Scope) -> list[Item]:
         """What the rules do not let stay in a conversation: of a copy, one rule after the other."""
-        turns = [each for each in self.within(home) if each.home == home and not (each.pinned or each.note)]
+        turns = [turn for turn in self.read(home) if turn.home == home and not (turn.pinned or turn.note)]
         gone: set[Item] = set()
         for rule in (rule for scope, rule in self.rules.items() if holds(scope, home)):
             if rule.days is not None:
-                gone |= {each for each in turns if each.age >= rule.days}
+                gone |= {turn for turn in turns if turn.age >= rule.days}
             if rule.max_count is not None:
                 gone |= set(turns[: max(len(turns) - rule.max_count, 0)])
         return list(gone)
@@ -118,25 +122,29 @@ class Life:
         await getattr(self, step[0])(*step[1:])
 
     async def remember(self, home: Scope, key: str, word: str, age: int, pinned: bool, note: bool) -> None:
-        await self._tell(Item(home, key, word, age, pinned, note))
+        await self._add(Item(home, key, word, age, pinned, note))
 
     async def remember_twice(self, home: Scope, key: str, word: str, then: str, age: int) -> None:
         first = Item(home, key, word, age, pinned=False, note=False)
-        await self._tell(first, replace(first, word=then))
+        await self._add(first, replace(first, word=then))
 
-    async def _tell(self, *items: Item) -> None:
+    async def _add(self, *items: Item) -> None:
         """One or more memories of the same key at once."""
-        at = {each.age: self.begin - timedelta(days=each.age, hours=1) for each in items}
+        at = {memory.age: self.begin - timedelta(days=memory.age, hours=1) for memory in items}
         new = [
             NewMemory(
-                each.text, each.key, at=at[each.age], pinned=each.pinned, kind="note" if each.note else "turn"
+                memory.text,
+                memory.key,
+                at=at[memory.age],
+                pinned=memory.pinned,
+                kind="note" if memory.note else "turn",
             )
-            for each in items
+            for memory in items
         ]
         done = await self.engine.memory.add(new, scope=items[0].home)
-        for each, item in zip(done, items, strict=True):
-            assert (each.outcome == "added") == ((item.home, item.key) not in self.model.items)
-            self.ids[item.home, item.key] = each.id
+        for written, item in zip(done, items, strict=True):
+            assert (written.outcome == "added") == ((item.home, item.key) not in self.model.items)
+            self.ids[item.home, item.key] = written.id
             self.model.put(item)
 
     async def update(self, home: Scope, key: str, word: str, pinned: bool) -> None:
@@ -148,18 +156,20 @@ class Life:
                 await self.engine.memory.update(memory, scope=home, text=changed.text, pinned=pinned)
                 self.model.put(changed)
 
-    async def forget(self, asked: Scope, home: Scope, key: str) -> None:
+    async def forget(self, scope: Scope, home: Scope, key: str) -> None:
         ids = (self.ids.get((home, key), "unknown"),)
-        gone = [each for each in self.model.within(asked) if (each.home, each.key) == (home, key)]
-        await self._let_go(MemorySelection(ids), asked, gone)
+        gone = [memory for memory in self.model.read(scope) if (memory.home, memory.key) == (home, key)]
+        await self._forget(MemorySelection(ids), scope, gone)
 
-    async def forget_older(self, asked: Scope, age: int, pinned: bool) -> None:
-        gone = [each for each in self.model.within(asked) if each.age >= age and (pinned or not each.pinned)]
-        await self._let_go(MemorySelection(older_than_days=age, pinned=pinned), asked, gone)
+    async def forget_older(self, scope: Scope, age: int, pinned: bool) -> None:
+        gone = [
+            memory for memory in self.model.read(scope) if memory.age >= age and (pinned or not memory.pinned)
+        ]
+        await self._forget(MemorySelection(older_than_days=age, pinned=pinned), scope, gone)
 
-    async def forget_all(self, asked: Scope, pinned: bool) -> None:
-        gone = [each for each in self.model.within(asked) if pinned or not each.pinned]
-        await self._let_go(MemorySelection(everything=True, pinned=pinned), asked, gone)
+    async def forget_all(self, scope: Scope, pinned: bool) -> None:
+        gone = [memory for memory in self.model.read(scope) if pinned or not memory.pinned]
+        await self._forget(MemorySelection(everything=True, pinned=pinned), scope, gone)
 
     async def rule(self, scope: Scope, days: int | None, maximum: int | None) -> None:
         if days is None and maximum is None:
@@ -169,64 +179,66 @@ class Life:
             self.model.rules[scope] = Retention(days, maximum)
             await self.engine.retention.set(Retention(days, maximum), scope=scope)
 
-    async def apply(self, asked: Scope | None) -> None:
-        homes = [each for each in HOMES if asked is None or holds(asked, each)]
-        gone = [each for home in homes for each in self.model.too_much(home)]
-        preview = await self.engine.retention.apply(scope=asked, dry_run=True)
-        receipt = await self.engine.retention.apply(scope=asked)
+    async def apply(self, scope: Scope | None) -> None:
+        homes = [home for home in HOMES if scope is None or holds(scope, home)]
+        gone = [memory for home in homes for memory in self.model.over_retention(home)]
+        preview = await self.engine.retention.apply(scope=scope, dry_run=True)
+        receipt = await self.engine.retention.apply(scope=scope)
         assert replace(preview, dry_run=False) == receipt
-        assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
+        assert set(receipt.ids) == {self.ids[memory.home, memory.key] for memory in gone}
         self.model.drop(gone)
 
-    async def carry(self, scope: Scope) -> None:
+    async def export_and_import(self, scope: Scope) -> None:
         lines = (await self.engine.memory.export(scope=scope)).lines
         await self.engine.memory.forget(MemorySelection(everything=True, pinned=True), scope=scope)
         for outcome in ("added", "unchanged"):
             done = await self.engine.memory.import_lines(lines)
-            assert [each.outcome for each in done] == [outcome] * len(lines)
-        for item in (carried := self.model.within(scope)):
+            assert [memory.outcome for memory in done] == [outcome] * len(lines)
+        for item in (memories := self.model.read(scope)):
             self.model.drop([item])
-        for item in carried:
+        for item in memories:
             self.model.put(item)
-        assert [each.id for each in done] == [self.ids[each.home, each.key] for each in carried]
+        assert [written.id for written in done] == [self.ids[memory.home, memory.key] for memory in memories]
 
-    async def _let_go(self, what: MemorySelection, asked: Scope, gone: list[Item]) -> None:
-        preview = await self.engine.memory.forget(what, scope=asked, dry_run=True)
-        receipt = await self.engine.memory.forget(what, scope=asked)
+    async def _forget(self, selection: MemorySelection, scope: Scope, gone: list[Item]) -> None:
+        preview = await self.engine.memory.forget(selection, scope=scope, dry_run=True)
+        receipt = await self.engine.memory.forget(selection, scope=scope)
         assert replace(preview, dry_run=False) == receipt
-        assert (receipt.memories, receipt.versions) == (len(gone), sum(each.versions for each in gone))
-        assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
+        assert (receipt.memories, receipt.versions) == (len(gone), sum(memory.versions for memory in gone))
+        assert set(receipt.ids) == {self.ids[memory.home, memory.key] for memory in gone}
         self.model.drop(gone)
 
     async def compare(self, scope: Scope) -> None:
         """Every way of reading gives what the model keeps in a scope, and nothing else."""
-        engine, kept = self.engine, self.model.within(scope)
-        texts = [each.text for each in kept]
-        assert [each.text for each in (await engine.memory.list(scope=scope)).memories] == texts
+        engine, expected = self.engine, self.model.read(scope)
+        texts = [memory.text for memory in expected]
+        assert [memory.text for memory in (await engine.memory.list(scope=scope)).memories] == texts
         lines = (await engine.memory.export(scope=scope)).lines
-        assert len(lines) == await engine.memory.count(scope=scope) == len(kept)
-        turns = sorted((each for each in kept if not each.note), key=lambda each: each.stored)
+        assert len(lines) == await engine.memory.count(scope=scope) == len(expected)
+        turns = sorted((memory for memory in expected if not memory.note), key=lambda memory: memory.stored)
         recent = await engine.memory.list_recent(scope=scope, limit=1_000, max_tokens=10_000)
-        assert [each.text for each in recent] == [each.text for each in turns]
+        assert [memory.text for memory in recent] == [memory.text for memory in turns]
         for word in WORDS:
-            found = await engine.memory.recall(**question(word, scope, limit=100))
-            recalled = {each.memory.text for each in found.memories}
-            assert {each.text for each in kept if each.word == word} <= recalled <= set(texts)
-        await self._compare_numbers(scope, kept)
+            recalled_page = await engine.memory.recall(**question(word, scope, limit=100))
+            recalled = {hit.memory.text for hit in recalled_page.memories}
+            assert {memory.text for memory in expected if memory.word == word} <= recalled <= set(texts)
+        await self._compare_numbers(scope, expected)
 
-    async def _compare_numbers(self, scope: Scope, kept: list[Item]) -> None:
+    async def _compare_numbers(self, scope: Scope, expected: list[Item]) -> None:
         stats = await self.engine.memory.stats(scope=scope)
-        told = (stats.memories, stats.notes, stats.pinned, stats.versions, stats.conversations)
-        notes, pinned = sum(each.note for each in kept), sum(each.pinned for each in kept)
-        assert told == (
-            len(kept),
+        numbers = (stats.memories, stats.notes, stats.pinned, stats.versions, stats.conversations)
+        notes, pinned = sum(memory.note for memory in expected), sum(memory.pinned for memory in expected)
+        assert numbers == (
+            len(expected),
             notes,
             pinned,
-            sum(each.versions for each in kept),
-            len({each.home for each in kept}),
+            sum(memory.versions for memory in expected),
+            len({memory.home for memory in expected}),
         )
-        found = await self.engine.memory.list_conversations(scope=scope)
-        assert {each.scope: each.memories for each in found} == Counter(each.home for each in kept)
+        conversations = await self.engine.memory.list_conversations(scope=scope)
+        assert {talk.scope: talk.memories for talk in conversations} == Counter(
+            memory.home for memory in expected
+        )
 
 
 async def live(steps: list[tuple[Any, ...]], url: str | None = None) -> None:

@@ -38,18 +38,22 @@ kinds = st.sampled_from([LITE, ARRAYS])
 LASTING = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
+async def find_admitted(
+    server: MilvusServer, stored: list[IndexedChunk], conditions: list[Filter]
+) -> list[list[int]]:
     journal = Journal()
     journal.put(stored)
     with tempfile.TemporaryDirectory() as folder:
         index = await MilvusIndex.open(location_in(server, Path(folder), 0), journal, str.split)
         await catch_up(index, journal)
         every = np.array([chunk.chunk.id for chunk in stored])
-        found = [(await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in asked]
+        id_lists = [
+            (await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in conditions
+        ]
         for name in await server.collections():
             await server.drop(name)
     await server.close()
-    return found
+    return id_lists
 
 
 @given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40), kinds)
@@ -69,25 +73,27 @@ async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list
     [make_chunk(1, "", sequence=2**70)], [Eq("sequence", 2**70), Between("sequence", 2**69)], MilvusServer
 )
 def test_filters_mean_what_matches_means(
-    milvus: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter], kind: type[MilvusServer]
+    milvus: MilvusProcess, stored: list[IndexedChunk], conditions: list[Filter], kind: type[MilvusServer]
 ) -> None:
     stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
-    found = asyncio.run(admitted(kind(milvus.uri, seconds=20), stored, asked))
-    for where, ids in zip(asked, found, strict=True):
+    id_lists = asyncio.run(find_admitted(kind(milvus.uri, seconds=20), stored, conditions))
+    for where, ids in zip(conditions, id_lists, strict=True):
         expected = sorted(chunk.chunk.id for chunk in stored if matches(where, chunk.row()))
         assert ids == expected, where
 
 
-async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
+async def compare_with_reference(
+    server: MilvusServer, steps: list[tuple[str, object]], probes: list[Probe]
+) -> None:
     journal = Journal(batch=7)
     with tempfile.TemporaryDirectory() as folder:
-        place = replace(location_in(server, Path(folder), DIMENSIONS), bm25=BM25)
-        index = await MilvusIndex.open(place, journal, str.split)
+        location = replace(location_in(server, Path(folder), DIMENSIONS), bm25=BM25)
+        index = await MilvusIndex.open(location, journal, str.split)
         for step, value in steps:
             if step == "reopen":
-                index = await MilvusIndex.open(place, journal, str.split)
+                index = await MilvusIndex.open(location, journal, str.split)
             await perform(index, journal, step, value)
-        await assert_as_exact(index, journal, asked)
+        await assert_as_exact(index, journal, probes)
         for name in await server.collections():
             await server.drop(name)
     await server.close()
@@ -100,9 +106,9 @@ async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: 
 )
 @settings(max_examples=tries(20), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(
-    milvus: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe], kind: type[MilvusServer]
+    milvus: MilvusProcess, steps: list[tuple[str, object]], probes: list[Probe], kind: type[MilvusServer]
 ) -> None:
-    asyncio.run(compare(kind(milvus.uri, seconds=20), steps, asked))
+    asyncio.run(compare_with_reference(kind(milvus.uri, seconds=20), steps, probes))
 
 
 @given(

@@ -27,11 +27,11 @@ def test_a_key_is_its_own_key(name):
 @given(TEXTS)
 def test_spans_lie_in_the_text_in_order_without_overlaps(text):
     end = 0
-    for each in names_in(text, KNOWN, with_numbers=True):
-        assert end <= each.start < each.end <= len(text)
-        assert (each.text, each.key) == (text[each.start : each.end], key_of(each.text))
-        assert each.key and each.type and 0 < each.score <= 1
-        end = each.end
+    for span in names_in(text, KNOWN, with_numbers=True):
+        assert end <= span.start < span.end <= len(text)
+        assert (span.text, span.key) == (text[span.start : span.end], key_of(span.text))
+        assert span.key and span.type and 0 < span.score <= 1
+        end = span.end
 
 
 @given(TEXTS)
@@ -42,10 +42,10 @@ def test_the_same_text_has_the_same_names(text):
 @given(TEXTS, TEXTS)
 def test_known_names_of_a_text_are_those_of_its_parts(left, right):
     gap = "\n.\n"
-    whole = KNOWN.find(left + gap + right)
-    moved = [(each.start, each.end) for each in KNOWN.find(left)]
-    moved += [(each.start + len(left + gap), each.end + len(left + gap)) for each in KNOWN.find(right)]
-    assert [(each.start, each.end) for each in whole] == moved
+    spans = KNOWN.find(left + gap + right)
+    moved = [(span.start, span.end) for span in KNOWN.find(left)]
+    moved += [(span.start + len(left + gap), span.end + len(left + gap)) for span in KNOWN.find(right)]
+    assert [(span.start, span.end) for span in spans] == moved
 
 
 @given(TEXTS, st.text("Ann Smithjo", min_size=1))

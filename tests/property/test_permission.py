@@ -41,7 +41,7 @@ class EngineDoor:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def entered(self, visitor: Visitor) -> Any:
+    async def enter(self, visitor: Visitor) -> Any:
         user = visitor.user
         return self._engine.as_person(Person(user.name, user.owner, user.id, visitor.scopes))
 
@@ -53,12 +53,12 @@ class KeyDoor:
         self._engine = engine
         self._secrets: dict[tuple[str, tuple[str, ...]], str] = {}
 
-    async def entered(self, visitor: Visitor) -> Any:
-        which = (visitor.user.id, visitor.scopes)
-        if which not in self._secrets:
-            made = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
-            self._secrets[which] = made.secret
-        return self._engine.as_person(await self._engine.people.authenticate(self._secrets[which]))
+    async def enter(self, visitor: Visitor) -> Any:
+        identity = (visitor.user.id, visitor.scopes)
+        if identity not in self._secrets:
+            key = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
+            self._secrets[identity] = key.secret
+        return self._engine.as_person(await self._engine.people.authenticate(self._secrets[identity]))
 
 
 class HttpDoor:
@@ -70,13 +70,13 @@ class HttpDoor:
         self._clients = clients
         self._known: dict[tuple[str, tuple[str, ...]], RemoteEngine] = {}
 
-    async def entered(self, visitor: Visitor) -> Any:
-        which = (visitor.user.id, visitor.scopes)
-        if which not in self._known:
-            made = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
-            opening = conspectus.connect(self._url, api_key=made.secret, settings=SETTINGS)
-            self._known[which] = await self._clients.enter_async_context(opening)
-        return self._known[which]
+    async def enter(self, visitor: Visitor) -> Any:
+        identity = (visitor.user.id, visitor.scopes)
+        if identity not in self._known:
+            key = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
+            opening = conspectus.connect(self._url, api_key=key.secret, settings=SETTINGS)
+            self._known[identity] = await self._clients.enter_async_context(opening)
+        return self._known[identity]
 
 
 @asynccontextmanager
@@ -87,14 +87,14 @@ async def behind_a_server(engine: Engine) -> AsyncIterator[HttpDoor]:
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[tuple[Engine, ScriptedChatModel]]:
+async def open_engine(path: Path) -> AsyncIterator[tuple[Engine, ScriptedChatModel]]:
     model = ScriptedChatModel()
     embedder = HashedEmbedder(16)
     async with conspectus.open(path, settings=SETTINGS, embedder=embedder, chat_model=model) as engine:
         yield engine, model
 
 
-async def tell(history: Looking, *, keys: bool) -> None:
+async def run_history(history: Looking, *, keys: bool) -> None:
     await history.begin()
     for number in range(STEPS):
         await history.step()
@@ -108,7 +108,7 @@ async def tell(history: Looking, *, keys: bool) -> None:
                 await history.look_from_outside(user)
 
 
-async def tell_all(
+async def run_histories(
     engine: Engine, model: ScriptedChatModel, door: Door, seeds: range, *, keys: bool = False
 ) -> int:
     await engine.people.create_key()
@@ -121,7 +121,7 @@ async def tell_all(
 
     for seed in seeds:
         try:
-            await tell(Looking(door, owner, seed, check=check, model=model), keys=keys)
+            await run_history(Looking(door, owner, seed, check=check, model=model), keys=keys)
         except BaseException as fault:
             fault.add_note(f"history {seed} of {seeds}")
             raise
@@ -130,34 +130,34 @@ async def tell_all(
 
 @pytest.mark.parametrize("first", range(0, QUICK, TOGETHER))
 async def test_no_history_leaks(tmp_path: Path, first: int) -> None:
-    async with opened(tmp_path) as (engine, model):
-        told = await tell_all(engine, model, EngineDoor(engine), range(first, first + TOGETHER))
-    assert told == TOGETHER
+    async with open_engine(tmp_path) as (engine, model):
+        histories = await run_histories(engine, model, EngineDoor(engine), range(first, first + TOGETHER))
+    assert histories == TOGETHER
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(QUICK, ALL, TOGETHER))
 async def test_no_history_of_many_leaks(tmp_path: Path, first: int) -> None:
-    async with opened(tmp_path) as (engine, model):
-        told = await tell_all(engine, model, EngineDoor(engine), range(first, first + TOGETHER))
-    assert told == TOGETHER
+    async with open_engine(tmp_path) as (engine, model):
+        histories = await run_histories(engine, model, EngineDoor(engine), range(first, first + TOGETHER))
+    assert histories == TOGETHER
 
 
 async def test_a_few_histories_of_people_with_keys_do_not_leak(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (engine, model):
-        told = await tell_all(engine, model, KeyDoor(engine), range(ALL, ALL + FEW), keys=True)
-    assert told == FEW
+    async with open_engine(tmp_path) as (engine, model):
+        histories = await run_histories(engine, model, KeyDoor(engine), range(ALL, ALL + FEW), keys=True)
+    assert histories == FEW
 
 
 async def test_a_few_histories_over_http_do_not_leak(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (engine, model), behind_a_server(engine) as door:
-        told = await tell_all(engine, model, door, range(FAR, FAR + FEW), keys=True)
-    assert told == FEW
+    async with open_engine(tmp_path) as (engine, model), behind_a_server(engine) as door:
+        histories = await run_histories(engine, model, door, range(FAR, FAR + FEW), keys=True)
+    assert histories == FEW
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(FAR + FEW, FAR + FEW + 20 * TOGETHER, TOGETHER))
 async def test_no_history_over_http_leaks(tmp_path: Path, first: int) -> None:
-    async with opened(tmp_path) as (engine, model), behind_a_server(engine) as door:
-        told = await tell_all(engine, model, door, range(first, first + TOGETHER), keys=True)
-    assert told == TOGETHER
+    async with open_engine(tmp_path) as (engine, model), behind_a_server(engine) as door:
+        histories = await run_histories(engine, model, door, range(first, first + TOGETHER), keys=True)
+    assert histories == TOGETHER

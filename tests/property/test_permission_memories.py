@@ -20,7 +20,7 @@ Enter = Callable[[str], Awaitable[Any]]
 
 
 @asynccontextmanager
-async def entering(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
+async def open_views(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
     """Makes a view for a user, here or on a server."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(served(application(engine, SETTINGS))) if remote else ""
@@ -34,34 +34,34 @@ async def entering(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
         yield enter
 
 
-async def lived(rooms: Rooms) -> int:
+async def run_history(rooms: Rooms) -> int:
     looked = 0
     await rooms.begin()
     for number in range(STEPS):
         await rooms.step()
         if number % 3 == 2:
-            await rooms.look()
+            await rooms.check_view()
             looked += 1
     return looked
 
 
-async def told(path: Path, seed: int, *, remote: bool = False) -> int:
+async def count_looks(path: Path, seed: int, *, remote: bool = False) -> int:
     async with conspectus.open(path, settings=SETTINGS) as engine:
         await engine.people.create_owner()
-        async with entering(engine, remote=remote) as enter:
-            return await lived(Rooms(engine, enter, seed))
+        async with open_views(engine, remote=remote) as enter:
+            return await run_history(Rooms(engine, enter, seed))
 
 
 @pytest.mark.parametrize("seed", range(1))
 async def test_no_history_of_memories_leaks(tmp_path: Path, seed: int) -> None:
-    assert await told(tmp_path, seed) == STEPS // 3
+    assert await count_looks(tmp_path, seed) == STEPS // 3
 
 
 async def test_no_history_of_memories_leaks_over_http(tmp_path: Path) -> None:
-    assert await told(tmp_path, 1_000, remote=True) == STEPS // 3
+    assert await count_looks(tmp_path, 1_000, remote=True) == STEPS // 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 60))
 async def test_no_history_of_many_leaks(tmp_path: Path, seed: int) -> None:
-    assert await told(tmp_path, seed, remote=seed % 4 == 0) == STEPS // 3
+    assert await count_looks(tmp_path, seed, remote=seed % 4 == 0) == STEPS // 3

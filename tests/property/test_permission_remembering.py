@@ -64,7 +64,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 @asynccontextmanager
-async def views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
+async def open_views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
     """Makes a view for someone new, who is granted a role on the collection, or on one source of it."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(served(application(engine, SETTINGS))) if remote else ""
@@ -86,7 +86,7 @@ async def views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
         yield view
 
 
-def all_of(trials: Mapping[str, Any], result: str) -> dict[str, str]:
+def outcome_of_all(trials: Mapping[str, Any], result: str) -> dict[str, str]:
     return dict.fromkeys(trials, result)
 
 
@@ -101,54 +101,54 @@ def test_every_method_is_tried() -> None:
     assert public - {"memory.start", "retention.start"} == methods()
 
 
-async def outside(engine: Engine, view: Any, made: Made) -> None:
+async def check_outsider(engine: Engine, view: Any, ids: Made) -> None:
     """Whoever was granted nothing has at most memories and graphs of one's own."""
-    before = await told(engine, made, READS)
-    asked = {name: trial for name, trial in {**READS, **BEYOND}.items() if name not in MAKING}
-    assert await tried(view, made, asked) == all_of(asked, "NotFound")
-    await tried(view, made, {name: BEYOND[name] for name in MAKING})
-    assert _untimed(await told(engine, made, READS)) == _untimed(before)
-    assert SECRET not in await told(view, made, PRYING)
+    before = await told(engine, ids, READS)
+    trials = {name: trial for name, trial in {**READS, **BEYOND}.items() if name not in MAKING}
+    assert await tried(view, ids, trials) == outcome_of_all(trials, "NotFound")
+    await tried(view, ids, {name: BEYOND[name] for name in MAKING})
+    assert _without_timings(await told(engine, ids, READS)) == _without_timings(before)
+    assert SECRET not in await told(view, ids, PRYING)
 
 
 @pytest.mark.parametrize("remote", [False, True])
 async def test_who_may_do_what(engine: Engine, remote: bool) -> None:
-    made = await prepared(engine, COLLECTION)
-    async with views(engine, remote=remote) as view:
-        await outside(engine, await view("out", None), made)
+    ids = await prepared(engine, COLLECTION)
+    async with open_views(engine, remote=remote) as view:
+        await check_outsider(engine, await view("out", None), ids)
         reader, narrow = await view("read", "viewer"), await view("narrow", "manager", scopes=("read",))
         for who in (reader, narrow):
-            assert await tried(who, made, READS) == all_of(READS, "ok")
-            assert await tried(who, made, {**WRITES, **MANAGING}) == all_of(
+            assert await tried(who, ids, READS) == outcome_of_all(READS, "ok")
+            assert await tried(who, ids, {**WRITES, **MANAGING}) == outcome_of_all(
                 {**WRITES, **MANAGING}, "PermissionDenied"
             )
         editor, manager = await view("edit", "editor"), await view("manage", "manager")
-        assert await tried(editor, made, MANAGING) == all_of(MANAGING, "PermissionDenied")
-        assert await tried(editor, made, WRITES) == all_of(WRITES, "ok")
-        assert await tried(manager, made, MANAGING) == all_of(MANAGING, "ok")
+        assert await tried(editor, ids, MANAGING) == outcome_of_all(MANAGING, "PermissionDenied")
+        assert await tried(editor, ids, WRITES) == outcome_of_all(WRITES, "ok")
+        assert await tried(manager, ids, MANAGING) == outcome_of_all(MANAGING, "ok")
 
 
 @pytest.mark.parametrize("remote", [False, True])
 async def test_nothing_of_others_is_seen(engine: Engine, remote: bool) -> None:
-    made = await prepared(engine, COLLECTION)
-    home = (await engine.documents.get(made.mine)).source
-    async with views(engine, remote=remote) as view:
+    ids = await prepared(engine, COLLECTION)
+    home = (await engine.documents.get(ids.mine)).source
+    async with open_views(engine, remote=remote) as view:
         ann = await view("ann", "editor", source=home)
-        assert await tried(ann, made, READING) == all_of(READING, "ok")
-        assert await tried(ann, made, READING_A_GRAPH) == all_of(READING_A_GRAPH, "NotFound")
-        said = await told(ann, made, {**PRYING, **READING})
-        assert SECRET not in said
-        listed = await told(ann, made, READING)
-        assert [word for word in (made.others, "people", "bob", "bo2") if word in listed] == []
-        missing = replace(made, others="nothing")
+        assert await tried(ann, ids, READING) == outcome_of_all(READING, "ok")
+        assert await tried(ann, ids, READING_A_GRAPH) == outcome_of_all(READING_A_GRAPH, "NotFound")
+        answers = await told(ann, ids, {**PRYING, **READING})
+        assert SECRET not in answers
+        listed = await told(ann, ids, READING)
+        assert [word for word in (ids.others, "people", "bob", "bo2") if word in listed] == []
+        missing = replace(ids, others="nothing")
         for name in ("memory.get", "memory.list_versions", "memory.update"):
-            hidden, ghost = [await told(ann, each, {name: PRYING[name]}) for each in (made, missing)]
-            assert hidden.replace(made.others, "nothing") == ghost
-    assert (await engine.memory.get(made.others, scope=BOB, collection=COLLECTION)).text.endswith(
-        f"{SECRET}."
-    )
+            hidden, ghost = [
+                await told(ann, memory_ids, {name: PRYING[name]}) for memory_ids in (ids, missing)
+            ]
+            assert hidden.replace(ids.others, "nothing") == ghost
+    assert (await engine.memory.get(ids.others, scope=BOB, collection=COLLECTION)).text.endswith(f"{SECRET}.")
 
 
-def _untimed(said: str) -> str:
+def _without_timings(answers: str) -> str:
     """What was said without how long it took."""
-    return re.sub(r"timings=\{[^}]*\}", "", said)
+    return re.sub(r"timings=\{[^}]*\}", "", answers)

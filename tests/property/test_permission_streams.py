@@ -67,12 +67,12 @@ async def test_who_takes_time_over_many_alerts_is_told_of_few_more(engine: Engin
     await check(engine)
     assert len(await ann.alerts.list_matches()) == 50
     heard = []
-    async with aclosing(ann.alerts.subscribe(alert=alert.id, after=0)) as told:
-        await anext(told)
+    async with aclosing(ann.alerts.subscribe(alert=alert.id, after=0)) as subscription:
+        await anext(subscription)
         await revoke(engine)
         with pytest.raises(NotFound):
             while True:
-                heard.append(await anext(told))
+                heard.append(await anext(subscription))
     assert len(heard) < 10
     assert await ann.alerts.list_matches() == []
 
@@ -101,4 +101,4 @@ async def test_an_alert_is_not_there_while_its_collection_is_not(engine: Engine,
             await work
     user = await engine.people.get_user("ann")
     await engine.people.grant("default", Principal("user", user.id), "viewer", source="yard")
-    assert [each.id for each in await ann.alerts.list()] == [alert.id]
+    assert [listed.id for listed in await ann.alerts.list()] == [alert.id]

@@ -49,23 +49,23 @@ def analyse(text: str) -> Sequence[str]:
 
 
 @asynccontextmanager
-async def place(
+async def create_location(
     url: str, dimensions: int, *, graph_from: int = 20_000, max_listed: int = 10_000
 ) -> AsyncIterator[PgvectorOptions]:
     """A place for one index, where there is none yet."""
-    async with options_at(url, dimensions, graph_from=graph_from, max_listed=max_listed) as here:
-        await here.database.write(lambda connection: forget(connection, here.name))
-        yield here
+    async with options_at(url, dimensions, graph_from=graph_from, max_listed=max_listed) as options:
+        await options.database.write(lambda connection: forget(connection, options.name))
+        yield options
 
 
-async def admitted(url: str, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
+async def find_admitted(url: str, stored: list[IndexedChunk], conditions: list[Filter]) -> list[list[int]]:
     journal = Journal()
     journal.put(stored)
     every = np.array([chunk.chunk.id for chunk in stored])
-    async with place(url, 0) as here:
-        index = await PgvectorIndex.open(here, journal, analyse)
+    async with create_location(url, 0) as location:
+        index = await PgvectorIndex.open(location, journal, analyse)
         await catch_up(index, journal)
-        return [(await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in asked]
+        return [(await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in conditions]
 
 
 @given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40))
@@ -87,10 +87,12 @@ async def admitted(url: str, stored: list[IndexedChunk], asked: list[Filter]) ->
     [make_chunk(1, "", thread="t" * 5_000), make_chunk(2, "")], [Eq("thread", "t" * 5_000), Exists("thread")]
 )
 @example([make_chunk(1, "", author="100%(f0)s")], [Eq("author", "100%(f0)s"), Not(In("author", ("%s", "'")))])
-def test_filters_mean_what_matches_means(url: str, stored: list[IndexedChunk], asked: list[Filter]) -> None:
+def test_filters_mean_what_matches_means(
+    url: str, stored: list[IndexedChunk], conditions: list[Filter]
+) -> None:
     stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
-    found = asyncio.run(admitted(url, stored, asked))
-    for where, ids in zip(asked, found, strict=True):
+    id_lists = asyncio.run(find_admitted(url, stored, conditions))
+    for where, ids in zip(conditions, id_lists, strict=True):
         expected = sorted(chunk.chunk.id for chunk in stored if matches(where, chunk.row()))
         assert ids == expected, where
 
@@ -100,7 +102,7 @@ steps_of_a_history = st.one_of(
 )
 
 
-async def take(index: PgvectorIndex, journal: Journal, name: str, value: object) -> None:
+async def perform_step(index: PgvectorIndex, journal: Journal, name: str, value: object) -> None:
     match name, value:
         case "many", int():
             while changes := await journal.changes_since(index.applied(), limit=value):
@@ -111,27 +113,27 @@ async def take(index: PgvectorIndex, journal: Journal, name: str, value: object)
             await perform(index, journal, name, value)
 
 
-async def compare(
-    url: str, steps: list[tuple[str, object]], asked: list[Probe], *, graph_from: int, max_listed: int
+async def compare_with_reference(
+    url: str, steps: list[tuple[str, object]], probes: list[Probe], *, graph_from: int, max_listed: int
 ) -> None:
     journal = Journal(batch=7)
-    async with place(url, DIMENSIONS, graph_from=graph_from, max_listed=max_listed) as here:
-        here = replace(here, bm25=BM25)
-        index = await PgvectorIndex.open(here, journal, analyse)
+    async with create_location(url, DIMENSIONS, graph_from=graph_from, max_listed=max_listed) as location:
+        location = replace(location, bm25=BM25)
+        index = await PgvectorIndex.open(location, journal, analyse)
         reference = MemoryIndex(journal, analyse, bm25=BM25)
         for step, value in steps:
             if step == "reopen":
                 await index.close()
-                index = await PgvectorIndex.open(here, journal, analyse)
-            await take(index, journal, step, value)
+                index = await PgvectorIndex.open(location, journal, analyse)
+            await perform_step(index, journal, step, value)
         await catch_up(index, journal)
         await catch_up(reference, journal)
-        again = await PgvectorIndex.open(here, journal, analyse)
-        for probe in asked:
-            for each in (index, again):
-                assert_same(await each.search(probe), await reference.search(probe))
-                wanted = np.arange(0, 60, 3)
-                assert_same(await each.score(wanted, probe), await reference.score(wanted, probe))
+        again = await PgvectorIndex.open(location, journal, analyse)
+        for probe in probes:
+            for opened in (index, again):
+                assert_same(await opened.search(probe), await reference.search(probe))
+                ids = np.arange(0, 60, 3)
+                assert_same(await opened.score(ids, probe), await reference.score(ids, probe))
         assert await index.check() == []
         status, expected = await index.status(), await reference.status()
         assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
@@ -141,13 +143,13 @@ async def compare(
 
 @given(st.lists(steps_of_a_history, max_size=15), st.lists(probes, min_size=1, max_size=4))
 @settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
-def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
-    asyncio.run(compare(url, steps, asked, graph_from=20_000, max_listed=10_000))
+def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], probes: list[Probe]) -> None:
+    asyncio.run(compare_with_reference(url, steps, probes, graph_from=20_000, max_listed=10_000))
 
 
 @given(st.lists(steps_of_a_history, max_size=15), st.lists(probes, min_size=1, max_size=4))
 @settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
 def test_nor_does_a_graph_nor_that_rows_are_not_listed(
-    url: str, steps: list[tuple[str, object]], asked: list[Probe]
+    url: str, steps: list[tuple[str, object]], probes: list[Probe]
 ) -> None:
-    asyncio.run(compare(url, steps, asked, graph_from=5, max_listed=2))
+    asyncio.run(compare_with_reference(url, steps, probes, graph_from=5, max_listed=2))

@@ -102,19 +102,19 @@ def documents(draw: st.DrawFn) -> list[PreparedDocument]:
     number = draw(st.integers(1, 6))
     return [
         prepared(
-            f"d{place}",
+            f"d{position}",
             "text",
             kind=draw(st.sampled_from(["page", "message"])),
             author=draw(optional_words),
             role=draw(optional_words),
             thread=draw(optional_words),
-            parent=draw(st.sampled_from([None, DocumentId("d0")])) if place else None,
+            parent=draw(st.sampled_from([None, DocumentId("d0")])) if position else None,
             sequence=draw(st.none() | small | huge),
             occurred=draw(st.none() | periods),
             recorded=draw(instants),
             metadata=draw(st.dictionaries(words, values, max_size=3)),
         )
-        for place in range(number)
+        for position in range(number)
     ]
 
 
@@ -142,20 +142,20 @@ async def refill(records: Records, rows: list[PreparedDocument]) -> None:
 
 
 async def ids_in_pages(records: Records, where: Filter) -> list[str]:
-    found: list[str] = []
+    ids: list[str] = []
     cursor: str | None = None
     while True:
         page, cursor = await records.list(SHELF, where, after=cursor, limit=2)
-        found += [document.id for document in page]
+        ids += [document.id for document in page]
         if cursor is None:
-            return found
+            return ids
 
 
 async def compare(records: Records, rows: list[PreparedDocument], conditions: list[Filter]) -> None:
     await refill(records, rows)
-    documents = sorted((each.document for each in rows), key=lambda each: (each.recorded, each.id))
+    documents = sorted((row.document for row in rows), key=lambda document: (document.recorded, document.id))
     for where in conditions:
-        expected = [each.id for each in documents if matches(where, document_row(each))]
+        expected = [document.id for document in documents if matches(where, document_row(document))]
         assert await ids_in_pages(records, where) == expected, where
         assert await records.count(SHELF, where) == len(expected), where
 

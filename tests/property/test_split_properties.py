@@ -42,7 +42,7 @@ def letters(text):
     return len(regex.findall(r"\w{1,7}|\s{1,7}|.", text, regex.DOTALL))
 
 
-def covered(pieces, text):
+def check_coverage(pieces, text):
     end = 0
     for position, piece in enumerate(pieces):
         assert piece.position == position
@@ -52,55 +52,57 @@ def covered(pieces, text):
     assert end == len(text)
 
 
-def rejoined(pieces):
+def join_pieces(pieces):
     ends = [0, *(piece.end for piece in pieces)]
     return "".join(piece.text[end - piece.start :] for piece, end in zip(pieces, ends, strict=False))
 
 
 @settings(max_examples=tries(600), deadline=None)
 @given(TEXTS, options())
-def test_pieces_cover_the_text_exactly_and_are_never_over_the_size(text, chosen):
-    pieces = split(text, chosen)
-    covered(pieces, text)
-    assert rejoined(pieces) == text
-    assert all(len(piece.text) <= chosen.size for piece in pieces)
+def test_pieces_cover_the_text_exactly_and_are_never_over_the_size(text, split_options):
+    pieces = split(text, split_options)
+    check_coverage(pieces, text)
+    assert join_pieces(pieces) == text
+    assert all(len(piece.text) <= split_options.size for piece in pieces)
     assert all(later.start > earlier.start for earlier, later in pairwise(pieces))
     overlaps = [earlier.end - later.start for earlier, later in pairwise(pieces)]
-    assert all(overlap <= chosen.overlap for overlap in overlaps)
+    assert all(overlap <= split_options.overlap for overlap in overlaps)
     assert bool(pieces) == bool(text)
 
 
 @settings(max_examples=tries(400), deadline=None)
 @given(TEXTS, options(unit="tokens", smallest=4), st.sampled_from([letters, *ESTIMATORS.values()]))
-def test_token_counts_hold_for_the_very_text_of_each_piece(text, chosen, count):
-    pieces = split(text, chosen, count)
-    covered(pieces, text)
-    assert all(count(piece.text) <= chosen.size for piece in pieces)
+def test_token_counts_hold_for_the_very_text_of_each_piece(text, split_options, count):
+    pieces = split(text, split_options, count)
+    check_coverage(pieces, text)
+    assert all(count(piece.text) <= split_options.size for piece in pieces)
 
 
 @settings(max_examples=tries(600), deadline=None)
 @given(TEXTS, options())
-def test_a_grapheme_cluster_is_cut_only_when_it_alone_is_over_the_size(text, chosen):
+def test_a_grapheme_cluster_is_cut_only_when_it_alone_is_over_the_size(text, split_options):
     clusters = [match.span() for match in regex.finditer(r"\X", text)]
-    small = [(start, end) for start, end in clusters if end - start <= chosen.size]
-    for piece in split(text, chosen):
+    small = [(start, end) for start, end in clusters if end - start <= split_options.size]
+    for piece in split(text, split_options):
         assert not any(start < piece.start < end or start < piece.end < end for start, end in small)
 
 
 @given(TEXTS, options())
-def test_a_text_that_fits_is_one_piece(text, chosen):
-    if 0 < len(text) <= chosen.size:
-        assert [piece.text for piece in split(text, chosen)] == [text]
+def test_a_text_that_fits_is_one_piece(text, split_options):
+    if 0 < len(text) <= split_options.size:
+        assert [piece.text for piece in split(text, split_options)] == [text]
 
 
 @settings(max_examples=tries(300), deadline=None)
 @given(st.lists(st.sampled_from(["p\n", "long line of words\n", "\n", "# h\n"]), max_size=12), options())
-def test_fenced_code_that_fits_is_never_cut(lines, chosen):
+def test_fenced_code_that_fits_is_never_cut(lines, split_options):
     block = "```\na = 1\n\nb = 2\n```\n"
     text = "".join(lines) + block + "".join(lines)
     start = len("".join(lines))
-    whole = SplitOptions(max(chosen.size, len(block)), chosen.overlap, syntax="markdown")
-    ends = [piece.end for piece in split(text, whole)]
+    larger_options = SplitOptions(
+        max(split_options.size, len(block)), split_options.overlap, syntax="markdown"
+    )
+    ends = [piece.end for piece in split(text, larger_options)]
     assert not any(start < end < start + len(block) for end in ends)
 
 
@@ -127,16 +129,16 @@ def test_real_awkward_texts(path):
     file = EVAL / path
     if not file.exists():
         pytest.skip(f"evaluation data not found: {file}")
-    whole = file.read_text(encoding="utf-8")
-    texts = [whole]
+    content = file.read_text(encoding="utf-8")
+    texts = [content]
     if path.endswith("jsonl"):
-        texts += [json.loads(line)["markdown"] for line in whole.split("\n") if line]
+        texts += [json.loads(line)["markdown"] for line in content.split("\n") if line]
     elif path.endswith("json"):
-        texts += json.loads(whole)
+        texts += json.loads(content)
     assert len(texts) == 1 or len(texts) > 400
     for text in texts:
         for size, overlap in ((1, 0), (7, 3), (40, 10), (2000, 200)):
             for syntax in ("plain", "markdown", "code"):
                 pieces = split(text, SplitOptions(size, overlap, syntax=syntax))
-                covered(pieces, text) if text else None
+                check_coverage(pieces, text) if text else None
                 assert all(len(piece.text) <= size for piece in pieces)

@@ -28,12 +28,12 @@ def faces(draw: st.DrawFn) -> ClockFace:
     zone = zone_by_name(draw(st.sampled_from(_ZONES)))
     first, last = sorted((draw(moments), draw(moments)))
     origin = draw(st.sampled_from((EPOCH, first)))
-    known = draw(st.booleans())
+    is_bounded = draw(st.booleans())
     return ClockFace(
         StreamClock(origin, zone),
         wall=draw(st.booleans()),
-        first=first if known else None,
-        last=last if known else None,
+        first=first if is_bounded else None,
+        last=last if is_bounded else None,
         now=draw(moments),
         live=draw(st.booleans()),
     )
@@ -44,33 +44,35 @@ def faces(draw: st.DrawFn) -> ClockFace:
     "from monday to the last week", ClockFace(StreamClock(), wall=True, first=None, last=None, now=EPOCH)
 )
 def test_every_question_is_read_without_fault(question: str, face: ClockFace) -> None:
-    said = find_time(question, face)
-    if said is None:
+    expression = find_time(question, face)
+    if expression is None:
         return
-    assert (said.start, said.end) != (None, None)
-    assert said.start is None or said.end is None or said.start <= said.end
-    assert said.phrase
-    assert said == find_time(question, face)
-    shown = described(said, face)
-    assert shown == described(said, face)
-    assert said.phrase in shown
+    assert (expression.start, expression.end) != (None, None)
+    assert expression.start is None or expression.end is None or expression.start <= expression.end
+    assert expression.phrase
+    assert expression == find_time(question, face)
+    description = described(expression, face)
+    assert description == described(expression, face)
+    assert expression.phrase in description
 
 
 @given(questions, faces())
 def test_what_is_left_has_no_more_words_than_the_question(question: str, face: ClockFace) -> None:
-    said = find_time(question, face)
-    if said is not None:
-        assert len(said.rest) <= len(question)
-        assert set(said.rest) <= set(question) | {" "}
+    expression = find_time(question, face)
+    if expression is not None:
+        assert len(expression.rest) <= len(question)
+        assert set(expression.rest) <= set(question) | {" "}
 
 
 @given(st.integers(0, 59), st.integers(0, 59), st.sampled_from(("before", "after", "at", "around", "until")))
 def test_a_time_of_a_recording_is_its_second(minutes: int, seconds: int, relation: str) -> None:
     end = datetime(1970, 1, 1, 1, tzinfo=UTC)
     face = ClockFace(StreamClock(), wall=False, first=EPOCH, last=end, now=end)
-    said = find_time(f"What happened {relation} {minutes}:{seconds:02}?", face)
-    assert said is not None
-    bounds = {face.clock.seconds(each) for each in (said.start, said.end) if each is not None}
+    expression = find_time(f"What happened {relation} {minutes}:{seconds:02}?", face)
+    assert expression is not None
+    bounds = {
+        face.clock.seconds(instant) for instant in (expression.start, expression.end) if instant is not None
+    }
     widened = 30 if relation == "around" else 0
     assert minutes * 60 + seconds - widened in bounds
-    assert said.rest == ""
+    assert expression.rest == ""

@@ -51,7 +51,7 @@ OTHERS = {
 
 def test_the_histories_know_each_write_of_the_operations_table() -> None:
     """A new one gets a step above, or a reason."""
-    writes = {key for key, each in OPERATIONS.items() if each.verb != "GET" and not each.reads}
+    writes = {key for key, operation in OPERATIONS.items() if operation.verb != "GET" and not operation.reads}
     unknown = {
         key for key in writes - STEPS.keys() - OTHERS.keys() if key.split(".")[0] not in WITHOUT_LEVELS
     }
@@ -107,8 +107,8 @@ def key_of_row(history: History, key: Key, sources: Mapping[str, str]) -> Key:
         case "memory":
             return "memory", f"{sources[source_name(history.scope)]}/{name}"
         case "copy":
-            user, _, own = name.rpartition("/")
-            return "memory", f"{sources[source_name(Scope(user))]}/{own}"
+            user, _, memory_name = name.rpartition("/")
+            return "memory", f"{sources[source_name(Scope(user))]}/{memory_name}"
         case "extracted":
             return kind, history.ids["memory", name]
         case "task":

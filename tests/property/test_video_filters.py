@@ -21,9 +21,9 @@ FACTS = st.dictionaries(NAMES, VALUES, max_size=4)
 def canonical(value: Any) -> Any:
     """Something that is equal for equal JSON: truth values are no numbers, 1 and 1.0 are one."""
     if isinstance(value, dict):
-        return {name: canonical(each) for name, each in value.items()}
+        return {name: canonical(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [canonical(each) for each in value]
+        return [canonical(member) for member in value]
     return (isinstance(value, bool), value)
 
 
@@ -34,10 +34,10 @@ def canonical(value: Any) -> Any:
 @example({"a": [True]}, {"a": [1]})
 @example({"a": {"b": 1, "c": 2}}, {"a": {"c": 2, "b": 1}})
 @example({}, {"a": None})
-def test_a_filter_matches_what_is_equal(facts: dict[str, Any], asked: dict[str, Any]) -> None:
+def test_a_filter_matches_what_is_equal(facts: dict[str, Any], conditions: dict[str, Any]) -> None:
     row = {"kind": "caption", "metadata": to_stored(facts)}
-    expected = all(canonical(facts.get(name)) == canonical(value) for name, value in asked.items())
-    assert matches(metadata_filter(asked, {}), row) is expected
+    expected = all(canonical(facts.get(name)) == canonical(value) for name, value in conditions.items())
+    assert matches(metadata_filter(conditions, {}), row) is expected
 
 
 @given(FACTS)

@@ -55,8 +55,8 @@ class PlainShelf:
     async def delete_source(self, space: str) -> int:
         self.change()
         gone = [id for id, (page, _) in self.pages.items() if page.source == space]
-        for each in gone:
-            del self.pages[each]
+        for document_id in gone:
+            del self.pages[document_id]
         self.sources.pop(space, None)
         return len(gone)
 
@@ -69,12 +69,12 @@ class PlainShelf:
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
         self.change()
-        return [self.put(source, each) for each in documents]
+        return [self.put(source, document) for document in documents]
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
         self.change()
-        for each in documents:
-            self.pages.pop(each, None)
+        for document_id in documents:
+            self.pages.pop(document_id, None)
 
     async def show_again(self) -> None:
         self.change()
@@ -114,7 +114,7 @@ class Restless(MemoryConnector):
         left = list(self.meanwhile)
         async for listing in MemoryConnector.changes(self, cursor):
             if left and (change := left.pop()):
-                await make(change, self.wiki)
+                await apply_change(change, self.wiki)
             yield listing
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
@@ -124,21 +124,21 @@ class Restless(MemoryConnector):
         return page
 
 
-async def make(change: tuple, wiki: MemoryWiki) -> None:
+async def apply_change(change: tuple, wiki: MemoryWiki) -> None:
     """A change of the wiki, if it can be made."""
     kind, *where = change
-    taken = {(entry.space, entry.title) for entry, _ in wiki.pages.values()}
+    titles = {(entry.space, entry.title) for entry, _ in wiki.pages.values()}
     if kind == "put":
         await wiki.put(*where[:3], parent=where[3])
     elif kind == "remove_space":
         await wiki.remove_space(where[0])
-    elif tuple(where[:2]) in taken and kind == "delete":
+    elif tuple(where[:2]) in titles and kind == "delete":
         await wiki.delete(*where)
-    elif tuple(where[:2]) in taken and tuple(where[2:]) not in taken:
+    elif tuple(where[:2]) in titles and tuple(where[2:]) not in titles:
         await wiki.move(where[0], where[1], to_space=where[2], to_name=where[3])
 
 
-async def run(shelf: PlainShelf, connector: MemoryConnector) -> None:
+async def run_connection(shelf: PlainShelf, connector: MemoryConnector) -> None:
     connection = Connection("w", HOME, LOCAL, "w", "memory", cursor=shelf.cursor)
     try:
         await synchronise(connection, connector, shelf)
@@ -146,17 +146,17 @@ async def run(shelf: PlainShelf, connector: MemoryConnector) -> None:
         return
 
 
-async def follow(steps: Sequence[tuple]) -> None:
+async def follow_history(steps: Sequence[tuple]) -> None:
     wiki, shelf = MemoryWiki(), PlainShelf()
     for step in steps:
         if step[0] != "run":
-            await make(step, wiki)
+            await apply_change(step, wiki)
             continue
         _, meanwhile, shelf.left, forget, failing = step
         shelf.cursor = None if forget else shelf.cursor
-        await run(shelf, Restless(wiki, meanwhile=meanwhile, failing=frozenset(failing)))
+        await run_connection(shelf, Restless(wiki, meanwhile=meanwhile, failing=frozenset(failing)))
     shelf.left = 0
-    await run(shelf, MemoryConnector(wiki))
+    await run_connection(shelf, MemoryConnector(wiki))
     expected = sorted((entry.space, entry.title, text) for entry, text in wiki.pages.values())
     assert shelf.texts() == expected
     assert set(shelf.sources) >= {space for space, *_ in expected}
@@ -165,4 +165,4 @@ async def follow(steps: Sequence[tuple]) -> None:
 @settings(max_examples=tries(400))
 @given(STEPS)
 def test_a_store_is_in_step_after_any_history(steps: list[tuple]) -> None:
-    asyncio.run(follow(steps))
+    asyncio.run(follow_history(steps))

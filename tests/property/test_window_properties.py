@@ -98,14 +98,14 @@ class Corpus:
     def hits(self, maximum: int) -> list[Hit]:
         chance, ids = self.chance, numbers(1)
         size = chance.choice((200, 600, 2000))
-        found: list[tuple[Document, Chunk]] = []
-        while len(found) < maximum:
-            document = self.document(len(found))
+        chunks: list[tuple[Document, Chunk]] = []
+        while len(chunks) < maximum:
+            document = self.document(len(chunks))
             pieces = split(self.text(), SplitOptions(size=size, overlap=size // 10))
-            found += [(document, chunk(document, piece, next(ids))) for piece in pieces]
-        chance.shuffle(found)
-        scores = sorted((chance.choice((0.5, chance.random())) for _ in found[:maximum]), reverse=True)
-        return [hit(*pair, score) for pair, score in zip(found, scores, strict=False)]
+            chunks += [(document, chunk(document, piece, next(ids))) for piece in pieces]
+        chance.shuffle(chunks)
+        scores = sorted((chance.choice((0.5, chance.random())) for _ in chunks[:maximum]), reverse=True)
+        return [hit(*pair, score) for pair, score in zip(chunks, scores, strict=False)]
 
 
 def chunk(document, piece, number):
@@ -119,17 +119,17 @@ def hit(document, of, score):
 
 
 def window_of(hits, tokens, form="text", tokenizer="o200k_base"):
-    found = Retrieval("found" if hits else "no_match", tuple(hits))
-    return build_window(found, Budget(tokens, tokenizer), renderer_by_name(form), count)
+    retrieval = Retrieval("found" if hits else "no_match", tuple(hits))
+    return build_window(retrieval, Budget(tokens, tokenizer), renderer_by_name(form), count)
 
 
 def span_text(hits, citation):
     """The cited characters, put together from the chunks as they were found."""
     characters = {}
-    for found in hits:
-        if found.document.id == citation.document:
-            characters.update(enumerate(found.chunk.text, found.chunk.start))
-    return "".join(characters[place] for place in range(citation.start, citation.end))
+    for chunk_hit in hits:
+        if chunk_hit.document.id == citation.document:
+            characters.update(enumerate(chunk_hit.chunk.text, chunk_hit.chunk.start))
+    return "".join(characters[position] for position in range(citation.start, citation.end))
 
 
 def is_border(text, position):
@@ -140,14 +140,16 @@ def check(window, hits, form):
     """Everything that holds for each single window."""
     renderer = renderer_by_name(form)
     assert window.tokens == cost(window) <= window.max_tokens
-    assert sorted(entry.chunk for entry in window.trace) == sorted(found.chunk.id for found in hits)
+    assert sorted(entry.chunk for entry in window.trace) == sorted(chunk_hit.chunk.id for chunk_hit in hits)
     assert [entry.rank for entry in window.trace] == list(range(1, len(hits) + 1))
     assert [citation.number for citation in window.citations] == list(range(1, len(window.citations) + 1))
-    shown = {number for citation in window.citations for number in citation.chunks}
-    assert shown == {entry.chunk for entry in window.trace if entry.status in {"included", "truncated"}}
+    cited_chunks = {number for citation in window.citations for number in citation.chunks}
+    assert cited_chunks == {
+        entry.chunk for entry in window.trace if entry.status in {"included", "truncated"}
+    }
     for citation in window.citations:
         assert renderer.escape(span_text(hits, citation)) in window.text
-        last = next(found.chunk for found in hits if found.chunk.id == citation.chunks[-1])
+        last = next(chunk_hit.chunk for chunk_hit in hits if chunk_hit.chunk.id == citation.chunks[-1])
         assert citation.end >= last.end or is_border(last.text, max(citation.end - last.start, 0))
     assert "\ud800" not in window.text
     if form == "xml" and window.text:
@@ -179,19 +181,19 @@ def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, besid
     reserved, system = beside
     hits = Corpus(random.Random(seed), longest=1200).hits(8)
     budget = Budget(tokens, tokenizer, system, "what is new?", reserved)
-    found = Retrieval("found", tuple(hits))
-    window = build_window(found, budget, renderer_by_name(form), count, WindowOptions(parts=True))
-    assert replace(window, parts=()) == build_window(found, budget, renderer_by_name(form), count)
-    outside = sum(each.tokens for each in window.parts if each.kind in {"system", "query", "reserved"})
-    assert sum(each.tokens for each in window.parts) == max(tokens, outside)
-    assert all(each.tokens >= 0 for each in window.parts)
-    inside = [each for each in window.parts if each.start is not None]
-    assert sum(each.tokens for each in inside) == window.tokens
-    assert "".join(window.text[each.start : each.end] for each in inside) == window.text
-    texts = {each.number: window.text[each.start : each.end] for each in inside if each.kind == "passage"}
+    retrieval = Retrieval("found", tuple(hits))
+    window = build_window(retrieval, budget, renderer_by_name(form), count, WindowOptions(parts=True))
+    assert replace(window, parts=()) == build_window(retrieval, budget, renderer_by_name(form), count)
+    outside = sum(part.tokens for part in window.parts if part.kind in {"system", "query", "reserved"})
+    assert sum(part.tokens for part in window.parts) == max(tokens, outside)
+    assert all(part.tokens >= 0 for part in window.parts)
+    inside = [part for part in window.parts if part.start is not None]
+    assert sum(part.tokens for part in inside) == window.tokens
+    assert "".join(window.text[part.start : part.end] for part in inside) == window.text
+    texts = {part.number: window.text[part.start : part.end] for part in inside if part.kind == "passage"}
     for citation in window.citations:
-        shown = renderer_by_name(form).escape(span_text(hits, citation))
-        assert shown in texts.get(citation.number, "")
+        cited_text = renderer_by_name(form).escape(span_text(hits, citation))
+        assert cited_text in texts.get(citation.number, "")
 
 
 @settings(max_examples=tries(60))
@@ -199,22 +201,26 @@ def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, besid
 def test_a_candidate_fits_from_its_budget_on(seed, tokens, form, reserved):
     """By packing into that budget and into one token less; else no budget holds the candidate."""
     hits = Corpus(random.Random(seed), longest=600).hits(7)
-    found, counted = Retrieval("found", tuple(hits)), counter("chars4_ceil")
+    retrieval, counted = Retrieval("found", tuple(hits)), counter("chars4_ceil")
 
-    def entries(maximum, **options):
+    def candidates_by_rank(maximum, **options):
         budget = Budget(maximum, "chars4_ceil", reserved_tokens=reserved)
-        made = build_window(found, budget, renderer_by_name(form), counted, WindowOptions(**options))
-        return {each.rank: each for each in made.trace}
+        window = build_window(retrieval, budget, renderer_by_name(form), counted, WindowOptions(**options))
+        return {candidate.rank: candidate for candidate in window.trace}
 
-    explained, everything = entries(tokens, fits_from=99), entries(10**6)
-    assert {rank: replace(each, fits_from=None) for rank, each in explained.items()} == entries(tokens)
-    for rank, each in explained.items():
-        if each.fits_from is not None:
-            assert each.fits_from > max(tokens, reserved)
-            assert each.status != "included" == entries(each.fits_from)[rank].status
-            assert entries(each.fits_from - 1)[rank].status != "included"
+    explained, everything = candidates_by_rank(tokens, fits_from=99), candidates_by_rank(10**6)
+    assert {
+        rank: replace(candidate, fits_from=None) for rank, candidate in explained.items()
+    } == candidates_by_rank(tokens)
+    for rank, candidate in explained.items():
+        if candidate.fits_from is not None:
+            assert candidate.fits_from > max(tokens, reserved)
+            assert candidate.status != "included" == candidates_by_rank(candidate.fits_from)[rank].status
+            assert candidates_by_rank(candidate.fits_from - 1)[rank].status != "included"
         else:
-            assert "duplicate" in {each.status, everything[rank].status} or each.status == "included"
+            assert (
+                "duplicate" in {candidate.status, everything[rank].status} or candidate.status == "included"
+            )
 
 
 @settings(max_examples=tries(150))
@@ -251,12 +257,14 @@ def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
 def test_more_budget_loses_a_candidate_only_for_a_reason_in_the_trace(seed, form, budgets):
     """It is the text of a shown passage, it gave way to others, or it needs more than better ones left."""
     hits = Corpus(random.Random(seed)).hits(8)
-    shown: set[int] = set()
+    shown_chunks: set[int] = set()
     for tokens in sorted(budgets):
         window = window_of(hits, tokens, form)
-        included = {each.chunk for each in window.trace if each.status in {"included", "truncated"}}
+        included = {
+            candidate.chunk for candidate in window.trace if candidate.status in {"included", "truncated"}
+        }
         for entry in window.trace:
-            if entry.chunk in shown - included:
+            if entry.chunk in shown_chunks - included:
                 room = re.fullmatch(
                     r"does not fit: needs at least (\d+) tokens, (\d+) were left", entry.reason
                 )
@@ -264,7 +272,7 @@ def test_more_budget_loses_a_candidate_only_for_a_reason_in_the_trace(seed, form
                     r"same text as \[\d+\]|gave way|does not fit, like", entry.reason
                 )
                 assert room is None or int(room[1]) > int(room[2])
-        shown |= included
+        shown_chunks |= included
 
 
 @settings(max_examples=tries(60))
@@ -272,8 +280,8 @@ def test_more_budget_loses_a_candidate_only_for_a_reason_in_the_trace(seed, form
 def test_more_budget_never_loses_the_best_hit(seed, form, budgets):
     hits = Corpus(random.Random(seed)).hits(8)
     fates = [window_of(hits, tokens, form).trace[0].status for tokens in sorted(budgets)]
-    shown = [fate in {"included", "truncated"} for fate in fates]
-    assert shown == sorted(shown)
+    inclusions = [fate in {"included", "truncated"} for fate in fates]
+    assert inclusions == sorted(inclusions)
 
 
 @settings(max_examples=tries(200))
@@ -283,6 +291,6 @@ def test_any_text_at_all(texts, form, tokens):
     hits = []
     for number, text in enumerate(texts):
         document = corpus.document(number)
-        whole = Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(text))
-        hits.append(hit(document, whole, 1 / (number + 1)))
+        text_chunk = Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(text))
+        hits.append(hit(document, text_chunk, 1 / (number + 1)))
     check(window_of(hits, tokens, form), hits, form)

@@ -36,14 +36,14 @@ WORDS = [
 count = counter("o200k_base")
 
 
-def message(chance, thread, place):
-    at = NOW + timedelta(minutes=7 * place)
+def message(chance, thread, position):
+    at = NOW + timedelta(minutes=7 * position)
     return Document(
-        id=f"{thread}-{place:03}",
+        id=f"{thread}-{position:03}",
         collection="c",
         source="s",
         kind="message",
-        key=str(place),
+        key=str(position),
         title="",
         content_hash="",
         fingerprint="",
@@ -52,7 +52,7 @@ def message(chance, thread, place):
         author=chance.choice(("Ada", "↪ Eve", None)),
         occurred=Period(at, at) if chance.random() < 0.9 else None,
         thread=thread,
-        metadata=chance.choice(({}, {"reply_to": "0"}, {"reply_to": ["0"]}, {"reply_to": str(place)})),
+        metadata=chance.choice(({}, {"reply_to": "0"}, {"reply_to": ["0"]}, {"reply_to": str(position)})),
     )
 
 
@@ -60,35 +60,39 @@ def chunk_of(document, number, text):
     return Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(text))
 
 
-def found_in(seed, maximum=30, longest=40):
+def random_retrieval(seed, maximum=30, longest=40):
     """Some messages of two threads, of which the lengths are known, and of one of which nothing is."""
     chance = random.Random(seed)
     hits, sketches = [], []
     for thread in ("t1", "t2", "unknown"):
         total = chance.randint(1, maximum)
-        documents = [message(chance, thread, place) for place in range(total)]
+        documents = [message(chance, thread, position) for position in range(total)]
         documents.sort(
-            key=lambda each: (each.occurred is None, each.occurred and each.occurred.start, each.id)
+            key=lambda document: (
+                document.occurred is None,
+                document.occurred and document.occurred.start,
+                document.id,
+            )
         )
-        shown = chance.sample(range(total), chance.randint(0, min(total, 12)))
+        shown_positions = chance.sample(range(total), chance.randint(0, min(total, 12)))
         if thread != "unknown":
-            places = {each.id: place for place, each in enumerate(documents)}
+            places = {document.id: position for position, document in enumerate(documents)}
             sketches.append(ThreadOutline("s", thread, places, total))
-        for place in shown:
-            text = f"{place} " + " ".join(chance.choices(WORDS, k=chance.randint(1, longest)))
-            chunk = chunk_of(documents[place], 1000 * len(sketches) + place, text)
+        for position in shown_positions:
+            text = f"{position} " + " ".join(chance.choices(WORDS, k=chance.randint(1, longest)))
+            chunk = chunk_of(documents[position], 1000 * len(sketches) + position, text)
             score = chance.random()
-            hits.append(Hit(chunk, documents[place], score, {"keyword": score}, 1.0, None))
+            hits.append(Hit(chunk, documents[position], score, {"keyword": score}, 1.0, None))
     return Retrieval("found", tuple(hits), threads=tuple(sketches))
 
 
-def window_of(found, tokens, form="text"):
-    return build_window(found, Budget(tokens), renderer_by_name(form), count)
+def window_of(retrieval, tokens, form="text"):
+    return build_window(retrieval, Budget(tokens), renderer_by_name(form), count)
 
 
 def cost(window):
     if window.messages:
-        return sum(3 + count(each.role) + count(each.content) for each in window.messages)
+        return sum(3 + count(message.role) + count(message.content) for message in window.messages)
     return count(window.text) if window.text else 0
 
 
@@ -100,18 +104,18 @@ def marks_of(window, form):
     if form in {"xml", "guarded"}:
         elements = ElementTree.fromstring(window.text)
         return [
-            [int(each.attrib["messages"])]
-            if each.tag == "left_out"
-            else int(each.attrib.get("index") or each.attrib["number"])
-            for each in elements
+            [int(element.attrib["messages"])]
+            if element.tag == "left_out"
+            else int(element.attrib.get("index") or element.attrib["number"])
+            for element in elements
         ]
     lines = regex.finditer(r"(?m)^\[(?:(\d+)\] |… (\d+) messages? left out\]$)", window.text)
     return [int(line[1]) if line[1] else [int(line[2])] for line in lines]
 
 
-def expected_marks(found, window):
+def expected_marks(retrieval, window):
     """The same, from the places of what is cited."""
-    sketches = {each.thread: each for each in found.threads}
+    sketches = {outline.thread: outline for outline in retrieval.threads}
     marks, last = [], None
     for citation in (*window.citations, None):
         thread = citation.document.partition("-")[0] if citation else None
@@ -120,33 +124,35 @@ def expected_marks(found, window):
             marks += [[rest]] if rest else []
         if citation is None:
             break
-        place = sketches[thread].places[citation.document] if thread in sketches else 0
+        position = sketches[thread].places[citation.document] if thread in sketches else 0
         before = last[1] if last is not None and last[0] == thread else -1
-        marks += [[place - before - 1]] if thread in sketches and place - before > 1 else []
+        marks += [[position - before - 1]] if thread in sketches and position - before > 1 else []
         marks.append(citation.number)
-        last = (thread, place)
+        last = (thread, position)
     return marks
 
 
 @settings(max_examples=tries(300))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
 def test_every_message_is_shown_or_counted_where_it_belongs(seed, form, tokens):
-    found = found_in(seed)
-    window = window_of(found, tokens, form)
+    retrieval = random_retrieval(seed)
+    window = window_of(retrieval, tokens, form)
     assert window.tokens == cost(window) <= window.max_tokens
     assert all(entry.tokens >= 0 for entry in window.trace)
     if window.text:
-        assert marks_of(window, form) == expected_marks(found, window)
+        assert marks_of(window, form) == expected_marks(retrieval, window)
 
 
 def test_a_message_in_place_of_a_mark_costs_nothing_rather_than_less():
-    documents = [message(random.Random(0), "t", place) for place in range(3)]
-    documents = [replace(each, author=None, occurred=None) for each in documents]
+    documents = [message(random.Random(0), "t", position) for position in range(3)]
+    documents = [replace(document, author=None, occurred=None) for document in documents]
     hits = tuple(
-        Hit(chunk_of(documents[place], place, text), documents[place], 1.0, {}, 1.0, None)
-        for place, text in ((0, "a"), (2, "b"), (1, "c"))
+        Hit(chunk_of(documents[position], position, text), documents[position], 1.0, {}, 1.0, None)
+        for position, text in ((0, "a"), (2, "b"), (1, "c"))
     )
-    outline = ThreadOutline("s", "t", {each.id: place for place, each in enumerate(documents)}, 3)
+    outline = ThreadOutline(
+        "s", "t", {document.id: position for position, document in enumerate(documents)}, 3
+    )
     window = window_of(Retrieval("found", hits, threads=(outline,)), 500)
     assert [entry.status for entry in window.trace] == ["included"] * 3
     assert [entry.tokens > 0 for entry in window.trace] == [True, True, False]
@@ -156,41 +162,43 @@ def test_a_message_in_place_of_a_mark_costs_nothing_rather_than_less():
 @settings(max_examples=tries(100))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
 def test_the_same_messages_in_any_order_give_the_same_bytes(seed, form, tokens):
-    found = found_in(seed)
-    turned = Retrieval("found", found.hits[::-1], threads=found.threads[::-1])
-    assert window_of(found, tokens, form) == window_of(turned, tokens, form)
+    retrieval = random_retrieval(seed)
+    turned = Retrieval("found", retrieval.hits[::-1], threads=retrieval.threads[::-1])
+    assert window_of(retrieval, tokens, form) == window_of(turned, tokens, form)
 
 
 @settings(max_examples=tries(60))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=8, max_size=8))
 def test_more_budget_never_loses_the_best_message(seed, form, budgets):
-    found = found_in(seed)
-    fates = [window_of(found, tokens, form).trace[:1] for tokens in sorted(budgets)]
-    shown = [fate[0].status in {"included", "truncated"} for fate in fates if fate]
-    assert shown == sorted(shown)
+    retrieval = random_retrieval(seed)
+    fates = [window_of(retrieval, tokens, form).trace[:1] for tokens in sorted(budgets)]
+    inclusions = [fate[0].status in {"included", "truncated"} for fate in fates if fate]
+    assert inclusions == sorted(inclusions)
 
 
 @settings(max_examples=tries(100))
 @given(st.integers(0, 2**32), st.integers(250, 1000))
 def test_a_window_of_threads_is_filled_where_there_is_enough_to_say(seed, tokens):
     """Of fewer tokens what stands before one message can be more than five percent."""
-    found = found_in(seed, maximum=60, longest=80)
-    if window_of(found, 10**6).tokens >= 1.5 * tokens:
-        assert window_of(found, tokens).tokens >= 0.95 * tokens
+    retrieval = random_retrieval(seed, maximum=60, longest=80)
+    if window_of(retrieval, 10**6).tokens >= 1.5 * tokens:
+        assert window_of(retrieval, tokens).tokens >= 0.95 * tokens
 
 
 @settings(max_examples=tries(100))
 @given(st.integers(0, 2**32), st.integers(0, 1500))
 def test_all_of_a_thread_leaves_nothing_to_count(seed, tokens):
     """And what is known of other threads changes nothing at all."""
-    found = found_in(seed)
-    plain = Retrieval("found", found.hits)
-    elsewhere = Retrieval("found", found.hits, threads=(ThreadOutline("s", "t9", {"x": 1}, 2),))
+    retrieval = random_retrieval(seed)
+    plain = Retrieval("found", retrieval.hits)
+    elsewhere = Retrieval("found", retrieval.hits, threads=(ThreadOutline("s", "t9", {"x": 1}, 2),))
     assert window_of(plain, tokens) == window_of(elsewhere, tokens)
     assert "left_out" not in window_of(plain, tokens, "json").text
-    shown = window_of(found, 10**6)
-    marks = [mark for mark in marks_of(shown, "text") if isinstance(mark, list)]
-    cited = [each.document for each in shown.citations if not each.document.startswith("unknown")]
-    threads = {each.partition("-")[0] for each in cited}
-    total = sum(each.total for each in found.threads if each.thread in threads)
+    window = window_of(retrieval, 10**6)
+    marks = [mark for mark in marks_of(window, "text") if isinstance(mark, list)]
+    cited = [
+        citation.document for citation in window.citations if not citation.document.startswith("unknown")
+    ]
+    threads = {document.partition("-")[0] for document in cited}
+    total = sum(outline.total for outline in retrieval.threads if outline.thread in threads)
     assert sum(mark[0] for mark in marks) == total - len(cited)

@@ -24,7 +24,7 @@ SCOPE_SETS: tuple[tuple[Scope, ...], ...] = (SCOPES,) * 8 + (
 class Door(Protocol):
     """A way into a store: the engine itself, or a server in front of it. Views have the Engine's methods."""
 
-    async def entered(self, visitor: Visitor) -> Any:
+    async def enter(self, visitor: Visitor) -> Any:
         """The store as that visitor may use it; of LOCAL, as the owner may."""
         ...
 
@@ -142,7 +142,7 @@ class Doing:
     async def open_room(self) -> None:
         """Someone makes a collection with two sources."""
         who, name, embeds = self.visitor(), self.word(), self.chance.random() < 0.3
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         embedder = None if embeds else "none"
         expected = "ok" if who.has("read", "write") else "PermissionDenied"
         collection = await self._expect(expected, view.collections.create(name, embedder=embedder))
@@ -183,7 +183,7 @@ class Doing:
             return
         where, ids = self._matching(room)
         if who.has("read") and not self.world.sees_room(who.user.id, room.id):
-            view = await self.door.entered(who)
+            view = await self.door.enter(who)
             await self._expect("NotFound", view.documents.delete_by_filter(where, collection=room.id))
             return
         await self._shred(who, ids, lambda view: view.documents.delete_by_filter(where, collection=room.id))
@@ -195,7 +195,7 @@ class Doing:
             who = self.guest(paper.collection, paper.source)
             rank = self.world.rank(who.user.id, paper.collection, paper.source)
             expected = self._judged(who, seen=rank > 0, able=rank >= RANK["editor"], scope="write")
-            view = await self.door.entered(who)
+            view = await self.door.enter(who)
             await self._expect(expected, view.documents.update(paper.id, title=word))
             if expected == "ok":
                 paper.words += (word,)
@@ -223,7 +223,7 @@ class Doing:
         rank = self.world.rank(who.user.id, room.id, source)
         able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
         expected = self._judged(who, seen=rank > 0, able=able, scope="write")
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         await self._expect(expected, view.collections.update_source(source, name=name))
         if expected == "ok":
             room.sources[source] = name
@@ -238,7 +238,7 @@ class Doing:
             return
         able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
         expected = self._judged(who, seen=True, able=able, scope="write")
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         options = {"address": "https://wiki.example/api.php"}
         await self._expect(expected, view.connections.create(name, "mediawiki", options, collection=room.id))
         if expected == "ok":
@@ -253,7 +253,7 @@ class Doing:
         who = self.guest(room.id, source)
         rank = self.world.rank(who.user.id, room.id, source)
         expected = self._judged(who, seen=rank > 0, able=rank >= RANK["manager"], scope="write")
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         await self._expect(expected, view.collections.delete_source(source))
         if expected == "ok":
             self.world.drop_source(room.id, source)
@@ -266,7 +266,7 @@ class Doing:
         able = self.world.rank(who.user.id, room.id) >= RANK["owner"]
         seen = self.world.sees_room(who.user.id, room.id)
         expected = self._judged(who, seen=seen, able=able, scope="write")
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         await self._expect(expected, view.collections.delete(room.id))
         if expected == "ok":
             self.world.drop_room(room.id)
@@ -280,7 +280,7 @@ class Doing:
         who = self.visitor() if host.disabled or not self._often() else Visitor(host, SCOPES)
         part = self.chance.choice([None, *room.sources])
         expected = self._may_change(who, room, part, whom, rank=RANK[role])
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         await self._expect(expected, view.people.grant(room.id, whom, role, source=part))
         if expected == "ok":
             self.world.grants[room.id, part, whom] = role
@@ -296,7 +296,7 @@ class Doing:
             number, part, whom = self.chance.choice(grants)
             room = self.world.rooms[number]
         expected = self._may_change(who, room, part, whom, rank=1)
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         revoked = await self._expect(expected, view.people.revoke(room.id, whom, source=part))
         if expected == "ok":
             assert revoked == ((room.id, part, whom) in self.world.grants)
@@ -327,7 +327,7 @@ class Doing:
         seen = [paper for paper in papers if self.world.sees_paper(user, paper)]
         able = all(self.world.rank(user, paper.collection, paper.source) >= RANK["editor"] for paper in seen)
         expected = "ok" if able and who.has("read", "write") else "PermissionDenied"
-        receipt = await self._expect(expected, work(await self.door.entered(who)))
+        receipt = await self._expect(expected, work(await self.door.enter(who)))
         if expected == "ok":
             gone = self.world.tree({paper.id for paper in seen})
             assert receipt.documents == len(gone)
@@ -351,7 +351,7 @@ class Doing:
         new = NewDocument(
             text, title, key=paper.key, metadata=metadata, parent=paper.parent, thread=thread, author=words[1]
         )
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         waits = self.world.rooms[paper.collection].embeds
         work = view.add(new, source=paper.source, collection=paper.collection, wait=waits)
         written = await self._expect("ok" if allowed else self._refused(who, paper), work)
@@ -370,7 +370,7 @@ class Doing:
         return answer
 
     async def _as_owner(self) -> Any:
-        return await self.door.entered(self.owner)
+        return await self.door.enter(self.owner)
 
     def _often(self) -> bool:
         return self.chance.random() < 0.6

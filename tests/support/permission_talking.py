@@ -51,7 +51,7 @@ class Talking(Doing):
             who = self.guest(paper.collection, paper.source)
             rank = self.world.rank(who.user.id, paper.collection, paper.source)
             expected = self._judged(who, seen=rank > 0, able=rank >= RANK["editor"], scope="write")
-            receipt = await self._expect(expected, _deleted(await self.door.entered(who), paper))
+            receipt = await self._expect(expected, _deleted(await self.door.enter(who), paper))
             if expected == "ok":
                 gone = self.world.tree({paper.id})
                 assert receipt.documents == len(gone)
@@ -69,7 +69,7 @@ class Talking(Doing):
             reply_to=answered,
             metadata={"word": first},
         )
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         waits = self.world.rooms[paper.collection].embeds
         work = view.channels.add_messages(said, channel=paper.source, collection=paper.collection, wait=waits)
         written = await self._expect("ok" if allowed else self._refused(who, paper), work)

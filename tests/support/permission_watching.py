@@ -107,7 +107,7 @@ class Watching(Listening):
         )
         for user, room in self._few(pairs, 2):
             who = Visitor(user, SCOPES)
-            self._none_hidden(who, await self._streams(who, await self.door.entered(who), room))
+            self._none_hidden(who, await self._streams(who, await self.door.enter(who), room))
 
     async def _streams(self, who: Visitor, view: Any, room: Room) -> list[Any]:
         """The streams of a collection, and a question to all of them."""
@@ -215,7 +215,7 @@ class Watching(Listening):
         """Someone is told of a stream until it is not granted any more, and then not once again."""
         for room, stream, who in self._some(self._listeners()):
             await self._grant(room, stream, who)
-            view = await self.door.entered(who)
+            view = await self.door.enter(who)
             alert = NewAlert(self.word(), SEEN, room.id, (stream,), min_similarity=None, gap_seconds=0)
             stored = await view.alerts.put(alert)
             watch = Watch(stored.id, alert.name, who.user.id, room.id, alert.streams, alert.query)
