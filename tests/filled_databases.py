@@ -47,11 +47,11 @@ def keep_job(connection: Connection, job: str, state: str) -> None:
 
 def contents(connection: Connection, *, without: frozenset[str] = frozenset()) -> dict[str, list[Any]]:
     """All rows of every table that the database really has, by the names of their columns."""
-    found = {}
+    rows_by_table = {}
     for name in sorted(set(inspect(connection).get_table_names()) - without):
         rows = connection.exec_driver_sql(f'SELECT * FROM "{name}"').mappings()
-        found[name] = sorted((sorted(row.items()) for row in rows), key=repr)
-    return found
+        rows_by_table[name] = sorted((sorted(row.items()) for row in rows), key=repr)
+    return rows_by_table
 
 
 SHAPES = {

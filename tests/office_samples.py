@@ -71,7 +71,7 @@ def docx(
 def pptx(slides: Sequence[str], *, parts: Mapping[str, str] | None = None) -> bytes:
     """A PPTX whose slides have these shapes; each may refer to its notes as r1 and to a chart as r2."""
     ids = "".join(f'<p:sldId id="{256 + n}" r:id="s{n}"/>' for n in range(len(slides)))
-    made = {
+    files = {
         "_rels/.rels": links(("r1", "officeDocument", "ppt/presentation.xml")),
         "ppt/presentation.xml": f'<p:presentation xmlns:p="{SLIDES}" xmlns:r="{OFFICE}"><p:sldIdLst>{ids}'
         "</p:sldIdLst></p:presentation>",
@@ -80,11 +80,11 @@ def pptx(slides: Sequence[str], *, parts: Mapping[str, str] | None = None) -> by
         ),
     }
     for n, shapes in enumerate(slides):
-        made[f"ppt/slides/slide{9 - n}.xml"] = (
+        files[f"ppt/slides/slide{9 - n}.xml"] = (
             f'<p:sld xmlns:p="{SLIDES}" xmlns:a="{DRAWING}" xmlns:r="{OFFICE}"><p:cSld><p:spTree>{shapes}'
             "</p:spTree></p:cSld></p:sld>"
         )
-    return zipped({**made, **(parts or {})})
+    return zipped({**files, **(parts or {})})
 
 
 def shape(*lines: str, placeholder: str | None = None) -> str:
@@ -117,13 +117,13 @@ def xlsx(sheets: Mapping[str, str]) -> bytes:
 
 def row(number: int, *cells: str) -> str:
     """A row of a sheet; numbers as they are, anything else as text."""
-    made = ""
+    xml = ""
     for column, value in zip("ABCDEFGH", cells, strict=False):
         reference = f'r="{column}{number}"'
         plain = value.replace(".", "", 1).isdecimal()
-        made += f"<c {reference}><v>{value}</v></c>" if plain else ""
-        made += "" if plain else f'<c {reference} t="inlineStr"><is><t>{value}</t></is></c>'
-    return f'<row r="{number}">{made}</row>'
+        xml += f"<c {reference}><v>{value}</v></c>" if plain else ""
+        xml += "" if plain else f'<c {reference} t="inlineStr"><is><t>{value}</t></is></c>'
+    return f'<row r="{number}">{xml}</row>'
 
 
 def epub(chapters: Mapping[str, str], *, parts: Mapping[str, str] | None = None) -> bytes:

@@ -32,25 +32,25 @@ TOML = 'model = "x"\n\n[mcp_servers.other]\ncommand = "y"\n'
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder with settings of all clients."""
-    made = tmp_path / "home"
-    for name, held in OWN.items():
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_text(json.dumps(held), encoding="utf-8")
-    (made / ".codex/config.toml").write_text(TOML, encoding="utf-8")
-    monkeypatch.setenv("HOME", str(made))
-    return made
+    folder = tmp_path / "home"
+    for name, content in OWN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    (folder / ".codex/config.toml").write_text(TOML, encoding="utf-8")
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
 
 
-def held(home: Path, name: str) -> Any:
+def read_json(home: Path, name: str) -> Any:
     return json.loads((home / name).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("client", agent.PLUGINS)
 def test_what_is_installed_is_removed_and_the_rest_stays(shell: Shell, home: Path, client: str) -> None:
-    before = {each: each.read_bytes() for each in home.rglob("*") if each.is_file()}
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     for _ in range(2):
         assert shell("agent", "install", client).code == 0
-    events = next(each.events for name, each in agent.PLUGINS.items() if name == client)
+    events = next(plugin.events for name, plugin in agent.PLUGINS.items() if name == client)
     (row,) = shell("agent", "status", "--json").json
     assert (row["client"], row["hooks"], row["server"], row["skill"]) == (
         client,
@@ -59,20 +59,20 @@ def test_what_is_installed_is_removed_and_the_rest_stays(shell: Shell, home: Pat
         True,
     )
     assert shell("agent", "uninstall", client).code == 0
-    after = {each: each.read_bytes() for each in home.rglob("*") if each.is_file()}
+    after = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     assert before.keys() - after.keys() <= {home / ".codex/hooks.json", home / ".cursor/mcp.json"}
     for path in after:
         if path.suffix == ".json":
             assert json.loads(after[path]) == json.loads(before[path])
         else:
             assert after[path] == before[path]
-    assert all(not each["hooks"] for each in shell("agent", "status", "--json").json)
+    assert all(not status["hooks"] for status in shell("agent", "status", "--json").json)
 
 
 def test_the_settings_of_claude_code(shell: Shell, home: Path, tmp_path: Path) -> None:
     installed = shell("agent", "install", "claude-code", "--max-tokens", "300")
     assert f"memories are in {shell.folder / 'data'}; set CONSPECTUS_PATH" in installed.err
-    settings = held(home, ".claude/settings.json")
+    settings = read_json(home, ".claude/settings.json")
     assert settings["model"] == "opus" and len(settings["hooks"]["Stop"]) == 2
     (start,) = settings["hooks"]["SessionStart"]
     (entry,) = start["hooks"]
@@ -81,7 +81,7 @@ def test_the_settings_of_claude_code(shell: Shell, home: Path, tmp_path: Path) -
     event = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": "SessionStart", "source": "startup"}
     done = subprocess.run(entry["command"], shell=True, input=json.dumps(event).encode(), capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    server = held(home, ".claude.json")["mcpServers"]
+    server = read_json(home, ".claude.json")["mcpServers"]
     assert server["conspectus"]["args"][-2:] == ["--project", "."] and "other" in server
     assert (tmp_path / "data" / "agent").stat().st_mode & 0o777 == 0o700
 
@@ -90,11 +90,15 @@ def test_the_settings_of_codex_and_of_cursor(shell: Shell, home: Path) -> None:
     shell("agent", "install", "codex")
     config = tomllib.loads((home / ".codex/config.toml").read_text(encoding="utf-8"))
     assert config["mcp_servers"]["conspectus"]["args"][0] == "mcp" and "other" in config["mcp_servers"]
-    assert held(home, ".codex/hooks.json")["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
+    assert read_json(home, ".codex/hooks.json")["hooks"].keys() == {
+        "SessionStart",
+        "UserPromptSubmit",
+        "Stop",
+    }
     shell("agent", "install", "cursor")
-    hooks = held(home, ".cursor/hooks.json")
+    hooks = read_json(home, ".cursor/hooks.json")
     assert hooks["version"] == 1 and "agent_hook.run" in hooks["hooks"]["beforeSubmitPrompt"][0]["command"]
-    assert held(home, ".cursor/mcp.json")["mcpServers"]["conspectus"]["args"][-1] == "${workspaceFolder}"
+    assert read_json(home, ".cursor/mcp.json")["mcpServers"]["conspectus"]["args"][-1] == "${workspaceFolder}"
 
 
 def test_a_project_has_files_of_its_own(
@@ -104,14 +108,14 @@ def test_a_project_has_files_of_its_own(
     (tmp_path / "repo" / "src").mkdir()
     monkeypatch.chdir(tmp_path / "repo" / "src")
     assert shell("agent", "install", "claude-code", "--project").code == 0
-    made = {
-        str(each.relative_to(tmp_path / "repo")) for each in (tmp_path / "repo").rglob("*") if each.is_file()
+    created = {
+        str(path.relative_to(tmp_path / "repo")) for path in (tmp_path / "repo").rglob("*") if path.is_file()
     }
     skill = ".claude/skills/conspectus/SKILL.md"
-    assert made == {".claude/settings.local.json", ".mcp.json", skill}
-    assert held(home, ".claude/settings.json") == OWN[".claude/settings.json"]
+    assert created == {".claude/settings.local.json", ".mcp.json", skill}
+    assert read_json(home, ".claude/settings.json") == OWN[".claude/settings.json"]
     assert shell("agent", "uninstall", "claude-code", "--project").code == 0
-    assert not [each for each in (tmp_path / "repo").rglob("*") if each.is_file()]
+    assert not [path for path in (tmp_path / "repo").rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": []}', "not json"])
@@ -126,14 +130,14 @@ def test_a_file_of_an_unknown_form_is_left_alone(shell: Shell, home: Path, text:
 
 def test_memories_of_a_project_are_shown_and_edited(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "repo" / ".git").mkdir(parents=True)
-    place = ("--project", tmp_path / "repo")
-    assert shell("memory", "add", "Use tabs.", "--kind", "note", *place).code == 0
-    (memory,) = shell("memory", "list", *place, "--json").json["memories"]
+    project = ("--project", tmp_path / "repo")
+    assert shell("memory", "add", "Use tabs.", "--kind", "note", *project).code == 0
+    (memory,) = shell("memory", "list", *project, "--json").json["memories"]
     assert memory["scope"]["agent"] == str(tmp_path / "repo")
-    assert shell("memory", "update", memory["id"], "--text", "Use spaces.", *place).code == 0
-    assert "Use spaces." in shell("memory", "list", *place).out
-    assert shell("memory", "delete", memory["id"], "--yes", *place).code == 0
-    assert "spaces" not in shell("memory", "list", *place).out
+    assert shell("memory", "update", memory["id"], "--text", "Use spaces.", *project).code == 0
+    assert "Use spaces." in shell("memory", "list", *project).out
+    assert shell("memory", "delete", memory["id"], "--yes", *project).code == 0
+    assert "spaces" not in shell("memory", "list", *project).out
     with pytest.raises(InvalidInput, match="project"):
         agent_of("a", tmp_path)
 
@@ -145,8 +149,8 @@ def test_the_data_folder_is_private_before_the_first_write(shell: Shell) -> None
         assert shell("agent", "install", "codex").code == 0
     finally:
         os.umask(before)
-    made = (shell.folder / "data", shell.folder / "data" / agent.STATE)
-    assert [stat.filemode(path.stat().st_mode) for path in made] == ["drwx------"] * 2
+    folders = (shell.folder / "data", shell.folder / "data" / agent.STATE)
+    assert [stat.filemode(path.stat().st_mode) for path in folders] == ["drwx------"] * 2
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])

@@ -56,25 +56,25 @@ class Project:
         """The folder of the hooks."""
         return self.data / "agent"
 
-    def event(self, place: int, session: str, text: str = "") -> dict[str, Any]:
+    def build_event(self, position: int, session: str, text: str = "") -> dict[str, Any]:
         """The documented JSON of an event: 0 start, 1 prompt, 2 answer, 3 end."""
-        name, own = NAMES[self.client][place], OWN[self.client == "cursor"][place]
-        said = {each: text if value == TEXT else value for each, value in own.items()}
+        name, template = NAMES[self.client][position], OWN[self.client == "cursor"][position]
+        fields = {field: text if value == TEXT else value for field, value in template.items()}
         if self.client == "cursor":
             common: dict[str, Any] = {
                 "conversation_id": session,
                 "generation_id": "g",
                 "cursor_version": "2.4",
             }
-            return {**common, "hook_event_name": name, "workspace_roots": [str(self.root)], **said}
+            return {**common, "hook_event_name": name, "workspace_roots": [str(self.root)], **fields}
         common = {"session_id": session, "transcript_path": "/t.jsonl", "permission_mode": "default"}
-        return {**common, "cwd": str(self.root / "src"), "hook_event_name": name, **said}
+        return {**common, "cwd": str(self.root / "src"), "hook_event_name": name, **fields}
 
-    def run(self, given: bytes | dict[str, Any]) -> str:
+    def run(self, event: bytes | dict[str, Any]) -> str:
         """What the hook prints. It ends with 0 and never writes to stderr."""
         done = subprocess.run(
             hook_command(self.client, self.state, 600),
-            input=given if isinstance(given, bytes) else json.dumps(given).encode(),
+            input=event if isinstance(event, bytes) else json.dumps(event).encode(),
             env={**os.environ, "CONSPECTUS_EMBEDDER": "none"},
             capture_output=True,
             timeout=60,
@@ -82,28 +82,28 @@ class Project:
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout.decode()
 
-    def told(self, place: int, session: str, text: str = "") -> str:
+    def send_event(self, position: int, session: str, text: str = "") -> str:
         """The context that an event adds."""
-        answer = self.run(self.event(place, session, text))
+        answer = self.run(self.build_event(position, session, text))
         if not answer:
             return ""
         data = json.loads(answer)
         if self.client == "cursor":
             return str(data["additional_context"])
-        own = data["hookSpecificOutput"]
-        assert own["hookEventName"] == NAMES[self.client][place]
-        return str(own["additionalContext"])
+        output = data["hookSpecificOutput"]
+        assert output["hookEventName"] == NAMES[self.client][position]
+        return str(output["additionalContext"])
 
-    def told_at_last(self, session: str, prompt: str, *texts: str) -> str:
+    def wait_for_context(self, session: str, prompt: str, *texts: str) -> str:
         """The context that a prompt adds when the helper has stored these texts."""
         for _ in range(300):
-            told = self.told(1, session, prompt)
-            if all(each in told for each in texts):
-                return told
+            context = self.send_event(1, session, prompt)
+            if all(text in context for text in texts):
+                return context
             time.sleep(0.1)
-        raise AssertionError(f"{told}{self.log}")
+        raise AssertionError(f"{context}{self.log}")
 
-    def wait(self) -> None:
+    def wait_for_helper(self) -> None:
         """Wait until the helper answers."""
         for _ in range(600):
             if (self.state / hook.SOCKET).exists():
@@ -111,15 +111,15 @@ class Project:
             time.sleep(0.1)
         raise AssertionError(self.log)
 
-    def warm(self) -> None:
+    def start_helper(self) -> None:
         """Start the helper as a hook does, and wait for it."""
-        self.run(self.event(3, "s"))
-        self.wait()
+        self.run(self.build_event(3, "s"))
+        self.wait_for_helper()
 
-    def stop(self, number: int = signal.SIGTERM) -> None:
+    def stop_helper(self, number: int = signal.SIGTERM) -> None:
         """End the helper, if one runs."""
-        held = self.state / agent_helper.LOCK
-        pid = int(held.read_text() or 0) if held.exists() else 0
+        lock = self.state / agent_helper.LOCK
+        pid = int(lock.read_text() or 0) if lock.exists() else 0
         try:
             os.kill(pid, number) if pid else None
             while pid and Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text():
@@ -133,7 +133,7 @@ class Project:
         path = self.state / hook.LOG
         return path.read_text() if path.exists() else ""
 
-    def memories(self) -> list[Memory]:
+    def list_memories(self) -> list[Memory]:
         """All memories of the project."""
         with sync.open(self.data, settings=SETTINGS) as engine:
             return list(engine.memory.list(scope=Scope(agent=str(self.root))).memories)
@@ -149,38 +149,40 @@ def project(tmp_path: Path) -> Iterator[Project]:
     with sync.open(data, settings=SETTINGS) as engine:
         engine.memory.add([NewMemory(NOTE, kind="note")], scope=Scope(agent=str(root)))
         engine.memory.add([NewMemory("Bob's note.", kind="note")], scope=Scope(agent="/elsewhere"))
-    made = Project(root, data)
-    yield made
-    made.stop(signal.SIGKILL)
+    created = Project(root, data)
+    yield created
+    created.stop_helper(signal.SIGKILL)
 
 
 @pytest.mark.parametrize("client", NAMES)
 def test_a_later_session_is_told_what_an_earlier_one_settled(project: Project, client: str) -> None:
-    asked = replace(project, client=client)
-    assert NOTE in asked.told(0, "one")
-    asked.wait()
-    assert NOTE in asked.told(0, "one")
-    asked.told(1, "one", "Which linker do we use for the release build?")
-    assert asked.told(2, "one", "The release build uses the mold linker.") == ""
-    assert asked.told(3, "one") == ""
-    told = asked.told_at_last("two", "the release build fails in the linker", "Which linker", "mold linker")
-    assert "Ann on trunk: Which linker do we use" in told and "mold linker" in told
-    assert "Bob" not in told and "not instructions" in told
-    assert "mold linker" not in asked.told(1, "one", "linker of the release build")
-    asked.stop()
-    stored = {each.text: each for each in asked.memories()}
+    client_project = replace(project, client=client)
+    assert NOTE in client_project.send_event(0, "one")
+    client_project.wait_for_helper()
+    assert NOTE in client_project.send_event(0, "one")
+    client_project.send_event(1, "one", "Which linker do we use for the release build?")
+    assert client_project.send_event(2, "one", "The release build uses the mold linker.") == ""
+    assert client_project.send_event(3, "one") == ""
+    context = client_project.wait_for_context(
+        "two", "the release build fails in the linker", "Which linker", "mold linker"
+    )
+    assert "Ann on trunk: Which linker do we use" in context and "mold linker" in context
+    assert "Bob" not in context and "not instructions" in context
+    assert "mold linker" not in client_project.send_event(1, "one", "linker of the release build")
+    client_project.stop_helper()
+    stored = {memory.text: memory for memory in client_project.list_memories()}
     answer = stored["The release build uses the mold linker."]
     assert (answer.document.role, answer.document.author) == ("assistant", client)
     assert answer.metadata == {"branch": "trunk", "client": client}
-    assert asked.log == ""
+    assert client_project.log == ""
 
 
 def test_without_a_helper_the_prompt_is_kept_for_it(project: Project) -> None:
-    assert project.told(1, "one", "The cache lives in Redis.") == ""
-    project.wait()
-    project.told_at_last("two", "where does the cache live", "Redis")
-    project.stop()
-    texts = [each.text for each in project.memories()]
+    assert project.send_event(1, "one", "The cache lives in Redis.") == ""
+    project.wait_for_helper()
+    project.wait_for_context("two", "where does the cache live", "Redis")
+    project.stop_helper()
+    texts = [memory.text for memory in project.list_memories()]
     assert texts.count("The cache lives in Redis.") == 1
     assert not (project.state / hook.SPOOL).exists()
 
@@ -192,7 +194,7 @@ def test_a_worktree_and_a_folder_without_git_have_projects(project: Project, tmp
     assert hook.project_root(str(tmp_path / "side")) == str(project.root)
     assert agent_helper.branch_of(str(tmp_path / "side")) == "side"
     assert hook.project_root(str(tmp_path)) == str(tmp_path)
-    assert NOTE in replace(project, root=tmp_path / "side").told(0, "s")
+    assert NOTE in replace(project, root=tmp_path / "side").send_event(0, "s")
     assert agent_helper.branch_of(str(tmp_path)) == ""
 
 
@@ -205,13 +207,13 @@ def test_the_notes_are_those_that_the_engine_lists(project: Project, monkeypatch
         engine.memory.add([NewMemory("Another user's.", kind="note")], scope=replace(scope, user="bob"))
         for _ in range(2):
             listed = engine.memory.list(scope=scope, kind="note").memories
-            shown = [
+            hook_notes = [
                 line.partition(": ")[2] for line in hook.project_notes(scope.agent or "", 600).splitlines()
             ]
-            assert sorted(shown[1:]) == sorted(each.text for each in listed)
+            assert sorted(hook_notes[1:]) == sorted(memory.text for memory in listed)
             engine.memory.update(first.id, scope=scope, text="Changed.")
             engine.memory.forget(MemorySelection((second.id,)), scope=scope)
-    assert {"Changed.", "Note 2."} < set(shown) and not {"Note 0.", "Note 1."} & set(shown)
+    assert {"Changed.", "Note 2."} < set(hook_notes) and not {"Note 0.", "Note 1."} & set(hook_notes)
 
 
 HOSTILE = [
@@ -232,12 +234,12 @@ HOSTILE = [
 
 def test_hostile_events_get_no_answer(project: Project) -> None:
     (project.state / hook.STARTED).touch()
-    assert [project.run(each) for each in HOSTILE] == [""] * len(HOSTILE)
+    assert [project.run(event) for event in HOSTILE] == [""] * len(HOSTILE)
     assert not (project.state / hook.SOCKET).exists()
     (project.state / hook.STARTED).unlink()
-    project.warm()
-    assert [project.run(each) for each in HOSTILE] == [""] * len(HOSTILE)
-    assert NOTE in project.told(0, "s")
+    project.start_helper()
+    assert [project.run(event) for event in HOSTILE] == [""] * len(HOSTILE)
+    assert NOTE in project.send_event(0, "s")
     assert all(len(line) < 600 for line in project.log.splitlines())
 
 
@@ -246,22 +248,22 @@ def test_a_huge_prompt_is_cut_and_an_answer_fits(project: Project) -> None:
     with sync.open(project.data, settings=SETTINGS) as engine:
         engine.memory.add(notes, scope=Scope(agent=str(project.root)))
     count = local_counter("o200k_base")
-    cold = project.told(0, "s")
-    project.wait()
-    for told in (cold, project.told(0, "s"), project.told(1, "s", "tides " * 500_000)):
-        assert 0 < len(told) < 10_000
-        assert 100 < count(told) <= 600
-    project.stop()
-    assert max(len(each.text) for each in project.memories()) == agent_helper.MAX_TEXT
+    cold = project.send_event(0, "s")
+    project.wait_for_helper()
+    for context in (cold, project.send_event(0, "s"), project.send_event(1, "s", "tides " * 500_000)):
+        assert 0 < len(context) < 10_000
+        assert 100 < count(context) <= 600
+    project.stop_helper()
+    assert max(len(memory.text) for memory in project.list_memories()) == agent_helper.MAX_TEXT
 
 
 def test_a_helper_that_was_killed_is_replaced(project: Project) -> None:
-    project.warm()
-    project.stop(signal.SIGKILL)
+    project.start_helper()
+    project.stop_helper(signal.SIGKILL)
     assert (project.state / hook.SOCKET).exists()
     os.utime(project.state / hook.STARTED, (0, 0))
-    assert NOTE in project.told(0, "s")
-    assert NOTE in project.told_at_last("s", "deployments ticket", "quoted")
+    assert NOTE in project.send_event(0, "s")
+    assert NOTE in project.wait_for_context("s", "deployments ticket", "quoted")
 
 
 def test_a_helper_that_hangs_or_ends_leaves_one_line(project: Project) -> None:
@@ -269,37 +271,39 @@ def test_a_helper_that_hangs_or_ends_leaves_one_line(project: Project) -> None:
         listening.bind(str(project.state / hook.SOCKET))
         listening.listen()
         begun = time.monotonic()
-        assert project.told(1, "s", "x") == ""
+        assert project.send_event(1, "s", "x") == ""
         assert time.monotonic() - begun < 30
     assert len(project.log.splitlines()) == 1 and "hook_failed" in project.log
 
 
 def test_many_at_once_start_one_helper(project: Project) -> None:
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(lambda number: project.told(0, f"s{number}"), range(8)))
-    assert all(NOTE in each for each in told)
-    project.wait()
+        contexts = list(pool.map(lambda number: project.send_event(0, f"s{number}"), range(8)))
+    assert all(NOTE in context for context in contexts)
+    project.wait_for_helper()
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(lambda number: project.told(1, f"s{number}", "deployments ticket"), range(8)))
-    assert all(NOTE in each for each in told)
+        contexts = list(
+            pool.map(lambda number: project.send_event(1, f"s{number}", "deployments ticket"), range(8))
+        )
+    assert all(NOTE in context for context in contexts)
 
 
 def test_records_that_cannot_be_read_get_no_answer(project: Project) -> None:
     (project.state / hook.STARTED).touch()
     (project.data / hook.RECORDS).write_bytes(b"no database at all " * 500)
-    assert project.told(0, "s") == ""
+    assert project.send_event(0, "s") == ""
     assert len(project.log.splitlines()) == 1
     (project.data / hook.RECORDS).unlink()
-    for each in project.data.glob(f"{hook.RECORDS}-*"):
-        each.unlink()
-    assert project.told(0, "s") == ""
+    for path in project.data.glob(f"{hook.RECORDS}-*"):
+        path.unlink()
+    assert project.send_event(0, "s") == ""
     gone = replace(project, data=project.data / "gone")
-    assert gone.told(0, "s") == ""
+    assert gone.send_event(0, "s") == ""
 
 
 def test_a_helper_that_cannot_open_the_data_leaves_one_line(project: Project) -> None:
-    for each in project.data.glob(f"{hook.RECORDS}*"):
-        each.unlink()
+    for path in project.data.glob(f"{hook.RECORDS}*"):
+        path.unlink()
     (project.data / hook.RECORDS).write_bytes(b"no database at all " * 500)
     assert agent_helper.main(project.state, 0.1) == 1
     assert len(project.log.splitlines()) == 1 and "helper_failed" in project.log

@@ -16,7 +16,7 @@ QUESTION = "when does the backup run"
 
 
 @contextmanager
-def vendor(says: Says) -> Iterator[ChatServer]:
+def running_chat_server(says: Says) -> Iterator[ChatServer]:
     """A vendor in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -34,21 +34,21 @@ def vendor(says: Says) -> Iterator[ChatServer]:
 
 @pytest.fixture
 def model() -> Iterator[ChatServer]:
-    with vendor(["The backup runs", " at two [1].\n", "See also [7]."]) as server:
+    with running_chat_server(["The backup runs", " at two [1].\n", "See also [7]."]) as server:
         yield server
 
 
-def settings(model: ChatServer) -> dict[str, str]:
+def chat_settings(model: ChatServer) -> dict[str, str]:
     chat = {"CONSPECTUS_CHAT_MODEL": "openai:small", "CONSPECTUS_CHAT_BASE_URL": model.url}
     return {**chat, "OPENAI_API_KEY": "sk-hunter2"}
 
 
-def asked(shell: Shell, model: ChatServer, *arguments: str) -> Outcome:
-    return shell("ask", *arguments, **settings(model))
+def run_ask(shell: Shell, model: ChatServer, *arguments: str) -> Outcome:
+    return shell("ask", *arguments, **chat_settings(model))
 
 
 def test_the_answer_with_its_sources(filled: Shell, model: ChatServer) -> None:
-    done = asked(filled, model, QUESTION)
+    done = run_ask(filled, model, QUESTION)
     assert done.code == 0
     assert done.out.startswith("The backup runs at two [1].\nSee also [7].\n")
     assert "[1]  Backups" in done.out
@@ -57,46 +57,46 @@ def test_the_answer_with_its_sources(filled: Shell, model: ChatServer) -> None:
 
 
 def test_the_answer_as_json(filled: Shell, model: ChatServer) -> None:
-    done = asked(filled, model, QUESTION, "--json")
+    done = run_ask(filled, model, QUESTION, "--json")
     assert done.code == 0
-    found = done.json
-    assert found["answer"] == "The backup runs at two [1].\nSee also [7]."
-    assert [each["number"] for each in found["citations"]["cited"]] == [1]
-    assert found["citations"]["unknown"] == ["7"]
-    assert (found["sources"]["outcome"], found["usage"]["output"]) == ("found", 3)
+    answer = done.json
+    assert answer["answer"] == "The backup runs at two [1].\nSee also [7]."
+    assert [citation["number"] for citation in answer["citations"]["cited"]] == [1]
+    assert answer["citations"]["unknown"] == ["7"]
+    assert (answer["sources"]["outcome"], answer["usage"]["output"]) == ("found", 3)
 
 
 def test_what_may_be_looked_at_and_how_much_it_may_cost(filled: Shell, model: ChatServer) -> None:
     tickets = ["--filter", "metadata.state=open"]
-    assert asked(filled, model, "printers", *tickets).code == 0
+    assert run_ask(filled, model, "printers", *tickets).code == 0
     prompt = model.calls[0].body["messages"][-1]["content"]
     assert ("ticket 1" in prompt, "ticket 2" in prompt) == (True, False)
-    asked(filled, model, "printers", "--max-tokens", "1", "--max-answer-tokens", "2")
+    run_ask(filled, model, "printers", "--max-tokens", "1", "--max-answer-tokens", "2")
     assert "ticket" not in str(model.calls[1].body)
     assert 2 in (model.calls[1].body.get(name) for name in ("max_tokens", "max_completion_tokens"))
-    asked(filled, model, "printers", "--no-context")
+    run_ask(filled, model, "printers", "--no-context")
     assert model.calls[2].body["messages"][-1]["content"] == "printers"
 
 
 def test_all_collections_can_be_asked_at_once(filled: Shell, model: ChatServer, notes: Path) -> None:
     filled("add", notes / "backups.md", "--collection", "other")
     for where in ([], ["--filter", "kind=page"]):
-        done = asked(filled, model, QUESTION, "--collection", "*", *where)
+        done = run_ask(filled, model, QUESTION, "--collection", "*", *where)
         assert (done.code, done.err.count("error")) == (0, 0)
         assert "every night at two" in model.calls[-1].body["messages"][-1]["content"]
 
 
 def test_an_answer_that_cites_nothing_says_so(filled: Shell) -> None:
-    with vendor(["I do not know."]) as model:
-        done = asked(filled, model, QUESTION)
+    with running_chat_server(["I do not know."]) as model:
+        done = run_ask(filled, model, QUESTION)
     assert (done.code, done.out) == (0, "I do not know.\n")
     assert "the answer cites none of its 1 passages" in done.err
 
 
 def test_what_a_model_says_cannot_steer_a_terminal_through_a_source(filled: Shell, tmp_path: Path) -> None:
     filled("add", "-", typed="The \x1b[2J\u202e backup lies")
-    with vendor(["All [1] [2] [3]."]) as model:
-        done = asked(filled, model, "backup lies")
+    with running_chat_server(["All [1] [2] [3]."]) as model:
+        done = run_ask(filled, model, "backup lies")
     table = done.out.partition("\n\n")[2]
     assert ("lies" in table, "\x1b" in table, "\u202e" in table) == (True, False, False)
 
@@ -107,8 +107,8 @@ def test_without_a_model_the_passages_are_shown(filled: Shell) -> None:
     assert "every night at two" in done.out
     assert "[1]" in done.out
     assert "CONSPECTUS_CHAT_MODEL is not set" in done.err
-    found = filled("ask", QUESTION, "--json")
-    assert (found.json["answer"], "every night at two" in found.json["passages"]) == (None, True)
+    printed = filled("ask", QUESTION, "--json")
+    assert (printed.json["answer"], "every night at two" in printed.json["passages"]) == (None, True)
     assert filled("ask", QUESTION, "--no-context").code == 1
     assert filled("ask", "zymurgy", "--filter", "kind=task").code == 3
 
@@ -125,9 +125,9 @@ def test_what_a_model_fails_with(
     filled: Shell, model: ChatServer, fault: object, code: str, exit_code: int
 ) -> None:
     model.plan.extend([fault, fault])
-    done = asked(filled, model, QUESTION, "--json")
+    done = run_ask(filled, model, QUESTION, "--json")
     assert (done.code, done.json["error"]["code"]) == (exit_code, code)
-    done = asked(filled, model, QUESTION)
+    done = run_ask(filled, model, QUESTION)
     assert (done.code, "error: " in done.err, "hunter2" in done.err + done.out) == (exit_code, True, False)
 
 
@@ -138,7 +138,7 @@ def test_what_a_model_fails_with(
      (["x", "--filter", "nonsense"], 2)],
 )  # fmt: skip
 def test_what_is_asked_wrongly(filled: Shell, model: ChatServer, arguments: list[str], code: int) -> None:
-    done = asked(filled, model, *arguments)
+    done = run_ask(filled, model, *arguments)
     assert (done.code, done.out, bool(done.err), model.calls) == (code, "", True, [])
 
 

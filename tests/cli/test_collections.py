@@ -9,11 +9,11 @@ def test_a_collection_is_created_renamed_and_deleted(shell: Shell) -> None:
     assert shell("collections", "create", "papers", "--language", "none", "--description", "PDFs").code == 0
     assert shell("add", "-", "--collection", "papers", typed="about whales").code == 0
     assert shell("collections", "rename", "papers", "essays").out == "renamed papers to essays\n"
-    [found] = shell("collections", "list", "--json").json
-    assert (found["name"], found["language"], found["description"]) == ("essays", None, "PDFs")
+    [collection] = shell("collections", "list", "--json").json
+    assert (collection["name"], collection["language"], collection["description"]) == ("essays", None, "PDFs")
     assert "essays" in shell("collections", "list").out
-    kept = shell("collections", "delete", "essays", typed="n\n")
-    assert (kept.code, "with 1 documents?" in kept.err) == (1, True)
+    cancelled = shell("collections", "delete", "essays", typed="n\n")
+    assert (cancelled.code, "with 1 documents?" in cancelled.err) == (1, True)
     gone = shell("collections", "delete", "essays", "--yes", "--purge", "--json")
     assert (gone.code, gone.json["documents"], gone.json["purged"]) == (0, 1, True)
     assert shell("collections", "list").code == 3
@@ -23,7 +23,7 @@ def test_a_source_is_created_renamed_and_deleted(filled: Shell) -> None:
     assert filled("sources", "create", "inbox").code == 0
     filled("add", "-", "--source", "inbox", typed="about whales")
     assert filled("sources", "rename", "inbox", "letters").code == 0
-    assert {each["name"] for each in filled("sources", "list", "--json").json} > {"letters"}
+    assert {source["name"] for source in filled("sources", "list", "--json").json} > {"letters"}
     assert "letters" in filled("sources", "list").out
     assert filled("sources", "delete", "letters", "-y").out.startswith("deleted 1 documents")
     assert filled("search", "whales").code == 3

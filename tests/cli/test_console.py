@@ -20,7 +20,7 @@ PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"
 
 
 @contextmanager
-def console(folder: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def running_console(folder: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """The command on a data directory, which is interrupted at the end."""
     with subprocess.Popen(
         [*PROGRAM, "--data-dir", str(folder), *arguments],
@@ -36,7 +36,7 @@ def console(folder: Path, *arguments: str, **environment: str) -> Iterator[subpr
             process.wait(PATIENCE)
 
 
-def browser(folder: Path, opened: Path) -> dict[str, str]:
+def install_browser(folder: Path, opened: Path) -> dict[str, str]:
     """A browser that writes down what it is to open."""
     program = folder / "browser"
     program.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
@@ -47,35 +47,37 @@ def browser(folder: Path, opened: Path) -> dict[str, str]:
 def test_a_browser_opens_the_console_and_needs_no_key(tmp_path: Path) -> None:
     opened = tmp_path / "opened"
     os.mkfifo(opened)
-    with console(tmp_path / "data", **browser(tmp_path, opened)) as process:
+    with running_console(tmp_path / "data", **install_browser(tmp_path, opened)) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.fullmatch(
+        match = re.fullmatch(
             r"The console is at (http://127\.0\.0\.1:\d+)/console; Ctrl\+C ends it\.\n", line
         )
-        assert found, line
-        assert opened.read_text() == f"{found[1]}/console\n"
-        me = httpx.get(f"{found[1]}/api/v1/me", timeout=PATIENCE)
+        assert match, line
+        assert opened.read_text() == f"{match[1]}/console\n"
+        me = httpx.get(f"{match[1]}/api/v1/me", timeout=PATIENCE)
         assert me.json()["owner"] is True
-        page = httpx.get(f"{found[1]}/console", timeout=PATIENCE)
+        page = httpx.get(f"{match[1]}/console", timeout=PATIENCE)
         assert page.headers["content-type"].startswith("text/html")
         assert (
-            httpx.get(f"{found[1]}/api/v1/me", headers={"Origin": "http://evil.example"}).status_code == 403
+            httpx.get(f"{match[1]}/api/v1/me", headers={"Origin": "http://evil.example"}).status_code == 403
         )
     assert process.returncode == 0
 
 
 def test_with_accounts_the_console_asks_for_a_key_and_opens_no_browser_if_told_so(tmp_path: Path) -> None:
     with sync.open(tmp_path / "data", settings=Settings(embedder="none")) as engine:
-        made = engine.people.create_owner()
-    assert made is not None
+        key = engine.people.create_owner()
+    assert key is not None
     opened = tmp_path / "opened"
-    with console(tmp_path / "data", "--no-open", "--json", **browser(tmp_path, opened)) as process:
+    with running_console(
+        tmp_path / "data", "--no-open", "--json", **install_browser(tmp_path, opened)
+    ) as process:
         assert process.stdout is not None
-        said = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
-        assert said["key"] is None
-        with httpx.Client(base_url=f"{said['address']}/api/v1", timeout=PATIENCE) as client:
+        announcement = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        assert announcement["key"] is None
+        with httpx.Client(base_url=f"{announcement['address']}/api/v1", timeout=PATIENCE) as client:
             assert client.get("/me").status_code == 401
-            assert client.post("/session", json={"key": made.secret}).json()["owner"] is True
+            assert client.post("/session", json={"key": key.secret}).json()["owner"] is True
             assert client.get("/me").json()["owner"] is True
     assert (process.returncode, opened.exists()) == (0, False)

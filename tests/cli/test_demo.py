@@ -22,51 +22,54 @@ SECRET = b"yellow card"
 @pytest.fixture
 def demo(shell: Shell) -> dict[str, str]:
     """The keys of a demo."""
-    made = shell("demo", shell.folder / "demo", "--json")
-    assert made.code == 0, made.err
-    keys: dict[str, str] = made.json["keys"]
+    outcome = shell("demo", shell.folder / "demo", "--json")
+    assert outcome.code == 0, outcome.err
+    keys: dict[str, str] = outcome.json["keys"]
     return keys
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[BlockingEngine]:
+def open_demo(folder: Path) -> Iterator[BlockingEngine]:
     with sync.open(folder / "demo", settings=SETTINGS) as engine:
         yield engine
 
 
-def counts(engine: BlockingEngine) -> dict[str, int]:
-    return {each.name: engine.documents.count(collection=each.name) for each in engine.collections.list()}
+def count_documents(engine: BlockingEngine) -> dict[str, int]:
+    return {
+        collection.name: engine.documents.count(collection=collection.name)
+        for collection in engine.collections.list()
+    }
 
 
 def test_it_has_what_the_console_shows_and_is_made_once(shell: Shell, demo: dict[str, str]) -> None:
     assert sorted(demo) == ["ann", "bob", "owner"]
-    with opened(shell.folder) as engine:
-        stored = counts(engine)
+    with open_demo(shell.folder) as engine:
+        stored = count_documents(engine)
         assert stored == {"default": 16, "chat": 31, "cameras": 51, "memory": 14}
         assert engine.graph.list()[0].nodes == 40
-        assert [each.name for each in engine.graph.list_entities() if each.name == "Priya"] == ["Priya"]
+        assert [entity.name for entity in engine.graph.list_entities() if entity.name == "Priya"] == ["Priya"]
         assert len(engine.people.list_keys("*")) == 3
     again = shell("demo", shell.folder / "demo", "--json")
     assert (again.code, again.json["keys"]) == (0, {})
-    with opened(shell.folder) as engine:
-        assert (counts(engine), len(engine.people.list_keys("*"))) == (stored, 3)
+    with open_demo(shell.folder) as engine:
+        assert (count_documents(engine), len(engine.people.list_keys("*"))) == (stored, 3)
 
 
 async def test_bob_reads_two_of_the_five_sources(shell: Shell, demo: dict[str, str]) -> None:
     async with bootstrap.open(shell.folder / "demo", settings=SETTINGS) as engine:
         people = {user: await engine.people.authenticate(key) for user, key in demo.items()}
-        lists = {user: engine.as_person(each).collections.list_sources() for user, each in people.items()}
-        seen = {user: [each.name for each in await found] for user, found in lists.items()}
+        lists = {user: engine.as_person(person).collections.list_sources() for user, person in people.items()}
+        seen = {user: [source.name for source in await sources] for user, sources in lists.items()}
     everything = ["archive", "graph/default", "handbook", "operations", "product", "security"]
     assert seen == {"owner": everything, "ann": everything, "bob": ["handbook", "product"]}
 
 
 def test_what_was_known_differs_from_what_was_true(shell: Shell, demo: dict[str, str]) -> None:
-    with opened(shell.folder) as engine:
+    with open_demo(shell.folder) as engine:
         july = datetime(2026, 7, 16, tzinfo=UTC)
         then, now = [
-            engine.memory.recall("when do releases go out?", scope=ANN, as_of=each).memories[0].memory
-            for each in (july, None)
+            engine.memory.recall("when do releases go out?", scope=ANN, as_of=instant).memories[0].memory
+            for instant in (july, None)
         ]
         assert then.valid_until is not None and then.valid_until < july < then.known_until
         assert ("Tuesdays," in then.text, "Tuesdays and Thursdays" in now.text) == (True, True)
@@ -77,26 +80,26 @@ def test_what_was_known_differs_from_what_was_true(shell: Shell, demo: dict[str,
 
 
 def test_one_that_was_interrupted_is_completed(shell: Shell, demo: dict[str, str]) -> None:
-    with opened(shell.folder) as engine:
-        stored = counts(engine)
+    with open_demo(shell.folder) as engine:
+        stored = count_documents(engine)
         engine.people.delete_user("bob")
     (shell.folder / "demo" / "demo.txt").write_text("")
     keys = json.loads(shell("demo", shell.folder / "demo", "--json").out)["keys"]
-    with opened(shell.folder) as engine:
-        assert counts(engine) == stored
+    with open_demo(shell.folder) as engine:
+        assert count_documents(engine) == stored
         assert engine.people.authenticate(keys["bob"]).name == "bob"
 
 
 def test_a_folder_with_something_else_is_left_alone(shell: Shell) -> None:
     (shell.folder / "notes.md").write_text("mine")
-    for place in (shell.folder, shell.folder / "notes.md"):
-        refused = shell("demo", place)
+    for target in (shell.folder, shell.folder / "notes.md"):
+        refused = shell("demo", target)
         assert (refused.code, "neither empty nor a demo" in refused.err) == (2, True)
-    assert [each.name for each in shell.folder.iterdir()] == ["notes.md"]
+    assert [path.name for path in shell.folder.iterdir()] == ["notes.md"]
     assert shell("demo", shell.folder / "demo", "--data-dir", shell.folder / "data").code == 2
 
 
 def test_it_ends_with_the_command_that_shows_it(shell: Shell) -> None:
-    made = shell("demo", shell.folder / "demo")
-    assert made.err.endswith(f"conspectus console --data-dir {shell.folder / 'demo'}\n")
-    assert made.out.count("csp_") == 3
+    outcome = shell("demo", shell.folder / "demo")
+    assert outcome.err.endswith(f"conspectus console --data-dir {shell.folder / 'demo'}\n")
+    assert outcome.out.count("csp_") == 3

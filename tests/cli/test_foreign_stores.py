@@ -52,16 +52,16 @@ class Stores:
         """What a command prints."""
         assert self._program.stdin is not None
         print(json.dumps([settings, *arguments]), file=self._program.stdin, flush=True)
-        done = json.loads(self.said())
+        done = json.loads(self.read_line())
         assert done["code"] == 0, done
         return str(done["out"])
 
-    def imported(self, data: Path, *arguments: str, embedder: str = "none") -> dict[str, Any]:
+    def import_store(self, data: Path, *arguments: str, embedder: str = "none") -> dict[str, Any]:
         """The report of an import into a data directory."""
         settings = {"CONSPECTUS_PATH": str(data), "CONSPECTUS_EMBEDDER": embedder}
         return dict(json.loads(self.run("import", *arguments, "--json", **settings)))
 
-    def said(self) -> str:
+    def read_line(self) -> str:
         """The next line that the program prints."""
         assert self._program.stdout is not None
         line = self._program.stdout.readline()
@@ -76,85 +76,85 @@ class Stores:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    made = Stores(tmp_path_factory.mktemp("stores"))
-    while made.said() != "ready\n":
+    stores = Stores(tmp_path_factory.mktemp("stores"))
+    while stores.read_line() != "ready\n":
         pass
-    yield made
-    made.close()
+    yield stores
+    stores.close()
 
 
-def outcomes(report: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(report[each] for each in ("read", "added", "unchanged"))
+def outcome_counts(report: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(report[outcome] for outcome in ("read", "added", "unchanged"))
 
 
-def vectors(report: dict[str, Any]) -> tuple[int, int]:
+def vector_counts(report: dict[str, Any]) -> tuple[int, int]:
     return report["vectors_kept"], report["vectors_computed"]
 
 
-def memories(shell: Shell, user: str) -> dict[str, dict[str, Any]]:
+def list_memories(shell: Shell, user: str) -> dict[str, dict[str, Any]]:
     """The memories of a user by their text."""
-    found = shell("memory", "list", "--user", user, "--json").json["memories"]
-    return {each["text"]: each for each in found}
+    memories = shell("memory", "list", "--user", user, "--json").json["memories"]
+    return {memory["text"]: memory for memory in memories}
 
 
-def documents(shell: Shell, source: str) -> dict[str, dict[str, Any]]:
+def list_documents(shell: Shell, source: str) -> dict[str, dict[str, Any]]:
     """The documents of a source by their key."""
-    found = shell("list", "--source", source, "--json").json["documents"]
-    return {each["key"]: each for each in found}
+    documents = shell("list", "--source", source, "--json").json["documents"]
+    return {document["key"]: document for document in documents}
 
 
-@pytest.mark.parametrize("place", ["mem0", "mem0-chroma"])
+@pytest.mark.parametrize("folder", ["mem0", "mem0-chroma"])
 def test_memories_of_mem0_keep_scope_times_metadata_and_former_texts(
-    place: str, stores: Stores, shell: Shell
+    folder: str, stores: Stores, shell: Shell
 ) -> None:
-    asked = ("mem0", f"{place}/vectors", "--history", f"{place}/history.db", "--embedder", "vectors:4")
-    report = stores.imported(shell.folder / "data", *asked, embedder=GIVEN)
-    assert (outcomes(report), vectors(report)) == ((3, 2, 0), (2, 0))
-    assert {name: each["count"] for name, each in report["skipped"].items()} == {
+    arguments = ("mem0", f"{folder}/vectors", "--history", f"{folder}/history.db", "--embedder", "vectors:4")
+    report = stores.import_store(shell.folder / "data", *arguments, embedder=GIVEN)
+    assert (outcome_counts(report), vector_counts(report)) == ((3, 2, 0), (2, 0))
+    assert {name: skipped["count"] for name, skipped in report["skipped"].items()} == {
         "memories that were deleted in mem0": 1
     }
     assert report["no_place"] == {"hash": 2, "text_lemmatized": 2}
-    assert outcomes(stores.imported(shell.folder / "data", *asked, embedder=GIVEN)) == (3, 0, 2)
-    ann = memories(shell, "ann")["Ann likes green tea."]
+    assert outcome_counts(stores.import_store(shell.folder / "data", *arguments, embedder=GIVEN)) == (3, 0, 2)
+    ann = list_memories(shell, "ann")["Ann likes green tea."]
     assert ann["scope"] == {"user": "ann", "agent": "waiter", "conversation": "monday"}
     assert ann["metadata"] == {"topic": "food", "stars": 4}
     assert ann["document"]["status"] == "embedded"
     versions = shell("memory", "versions", ann["id"], "--user", "ann", "--json").json
-    assert [each["text"] for each in versions] == ["Ann likes tea.", "Ann likes green tea."]
-    with sqlite3.connect(stores.folder / place / "history.db") as history:
+    assert [version["text"] for version in versions] == ["Ann likes tea.", "Ann likes green tea."]
+    with sqlite3.connect(stores.folder / folder / "history.db") as history:
         rows = dict(history.execute("SELECT new_memory, COALESCE(updated_at, created_at) FROM history"))
-    assert [each["known_from"] for each in versions] == [rows[each["text"]] for each in versions]
-    assert memories(shell, "bob")["Bob's locker is 12."]["valid_until"] == "3000-01-01T00:00:00+00:00"
+    assert [version["known_from"] for version in versions] == [rows[version["text"]] for version in versions]
+    assert list_memories(shell, "bob")["Bob's locker is 12."]["valid_until"] == "3000-01-01T00:00:00+00:00"
 
 
 def test_items_of_langgraph_become_memories_of_the_scope_in_their_namespace(
     stores: Stores, shell: Shell
 ) -> None:
-    asked = ("import", "langgraph", stores.folder / "langgraph.sqlite", "--json")
-    report = shell(*asked, "--namespace", "memories.{user}").json
-    assert outcomes(report) == (5, 3, 0)
+    arguments = ("import", "langgraph", stores.folder / "langgraph.sqlite", "--json")
+    report = shell(*arguments, "--namespace", "memories.{user}").json
+    assert outcome_counts(report) == (5, 3, 0)
     others = {"count": 2, "names": ["attacks.ann/a", "profiles.eu.ann/p"]}
     assert report["skipped"] == {"items in other namespaces than --namespace says": others}
-    rest = shell(*asked, "--namespace", "profiles.*.{user}", "--agent", "profiler").json
-    assert (outcomes(rest), rest["no_place"]) == ((5, 1, 0), {"expires_at": 1})
-    ann = memories(shell, "ann")
+    rest = shell(*arguments, "--namespace", "profiles.*.{user}", "--agent", "profiler").json
+    assert (outcome_counts(rest), rest["no_place"]) == ((5, 1, 0), {"expires_at": 1})
+    ann = list_memories(shell, "ann")
     assert ann["Ann likes tea."]["metadata"] == {"namespace": ["memories", "ann"], "stars": 4}
     assert ann["Ann rides a bike."]["metadata"]["kind"] == "Memory"
     assert ann["Ann lives in Köln."]["scope"]["agent"] == "profiler"
-    assert [json.loads(each) for each in memories(shell, "bob")] == [{"color": "red", "size": 12}]
+    assert [json.loads(text) for text in list_memories(shell, "bob")] == [{"color": "red", "size": 12}]
     with sqlite3.connect(stores.folder / "langgraph.sqlite") as store:
         [(at,)] = store.execute("SELECT created_at FROM store WHERE key = 'tea'")
     assert ann["Ann likes tea."]["known_from"] == f"{at.replace(' ', 'T')}+00:00"
-    assert outcomes(shell(*asked, "--namespace", "memories.{user}").json) == (5, 0, 3)
+    assert outcome_counts(shell(*arguments, "--namespace", "memories.{user}").json) == (5, 0, 3)
 
 
 def test_a_quarantined_item_is_named_and_added_once(stores: Stores, shell: Shell) -> None:
-    asked = ("import", "langgraph", stores.folder / "langgraph.sqlite", "--namespace", "attacks.{user}")
+    arguments = ("import", "langgraph", stores.folder / "langgraph.sqlite", "--namespace", "attacks.{user}")
     review = "review: conspectus quarantine list --collection memory"
     remarks = {f"quarantined, as it matches the pattern override; {review}": 1}
     for expected in ((5, 1, 0), (5, 0, 1)):
-        report = shell(*asked, "--json").json
-        assert (outcomes(report), report["remarks"]) == (expected, remarks)
+        report = shell(*arguments, "--json").json
+        assert (outcome_counts(report), report["remarks"]) == (expected, remarks)
 
 
 def test_a_table_that_lacks_columns_is_an_error_with_their_names(shell: Shell) -> None:
@@ -176,65 +176,72 @@ def test_items_of_langgraph_in_postgresql_keep_the_vectors_of_their_texts(
 ) -> None:
     with postgres.fresh(empty=True) as url:
         stores.run("postgresql", url)
-        asked = ("import", "langgraph", url, "--json", "--embedder", "vectors:4", "--namespace")
-        report = shell(*asked, "memories.{user}", "--no-wait", CONSPECTUS_EMBEDDER=GIVEN).json
-        assert (outcomes(report), vectors(report)) == ((5, 3, 0), (1, 0))
-        assert outcomes(shell(*asked, "memories.{user}", "--no-wait", CONSPECTUS_EMBEDDER=GIVEN).json) == (
+        arguments = ("import", "langgraph", url, "--json", "--embedder", "vectors:4", "--namespace")
+        report = shell(*arguments, "memories.{user}", "--no-wait", CONSPECTUS_EMBEDDER=GIVEN).json
+        assert (outcome_counts(report), vector_counts(report)) == ((5, 3, 0), (1, 0))
+        assert outcome_counts(
+            shell(*arguments, "memories.{user}", "--no-wait", CONSPECTUS_EMBEDDER=GIVEN).json
+        ) == (
             5,
             0,
             3,
         )
-    assert set(memories(shell, "ann")) == {"Ann likes tea.", "Ann rides a bike."}
+    assert set(list_memories(shell, "ann")) == {"Ann likes tea.", "Ann rides a bike."}
 
 
 def test_documents_of_chroma_keep_ids_metadata_and_vectors_of_the_same_model(
     stores: Stores, shell: Shell
 ) -> None:
-    data, asked = shell.folder / "data", ("chroma", "chroma", "--embedder", "vectors:4")
-    report = stores.imported(data, *asked, embedder=GIVEN)
-    assert (outcomes(report), vectors(report)) == ((4, 3, 0), (3, 0))
+    data, arguments = shell.folder / "data", ("chroma", "chroma", "--embedder", "vectors:4")
+    report = stores.import_store(data, *arguments, embedder=GIVEN)
+    assert (outcome_counts(report), vector_counts(report)) == ((4, 3, 0), (3, 0))
     assert report["skipped"] == {"records without text": {"count": 1, "names": ["bare"]}}
     assert report["no_place"] == {"metadata of a collection": 1}
-    again = stores.imported(data, *asked, embedder=GIVEN)
-    assert (outcomes(again), vectors(again)) == ((4, 0, 3), (0, 0))
-    notes = documents(shell, "chroma/notes")
-    assert {key: each["metadata"] for key, each in notes.items()} == {
+    again = stores.import_store(data, *arguments, embedder=GIVEN)
+    assert (outcome_counts(again), vector_counts(again)) == ((4, 0, 3), (0, 0))
+    notes = list_documents(shell, "chroma/notes")
+    assert {key: document["metadata"] for key, document in notes.items()} == {
         "one": {"page": 3, "draft": True},
         "two": {"page": 4},
     }
-    assert [each["status"] for each in notes.values()] == ["embedded", "embedded"]
-    assert set(documents(shell, "chroma/plain")) == {"one"}
+    assert [document["status"] for document in notes.values()] == ["embedded", "embedded"]
+    assert set(list_documents(shell, "chroma/plain")) == {"one"}
 
 
 def test_an_import_leaves_the_files_of_chroma_as_they_are(stores: Stores, shell: Shell) -> None:
-    def files() -> dict[Path, bytes]:
-        return {each: each.read_bytes() for each in (stores.folder / "chroma").rglob("*") if each.is_file()}
+    def read_files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in (stores.folder / "chroma").rglob("*") if path.is_file()}
 
-    before = files()
-    stores.imported(shell.folder / "data", "chroma", "chroma")
-    assert files() == before
+    before = read_files()
+    stores.import_store(shell.folder / "data", "chroma", "chroma")
+    assert read_files() == before
 
 
 def test_vectors_of_another_model_than_that_of_the_collection_are_computed_again(
     stores: Stores, shell: Shell
 ) -> None:
     data = shell.folder / "data"
-    report = stores.imported(data, "chroma", "chroma", "--name", "notes", embedder="minilm")
-    assert (outcomes(report), vectors(report)) == ((3, 2, 0), (0, 2))
-    assert [each["status"] for each in documents(shell, "chroma/notes").values()] == ["embedded"] * 2
-    found = shell("search", "when do we ship?", "--json", CONSPECTUS_EMBEDDER="minilm").json
-    assert found["hits"][0]["chunk"]["text"] == "We deploy on Tuesdays."
+    report = stores.import_store(data, "chroma", "chroma", "--name", "notes", embedder="minilm")
+    assert (outcome_counts(report), vector_counts(report)) == ((3, 2, 0), (0, 2))
+    assert [document["status"] for document in list_documents(shell, "chroma/notes").values()] == [
+        "embedded"
+    ] * 2
+    results = shell("search", "when do we ship?", "--json", CONSPECTUS_EMBEDDER="minilm").json
+    assert results["hits"][0]["chunk"]["text"] == "We deploy on Tuesdays."
 
 
 def test_a_folder_of_qdrant_becomes_documents(stores: Stores, shell: Shell) -> None:
-    data, asked = shell.folder / "data", ("qdrant", "qdrant", "--embedder", "vectors:4")
-    report = stores.imported(data, *asked, embedder=GIVEN)
-    assert (outcomes(report), vectors(report)) == ((4, 3, 0), (3, 0))
+    data, arguments = shell.folder / "data", ("qdrant", "qdrant", "--embedder", "vectors:4")
+    report = stores.import_store(data, *arguments, embedder=GIVEN)
+    assert (outcome_counts(report), vector_counts(report)) == ((4, 3, 0), (3, 0))
     assert report["skipped"] == {"records without text": {"count": 1, "names": ["3"]}}
     assert report["no_place"] == {"vector 'words' that is not dense": 1}
-    pages = documents(shell, "qdrant/pages")
-    assert {key: each["metadata"] for key, each in pages.items()} == {"1": {"page": 3}, "2": {"page": 4}}
-    assert outcomes(stores.imported(data, *asked, embedder=GIVEN)) == (4, 0, 3)
+    pages = list_documents(shell, "qdrant/pages")
+    assert {key: document["metadata"] for key, document in pages.items()} == {
+        "1": {"page": 3},
+        "2": {"page": 4},
+    }
+    assert outcome_counts(stores.import_store(data, *arguments, embedder=GIVEN)) == (4, 0, 3)
 
 
 class Qdrant(BaseHTTPRequestHandler):
@@ -247,8 +254,8 @@ class Qdrant(BaseHTTPRequestHandler):
         self._answer({"collections": [{"name": "pages"}]} if self.path == "/collections" else {})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        number = asked.get("offset") or 1
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        number = request.get("offset") or 1
         point = {"id": number, "payload": {"text": f"Text {number}."}, "vector": [1.0, 2, 3, number]}
         self._answer({"points": [point], "next_page_offset": number + 1 if number < 3 else None})
 
@@ -273,23 +280,30 @@ def test_a_server_of_qdrant_is_read_page_by_page_with_its_key(stores: Stores, sh
     )
     server.shutdown()
     server.server_close()
-    assert (outcomes(report), set(documents(shell, "qdrant/pages"))) == ((3, 3, 0), {"1", "2", "3"})
+    assert (outcome_counts(report), set(list_documents(shell, "qdrant/pages"))) == (
+        (3, 3, 0),
+        {"1", "2", "3"},
+    )
     assert "secret" in Qdrant.keys
 
 
 def test_an_import_that_was_killed_is_completed_by_the_next(stores: Stores, shell: Shell) -> None:
-    place = shell.folder / "many.sqlite"
-    stores.run("many", str(place), str(MANY))
+    database = shell.folder / "many.sqlite"
+    stores.run("many", str(database), str(MANY))
     data = shell.folder / "data"
     environment = {**os.environ, "CONSPECTUS_PATH": str(data), "CONSPECTUS_EMBEDDER": "none"}
-    command = [Path(sys.executable).parent / "conspectus", "import", "langgraph", place]
+    command = [Path(sys.executable).parent / "conspectus", "import", "langgraph", database]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as running:
         while not (stored := count_stored(data)) and running.poll() is None:
             time.sleep(0.005)
         running.send_signal(signal.SIGKILL)
     stored = count_stored(data)
     assert 0 < stored < MANY
-    assert outcomes(shell("import", "langgraph", place, "--json").json) == (MANY, MANY - stored, stored)
+    assert outcome_counts(shell("import", "langgraph", database, "--json").json) == (
+        MANY,
+        MANY - stored,
+        stored,
+    )
     assert shell("memory", "stats", "--json").json["memories"] == MANY
 
 
@@ -303,12 +317,12 @@ def count_stored(data: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [("chroma", "no chroma.sqlite3"), ("qdrant", "no meta.json"), ("langgraph", "is no file")],
 )
-def test_a_place_without_a_store_is_named(kind: str, said: str, shell: Shell) -> None:
+def test_a_place_without_a_store_is_named(kind: str, message: str, shell: Shell) -> None:
     done = shell("import", kind, shell.folder / "nowhere")
-    assert (done.code, said in done.err) == (2, True)
+    assert (done.code, message in done.err) == (2, True)
 
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it(stores: Stores, shell: Shell) -> None:

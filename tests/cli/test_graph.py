@@ -40,7 +40,7 @@ REFUSED: list[tuple[list[str], int]] = [
 ]
 
 
-def drawn(run: Run, folder: Path) -> None:
+def draw_graph(run: Run, folder: Path) -> None:
     """A small graph, of a list and of lines."""
     (folder / "nodes.json").write_text(json.dumps(NODES), encoding="utf-8")
     (folder / "edges.jsonl").write_text("\n".join(map(json.dumps, EDGES)), encoding="utf-8")
@@ -48,9 +48,9 @@ def drawn(run: Run, folder: Path) -> None:
     assert run("graph", "add-edges", folder / "edges.jsonl").code == 0
 
 
-def commands(run: Run, folder: Path) -> None:
+def run_commands(run: Run, folder: Path) -> None:
     """The same commands, with the same answers, whoever is asked."""
-    drawn(run, folder)
+    draw_graph(run, folder)
     assert "3 unchanged" in run("graph", "add-nodes", folder / "nodes.json").out
     flask = run(
         "graph", "add-node", "flask", "--alias", "Flask", "--property", "stars=5", "--type", "framework"
@@ -60,25 +60,25 @@ def commands(run: Run, folder: Path) -> None:
     assert edge.code == 0
     [summary] = run("graph", "list", "--json").json
     assert (summary["nodes"], summary["edges"]) == (4, 3)
-    assert [each["id"] for each in run("graph", "nodes", "--type", "framework", "--json").json["nodes"]] == [
+    assert [node["id"] for node in run("graph", "nodes", "--type", "framework", "--json").json["nodes"]] == [
         "django",
         "flask",
     ]
     assert run("graph", "get-node", "flask", "--json").json["node"]["properties"] == {"stars": 5}
     assert "1991-02-20" in run("graph", "edges", "--node", "guido").out
     tree = run("graph", "neighbors", "django", "--hops", "2").out
-    assert all(each in tree for each in ("-[written in 0.9]-> python", "<-[made 0.8]- Guido", "0.720"))
+    assert all(line in tree for line in ("-[written in 0.9]-> python", "<-[made 0.8]- Guido", "0.720"))
     assert "Guido" not in run("graph", "neighbors", "django", "--hops", "2", "--at", "1980-01-01").out
     assert "django" in run("graph", "search", "web framework").out
     assert len(run("graph", "snapshot", "1980-01-01", "--json").json["edges"]) == 2
-    exported(run, folder)
+    check_export(run, folder)
     gone = run("graph", "delete", "--node", "flask", "--edge", "nothing", "--json").json
     assert gone == {"nodes": 1, "edges": 1}
     assert run("graph", "delete", "--yes").code == 0
     assert run("graph", "list").code == 3
 
 
-def exported(run: Run, folder: Path) -> None:
+def check_export(run: Run, folder: Path) -> None:
     """In each form, to a file and to stdout."""
     assert len(json.loads(run("graph", "export").out)["nodes"]) == 4
     for form in ("graphml", "svg"):
@@ -91,23 +91,23 @@ def exported(run: Run, folder: Path) -> None:
 
 
 def test_on_a_store(shell: Shell) -> None:
-    commands(shell, shell.folder)
+    run_commands(shell, shell.folder)
 
 
 def test_on_a_server(remote: Remote) -> None:
-    commands(remote, remote.shell.folder)
+    run_commands(remote, remote.shell.folder)
 
 
 def test_edges_that_lead_nowhere_are_named(shell: Shell) -> None:
-    drawn(shell, shell.folder)
+    draw_graph(shell, shell.folder)
     done = shell("graph", "add-edge", "python", "ruby", "--json")
     assert (done.code, done.json["error"]["missing"]) == (2, ["ruby"])
 
 
 def test_a_graph_is_deleted_after_a_question(shell: Shell) -> None:
-    drawn(shell, shell.folder)
-    kept = shell("graph", "delete", typed="n\n")
-    assert (kept.code, "'default' with 3 nodes and 2 edges" in kept.err) == (1, True)
+    draw_graph(shell, shell.folder)
+    cancelled = shell("graph", "delete", typed="n\n")
+    assert (cancelled.code, "'default' with 3 nodes and 2 edges" in cancelled.err) == (1, True)
     assert shell("graph", "delete", typed="y\n").code == 0
 
 
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_read_says_where(shell: Shell, text: str, reason: 
 
 
 def test_what_is_not_there_and_what_cannot_be(shell: Shell) -> None:
-    drawn(shell, shell.folder)
+    draw_graph(shell, shell.folder)
     for arguments, code in REFUSED:
         done = shell("graph", *arguments)
         assert (arguments, done.code) == (arguments, code), done.err

@@ -69,13 +69,13 @@ LETTA = {
 }  # fmt: skip
 
 
-def memories(shell: Shell, *scope: str) -> dict[str, dict[str, Any]]:
+def list_memories(shell: Shell, *scope: str) -> dict[str, dict[str, Any]]:
     """The memories of a scope by their text."""
-    found = shell("memory", "list", *scope, "--json").json["memories"]
-    return {each["text"]: each for each in found}
+    memories = shell("memory", "list", *scope, "--json").json["memories"]
+    return {memory["text"]: memory for memory in memories}
 
 
-def imported(shell: Shell, path: Path, *options: str) -> dict[str, Any]:
+def import_files(shell: Shell, path: Path, *options: str) -> dict[str, Any]:
     """The report of an import, which a second one adds nothing to."""
     done = shell("import", "memory-formats", path, *options, "--json")
     again = shell("import", "memory-formats", path, *options, "--json").json
@@ -83,14 +83,14 @@ def imported(shell: Shell, path: Path, *options: str) -> dict[str, Any]:
     return dict(done.json)
 
 
-def written(shell: Shell, name: str, value: object) -> Path:
+def write_file(shell: Shell, name: str, value: object) -> Path:
     path = shell.folder / name
     path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
     return path
 
 
-def skipped(report: dict[str, Any]) -> dict[str, int]:
-    return {reason: each["count"] for reason, each in report["skipped"].items()}
+def skipped_counts(report: dict[str, Any]) -> dict[str, int]:
+    return {reason: skipped["count"] for reason, skipped in report["skipped"].items()}
 
 
 def test_sections_of_memory_files_become_notes_and_other_files_are_named(shell: Shell) -> None:
@@ -101,47 +101,47 @@ def test_sections_of_memory_files_become_notes_and_other_files_are_named(shell: 
     (folder / "memory" / "style.md").write_text(topic, "utf-8")
     (folder / "README.md").write_text("# About\n\nA project.\n", "utf-8")
     (folder / "main.py").write_text("print()", "utf-8")
-    report = imported(shell, folder, "--agent", "project")
-    assert skipped(report) == {"Markdown files that are no memory files": 1, "files of other kinds": 1}
-    found = memories(shell, "--agent", "project")
-    assert set(found) == {"## Build\n\nUse make.", "## Build\n\nTwice.", "Short sentences."}
-    assert {each["kind"] for each in found.values()} == {"note"}
-    assert found["Short sentences."]["metadata"] == {"name": "style", "file": "project/memory/style.md"}
-    keys = {each["document"]["key"] for each in found.values()}
+    report = import_files(shell, folder, "--agent", "project")
+    assert skipped_counts(report) == {"Markdown files that are no memory files": 1, "files of other kinds": 1}
+    memories = list_memories(shell, "--agent", "project")
+    assert set(memories) == {"## Build\n\nUse make.", "## Build\n\nTwice.", "Short sentences."}
+    assert {memory["kind"] for memory in memories.values()} == {"note"}
+    assert memories["Short sentences."]["metadata"] == {"name": "style", "file": "project/memory/style.md"}
+    keys = {memory["document"]["key"] for memory in memories.values()}
     assert "project/CLAUDE.md#Rules > Build~2" in keys
 
 
 def test_a_changed_section_is_a_new_version(shell: Shell) -> None:
-    path = written(shell, "AGENTS.md", "# Style\n\nLong sentences.\n")
-    imported(shell, path)
+    path = write_file(shell, "AGENTS.md", "# Style\n\nLong sentences.\n")
+    import_files(shell, path)
     path.write_text("# Style\n\nShort sentences.\n", "utf-8")
     assert shell("import", "memory-formats", path, "--json").json["replaced"] == 1
-    [memory] = memories(shell).values()
+    [memory] = list_memories(shell).values()
     versions = shell("memory", "versions", memory["id"], "--json").json
-    assert [each["text"] for each in versions] == [
+    assert [version["text"] for version in versions] == [
         "# Style\n\nLong sentences.",
         "# Style\n\nShort sentences.",
     ]
 
 
 def test_a_graph_of_the_mcp_memory_server_becomes_memories_and_facts(shell: Shell) -> None:
-    path = written(shell, "memory.jsonl", "\n".join(map(json.dumps, PEOPLE)) + "\nnot JSON\n")
-    report = imported(shell, path, "--user", "ann")
-    assert skipped(report) == {
+    path = write_file(shell, "memory.jsonl", "\n".join(map(json.dumps, PEOPLE)) + "\nnot JSON\n")
+    report = import_files(shell, path, "--user", "ann")
+    assert skipped_counts(report) == {
         "entities without observations": 1,
         "relations without both ends and a type": 1,
         "lines that are neither entities nor relations": 2,
     }
-    found = memories(shell, "--user", "ann")
-    assert found["Likes tea"]["entities"] == ["Ann"]
-    assert found["Likes tea"]["metadata"] == {"entity_type": "person"}
-    assert found["Ann lives_in Köln"]["fact"]["object"] == "Köln"
+    memories = list_memories(shell, "--user", "ann")
+    assert memories["Likes tea"]["entities"] == ["Ann"]
+    assert memories["Likes tea"]["metadata"] == {"entity_type": "person"}
+    assert memories["Ann lives_in Köln"]["fact"]["object"] == "Köln"
 
 
 def test_an_export_of_mem0_keeps_its_times(shell: Shell) -> None:
-    report = imported(shell, written(shell, "export.json", EXPORTED))
+    report = import_files(shell, write_file(shell, "export.json", EXPORTED))
     assert (report["read"], report["added"], report["no_place"]) == (2, 1, {"hash": 1})
-    [memory] = memories(shell, "--user", "ann").values()
+    [memory] = list_memories(shell, "--user", "ann").values()
     assert memory["metadata"] == {"stars": 4, "categories": ["food"]}
     assert memory["known_from"] == "2026-03-02T18:00:00+00:00"
     assert memory["document"]["recorded"] == "2026-03-01T18:00:00+00:00"
@@ -149,42 +149,42 @@ def test_an_export_of_mem0_keeps_its_times(shell: Shell) -> None:
 
 
 def test_the_current_branch_of_a_chat_becomes_turns_of_a_conversation(shell: Shell) -> None:
-    report = imported(shell, written(shell, "conversations.json", CHATGPT), "--user", "ann")
-    assert skipped(report) == {
+    report = import_files(shell, write_file(shell, "conversations.json", CHATGPT), "--user", "ann")
+    assert skipped_counts(report) == {
         "messages of other branches": 1,
         "messages that are neither of a user nor of an assistant": 1,
     }
     assert report["no_place"] == {"images and files": 1}
-    found = memories(shell, "--user", "ann", "--conversation", "c1")
-    assert {text: each["document"]["role"] for text, each in found.items()} == {
+    memories = list_memories(shell, "--user", "ann", "--conversation", "c1")
+    assert {text: memory["document"]["role"] for text, memory in memories.items()} == {
         "When is the train?": "user",
         "At nine.": "assistant",
     }
-    assert found["At nine."]["known_from"] == "2023-11-14T22:13:22.500000+00:00"
-    assert found["At nine."]["metadata"] == {"title": "Trains"}
+    assert memories["At nine."]["known_from"] == "2023-11-14T22:13:22.500000+00:00"
+    assert memories["At nine."]["metadata"] == {"title": "Trains"}
 
 
 def test_chats_of_claude_become_turns(shell: Shell) -> None:
-    report = imported(shell, written(shell, "conversations.json", CLAUDE))
+    report = import_files(shell, write_file(shell, "conversations.json", CLAUDE))
     assert report["no_place"] == {"summaries of conversations": 1, "attachments and files": 1}
-    assert set(memories(shell, "--conversation", "c2")) == {"Which boat?", "The red one."}
+    assert set(list_memories(shell, "--conversation", "c2")) == {"Which boat?", "The red one."}
 
 
 def test_an_agent_file_of_letta_becomes_pinned_notes_and_turns(shell: Shell) -> None:
-    report = imported(shell, written(shell, "bot.af", LETTA))
+    report = import_files(shell, write_file(shell, "bot.af", LETTA))
     assert report["no_place"] == {"tools": 1, "system prompts": 1}
-    found = memories(shell, "--agent", "Bot")
-    assert found["Ann is a doctor."]["pinned"] is True
-    assert found["Ann is a doctor."]["metadata"] == {"label": "human", "description": "Who it is."}
-    assert found["Hello."]["document"]["role"] == "user"
+    memories = list_memories(shell, "--agent", "Bot")
+    assert memories["Ann is a doctor."]["pinned"] is True
+    assert memories["Ann is a doctor."]["metadata"] == {"label": "human", "description": "Who it is."}
+    assert memories["Hello."]["document"]["role"] == "user"
 
 
 def test_what_cannot_be_stored_is_skipped_with_the_reason(shell: Shell) -> None:
     value = [{"id": str(n), "memory": "A text.", "user_id": "u" * n, "x": {}} for n in (1, 400)]
     value[0]["x"] = {"long": "y" * 200}
-    path = written(shell, "export.json", value)
+    path = write_file(shell, "export.json", value)
     done = shell("import", "memory-formats", path, "--json", CONSPECTUS_MAX_METADATA_BYTES="100")
-    assert skipped(done.json) == {
+    assert skipped_counts(done.json) == {
         "metadata over the limit": 1,
         "user: is longer than 300 characters when it is URL-encoded": 1,
     }
@@ -192,14 +192,14 @@ def test_what_cannot_be_stored_is_skipped_with_the_reason(shell: Shell) -> None:
 
 
 def test_a_dry_run_writes_nothing(shell: Shell) -> None:
-    path = written(shell, "AGENTS.md", "# Style\n\nShort.\n")
+    path = write_file(shell, "AGENTS.md", "# Style\n\nShort.\n")
     done = shell("import", "memory-formats", path, "--dry-run")
     assert (done.code, "1 read: 0 added" in done.out) == (0, True)
     assert shell("memory", "list").code == 3
 
 
 def test_a_file_over_the_limit_and_one_without_memories_are_errors_and_nothing(shell: Shell) -> None:
-    path = written(shell, "AGENTS.md", "# Style\n\nShort.\n")
+    path = write_file(shell, "AGENTS.md", "# Style\n\nShort.\n")
     assert shell("import", "memory-formats", path, CONSPECTUS_MAX_FILE_BYTES="5").code == 2
-    assert shell("import", "memory-formats", written(shell, "empty.md", "")).code == 3
+    assert shell("import", "memory-formats", write_file(shell, "empty.md", "")).code == 3
     assert shell("import", "memory-formats", shell.folder / "nowhere").code == 2

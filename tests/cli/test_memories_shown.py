@@ -17,11 +17,11 @@ SAID = [NewMemory("I moved to the sea. " * 9, role="user", speaker="Ann"), NewMe
 @pytest.mark.parametrize("width", [60, 80])
 async def test_ids_can_be_copied_at_any_width(tmp_path: Path, width: int) -> None:
     async with store(tmp_path) as engine:
-        ids = [each.id for each in await engine.memory.add(SAID, scope=ANN)]
+        ids = [memory.id for memory in await engine.memory.add(SAID, scope=ANN)]
         await engine.memory.add("Elsewhere.", scope=Scope("ann"))
         listed = await engine.memory.list(scope=Scope("ann"))
-        found = await engine.memory.recall("Who moved to the sea?", scope=ANN)
-    for picture in (memories_picture(listed.memories), recalled_picture(found.memories)):
+        recalled = await engine.memory.recall("Who moved to the sea?", scope=ANN)
+    for picture in (memories_picture(listed.memories), recalled_picture(recalled.memories)):
         file = io.StringIO()
         Console(file=file, width=width, color_system=None).print(picture)
         lines = file.getvalue().splitlines()

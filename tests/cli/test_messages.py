@@ -27,15 +27,15 @@ def export(tmp_path: Path) -> Path:
     return zipped(tmp_path / "export.zip", EXPORT)
 
 
-def talk(run: Callable[..., Outcome], channel: str = "help") -> None:
+def add_messages(run: Callable[..., Outcome], channel: str = "help") -> None:
     for key, text, author, answered in TALK:
         more = ["--reply-to", answered] if answered else []
         done = run("messages", "add", channel, text, "--author", author, "--key", key, *more)
         assert (done.code, done.out.split()[0]) == (0, "added")
 
 
-def keys(found: Outcome) -> list[str]:
-    return [each["document"]["key"] for each in found.json["messages"]]
+def message_keys(outcome: Outcome) -> list[str]:
+    return [message["document"]["key"] for message in outcome.json["messages"]]
 
 
 def test_an_export_is_taken_in_once(shell: Shell, export: Path) -> None:
@@ -50,8 +50,8 @@ def test_an_export_is_taken_in_once(shell: Shell, export: Path) -> None:
         3,
     )
     assert shell("messages", "import", export, "--kind", "slack", "--no-infer-replies", "--no-wait").code == 0
-    shown = shell("messages", "list", "general", "--json").json
-    assert [each["document"]["thread"] for each in shown][:2] == ["1704448800.000100"] * 2
+    messages = shell("messages", "list", "general", "--json").json
+    assert [message["document"]["thread"] for message in messages][:2] == ["1704448800.000100"] * 2
 
 
 @pytest.mark.data
@@ -64,8 +64,8 @@ def test_a_real_export(shell: Shell, evaluation: Callable[[str], Path]) -> None:
     again = shell("messages", "import", archive, "--json").json
     assert (again["added"], again["replaced"], again["unchanged"]) == (0, 0, first.json["added"])
     for channel, messages in first.json["channels"].items():
-        shown = shell("messages", "list", channel, "--limit", "1000", "--json")
-        assert len(shown.json) == messages
+        listed = shell("messages", "list", channel, "--limit", "1000", "--json")
+        assert len(listed.json) == messages
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_private_channels_are_told_of(shell: Shell) -> None:
 
 
 def test_messages_are_sent_edited_shown_and_deleted(shell: Shell) -> None:
-    talk(shell)
+    add_messages(shell)
     table = shell("messages", "list", "help", "--limit", "2")
     assert "it is under developer settings" in table.out
     assert "go to settings" not in table.out
@@ -116,8 +116,8 @@ def test_messages_are_sent_edited_shown_and_deleted(shell: Shell) -> None:
 
 
 def test_a_chain_is_shown_within_its_limit(shell: Shell) -> None:
-    talk(shell)
-    assert keys(shell("messages", "thread", "help", "4", "--json")) == ["1", "2", "3", "4"]
+    add_messages(shell)
+    assert message_keys(shell("messages", "thread", "help", "4", "--json")) == ["1", "2", "3", "4"]
     short = shell("messages", "thread", "help", "4", "--limit", "2")
     assert (short.code, "2 more messages in the thread" in short.err) == (0, True)
     assert shell("messages", "thread", "help", "4", "--limit", "100000").code == 2
@@ -126,14 +126,14 @@ def test_a_chain_is_shown_within_its_limit(shell: Shell) -> None:
 
 
 def test_context_is_printed_and_nothing_is_said_so(shell: Shell) -> None:
-    talk(shell)
+    add_messages(shell)
     shell("messages", "add", "other", "the API key of the other team")
-    told = shell("messages", "context", "help", "API key", "--max-tokens", "400")
-    assert (told.code, "ann: how do I set up my API key" in told.out) == (0, True)
-    assert "from help" in told.err
+    printed = shell("messages", "context", "help", "API key", "--max-tokens", "400")
+    assert (printed.code, "ann: how do I set up my API key" in printed.out) == (0, True)
+    assert "from help" in printed.err
     for more, channels in ((["--related"], ["help", "other"]), ([], ["help"])):
-        found = shell("messages", "context", "help", "API key", *more, "--json").json
-        assert found["channels"] == channels
+        window = shell("messages", "context", "help", "API key", *more, "--json").json
+        assert window["channels"] == channels
     assert shell("messages", "context", "help", "API key", "--max-tokens", "0").code == 2
     assert shell("messages", "context", "help", "API key", "--min-similarity", "2").code == 2
     assert shell("messages", "context", "help", "API key", "--at", "yesterday").code == 2
@@ -142,7 +142,7 @@ def test_context_is_printed_and_nothing_is_said_so(shell: Shell) -> None:
 
 def test_where_nothing_is_there_is_nothing(shell: Shell) -> None:
     assert shell("messages", "list", "help").code == 3
-    talk(shell)
+    add_messages(shell)
     assert shell("messages", "list", "nowhere").code == 3
     assert shell("messages", "list", "help", "--collection", "other").code == 3
     assert shell("messages", "list", "help", "--limit", "0").code == 2
@@ -156,8 +156,8 @@ def test_messages_without_times_are_shown_in_their_order(shell: Shell) -> None:
     rows = [{"channel": "old", "id": f"m{9 - n}", "text": f"note {n}"} for n in range(4)]
     (shell.folder / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert shell("messages", "import", shell.folder / "log.jsonl").code == 0
-    shown = shell("messages", "list", "old", "--limit", "3", "--json").json
-    assert [each["text"] for each in shown] == ["note 1", "note 2", "note 3"]
+    messages = shell("messages", "list", "old", "--limit", "3", "--json").json
+    assert [message["text"] for message in messages] == ["note 1", "note 2", "note 3"]
 
 
 def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
@@ -177,12 +177,12 @@ def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
 
 
 def test_the_same_over_a_server(remote: Remote, export: Path) -> None:
-    talk(remote)
-    assert keys(remote("messages", "thread", "help", "4", "--json")) == ["1", "2", "3", "4"]
+    add_messages(remote)
+    assert message_keys(remote("messages", "thread", "help", "4", "--json")) == ["1", "2", "3", "4"]
     assert remote("messages", "import", export, "--json").json["added"] == 3
     assert remote("messages", "import", export, "--json").json["unchanged"] == 3
-    found = remote("messages", "context", "help", "API key", "--json").json
-    assert (found["channels"], bool(found["messages"])) == (["help"], True)
+    window = remote("messages", "context", "help", "API key", "--json").json
+    assert (window["channels"], bool(window["messages"])) == (["help"], True)
     assert remote("messages", "delete", "help", "1", "--json").json["documents"] == 1
     assert remote("messages", "delete", "help", "1").code == 3
     assert len(remote("messages", "list", "help", "--json").json) == 3
@@ -191,7 +191,7 @@ def test_the_same_over_a_server(remote: Remote, export: Path) -> None:
 
 
 def test_who_may_only_read_cannot_post(remote: Remote) -> None:
-    talk(remote)
+    add_messages(remote)
     assert remote("users", "add", "reader").code == 0
     key = remote("keys", "create", "reader", "--json").json["secret"]
     assert remote("messages", "list", "help", CONSPECTUS_API_KEY=key).code == 3

@@ -11,12 +11,12 @@ from tests.cli.conftest import Shell
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     captions = [
-        {"video": "fox", "i": place, "start_s": 60 * place, "end_s": 60 * place + 60, "text": text}
-        for place, text in enumerate(["a red fox", "a blue whale"])
+        {"video": "fox", "i": number, "start_s": 60 * number, "end_s": 60 * number + 60, "text": text}
+        for number, text in enumerate(["a red fox", "a blue whale"])
     ]
-    asked = [{"id": name, "video": "fox", "question": "whale", "window": [60, 120]} for name in "ab"]
+    questions = [{"id": name, "video": "fox", "question": "whale", "window": [60, 120]} for name in "ab"]
     (tmp_path / "captions.jsonl").write_text("\n".join(map(json.dumps, captions)), encoding="utf-8")
-    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, asked)), encoding="utf-8")
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
     return tmp_path
 
 

@@ -13,9 +13,9 @@ def test_a_folder_is_moved_to_another(filled: Shell, tmp_path: Path) -> None:
     assert moved.code == 0
     assert f"copied and verified as of {moved.json['moment']}" in moved.err
     assert moved.json["indexed"] == ["default"]
-    tables = {each["table"]: each for each in moved.json["tables"]}
+    tables = {table["table"]: table for table in moved.json["tables"]}
     assert tables["documents"]["rows"] == 6
-    assert all(each["source_hash"] == each["target_hash"] for each in tables.values())
+    assert all(table["source_hash"] == table["target_hash"] for table in tables.values())
     after = filled("search", "backup", "--data-dir", tmp_path / "new", "--json").json
     assert [hit["chunk"] for hit in after["hits"]] == [hit["chunk"] for hit in before["hits"]]
     again = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--json")
@@ -47,10 +47,10 @@ def test_a_backup_is_made_checked_and_restored(filled: Shell, tmp_path: Path) ->
 def test_what_a_backup_says_of_itself_steers_no_terminal(filled: Shell, tmp_path: Path) -> None:
     filled("backup", tmp_path / "a.zip")
     hostile = tmp_path / "b.zip"
-    with zipfile.ZipFile(tmp_path / "a.zip") as given, zipfile.ZipFile(hostile, "w") as made:
-        manifest = {**json.loads(given.read("manifest.json")), "program": "\x9b2J\u202e\x7f\x1b[31m"}
-        made.writestr("records.sqlite", given.read("records.sqlite"))
-        made.writestr("manifest.json", json.dumps(manifest))
+    with zipfile.ZipFile(tmp_path / "a.zip") as original, zipfile.ZipFile(hostile, "w") as changed:
+        manifest = {**json.loads(original.read("manifest.json")), "program": "\x9b2J\u202e\x7f\x1b[31m"}
+        changed.writestr("records.sqlite", original.read("records.sqlite"))
+        changed.writestr("manifest.json", json.dumps(manifest))
     checked = filled("backup", "--check", hostile, "--json")
     assert checked.json["program"] == manifest["program"]
     assert checked.out.replace("\n", "").isprintable()

@@ -15,18 +15,18 @@ def peopled(filled: Shell) -> Shell:
     return filled
 
 
-def names(shell: Shell, *arguments: str) -> list[str]:
-    return [each["name"] for each in shell(*arguments, "--json").json]
+def list_names(shell: Shell, *arguments: str) -> list[str]:
+    return [row["name"] for row in shell(*arguments, "--json").json]
 
 
 def test_users_are_made_shut_out_let_in_and_deleted(peopled: Shell) -> None:
-    assert names(peopled, "users", "list") == ["alice", "bob", "owner"]
+    assert list_names(peopled, "users", "list") == ["alice", "bob", "owner"]
     assert peopled("users", "disable", "alice", "--json").json["disabled"] is True
     assert "yes" in peopled("users", "list").out
     assert peopled("users", "enable", "alice", "--json").json["disabled"] is False
     assert peopled("users", "delete", "alice", typed="n\n").code == 1
     assert peopled("users", "delete", "alice", "--yes").code == 0
-    assert names(peopled, "users", "list") == ["bob", "owner"]
+    assert list_names(peopled, "users", "list") == ["bob", "owner"]
 
 
 @pytest.mark.parametrize(
@@ -62,28 +62,28 @@ def test_what_cannot_be_done_says_so(peopled: Shell, arguments: tuple[str, ...],
 def test_groups_have_members(peopled: Shell) -> None:
     assert peopled("groups", "add", "team").code == 0
     assert peopled("groups", "add-member", "team", "bob").code == 0
-    assert names(peopled, "groups", "members", "team") == ["bob"]
+    assert list_names(peopled, "groups", "members", "team") == ["bob"]
     assert "team" in peopled("groups", "list").out
     assert peopled("groups", "remove-member", "team", "bob").code == 0
-    assert names(peopled, "groups", "members", "team") == []
+    assert list_names(peopled, "groups", "members", "team") == []
     assert peopled("groups", "delete", "team").code == 0
-    assert names(peopled, "groups", "list") == []
+    assert list_names(peopled, "groups", "list") == []
 
 
 def test_a_secret_is_shown_once(peopled: Shell) -> None:
-    made = peopled("keys", "create", "alice", "--label", "laptop", "--scope", "read")
-    secret = made.out.strip()
+    outcome = peopled("keys", "create", "alice", "--label", "laptop", "--scope", "read")
+    secret = outcome.out.strip()
     number = secret.split("_")[1]
     assert secret.startswith("csp_")
-    assert number in made.err
-    assert secret not in made.err
-    for shown in (peopled("keys", "list"), peopled("keys", "list", "alice", "--json")):
-        assert number in shown.out
-        assert secret.split("_")[2] not in shown.out
+    assert number in outcome.err
+    assert secret not in outcome.err
+    for listing in (peopled("keys", "list"), peopled("keys", "list", "alice", "--json")):
+        assert number in listing.out
+        assert secret.split("_")[2] not in listing.out
     [key] = peopled("keys", "list", "alice", "--json").json
     assert (key["label"], key["scopes"], key["revoked"]) == ("laptop", ["read"], None)
     assert peopled("keys", "create", "alice", "--origin", "tool").code == 0
-    assert [each["origin"] for each in peopled("keys", "list", "alice", "--json").json] == [None, "tool"]
+    assert [listed["origin"] for listed in peopled("keys", "list", "alice", "--json").json] == [None, "tool"]
     assert peopled("keys", "create", "alice", "--origin", "heaven").code == 2
 
 
@@ -94,11 +94,11 @@ def test_keys_are_replaced_and_revoked(peopled: Shell) -> None:
     assert second["key"]["expires"] == first["key"]["expires"]
     assert second["secret"] != first["secret"]
     assert peopled("keys", "revoke", second["key"]["id"]).code == 0
-    assert all(each["revoked"] for each in peopled("keys", "list", "owner", "--json").json)
+    assert all(key["revoked"] for key in peopled("keys", "list", "owner", "--json").json)
 
 
 def test_roles_are_given_and_taken(peopled: Shell) -> None:
-    [source] = {each["source"] for each in peopled("list", "--json").json["documents"]}
+    [source] = {document["source"] for document in peopled("list", "--json").json["documents"]}
     assert peopled("groups", "add", "team").code == 0
     assert peopled("grants", "add", "viewer", "--user", "alice").code == 0
     assert peopled("grants", "add", "editor", "--user", "alice").code == 0
@@ -124,7 +124,7 @@ def test_the_first_key_of_the_owner_makes_the_folder(shell: Shell, tmp_path: Pat
     assert shell("keys", "create", "ann", "--data-dir", new).code == 3
     assert not new.exists()
     assert shell("keys", "create", "--label", "me", "--data-dir", new).out.startswith("csp_")
-    assert [each["label"] for each in shell("keys", "list", "--data-dir", new, "--json").json] == ["me"]
+    assert [key["label"] for key in shell("keys", "list", "--data-dir", new, "--json").json] == ["me"]
 
 
 def test_roles_readers_and_looks_as_others_are_listed(peopled: Shell) -> None:
@@ -140,11 +140,11 @@ def test_roles_readers_and_looks_as_others_are_listed(peopled: Shell) -> None:
     ]
     assert peopled("grants", "effective", "bob", "--all", "--json").json[-1]["role"] == "viewer"
     readers = peopled("grants", "readers", document["id"], "--json").json
-    assert [each["name"] for each in readers] == ["bob", "owner"]
+    assert [reader["name"] for reader in readers] == ["bob", "owner"]
     entries = peopled("grants", "audit", "--json").json["entries"]
     assert [entry["action"] for entry in entries[:3]] == ["put_grant", "add_member", "create_group"]
-    shown = peopled("explain", "backup", "--as", "alice", "--json")
-    assert [each["role"] for each in shown.json["missing_grants"]] == ["viewer"]
+    explanation = peopled("explain", "backup", "--as", "alice", "--json")
+    assert [grant["role"] for grant in explanation.json["missing_grants"]] == ["viewer"]
     assert "missing role" in peopled("explain", "backup", "--as", "alice").out
     log = peopled("grants", "audit").out
     assert "backup" in log and "add_member" in log and "group team" in log

@@ -21,8 +21,8 @@ def test_files_of_this_machine_are_followed(remote: Remote, notes: Path, tmp_pat
     report = remote("add", notes, "--prune", "--json").json
     assert (report["replaced"], report["unchanged"], report["pruned"]) == (1, 4, 1)
     assert "1 added" in remote("add", "-", typed="Grüße aus Köln").out
-    found = remote("search", "Köln", "--source", "stdin", "--json").json
-    assert found["hits"][0]["chunk"]["text"] == "Grüße aus Köln"
+    results = remote("search", "Köln", "--source", "stdin", "--json").json
+    assert results["hits"][0]["chunk"]["text"] == "Grüße aus Köln"
     assert not (tmp_path / "data").exists()
 
 
@@ -52,7 +52,7 @@ def test_the_answers_are_those_of_a_folder(filled: Remote, shell: Shell, notes: 
 def test_documents_are_listed_and_deleted(filled: Remote) -> None:
     page = filled("list", "--limit", "4", "--json").json
     rest = filled("list", "--after", page["next"], "--json").json
-    assert len({each["id"] for each in page["documents"] + rest["documents"]}) == 6
+    assert len({document["id"] for document in page["documents"] + rest["documents"]}) == 6
     assert filled("delete", "--filter", "metadata.state=open", typed="n\n").code == 1
     receipt = filled("delete", "--filter", "metadata.state=open", "--yes", "--purge", "--json").json
     assert (receipt["documents"], receipt["purged"]) == (2, True)

@@ -14,25 +14,25 @@ SAID = [
 
 
 @pytest.fixture
-def talked(shell: Shell, tmp_path: Path) -> Shell:
+def channels(shell: Shell, tmp_path: Path) -> Shell:
     for channel in ("ops", "dev"):
-        rows = [json.dumps(each | {"text": f"{each['text']} of {channel}"}) for each in SAID]
+        rows = [json.dumps(message | {"text": f"{message['text']} of {channel}"}) for message in SAID]
         (tmp_path / f"{channel}.jsonl").write_text("\n".join(rows), encoding="utf-8")
         assert shell("add", tmp_path / f"{channel}.jsonl", "--source", channel).code == 0
     return shell
 
 
-def test_a_question_in_a_channel_has_parts_for_it(talked: Shell) -> None:
-    asked = ("search", "deploy key", "--channel", "dev", "--at", "2026-03-02T12:00:00Z", "--json")
-    hits = talked(*asked).json["hits"]
+def test_a_question_in_a_channel_has_parts_for_it(channels: Shell) -> None:
+    arguments = ("search", "deploy key", "--channel", "dev", "--at", "2026-03-02T12:00:00Z", "--json")
+    hits = channels(*arguments).json["hits"]
     assert [hit["parts"]["same_channel"] > 0 for hit in hits] == [True, True, False, False]
     assert "same_thread" not in hits[0]["parts"]
-    assert all("same_channel" not in hit["parts"] for hit in talked("search", "key", "--json").json["hits"])
+    assert all("same_channel" not in hit["parts"] for hit in channels("search", "key", "--json").json["hits"])
 
 
 @pytest.mark.parametrize("command", [("context", "--max-tokens", "500"), ("explain",)])
-def test_windows_are_asked_for_in_a_channel_as_well(talked: Shell, command: tuple[str, ...]) -> None:
-    done = talked(
+def test_windows_are_asked_for_in_a_channel_as_well(channels: Shell, command: tuple[str, ...]) -> None:
+    done = channels(
         *command, "deploy key", "--channel", "ops", "--thread", "a", "--profile", "default", "--json"
     )
     assert "same_thread" in done.json["trace"][0]["parts"]
@@ -48,8 +48,8 @@ def test_windows_are_asked_for_in_a_channel_as_well(talked: Shell, command: tupl
         (("--at", "soon"), "time"),
     ],
 )
-def test_what_is_not_there_is_named(talked: Shell, options: tuple[str, str], reason: str) -> None:
-    done = talked("search", "deploy key", *options)
+def test_what_is_not_there_is_named(channels: Shell, options: tuple[str, str], reason: str) -> None:
+    done = channels("search", "deploy key", *options)
     assert done.code not in (0, 1)
     assert reason in done.err
 

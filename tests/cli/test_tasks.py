@@ -10,24 +10,27 @@ from tests.cli.conftest import Shell
 MODEL = {"CONSPECTUS_EMBEDDER": "minilm"}
 
 
-def wrote(path: Path, rows: list[dict[str, object]]) -> Path:
+def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return path
 
 
 def test_a_task_is_added_changed_shown_and_deleted(shell: Shell) -> None:
-    made = shell("tasks", "add", "auth-1", "Fix login", "--tag", "auth", "--tag", "web", "--priority", "high")
-    assert (made.code, made.out.strip()) == (0, "added auth-1")
+    outcome = shell(
+        "tasks", "add", "auth-1", "Fix login", "--tag", "auth", "--tag", "web", "--priority", "high"
+    )
+    assert (outcome.code, outcome.out.strip()) == (0, "added auth-1")
     assert shell("tasks", "update", "auth-1", "--status", "completed", "--json").json["outcome"] == "updated"
     note = shell.folder / "log.txt"
     note.write_text("It was the password.", encoding="utf-8")
     assert shell("tasks", "attach", "auth-1", note).code == 0
     assert shell("tasks", "attach", "auth-1", "-", "--name", "typed", typed="From a pipe.").code == 0
-    told = shell("tasks", "get", "auth-1", "--json").json
+    details = shell("tasks", "get", "auth-1", "--json").json
     assert (
-        told["task"].items() >= {"tags": ["auth", "web"], "status": "completed", "priority": "high"}.items()
+        details["task"].items()
+        >= {"tags": ["auth", "web"], "status": "completed", "priority": "high"}.items()
     )
-    assert [each["id"] for each in told["attachments"]] == ["log.txt", "typed"]
+    assert [attachment["id"] for attachment in details["attachments"]] == ["log.txt", "typed"]
     assert "It was the password." in shell("tasks", "get", "auth-1").out
     assert shell("tasks", "update", "auth-1", "--priority", "none").code == 0
     assert shell("tasks", "list", "--json").json["tasks"][0]["priority"] is None
@@ -39,7 +42,7 @@ def test_a_task_is_added_changed_shown_and_deleted(shell: Shell) -> None:
 
 def test_tasks_are_listed_with_filters_and_pages(shell: Shell) -> None:
     rows = [{"id": f"t{n}", "title": f"Task {n}", "tags": ["odd"] * (n % 2)} for n in range(5)]
-    assert shell("tasks", "import", wrote(shell.folder / "five.jsonl", rows)).code == 0
+    assert shell("tasks", "import", write_rows(shell.folder / "five.jsonl", rows)).code == 0
     assert len(shell("tasks", "list", "--tag", "odd", "--json").json["tasks"]) == 2
     page = shell("tasks", "list", "--limit", "3")
     assert "--after" in page.err
@@ -50,8 +53,8 @@ def test_tasks_are_listed_with_filters_and_pages(shell: Shell) -> None:
 def test_a_search_finds_by_meaning(shell: Shell) -> None:
     assert shell("tasks", "add", "jwt", "Fix auth JWT token validation", **MODEL).code == 0
     assert shell("tasks", "add", "ui", "Redesign the landing page", **MODEL).code == 0
-    found = shell("tasks", "search", "authentication issues", "--json", **MODEL).json
-    assert [each["task_id"] for each in found] == ["jwt", "ui"]
+    hits = shell("tasks", "search", "authentication issues", "--json", **MODEL).json
+    assert [hit["task_id"] for hit in hits] == ["jwt", "ui"]
     assert "jwt" in shell("tasks", "search", "authentication", "-n", "1", **MODEL).out
     assert shell("tasks", "search", "authentication", "--status", "completed", **MODEL).code == 3
     assert shell("tasks", "search", "authentication", "--min-similarity", "0.99", **MODEL).code == 3
@@ -68,12 +71,12 @@ def test_words_only_is_said_and_nothing_stored_is_nothing(shell: Shell) -> None:
 def test_an_import_reports_bad_rows_and_stores_nothing_beside_them(shell: Shell) -> None:
     rows: list[dict[str, object]] = [{"id": f"t{n}", "title": f"Task {n}"} for n in range(1_000)]
     rows[700] = {"id": "bad", "title": "Bad", "status": "done"}
-    part = shell("tasks", "import", wrote(shell.folder / "most.jsonl", rows), "--json")
+    part = shell("tasks", "import", write_rows(shell.folder / "most.jsonl", rows), "--json")
     assert part.code == 4
     assert part.json["outcomes"] == {"added": 500}
     assert part.json["skipped"] == 499
-    assert [each["line"] for each in part.json["failures"]] == [701]
-    again = shell("tasks", "import", wrote(shell.folder / "most.jsonl", rows[:700]), "--json")
+    assert [failure["line"] for failure in part.json["failures"]] == [701]
+    again = shell("tasks", "import", write_rows(shell.folder / "most.jsonl", rows[:700]), "--json")
     assert again.json["outcomes"] == {"unchanged": 500, "added": 200}
 
 

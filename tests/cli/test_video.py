@@ -30,52 +30,54 @@ def import_captions(
     return run("streams", "import", folder / name, *options)
 
 
-def captions(run: Run, stream: str = "gate", *options: str) -> list[str]:
-    return [each["text"].split()[1] for each in run("streams", "captions", stream, *options, "--json").json]
+def list_captions(run: Run, stream: str = "gate", *options: str) -> list[str]:
+    return [
+        caption["text"].split()[1] for caption in run("streams", "captions", stream, *options, "--json").json
+    ]
 
 
-def commands(run: Run, folder: Path) -> None:
+def run_commands(run: Run, folder: Path) -> None:
     """The same commands, with the same answers, whoever is asked."""
     first = import_captions(run, folder)
     assert (first.code, "3 added" in first.out) == (0, True), first.err
     assert "3 unchanged" in import_captions(run, folder).out
     streams = run("streams", "list").out
-    assert all(each in streams for each in ("gate", "00:00:01", "00:12:40"))
-    assert captions(run) == ["red", "guard", "dog"]
-    assert captions(run, "gate", "--from", "0:03", "--to", "12:00") == ["red", "guard"]
-    assert captions(run, "gate", "--from", "0:03", "--to", "12:00", "--contains") == ["guard"]
-    asked = run("streams", "search", "what does the dog do around 12:30?", "--stream", "gate")
-    assert (asked.code, "00:12:30" in asked.out, "around 12:30" in asked.err) == (0, True, True)
+    assert all(text in streams for text in ("gate", "00:00:01", "00:12:40"))
+    assert list_captions(run) == ["red", "guard", "dog"]
+    assert list_captions(run, "gate", "--from", "0:03", "--to", "12:00") == ["red", "guard"]
+    assert list_captions(run, "gate", "--from", "0:03", "--to", "12:00", "--contains") == ["guard"]
+    search = run("streams", "search", "what does the dog do around 12:30?", "--stream", "gate")
+    assert (search.code, "00:12:30" in search.out, "around 12:30" in search.err) == (0, True, True)
     window = run("streams", "context", "the car", "--to", "20", "--max-tokens", "200")
     assert ("A red car" in window.out, "dog" in window.out) == (True, False)
     summary = run("streams", "summarize", "gate", "--json").json
     assert (summary["outcome"], summary["by"]) == ("complete", "extractive")
-    drawn = run("streams", "timeline", "gate")
-    assert (drawn.code, "00:10:00" in drawn.out, "█" in drawn.out) == (0, True, True)
+    timeline = run("streams", "timeline", "gate")
+    assert (timeline.code, "00:10:00" in timeline.out, "█" in timeline.out) == (0, True, True)
     assert run("streams", "delete", "gate", "--yes", "--json").json["documents"] == 3
     assert run("streams", "captions", "gate").code == 3
 
 
 def test_without_any_stream_nothing_is_found_and_no_range_is_named(filled: Shell) -> None:
-    asked = filled("streams", "search", "what happens around 12:30?")
-    assert (asked.code, asked.out, asked.err) == (3, "", "no match\n")
+    search = filled("streams", "search", "what happens around 12:30?")
+    assert (search.code, search.out, search.err) == (3, "", "no match\n")
     assert "time range" not in filled("streams", "context", "what happens?").err
     assert filled("streams", "search", "what happens?", "--json").json["plan"] == {}
 
 
 def test_on_a_store(shell: Shell) -> None:
-    commands(shell, shell.folder)
+    run_commands(shell, shell.folder)
 
 
 def test_on_a_server(remote: Remote) -> None:
-    commands(remote, remote.shell.folder)
+    run_commands(remote, remote.shell.folder)
 
 
 def test_lines_of_captions_are_what_the_server_takes_in(shell: Shell) -> None:
     import_captions(shell, shell.folder)
     exported = shell("streams", "captions", "gate", "--ndjson")
-    told = [json.loads(line) for line in exported.out.splitlines()]
-    assert [(each["start"], each["end"]) for each in told] == [(1, 4), (10, 14), (750, 760)]
+    captions = [json.loads(line) for line in exported.out.splitlines()]
+    assert [(caption["start"], caption["end"]) for caption in captions] == [(1, 4), (10, 14), (750, 760)]
     assert exported.out == shell("streams", "captions", "gate", "--ndjson").out
 
 
@@ -86,15 +88,15 @@ def test_one_stream_of_many_files_on_the_clock_of_the_calendar(shell: Shell) -> 
     done = shell("streams", "import", shell.folder / "a.srt", shell.folder / "b.srt", *origin, "--json")
     assert done.json["streams"] == {"day": 6}
     assert "2026-03-02T08:00:01+00:00" in shell("streams", "captions", "day").out
-    assert len(captions(shell, "day", "--from", "2026-03-02T08:10:00Z")) == 2
+    assert len(list_captions(shell, "day", "--from", "2026-03-02T08:10:00Z")) == 2
     again = import_captions(
         shell, shell.folder, "a.srt", "--stream", "day", "--start-time", "2026-03-03T08:00:00Z"
     )
     assert (again.code, "start time" in again.err) == (1, True)
-    each = shell(
+    separate = shell(
         "streams", "import", shell.folder / "a.srt", "--start-time", "2026-03-02T08:00:00Z", "--json"
     )
-    assert each.json["streams"] == {"a": 3}
+    assert separate.json["streams"] == {"a": 3}
 
 
 def test_files_of_one_name_are_kept_apart(shell: Shell, remote: Remote) -> None:
@@ -106,8 +108,8 @@ def test_files_of_one_name_are_kept_apart(shell: Shell, remote: Remote) -> None:
         first = run("streams", "import", shell.folder / "talks", "--json").json
         assert (first["added"], sum(first["streams"].values())) == (6, 6)
         assert run("streams", "import", shell.folder / "talks", "--json").json["unchanged"] == 6
-        shown = [run("streams", "captions", name, "--ndjson").out for name in first["streams"]]
-        assert all(f"A {part} runs" in "".join(shown) for part in ("one", "two"))
+        outputs = [run("streams", "captions", name, "--ndjson").out for name in first["streams"]]
+        assert all(f"A {part} runs" in "".join(outputs) for part in ("one", "two"))
 
 
 def test_a_file_in_the_way_of_another_is_named_with_its_place(shell: Shell) -> None:
@@ -157,12 +159,12 @@ def test_files_of_a_folder_without_captions_are_named_and_the_others_are_importe
     (folder / "cut.json").write_text("{")
     done = shell("streams", "import", folder)
     assert (done.code, "1 added" in done.out) == (4, True)
-    for said in (
+    for fault in (
         "package.json  not valid captions: no list of captions is in this JSON",
         "pom.xml       not valid captions: <project> is not the root of a caption file",
         "cut.json      not valid captions: not valid JSON",
     ):
-        assert said in done.out
+        assert fault in done.out
 
 
 def test_moments_are_readable_where_it_is_narrow(shell: Shell) -> None:
@@ -190,7 +192,7 @@ def test_streams_without_the_time_of_a_question_are_named(shell: Shell) -> None:
     import_captions(shell, shell.folder)
     import_captions(shell, shell.folder, "day.srt", "--start-time", "2026-03-02T08:00:00Z")
     done = shell("streams", "search", "what happened on 2 March 2026?", "--json").json
-    assert [each["stream"]["name"] for each in done["moments"]] == ["day"]
+    assert [moment["stream"]["name"] for moment in done["moments"]] == ["day"]
     assert "skipped streams: gate" in shell("streams", "search", "what happened on 2 March 2026?").err
 
 
@@ -228,8 +230,8 @@ def test_what_is_not_there_and_what_cannot_be(shell: Shell, arguments: list[str]
 
 def test_a_stream_is_deleted_after_a_question(shell: Shell) -> None:
     import_captions(shell, shell.folder)
-    kept = shell("streams", "delete", "gate", typed="n\n")
-    assert (kept.code, "'gate' with 3 captions" in kept.err) == (1, True)
+    cancelled = shell("streams", "delete", "gate", typed="n\n")
+    assert (cancelled.code, "'gate' with 3 captions" in cancelled.err) == (1, True)
     gone = shell("streams", "delete", "gate", "--purge", typed="y\n")
     assert (gone.code, "erased from disk" in gone.out) == (0, True)
 

@@ -7,7 +7,7 @@ from tests.cli.conftest import Remote, Shell
 from tests.cli.test_video import Run, import_captions
 
 
-def noted(run: Run, folder: Path) -> None:
+def add_events(run: Run, folder: Path) -> None:
     import_captions(run, folder)
     for start, end in (("1", "4"), ("5", "9"), ("12:30", "12:40")):
         done = run("events", "add", "gate", "car stops", "--from", start, "--to", end)
@@ -18,9 +18,9 @@ def noted(run: Run, folder: Path) -> None:
 
 def test_events_are_noted_and_listed(shell: Shell, remote: Remote) -> None:
     for run in (shell, remote):
-        noted(run, shell.folder)
+        add_events(run, shell.folder)
         listed = run("events", "list", "gate", "--json").json
-        assert [(each["type"], each["start"], each["end"]) for each in listed] == [
+        assert [(event["type"], event["start"], event["end"]) for event in listed] == [
             ("car stops", 1, 9),
             ("car stops", 750, 760),
             ("noise", 755, 755),
@@ -31,7 +31,7 @@ def test_events_are_noted_and_listed(shell: Shell, remote: Remote) -> None:
 
 def test_a_timeline_has_a_line_for_each(shell: Shell, remote: Remote) -> None:
     for run in (shell, remote):
-        noted(run, shell.folder)
+        add_events(run, shell.folder)
         drawn = run("streams", "timeline", "gate").out
         assert all(name in drawn for name in ("captions", "car stops", "noise", "dog", "guard", "00:05:00"))
         one = run("streams", "timeline", "gate", "--type", "noise", "--entity", "dog", "--json").json
@@ -56,31 +56,31 @@ def test_standing_questions(shell: Shell, remote: Remote) -> None:
             "--keywords-only",
             "--json",
         ]
-        made = run("alerts", "add", "cars", "red car", *options, "--json").json
-        assert (made["name"], made["query"], made["min_similarity"], made["gap_seconds"]) == (
+        alert = run("alerts", "add", "cars", "red car", *options, "--json").json
+        assert (alert["name"], alert["query"], alert["min_similarity"], alert["gap_seconds"]) == (
             "cars",
             "red car",
             None,
             2,
         )
         assert "cars" in run("alerts", "list").out
-        assert run("alerts", "delete", made["id"]).code == 0
+        assert run("alerts", "delete", alert["id"]).code == 0
         assert run("alerts", "list").code == 3
 
 
 def test_alerts_are_heard(shell: Shell, remote: Remote) -> None:
     for run in (shell, remote):
-        heard(run, shell.folder)
+        check_watch(run, shell.folder)
 
 
-def heard(remote: Run, folder: Path) -> None:
+def check_watch(remote: Run, folder: Path) -> None:
     import_captions(remote, folder, "yard.srt")
-    made = remote("alerts", "add", "cars", "red car", "--keywords-only", "--json").json
+    alert = remote("alerts", "add", "cars", "red car", "--keywords-only", "--json").json
     import_captions(remote, folder)
     import_captions(remote, folder, "exit.srt")
-    listened = remote("alerts", "watch", "--alert", made["id"], "--after", "0", "--limit", "2", "--json")
-    told = [json.loads(line) for line in listened.out.splitlines()]
-    assert (listened.code, [each["name"] for each in told]) == (0, ["cars", "cars"])
-    assert all("red car" in each["text"] for each in told)
-    again = remote("alerts", "watch", "--after", str(told[0]["number"]), "--limit", "1")
+    listened = remote("alerts", "watch", "--alert", alert["id"], "--after", "0", "--limit", "2", "--json")
+    matches = [json.loads(line) for line in listened.out.splitlines()]
+    assert (listened.code, [match["name"] for match in matches]) == (0, ["cars", "cars"])
+    assert all("red car" in match["text"] for match in matches)
+    again = remote("alerts", "watch", "--after", str(matches[0]["number"]), "--limit", "1")
     assert "cars in exit at 00:00:01: A red car" in again.out

@@ -72,9 +72,9 @@ def test_what_jobs_add_up_to(shell: Shell, base: str) -> None:
         "succeeded": 1,
         "cancelled": 1,
     }
-    shown = shell("jobs", "report").out
-    assert "succeeded" in shown
-    assert "7d" in shown
+    printed = shell("jobs", "report").out
+    assert "succeeded" in printed
+    assert "7d" in printed
 
 
 def test_calls_to_vendors_are_none_without_a_vendor(shell: Shell, base: str) -> None:
@@ -111,8 +111,8 @@ def test_files_are_uploads(shell: Shell, notes: Path) -> None:
 
 def test_a_job_that_was_left_is_shown_cancelled_and_tried_again(shell: Shell, base: str) -> None:
     [job] = shell("ingest", f"{base}/missing", "--json", **SETTINGS).json
-    shown = shell("jobs", "get", job["id"])
-    assert (shown.code, "404" in shown.out) == (0, True)
+    details = shell("jobs", "get", job["id"])
+    assert (details.code, "404" in details.out) == (0, True)
     assert shell("jobs", "cancel", job["id"]).code == 0
     PAGES["/missing"] = b"It was found again."
     try:
@@ -128,8 +128,11 @@ def test_a_job_that_was_left_is_shown_cancelled_and_tried_again(shell: Shell, ba
 
 
 def test_a_folder_is_followed(shell: Shell, notes: Path) -> None:
-    made = shell("connections", "add", "docs", "markdown", "--option", f"path={notes}", "--json")
-    assert (made.code, made.json[0]["state"] if isinstance(made.json, list) else made.json["state"]) == (
+    connection = shell("connections", "add", "docs", "markdown", "--option", f"path={notes}", "--json")
+    assert (
+        connection.code,
+        connection.json[0]["state"] if isinstance(connection.json, list) else connection.json["state"],
+    ) == (
         0,
         "idle",
     )
@@ -148,6 +151,6 @@ def test_a_folder_is_followed(shell: Shell, notes: Path) -> None:
     "options", [["path"], ["token=x", "path=/"], ["path=/", "colour=red"], [], ["path=/", "namespaces=[1"]]
 )
 def test_options_that_make_no_sense_are_refused(shell: Shell, options: list[str]) -> None:
-    given = [part for option in options for part in ("--option", option)]
-    assert shell("connections", "add", "docs", "markdown", *given).code == 2
+    arguments = [part for option in options for part in ("--option", option)]
+    assert shell("connections", "add", "docs", "markdown", *arguments).code == 2
     assert shell("connections", "add", "docs", "carrier-pigeon", "--option", "path=/").code == 2

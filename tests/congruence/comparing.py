@@ -28,20 +28,20 @@ class Agreement:
         """The part of all entries that agree."""
         return self.same / max(1, self.entries)
 
-    def add(self, asked: object, exact: Sequence[Hit], found: Sequence[Hit]) -> None:
+    def add(self, question: object, exact: Sequence[Hit], hits: Sequence[Hit]) -> None:
         """Compare the best ten of one question; both lists may be longer."""
         true = {key_of(hit): hit for hit in exact}
-        pairs = list(zip(exact[:TOP], found[:TOP], strict=False))
-        self.entries += max(len(exact[:TOP]), len(found[:TOP]))
-        self.reasons["unexplained"] += abs(len(exact[:TOP]) - len(found[:TOP]))
-        missing = _left_out(exact, found)
+        pairs = list(zip(exact[:TOP], hits[:TOP], strict=False))
+        self.entries += max(len(exact[:TOP]), len(hits[:TOP]))
+        self.reasons["unexplained"] += abs(len(exact[:TOP]) - len(hits[:TOP]))
+        missing = _left_out(exact, hits)
         for expected, other in pairs:
             if key_of(expected) == key_of(other):
                 self.same += 1
                 continue
             why = _reason(expected, other, true.get(key_of(other)), missing)
             self.reasons[why] += 1
-            self.examples.append(f"{why}: {asked}: {key_of(expected)} {expected.score} {key_of(other)}")
+            self.examples.append(f"{why}: {question}: {key_of(expected)} {expected.score} {key_of(other)}")
 
 
 def key_of(hit: Hit) -> Key:
@@ -59,13 +59,13 @@ def _reason(expected: Hit, other: Hit, true: Hit | None, missing: Sequence[Hit])
     return "unexplained"
 
 
-def _left_out(exact: Sequence[Hit], found: Sequence[Hit]) -> list[Hit]:
+def _left_out(exact: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
     """What a list of vectors that is looked through in part may miss: hits that have no word of the question.
 
     Each of these is nearer than the farthest that was found, and is not among what was found at all.
     """
-    there = {key_of(hit) for hit in found}
-    farthest = min((hit.similarity for hit in found if hit.similarity is not None), default=1.0)
+    there = {key_of(hit) for hit in hits}
+    farthest = min((hit.similarity for hit in hits if hit.similarity is not None), default=1.0)
     return [
         hit
         for hit in exact

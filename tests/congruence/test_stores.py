@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.congruence.comparing import LOOKED_AT, Agreement, key_of
-from tests.congruence.worlds import Asked, Peopled, World, peopled, world_of
+from tests.congruence.worlds import PopulatedStore, Question, World, populate, world_of
 from tests.stores import SETTINGS, STORES, Servers
 from tests.support.in_memory_index import MemoryIndex
 from tests.support.milvus_server import MilvusProcess
@@ -38,10 +38,10 @@ async def in_memory(collection: Collection, space: EmbeddingSpace | None, reader
 
 
 @asynccontextmanager
-async def exact(folder: Path, embedder: Embedder) -> AsyncIterator[Engine]:
+async def open_exact(folder: Path, embedder: Embedder) -> AsyncIterator[Engine]:
     """An engine whose index looks at every chunk."""
-    chosen = replace(SETTINGS, embedder=CALLER_EMBEDDER)
-    parts = await components_at(address_of(folder, chosen), chosen, Models(chosen, embedder))
+    settings = replace(SETTINGS, embedder=CALLER_EMBEDDER)
+    parts = await components_at(address_of(folder, settings), settings, Models(settings, embedder))
     engine = Engine(replace(parts, open_index=in_memory))
     try:
         yield engine
@@ -49,37 +49,37 @@ async def exact(folder: Path, embedder: Embedder) -> AsyncIterator[Engine]:
         await engine.close()
 
 
-async def answers(store: Peopled, questions: Sequence[Asked]) -> list[tuple[Hit, ...]]:
+async def retrieve_all(store: PopulatedStore, questions: Sequence[Question]) -> list[tuple[Hit, ...]]:
     return [
         (
-            await store.engines[asked.person].retrieve(
-                asked.text, filter=store.condition(asked), limit=LOOKED_AT
+            await store.engines[question.person].retrieve(
+                question.text, filter=store.condition(question), limit=LOOKED_AT
             )
         ).hits
-        for asked in questions
+        for question in questions
     ]
 
 
-async def agreements(servers: Servers, folder: Path, world: World) -> dict[str, Agreement]:
+async def compare_stores(servers: Servers, folder: Path, world: World) -> dict[str, Agreement]:
     """How far each store agrees with the exact index."""
     embedder = HashedEmbedder()
-    async with exact(folder / "exact", embedder) as engine:
-        expected = await answers(await peopled(engine, world), world.questions)
-    found: dict[str, Agreement] = {}
+    async with open_exact(folder / "exact", embedder) as engine:
+        expected = await retrieve_all(await populate(engine, world), world.questions)
+    agreements: dict[str, Agreement] = {}
     orders: dict[str, list[list[object]]] = {}
     for store in STORES:
         async with servers.opened(store, folder / store, embedder) as engine:
-            given = await answers(await peopled(engine, world), world.questions)
-        found[store] = Agreement()
-        for asked, before, after in zip(world.questions, expected, given, strict=True):
-            found[store].add(asked, before, after)
-        orders[store] = [[(key_of(h), h.score, h.bm25, h.similarity) for h in hits] for hits in given]
+            answers = await retrieve_all(await populate(engine, world), world.questions)
+        agreements[store] = Agreement()
+        for question, before, after in zip(world.questions, expected, answers, strict=True):
+            agreements[store].add(question, before, after)
+        orders[store] = [[(key_of(h), h.score, h.bm25, h.similarity) for h in hits] for hits in answers]
     assert json.dumps(orders["sqlite+segments"]) == json.dumps(orders["postgresql+segments"])
-    return found
+    return agreements
 
 
-def assert_congruent(found: dict[str, Agreement], least: int) -> None:
-    for store, agreement in found.items():
+def assert_congruent(agreements: dict[str, Agreement], least: int) -> None:
+    for store, agreement in agreements.items():
         print(f"{store:22} {agreement.same}/{agreement.entries} = {agreement.share:.4f}", agreement.reasons)
         assert agreement.entries >= least
         assert agreement.reasons["unexplained"] == 0, agreement.examples
@@ -96,7 +96,7 @@ async def test_generated_documents(servers: Servers, tmp_path: Path) -> None:
     chance = random.Random(1)
     texts = [NewDocument(" ".join(chance.choices(WORDS, k=chance.randint(0, 30)))) for _ in range(150)]
     world = world_of(texts, 25, seed=2)
-    assert_congruent(await agreements(servers, tmp_path, world), least=100)
+    assert_congruent(await compare_stores(servers, tmp_path, world), least=100)
 
 
 @pytest.mark.slow
@@ -105,4 +105,4 @@ async def test_real_documents(servers: Servers, tmp_path: Path, evaluation: Call
     texts = read_retrieval_set(evaluation("scifact")).documents
     assert len(texts) >= 5_000
     world = world_of(texts, 500, seed=3)
-    assert_congruent(await agreements(servers, tmp_path, world), least=2_500)
+    assert_congruent(await compare_stores(servers, tmp_path, world), least=2_500)

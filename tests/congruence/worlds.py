@@ -21,7 +21,7 @@ Placed = tuple[str, NewDocument]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     """A question of someone; `sources` are named here, since each store has ids of its own."""
 
     person: str
@@ -36,39 +36,43 @@ class World:
 
     documents: Sequence[Placed]
     people: dict[str, tuple[str, ...] | None]
-    questions: Sequence[Asked]
+    questions: Sequence[Question]
 
 
 @dataclass(frozen=True, slots=True)
-class Peopled:
+class PopulatedStore:
     """A store with a world in it, as each of its people may use it."""
 
     engines: dict[str, Engine]
     sources: dict[str, SourceId]
 
-    def condition(self, asked: Asked) -> Filter:
+    def condition(self, question: Question) -> Filter:
         """The filter of a question with the ids of this store."""
-        named = In("source", tuple(self.sources[name] for name in asked.sources))
-        return And((asked.where, named)) if asked.sources else asked.where
+        named = In("source", tuple(self.sources[name] for name in question.sources))
+        return And((question.where, named)) if question.sources else question.where
 
 
 def world_of(texts: Sequence[NewDocument], questions: int, *, seed: int) -> World:
     """A world made of texts: each gets a place, a time and properties by chance."""
     chance = random.Random(seed)
-    documents = [_placed(chance, number, text) for number, text in enumerate(texts)]
+    documents = [_random_document(chance, number, text) for number, text in enumerate(texts)]
     people: dict[str, tuple[str, ...] | None] = {"ann": None, OWNER: None}
     for number, name in enumerate(("bo", "cy", "di", "eve", "fay", "gus")):
         people[name] = tuple(chance.sample(SOURCES, 1 + 2 * number))
-    return World(documents, people, [_asked(chance, documents, people) for _ in range(questions)])
+    return World(documents, people, [_random_question(chance, documents, people) for _ in range(questions)])
 
 
-async def peopled(engine: Engine, world: World) -> Peopled:
+async def populate(engine: Engine, world: World) -> PopulatedStore:
     """Store a world, with the vectors of all its documents."""
     await engine.people.create_owner()
     for start in range(0, len(world.documents), BATCH):
         for name in SOURCES:
-            some = [each for place, each in world.documents[start : start + BATCH] if place == name]
-            await engine.add(some, source=name)
+            documents = [
+                document
+                for source_name, document in world.documents[start : start + BATCH]
+                if source_name == name
+            ]
+            await engine.add(documents, source=name)
     await engine.add([], wait=True)
     engines = {OWNER: engine}
     for name, seen in world.people.items():
@@ -80,10 +84,10 @@ async def peopled(engine: Engine, world: World) -> Peopled:
         key = await engine.people.create_key(name, scopes=SCOPES)
         engines[name] = engine.as_person(await engine.people.authenticate(key.secret))
     sources = {source.name: source.id for source in await engine.collections.list_sources()}
-    return Peopled(engines, sources)
+    return PopulatedStore(engines, sources)
 
 
-def _placed(chance: random.Random, number: int, text: NewDocument) -> Placed:
+def _random_document(chance: random.Random, number: int, text: NewDocument) -> Placed:
     begun = START + timedelta(hours=chance.randrange(9_000))
     document = replace(
         text,
@@ -101,13 +105,15 @@ def _placed(chance: random.Random, number: int, text: NewDocument) -> Placed:
     return chance.choice(SOURCES), document
 
 
-def _asked(chance: random.Random, documents: Sequence[Placed], people: dict[str, object]) -> Asked:
+def _random_question(
+    chance: random.Random, documents: Sequence[Placed], people: dict[str, object]
+) -> Question:
     words = chance.choice(documents)[1].text.split() or ["nothing"]
     first = chance.randrange(len(words))
     text = " ".join(words[first : first + chance.randint(1, 9)])
     named = chance.random() < 0.3
     sources = tuple(chance.sample(SOURCES, chance.randint(1, 4))) if named else ()
-    return Asked(chance.choice(list(people)), text, _filter(chance, depth=2), sources)
+    return Question(chance.choice(list(people)), text, _filter(chance, depth=2), sources)
 
 
 def _filter(chance: random.Random, depth: int) -> Filter:

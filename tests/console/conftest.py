@@ -38,7 +38,7 @@ class Site:
 
 
 @contextmanager
-def served(folder: Path, *options: str) -> Iterator[Site]:
+def running_site(folder: Path, *options: str) -> Iterator[Site]:
     """A server of the store in `folder` that runs for the block."""
     environment = {**os.environ, "CONSPECTUS_LOG_LEVEL": "critical", "CONSPECTUS_PATH": str(folder)}
     with forked(["serve", "--port", "0", "--json", *options], environment) as printed:
@@ -83,22 +83,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             [ROOT / "docs" / "operate" / "backup.md"], collection="docs", source="runbooks"
         )
         engine.documents.wait_until_embedded(collection="docs")
-    with served(folder, "--no-auth") as found:
-        yield found
+    with running_site(folder, "--no-auth") as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server whose store is empty; it needs no key."""
-    with served(tmp_path_factory.mktemp("empty"), "--no-auth") as found:
-        yield found
+    with running_site(tmp_path_factory.mktemp("empty"), "--no-auth") as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server that needs a key."""
-    with served(tmp_path_factory.mktemp("locked")) as found:
-        yield found
+    with running_site(tmp_path_factory.mktemp("locked")) as running:
+        yield running
 
 
 @dataclass(frozen=True)
@@ -113,21 +113,21 @@ class Example:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Example:
     """The example store, from which others are copied."""
     folder = tmp_path_factory.mktemp("prepared")
-    made = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
-    return Example(folder, json.loads(made.stdout)["keys"])
+    printed = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
+    return Example(folder, json.loads(printed.stdout)["keys"])
 
 
 @pytest.fixture(scope="session")
 def example(prepared: Example) -> Iterator[Site]:
     """The example store, which no test changes."""
-    with served(prepared.folder) as site:
+    with running_site(prepared.folder) as site:
         yield replace(site, key=prepared.keys["owner"])
 
 
 @pytest.fixture
 def changeable(prepared: Example, tmp_path: Path) -> Iterator[Site]:
     """An example store that the test may change."""
-    with served(shutil.copytree(prepared.folder, tmp_path / "changeable")) as site:
+    with running_site(shutil.copytree(prepared.folder, tmp_path / "changeable")) as site:
         yield replace(site, key=prepared.keys["owner"])
 
 
@@ -169,26 +169,26 @@ def visit(browser: Browser) -> Iterator[Opened]:
 def violations(page: Page) -> list[str]:
     """What axe-core finds in the page, in both themes."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = []
+    offences = []
     for _ in SCHEMES:
-        found += found_by_axe(page)
+        offences += found_by_axe(page)
         page.keyboard.press("t")
-    return found
+    return offences
 
 
 def found_by_axe(page: Page) -> list[str]:
     faults = page.evaluate("axe.run()")["violations"]
-    return [f"{each['id']}: {node['html'][:200]}" for each in faults for node in each["nodes"]]
+    return [f"{fault['id']}: {node['html'][:200]}" for fault in faults for node in fault["nodes"]]
 
 
 def themed(page: Page) -> list[str]:
     """What axe-core finds in a page that has no keys, in both themes."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = []
+    offences = []
     for scheme in SCHEMES:
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", scheme)
-        found += found_by_axe(page)
-    return found
+        offences += found_by_axe(page)
+    return offences
 
 
 def scrolls_sideways(page: Page) -> bool:

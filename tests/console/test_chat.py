@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import conspectus
-from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 from tests.support.chat_server import ChatServer, refusing
 
 PIECES = ["Backups run", " at two [1],", " says <b>ann</b> [7]."]
@@ -18,14 +18,14 @@ KEY = "sk-hunter2"
 
 
 @contextmanager
-def vendor() -> Iterator[ChatServer]:
+def running_chat_server() -> Iterator[ChatServer]:
     """The local chat server, in a thread: Playwright has an event loop in this one."""
     started, loop = threading.Event(), asyncio.new_event_loop()
-    found: list[ChatServer] = []
+    servers: list[ChatServer] = []
 
     async def serve(end: asyncio.Event) -> None:
         async with ChatServer(PIECES, key=KEY, model="small") as server:
-            found.append(server)
+            servers.append(server)
             started.set()
             await end.wait()
 
@@ -34,7 +34,7 @@ def vendor() -> Iterator[ChatServer]:
     thread.start()
     assert started.wait(30), "the chat server did not start"
     try:
-        yield found[0]
+        yield servers[0]
     finally:
         loop.call_soon_threadsafe(end.set)
         thread.join(30)
@@ -44,7 +44,7 @@ def vendor() -> Iterator[ChatServer]:
 @pytest.fixture
 def model() -> Iterator[ChatServer]:
     """A chat model that always answers the same."""
-    with vendor() as server:
+    with running_chat_server() as server:
         yield server
 
 
@@ -59,11 +59,11 @@ def talking(tmp_path: Path, model: ChatServer, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("CONSPECTUS_CHAT_MODEL", "openai:small")
     monkeypatch.setenv("CONSPECTUS_CHAT_BASE_URL", model.url)
-    with served(tmp_path, "--no-auth") as site:
+    with running_site(tmp_path, "--no-auth") as site:
         yield site
 
 
-def asked(page: Page) -> None:
+def ask_about_backup(page: Page) -> None:
     page.get_by_label("Message").fill("When does the backup run?")
     page.keyboard.press("Enter")
     expect(page.get_by_role("article").first).to_contain_text("Backups run at two [1], says <b>ann</b> [7]")
@@ -71,7 +71,7 @@ def asked(page: Page) -> None:
 
 def test_citations_open_passages_and_invented_ones_stand_out(visit: Opened, talking: Site) -> None:
     page = visit(talking, "/chat")
-    asked(page)
+    ask_about_backup(page)
     expect(page.locator(".invented")).to_contain_text("[7]")
     expect(page.get_by_text("invented: 7")).to_be_visible()
     page.get_by_role("button", name="[1]", exact=True).click()
@@ -84,7 +84,7 @@ def test_answers_with_and_without_context_stand_side_by_side(
     visit: Opened, talking: Site, model: ChatServer
 ) -> None:
     page = visit(talking, "/chat?context=both")
-    asked(page)
+    ask_about_backup(page)
     expect(page.get_by_role("article")).to_have_count(2)
     expect(page.get_by_role("article").nth(1)).to_contain_text("without context")
     expect(page.get_by_role("article").nth(1)).to_contain_text("says")
@@ -134,7 +134,7 @@ def test_without_a_model_it_says_how_to_set_one(visit: Opened, empty: Site) -> N
 @pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, talking: Site, narrow: bool) -> None:
     page = visit(talking, "/chat?context=both", narrow=narrow)
-    asked(page)
+    ask_about_backup(page)
     page.get_by_role("button", name="[1]", exact=True).first.click()
     expect(page.get_by_role("complementary")).to_be_visible()
     assert not scrolls_sideways(page)

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 import conspectus
 from conspectus import NewMessage
-from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 
 BEGUN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def channel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     ]
     with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
         engine.channels.add_messages(messages, channel="support")
-    with served(folder, "--no-auth") as site:
+    with running_site(folder, "--no-auth") as site:
         yield site
 
 
@@ -61,7 +61,7 @@ def test_messages_before_the_newest_thousand_are_loaded_on_request(visit: Opened
     ]
     with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
         engine.channels.add_messages(messages, channel="busy", link=False)
-    with served(tmp_path, "--no-auth") as site:
+    with running_site(tmp_path, "--no-auth") as site:
         page = visit(site, "/conversations")
         heading, more = (
             page.get_by_role("heading", level=1),
@@ -102,15 +102,15 @@ def test_it_is_accessible_at_any_width(visit: Opened, channel: Site, narrow: boo
 def test_inferred_replies_show_their_confidence_and_unlikely_ones_on_demand(
     visit: Opened, tmp_path: Path
 ) -> None:
-    said = ("Restart it with systemctl.", {"answers": "1", "answers_confidence": 0.8})
+    likely = ("Restart it with systemctl.", {"answers": "1", "answers_confidence": 0.8})
     doubtful = ("Soup for lunch?", {"answers": "1", "answers_confidence": 0.31})
     with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
         messages = [NewMessage("How do I restart billing?", key="1", author="ann", at=BEGUN)]
-        for number, (text, metadata) in enumerate((said, doubtful), start=2):
+        for number, (text, metadata) in enumerate((likely, doubtful), start=2):
             at = BEGUN + timedelta(minutes=number)
             messages.append(NewMessage(text, key=str(number), at=at, thread="1", metadata=metadata))
         engine.channels.add_messages(messages, channel="support")
-    with served(tmp_path, "--no-auth") as site:
+    with running_site(tmp_path, "--no-auth") as site:
         page = visit(site, "/conversations")
         expect(page.locator(".reply.inferred")).to_have_text(re.compile("0.800"))
         page.get_by_label("Also links below 0.50").check()

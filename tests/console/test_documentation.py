@@ -30,10 +30,10 @@ def test_a_page_is_read(reader: Page) -> None:
 def test_a_search_finds_pages_and_shows_where(reader: Page) -> None:
     reader.get_by_role("textbox", name="Search").fill("backup")
     reader.keyboard.press("Enter")
-    found = reader.locator("ul.search li").first
-    expect(found).to_contain_text("backup", ignore_case=True)
+    first_page = reader.locator("ul.search li").first
+    expect(first_page).to_contain_text("backup", ignore_case=True)
     expect(reader.locator("ul.search p.context").first).to_contain_text("backup", ignore_case=True)
-    found.get_by_role("link").first.click()
+    first_page.get_by_role("link").first.click()
     expect(reader.locator("article")).to_contain_text("backup", ignore_case=True)
 
 

@@ -9,44 +9,44 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import conspectus
-from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 from tests.support.embedders import POISON, PickyEmbedder
 
 TEXT = "# Keys\n\nThe keys are in the vault. " + "The vault is in the cellar. " * 200
 
 
 @contextmanager
-def noted(folder: Path) -> Iterator[Site]:
+def running_site_with_notes(folder: Path) -> Iterator[Site]:
     """One document in the collection `notes`, on a server that needs no key."""
     with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
         document = conspectus.NewDocument(text=TEXT, title="Keys 🔑", key="keys.md")
         engine.add([document], collection="notes", source="handbook")
-    with served(folder, "--no-auth") as site:
+    with running_site(folder, "--no-auth") as site:
         yield site
 
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Iterator[Site]:
-    with noted(tmp_path) as site:
+    with running_site_with_notes(tmp_path) as site:
         yield site
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def unchanged_notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Notes that no test changes."""
-    with noted(tmp_path_factory.mktemp("kept")) as site:
+    with running_site_with_notes(tmp_path_factory.mktemp("kept")) as site:
         yield site
 
 
-def opened(page: Page, name: str) -> None:
+def open_document(page: Page, name: str) -> None:
     page.get_by_role("link", name=re.compile(name)).click()
     expect(page.get_by_role("article", name="Text of the document")).to_be_visible()
 
 
-def test_passages_are_marked_on_the_text(visit: Opened, kept: Site) -> None:
-    page = visit(kept, "/documents?collection=notes")
+def test_passages_are_marked_on_the_text(visit: Opened, unchanged_notes: Site) -> None:
+    page = visit(unchanged_notes, "/documents?collection=notes")
     expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
-    opened(page, "keys.md")
+    open_document(page, "keys.md")
     page.get_by_role("region", name="Passages").get_by_role("button").first.click()
     marked = page.locator("mark")
     expect(marked).to_contain_text("The keys are in the vault.")
@@ -69,7 +69,7 @@ def test_a_file_is_uploaded_with_progress(visit: Opened, notes: Site) -> None:
 
 def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:
     page = visit(notes, "/documents?collection=notes")
-    opened(page, "keys.md")
+    open_document(page, "keys.md")
     page.get_by_role("button", name="Delete …").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label(re.compile("Purge")).check()
@@ -83,15 +83,15 @@ def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:
 def test_a_dialog_that_deletes_stays_until_its_receipt(visit: Opened, notes: Site) -> None:
     page = visit(notes, "/documents?collection=notes")
     page.get_by_role("button", name="Delete this collection …").click()
-    held: list[Route] = []
-    page.route("**/api/v1/collections/notes*", lambda route: held.append(route))
+    paused_routes: list[Route] = []
+    page.route("**/api/v1/collections/notes*", lambda route: paused_routes.append(route))
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Delete", exact=True).click()
     expect(dialog.get_by_role("button", name="Close")).to_be_disabled()
     page.keyboard.press("Escape")
     page.mouse.click(1, 1)
     expect(dialog.get_by_role("button", name="Deleting …")).to_be_visible()
-    held[0].continue_()
+    paused_routes[0].continue_()
     expect(page.get_by_role("dialog", name="Receipt")).to_contain_text("collectionnotes")
     page.keyboard.press("Escape")
     expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
@@ -119,7 +119,7 @@ def test_a_connection_is_synced_and_deleted_with_what_it_brought(visit: Opened, 
     with conspectus.open(tmp_path / "store", settings=conspectus.Settings(embedder="none")) as engine:
         engine.add([conspectus.NewDocument(text=TEXT, key="own.md")], collection="notes")
         engine.connections.create("wiki", "markdown", {"path": str(pages)}, collection="notes")
-    with served(tmp_path / "store", "--no-auth") as site:
+    with running_site(tmp_path / "store", "--no-auth") as site:
         page = visit(site, "/documents?collection=notes")
         page.get_by_role("button", name="Sync now").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("3 documents in 2 sources of notes")
@@ -137,10 +137,10 @@ def test_scrolling_loads_the_next_pages(visit: Opened, tmp_path: Path) -> None:
     with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
         texts = (conspectus.NewDocument(text=f"Page {n}.", key=f"{n}.md") for n in range(1100))
         engine.add(texts, collection="notes")
-    with served(tmp_path, "--no-auth") as site:
+    with running_site(tmp_path, "--no-auth") as site:
         page = visit(site, "/documents?collection=notes")
-        for shown in (500, 1000):
-            expect(page.get_by_text(f"The first {shown:,} of 1,100")).to_be_visible()
+        for count in (500, 1000):
+            expect(page.get_by_text(f"The first {count:,} of 1,100")).to_be_visible()
             assert page.locator(".document-row").count() < 50
             page.get_by_role("list", name="Documents").evaluate("list => list.scrollTo(0, 1e6)")
         expect(page.locator("[aria-setsize='1100']").first).to_be_visible()
@@ -151,7 +151,7 @@ def test_what_needs_you_leads_to_the_documents_that_failed(visit: Opened, tmp_pa
     with conspectus.open(tmp_path, embedder=PickyEmbedder()) as engine:
         texts = [conspectus.NewDocument(text=text, key=text) for text in ("good", POISON, "fine")]
         engine.add(texts, collection="notes", wait=True)
-    with served(tmp_path, "--no-auth") as site:
+    with running_site(tmp_path, "--no-auth") as site:
         page = visit(site, "/operations")
         page.get_by_role("link", name="1 document of notes failed").click()
         heading = page.get_by_role("heading", level=1)
@@ -190,8 +190,8 @@ def test_a_folder_is_connected_and_synced(visit: Opened, notes: Site, tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_document_that_is_not_there_says_no_more(visit: Opened, kept: Site) -> None:
-    page = visit(kept, "/documents/nothing")
+def test_a_document_that_is_not_there_says_no_more(visit: Opened, unchanged_notes: Site) -> None:
+    page = visit(unchanged_notes, "/documents/nothing")
     expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()
 
 
@@ -203,7 +203,7 @@ def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
 
 @pytest.mark.slow
 def test_the_first_collection_is_created(visit: Opened, tmp_path: Path) -> None:
-    with served(tmp_path, "--no-auth") as site:
+    with running_site(tmp_path, "--no-auth") as site:
         page = visit(site, "/documents")
         page.get_by_label("Name of the collection").fill("notes")
         page.get_by_role("button", name="Create").click()
@@ -212,12 +212,12 @@ def test_the_first_collection_is_created(visit: Opened, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("narrow", WIDTHS)
-def test_it_is_accessible_at_any_width(visit: Opened, kept: Site, narrow: bool) -> None:
-    page = visit(kept, "/documents?collection=notes", narrow=narrow)
+def test_it_is_accessible_at_any_width(visit: Opened, unchanged_notes: Site, narrow: bool) -> None:
+    page = visit(unchanged_notes, "/documents?collection=notes", narrow=narrow)
     page.get_by_role("button", name="Add documents").click()
     assert violations(page) == []
     assert not scrolls_sideways(page)
-    opened(page, "keys.md")
+    open_document(page, "keys.md")
     page.locator(".passage-row").first.click()
     assert violations(page) == []
     assert not scrolls_sideways(page)

@@ -14,18 +14,18 @@ from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, viola
 BUDGETS = (128, 1024)
 
 
-def report(shares: dict[int, list[float]]) -> dict[str, object]:
+def build_report(shares: dict[int, list[float]]) -> dict[str, object]:
     """A report as `eval evidence` writes it: shares of each question by budget."""
     questions = range(len(shares[BUDGETS[0]]))
     by_question = {f"q{n}": {str(budget): values[n] for budget, values in shares.items()} for n in questions}
     return {"questions": {"asked": len(questions), "by_question": by_question}}
 
 
-BEFORE = report({128: [0.0, 1.0, 0.5, 0.0] * 10, 1024: [1.0, 1.0, 0.5, 0.0] * 10})
-AFTER = report({128: [0.5, 1.0, 0.5, 0.0] * 10, 1024: [1.0, 0.5, 1.0, 0.5] * 10})
+BEFORE = build_report({128: [0.0, 1.0, 0.5, 0.0] * 10, 1024: [1.0, 1.0, 0.5, 0.0] * 10})
+AFTER = build_report({128: [0.5, 1.0, 0.5, 0.0] * 10, 1024: [1.0, 0.5, 1.0, 0.5] * 10})
 
 
-def loaded(page: Page, folder: Path) -> None:
+def load_reports(page: Page, folder: Path) -> None:
     for name, content in (("before", BEFORE), ("after", AFTER)):
         path = folder / f"{name}.json"
         path.write_text(json.dumps(content), encoding="utf-8")
@@ -35,21 +35,22 @@ def loaded(page: Page, folder: Path) -> None:
 
 def test_two_runs_are_compared_as_the_command_does(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
-    loaded(page, tmp_path)
+    load_reports(page, tmp_path)
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "At 1,024 tokens, 75.0 % of the evidence is in the window, over 40 questions."
     )
     expected = compared(BEFORE, AFTER)["questions.1024"]
-    found = page.locator(".beside")
-    expect(found).to_contain_text(f"+{expected['difference']:.1f} points")
-    expect(found).to_contain_text("better" if expected["low"] > 0 else "no clear difference")
+    comparison = page.locator(".beside")
+    expect(comparison).to_contain_text(f"+{expected['difference']:.1f} points")
+    expect(comparison).to_contain_text("better" if expected["low"] > 0 else "no clear difference")
 
 
 @pytest.mark.slow
 def test_the_interval_is_that_of_the_command(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
     before, after = (
-        report({128: [n * factor % 11 / 10 for n in range(37)]} | {1024: [1.0] * 37}) for factor in (3, 5)
+        build_report({128: [n * factor % 11 / 10 for n in range(37)]} | {1024: [1.0] * 37})
+        for factor in (3, 5)
     )
     for name, content in (("before", before), ("after", after)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
@@ -65,7 +66,7 @@ def test_the_interval_is_that_of_the_command(visit: Opened, empty: Site, tmp_pat
 @pytest.mark.slow
 def test_questions_that_changed_are_shown(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
-    loaded(page, tmp_path)
+    load_reports(page, tmp_path)
     expect(page.get_by_role("heading", name="30 questions changed")).to_be_visible()
     expect(page.locator(".cells .lost")).to_have_count(10)
     page.locator(".cells .lost").first.click()
@@ -74,13 +75,13 @@ def test_questions_that_changed_are_shown(visit: Opened, empty: Site, tmp_path: 
     expect(page.get_by_role("heading", name="10 questions changed")).to_be_visible()
 
 
-def windowed(name: str, folder: Path, text: str, start: int) -> Path:
+def write_window_report(name: str, folder: Path, text: str, start: int) -> Path:
     """A report of one question with its window, as `eval evidence --windows` writes it."""
-    whole = {"key": "page.md", "start": 0, "end": 12, "text": "One 😀 two. X"}
+    evidence = {"key": "page.md", "start": 0, "end": 12, "text": "One 😀 two. X"}
     part = {"key": "page.md", "start": start, "end": start + len(text), "text": text}
-    kept = {"query": "<b>what</b>?", "evidence": [whole], "passages": {"128": [part]}}
-    share = float(text == whole["text"])
-    content = {"questions": {"by_question": {"q1": {"128": share}}, "windows": {"q1": kept}}}
+    window = {"query": "<b>what</b>?", "evidence": [evidence], "passages": {"128": [part]}}
+    share = float(text == evidence["text"])
+    content = {"questions": {"by_question": {"q1": {"128": share}}, "windows": {"q1": window}}}
     path = folder / f"{name}.json"
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
@@ -89,7 +90,10 @@ def windowed(name: str, folder: Path, text: str, start: int) -> Path:
 @pytest.mark.slow
 def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
-    files = [windowed("before", tmp_path, "😀 two. X", 4), windowed("after", tmp_path, "One 😀 two. X", 0)]
+    files = [
+        write_window_report("before", tmp_path, "😀 two. X", 4),
+        write_window_report("after", tmp_path, "One 😀 two. X", 0),
+    ]
     for path in files:
         page.get_by_label("Result files").set_input_files(path)
         expect(page.get_by_text(f"{path.stem}: counted on the rendered window")).to_be_visible()
@@ -108,21 +112,25 @@ def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site,
 def test_a_question_set_is_run_and_compared(visit: Opened, changeable: Site, tmp_path: Path) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         documents = engine.documents.list(collection="default", limit=3).documents
-        texts = engine.documents.get_texts([each.id for each in documents])
+        texts = engine.documents.get_texts([document.id for document in documents])
     rows = [
-        {"id": f"q{n}", "text": texts[each.id][:60], "spans": [{"doc": each.key, "start": 0, "end": 60}]}
-        for n, each in enumerate(documents)
+        {
+            "id": f"q{n}",
+            "text": texts[document.id][:60],
+            "spans": [{"doc": document.key, "start": 0, "end": 60}],
+        }
+        for n, document in enumerate(documents)
     ]
     path = tmp_path / "queries.jsonl"
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in rows), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     page = visit(changeable, "/evaluation", key=changeable.key)
     page.get_by_label("Result files").set_input_files(path)
-    asked = page.get_by_role("region", name="Question set")
-    expect(asked).to_contain_text("queries: 3 questions, 3 pieces of evidence")
-    asked.get_by_role("button", name="Run").click()
+    question_set = page.get_by_role("region", name="Question set")
+    expect(question_set).to_contain_text("queries: 3 questions, 3 pieces of evidence")
+    question_set.get_by_role("button", name="Run").click()
     expect(page.get_by_text("words and meaning in default: counted on the rendered window")).to_be_visible()
-    asked.get_by_role("group", name="Find by").get_by_role("button", name="Words", exact=True).click()
-    asked.get_by_role("button", name="Run").click()
+    question_set.get_by_role("group", name="Find by").get_by_role("button", name="Words", exact=True).click()
+    question_set.get_by_role("button", name="Run").click()
     expect(page.get_by_text("words in default: counted on the rendered window")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Question 1: ")).click()
     expect(page.get_by_role("list", name="Evidence")).to_contain_text(texts[documents[0].id][:20])
@@ -131,7 +139,7 @@ def test_a_question_set_is_run_and_compared(visit: Opened, changeable: Site, tmp
 
 def test_without_windows_it_says_how_to_keep_them(visit: Opened, empty: Site, tmp_path: Path) -> None:
     page = visit(empty, "/evaluation")
-    loaded(page, tmp_path)
+    load_reports(page, tmp_path)
     page.locator(".cells .lost").first.click()
     expect(page.get_by_text("To see both windows here")).to_contain_text("--windows")
 
@@ -159,6 +167,6 @@ def test_it_is_accessible_at_any_width(visit: Opened, empty: Site, tmp_path: Pat
     page = visit(empty, "/evaluation", narrow=narrow)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert violations(page) == []
-    loaded(page, tmp_path)
+    load_reports(page, tmp_path)
     assert not scrolls_sideways(page)
     assert violations(page) == []

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 import conspectus
 from conspectus.model.graph import NewEdge, NewNode
-from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 
 HOSTILE = "<img src=x onerror='window.owned = 1'>" + "x" * 200
 NODES = ("Ann", "Bob", "Cleo", "Python", "Py", "Acme", HOSTILE)
@@ -27,7 +27,7 @@ DRAWN = '[data-drawn="true"]'
 
 def fill(folder: Path) -> None:
     with conspectus.open(folder) as engine:
-        engine.graph.add_nodes([NewNode(each) for each in NODES], collection="people")
+        engine.graph.add_nodes([NewNode(node) for node in NODES], collection="people")
         engine.graph.add_edges(EDGES, collection="people")
         engine.graph.merge_nodes("Python", ["Py"], collection="people", reason="the same language")
         modules = [NewNode(f"module {number}") for number in range(MODULES)]
@@ -44,24 +44,24 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A small graph, of which one test undoes a merge, and one of 10,000 edges; no key is needed."""
     folder = tmp_path_factory.mktemp("people")
     fill(folder)
-    with served(folder, "--no-auth") as site:
+    with running_site(folder, "--no-auth") as site:
         yield site
 
 
-def heading(page: Page, text: str) -> None:
+def expect_heading(page: Page, text: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(text)
 
 
 @pytest.mark.slow
 def test_the_way_to_a_neighbor_is_shown(visit: Opened, people: Site) -> None:
     page = visit(people, "/graph?collection=people")
-    heading(page, "6 nodes and 5 edges.")
+    expect_heading(page, "6 nodes and 5 edges.")
     page.get_by_role("searchbox", name="Find a node").fill("ann")
     page.keyboard.press("Enter")
     page.get_by_role("group", name="Nodes found").get_by_role("button").click()
-    heading(page, "Ann reaches 2 nodes in 1 hop.")
+    expect_heading(page, "Ann reaches 2 nodes in 1 hop.")
     page.get_by_role("group", name="Hops").get_by_role("button", name="2").click()
-    heading(page, "Ann reaches 3 nodes in 2 hops.")
+    expect_heading(page, "Ann reaches 3 nodes in 2 hops.")
     page.get_by_role("list", name="Neighbors").get_by_role("button", name=re.compile("Cleo")).click()
     way = page.locator(".graph-way")
     expect(way).to_contain_text("Cleo is reached in 2 hops; the weights multiply to 0.400.")
@@ -72,11 +72,11 @@ def test_the_way_to_a_neighbor_is_shown(visit: Opened, people: Site) -> None:
 
 def test_types_weights_and_times_are_filters(visit: Opened, people: Site) -> None:
     page = visit(people, "/graph?collection=people&node=Ann&hops=3")
-    heading(page, "Ann reaches 5 nodes in 3 hops.")
+    expect_heading(page, "Ann reaches 5 nodes in 3 hops.")
     page.get_by_role("group", name="Types of edges").get_by_role("button", name=re.compile("knows")).click()
-    heading(page, "Ann reaches 2 nodes in 3 hops.")
+    expect_heading(page, "Ann reaches 2 nodes in 3 hops.")
     page.get_by_label(re.compile("Weight from")).fill("0.6")
-    heading(page, "Ann reaches 0 nodes in 3 hops.")
+    expect_heading(page, "Ann reaches 0 nodes in 3 hops.")
     page = visit(people, "/graph?collection=people")
     expect(page.get_by_role("list", name="Edges").get_by_text("ended")).to_be_visible()
     page.get_by_label("Time", exact=True).fill("2012-06-01T12:00")
@@ -95,7 +95,7 @@ def test_a_merge_is_undone(visit: Opened, people: Site) -> None:
     merges.get_by_role("button", name="Undo").click()
     expect(merges).to_contain_text("Python split into Python, Py")
     expect(merges.get_by_text("undone")).to_be_visible()
-    heading(page, "7 nodes and 5 edges.")
+    expect_heading(page, "7 nodes and 5 edges.")
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_ten_thousand_edges_are_drawn(visit: Opened, people: Site) -> None:
     page.goto(f"{people.address}/console/graph?collection=people&graph=large")
     expect(page.locator(DRAWN)).to_be_visible(timeout=30_000)
     assert len(workers) == 1
-    heading(page, "4,000 nodes and 10,000 edges.")
+    expect_heading(page, "4,000 nodes and 10,000 edges.")
     assert page.locator(".graph-edge").count() < 100
     page.get_by_role("button", name="Larger").click()
 

@@ -16,7 +16,7 @@ from conspectus.model.access import Principal
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import Engine
-from tests.console.conftest import NARROW, WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import NARROW, WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 
 QUESTION = "question about backups"
 SCRIPT = "<script>window.owned = 1</script>"
@@ -33,7 +33,7 @@ HOSTILE = (
     "{{constructor.constructor('window.owned = 1')()}} ${window.owned = 1}",
     "\u2400 \x01\x07\x1b[31m \u200b\ufeff\u2028 \U0010ffff",
 )
-LABELS = tuple(each[:150] for each in HOSTILE)
+LABELS = tuple(text[:150] for text in HOSTILE)
 SCREENS = {
     "/playground?collection=hostile&query=backups": ".candidate:not(.candidate-heads)",
     "/documents?collection=hostile": ".document-row",
@@ -52,7 +52,7 @@ SCREENS = {
 
 
 @contextmanager
-def stored(folder: Path, texts: Sequence[str]) -> Iterator[Site]:
+def running_site_with_texts(folder: Path, texts: Sequence[str]) -> Iterator[Site]:
     """A server of these texts, each under a hostile title, key and source."""
     with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
         for number, text in enumerate(texts):
@@ -64,11 +64,11 @@ def stored(folder: Path, texts: Sequence[str]) -> Iterator[Site]:
                 collection="hostile",
                 source=f"{number % 9} {text[:80]}",
             )
-    with served(folder, "--no-auth") as site:
+    with running_site(folder, "--no-auth") as site:
         yield site
 
 
-def read(page: Page, *, maximum: int) -> None:
+def read_candidates(page: Page, *, maximum: int) -> None:
     """Choose each candidate, and look at what it does to the page."""
     rows = page.locator(".candidate:not(.candidate-heads)")
     expect(rows.first).to_be_visible()
@@ -81,19 +81,19 @@ def read(page: Page, *, maximum: int) -> None:
 
 @pytest.mark.parametrize("narrow", WIDTHS)
 def test_hostile_text_is_only_text(visit: Opened, tmp_path: Path, narrow: bool) -> None:
-    with stored(tmp_path, HOSTILE) as site:
+    with running_site_with_texts(tmp_path, HOSTILE) as site:
         page = visit(site, ADDRESS, narrow=narrow)
-        read(page, maximum=len(HOSTILE))
+        read_candidates(page, maximum=len(HOSTILE))
         assert violations(page) == []
 
 
-def fill(engine: Engine) -> None:
+def fill_store(engine: Engine) -> None:
     """Hostile texts and names in everything that a screen shows."""
     for number, text in enumerate(HOSTILE):
         document = conspectus.NewDocument(text=f"backups {text}", title=LABELS[number], key=LABELS[number])
         engine.add([document], collection="hostile", source=f"{number} {LABELS[number]}")
-    said = [conspectus.NewMessage(text, key=f"{n}", author=LABELS[n]) for n, text in enumerate(HOSTILE)]
-    engine.channels.add_messages(said, channel=f"1 {SCRIPT}", collection="hostile")
+    messages = [conspectus.NewMessage(text, key=f"{n}", author=LABELS[n]) for n, text in enumerate(HOSTILE)]
+    engine.channels.add_messages(messages, channel=f"1 {SCRIPT}", collection="hostile")
     engine.streams.put(conspectus.NewStream(f"2 {SCRIPT}", title=LABELS[1]))
     spoken = [conspectus.NewCaption(text, 10.0 * n, 10.0 * n + 5) for n, text in enumerate(HOSTILE)]
     engine.streams.add_captions(spoken, stream=f"2 {SCRIPT}")
@@ -123,8 +123,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
         owner = engine.people.create_owner()
         assert owner is not None
-        fill(engine)
-    with served(folder) as site:
+        fill_store(engine)
+    with running_site(folder) as site:
         yield replace(site, key=owner.secret)
 
 
@@ -163,10 +163,10 @@ def test_public_attacks_on_models_are_only_text(
     visit: Opened, tmp_path: Path, evaluation: Callable[[str], Path]
 ) -> None:
     kinds = read_attacks(evaluation("prompt_injection"))
-    with stored(tmp_path, [text for texts in kinds.values() for text in texts[:8]]) as site:
+    with running_site_with_texts(tmp_path, [text for texts in kinds.values() for text in texts[:8]]) as site:
         page = visit(site, f"{ADDRESS}&view=text")
         expect(page.get_by_role("region", name="The window as the model gets it")).to_be_visible()
-        read(page, maximum=40)
+        read_candidates(page, maximum=40)
 
 
 @pytest.mark.data
@@ -175,5 +175,5 @@ def test_naughty_strings_are_only_text(
     visit: Opened, tmp_path: Path, evaluation: Callable[[str], Path]
 ) -> None:
     texts = json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8"))
-    with stored(tmp_path, texts) as site:
-        read(visit(site, ADDRESS), maximum=60)
+    with running_site_with_texts(tmp_path, texts) as site:
+        read_candidates(visit(site, ADDRESS), maximum=60)

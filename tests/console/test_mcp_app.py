@@ -42,7 +42,7 @@ HOST = """
 """
 
 
-async def called(folder: Path, apps: Sequence[ClientExtension]) -> tuple[str, CallToolResult]:
+async def call_context(folder: Path, apps: Sequence[ClientExtension]) -> tuple[str, CallToolResult]:
     """The page of the app that the tools name, and a result of `context` for a client."""
     async with bootstrap.open(folder, settings=Settings(embedder="none")) as engine:
         text = f"The backup runs at two. {SCRIPT}\n" * 8
@@ -51,7 +51,7 @@ async def called(folder: Path, apps: Sequence[ClientExtension]) -> tuple[str, Ca
         await engine.add(documents, wait=True)
         server = build_server(lambda _context: engine, ToolOptions(8_000))
         async with Client(server, extensions=apps) as client:
-            tools = {each.name: each.meta for each in (await client.list_tools()).tools}
+            tools = {tool.name: tool.meta for tool in (await client.list_tools()).tools}
             app = (tools["context"] or {})["ui"]["resourceUri"]
             [page] = (await client.read_resource(app)).contents
             assert isinstance(page, TextResourceContents)
@@ -62,19 +62,19 @@ async def called(folder: Path, apps: Sequence[ClientExtension]) -> tuple[str, Ca
 
 def result_of(folder: Path, *apps: ClientExtension) -> tuple[str, CallToolResult]:
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(called(folder, apps))).result()
+        return thread.submit(lambda: asyncio.run(call_context(folder, apps))).result()
 
 
 def host_of(browser: Browser, folder: Path, *, narrow: bool) -> Page:
     """A client that shows the app of a result in a frame without an origin, under the policy of MCP Apps."""
     text, result = result_of(folder, advertise(APPS_EXTENSION))
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-    told = {
+    fields = {
         "page": text.replace("<head>", f"<head>{policy}", 1),
         "result": result.model_dump(mode="json", by_alias=True),
     }
     page = browser.new_page(viewport=NARROW if narrow else WIDE, reduced_motion="reduce")
-    page.set_content(HOST.replace("TOLD", json.dumps(told).replace("<", "\\u003c")))
+    page.set_content(HOST.replace("TOLD", json.dumps(fields).replace("<", "\\u003c")))
     return page
 
 
@@ -95,7 +95,7 @@ def test_a_client_shows_the_window_and_what_it_is_made_of(
     assert inside.evaluate("[window.owned, document.documentElement.dataset.theme]") == [None, "dark"]
     assert not inside.evaluate("document.documentElement.scrollWidth > innerWidth")
     inside.evaluate(AXE.read_text(encoding="utf-8"))
-    assert [each["id"] for each in inside.evaluate("axe.run()")["violations"]] == []
+    assert [violation["id"] for violation in inside.evaluate("axe.run()")["violations"]] == []
     assert faults == []
     page.close()
 
@@ -106,8 +106,8 @@ def test_only_clients_that_show_apps_get_what_they_show(browser: Browser, tmp_pa
     assert VIEW_KEY not in (result.meta or {})
     _, result = result_of(tmp_path, advertise(APPS_EXTENSION))
     view = (result.meta or {})[VIEW_KEY]
-    assert sum(each["tokens"] for each in view["parts"]) == view["max_tokens"]
-    [passage, *_] = [each for each in view["parts"] if each["kind"] == "passage"]
+    assert sum(part["tokens"] for part in view["parts"]) == view["max_tokens"]
+    [passage, *_] = [part for part in view["parts"] if part["kind"] == "passage"]
     [content] = result.content
     assert isinstance(content, TextContent)
     assert "backup" in content.text[passage["start"] : passage["end"]].lower()

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 import conspectus
 from conspectus.model.memory import NewMemory, Scope
-from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 
 NAMES = ("apples", "pears", "cherries")
 JULY = "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F"
@@ -58,14 +58,17 @@ def test_a_rule_is_previewed(visit: Opened, example: Site) -> None:
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A store with 300 memories, one of which has two versions."""
-    notes = [NewMemory(f"Note {each} is about {NAMES[each % 3]}.", key=f"note-{each}") for each in range(300)]
+    notes = [
+        NewMemory(f"Note {number} is about {NAMES[number % 3]}.", key=f"note-{number}")
+        for number in range(300)
+    ]
     scope = Scope(user="ann")
     folder = tmp_path_factory.mktemp("crowded")
     with conspectus.open(folder) as engine:
         engine.memory.add(notes, scope=scope)
         engine.memory.add(NewMemory("Note 7 is about plums now.", key="note-7"), scope=scope)
-    with served(folder, "--no-auth") as found:
-        yield found
+    with running_site(folder, "--no-auth") as running:
+        yield running
 
 
 @pytest.mark.slow

@@ -33,8 +33,8 @@ def test_it_says_what_needs_a_person(visit: Opened, changeable: Site) -> None:
 def test_quarantined_texts_are_released_or_deleted(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         for key in ("<b>tips</b>", "spam"):
-            given = NewDocument(HOSTILE, key=key, origin="web", metadata={"alt": "<b>new</b>"})
-            engine.add([given], source="web")
+            document = NewDocument(HOSTILE, key=key, origin="web", metadata={"alt": "<b>new</b>"})
+            engine.add([document], source="web")
         page = visit(changeable, "/operations", key=changeable.key)
         page.get_by_role("link", name="quarantined texts of default wait for your review").click()
         heading = page.get_by_role("heading", level=1)
@@ -185,7 +185,9 @@ def test_a_deleted_user_leaves_its_collections_to_another(visit: Opened, changea
     dialog.get_by_role("button", name="Delete", exact=True).click()
     expect(users.filter(has_text="dora")).to_have_count(0)
     with connect(changeable.address, api_key=changeable.key) as engine:
-        owned = [each.owner for each in engine.collections.list() if each.name.endswith("drafts")]
+        owned = [
+            collection.owner for collection in engine.collections.list() if collection.name.endswith("drafts")
+        ]
         assert owned == [engine.people.get_user("ann").id]
 
 

@@ -19,23 +19,23 @@ from tests.console.conftest import Opened, Site, scrolls_sideways, violations
 QUESTION = "how do we restore a backup?"
 
 
-def asked(question: str = QUESTION, **fields: str | int) -> str:
+def playground_path(question: str = QUESTION, **fields: str | int) -> str:
     rest = "".join(f"&{name}={value}" for name, value in fields.items())
     return f"/playground?collection=docs&query={quote(question)}{rest}"
 
 
-def figure(text: str) -> int:
+def parse_number(text: str) -> int:
     return int(re.sub(r"\D", "", text))
 
 
-def shown(page: Page) -> None:
+def expect_candidates(page: Page) -> None:
     expect(page.get_by_role("heading", name="Every candidate, and what became of it")).to_be_visible()
 
 
 def test_the_parts_add_up_to_the_budget(visit: Opened, site: Site) -> None:
-    page = visit(site, asked(max_tokens=1024))
-    shown(page)
-    figures = [figure(each) for each in page.locator(".legend").first.locator("b").all_inner_texts()]
+    page = visit(site, playground_path(max_tokens=1024))
+    expect_candidates(page)
+    figures = [parse_number(text) for text in page.locator(".legend").first.locator("b").all_inner_texts()]
     assert sum(figures) == 1024
     assert page.locator(".legend").first.locator("span").last.inner_text() == "= 1,024 tokens"
 
@@ -44,33 +44,33 @@ def test_a_question_is_asked_and_stays_in_the_address(visit: Opened, site: Site)
     page = visit(site, "/")
     page.get_by_label("Question").fill(QUESTION)
     page.keyboard.press("Enter")
-    shown(page)
+    expect_candidates(page)
     assert "query=how" in page.url
     page.reload()
-    shown(page)
+    expect_candidates(page)
 
 
 def test_a_block_shows_the_text_that_the_model_gets(visit: Opened, site: Site) -> None:
-    page = visit(site, asked("which command restores a backup into a folder?", max_tokens=4096))
+    page = visit(site, playground_path("which command restores a backup into a folder?", max_tokens=4096))
     blocks = page.locator(".map .block")
     expect(blocks.nth(1)).to_be_visible()
     blocks.nth(1).click()
     panel = page.get_by_role("article", name="The chosen passage")
     expect(panel).to_contain_text("[2]")
     assert panel.get_by_role("region").inner_text() != ""
-    tokens = figure(blocks.nth(1).locator("strong").inner_text())
+    tokens = parse_number(blocks.nth(1).locator("strong").inner_text())
     expect(panel.locator(".row").first).to_contain_text(f"{tokens:,} tokens")
 
 
 def test_a_document_that_is_not_there_is_answered_in_two_clicks(visit: Opened, site: Site) -> None:
-    page = visit(site, asked())
+    page = visit(site, playground_path())
     page.get_by_label(re.compile("Why isn.t")).click()
     page.locator(".why-panel .chip").first.click()
     answer = page.locator(".why-answer")
     expect(answer).to_contain_text(re.compile(r"rank \d+ of \d+"))
     expect(answer.get_by_role("img")).to_be_visible()
     needed = answer.get_by_role("button", name=re.compile("Use .* tokens"))
-    tokens = figure(needed.inner_text())
+    tokens = parse_number(needed.inner_text())
     needed.click()
     expect(page.get_by_label("Budget", exact=True).first).to_have_value(f"{tokens:,}")
     expect(answer).to_contain_text("It is here")
@@ -78,25 +78,25 @@ def test_a_document_that_is_not_there_is_answered_in_two_clicks(visit: Opened, s
 
 
 def test_statuses_count_every_candidate(visit: Opened, site: Site) -> None:
-    page = visit(site, asked())
+    page = visit(site, playground_path())
     chips = page.get_by_role("group", name="Show candidates by status").get_by_role("button")
     expect(chips.first).to_contain_text("All")
-    whole, *parts = (figure(each) for each in chips.all_inner_texts())
-    assert whole == sum(parts)
+    total, *parts = (parse_number(text) for text in chips.all_inner_texts())
+    assert total == sum(parts)
     chips.nth(1).click()
     expect(page.locator(".candidate .status.lit")).to_have_count(parts[0])
 
 
 def test_two_budgets_are_compared(visit: Opened, site: Site) -> None:
-    page = visit(site, asked(max_tokens=1024))
+    page = visit(site, playground_path(max_tokens=1024))
     page.get_by_label("Compare with").select_option("4096")
     expect(page.locator(".compared")).to_contain_text(re.compile("candidates more and [0-9]+ fewer"))
     expect(page.get_by_text("only in the other").first).to_be_visible()
 
 
 def test_a_filter_is_built_of_conditions(visit: Opened, site: Site) -> None:
-    page = visit(site, asked())
-    shown(page)
+    page = visit(site, playground_path())
+    expect_candidates(page)
     page.get_by_role("button", name="Options", exact=True).click()
     page.get_by_role("button", name="Add a condition").click()
     page.get_by_label("Field 1").select_option("source")
@@ -120,21 +120,21 @@ def test_a_filter_is_built_of_conditions(visit: Opened, site: Site) -> None:
 def test_a_filter_is_read_back_from_the_address(visit: Opened, site: Site) -> None:
     times = {"field": "recorded", "from": {"time": "2020-05-01T12:30:00.000Z"}}
     one_of = {"field": "kind", "in": ["page", "5", 5]}
-    page = visit(site, asked(filter=quote(json.dumps({"and": [times, one_of]}))))
+    page = visit(site, playground_path(filter=quote(json.dumps({"and": [times, one_of]}))))
     page.get_by_role("button", name="Options", exact=True).click()
     expect(page.get_by_label("Value 1")).to_have_value(re.compile("^2020-05-01T"))
     expect(page.get_by_label("Value 2")).to_have_value('page, "5", 5')
     page.get_by_role("button", name="Remove condition 2").click()
     page.wait_for_url(lambda url: json.loads(parse_qs(urlsplit(url).query)["filter"][0]) == times)
     nested = {"and": [{"or": [times, one_of]}, times]}
-    page = visit(site, asked(filter=quote(json.dumps(nested))))
+    page = visit(site, playground_path(filter=quote(json.dumps(nested))))
     page.get_by_role("button", name="Options", exact=True).click()
     expect(page.get_by_label("Filter, as JSON")).to_have_value(json.dumps(nested))
     expect(page.get_by_text("This filter is nested")).to_be_visible()
 
 
 def test_the_time_of_a_question_is_shown_by_step(visit: Opened, site: Site) -> None:
-    page = visit(site, asked())
+    page = visit(site, playground_path())
     page.locator(".timings summary").click()
     steps = page.get_by_role("list", name="Where the time went").get_by_role("listitem")
     expect(steps.filter(has_text="index search")).to_contain_text("ms")
@@ -145,7 +145,7 @@ def test_the_time_of_a_question_is_shown_by_step(visit: Opened, site: Site) -> N
 
 @pytest.mark.slow
 def test_a_passage_is_judged_and_the_score_shows_it(visit: Opened, changeable: Site) -> None:
-    page = visit(changeable, asked().replace("docs", "default"), key=changeable.key)
+    page = visit(changeable, playground_path().replace("docs", "default"), key=changeable.key)
     feedback = page.get_by_role("group", name="Feedback on the passage")
     part = page.get_by_role("article", name="The chosen passage").locator(".legend")
     expect(part).not_to_contain_text("feedback")
@@ -165,7 +165,7 @@ def test_passages_show_their_trust_and_can_be_required_to_have_it(visit: Opened,
     with connect(changeable.address, api_key=changeable.key) as engine:
         tip = NewDocument("Restore a backup with one command.", key="tip", origin="web")
         engine.add([tip], source="web", wait=True)
-    page = visit(changeable, asked().replace("docs", "default"), key=changeable.key)
+    page = visit(changeable, playground_path().replace("docs", "default"), key=changeable.key)
     row = page.locator(".candidate", has_text="web / tip")
     expect(row).to_contain_text("untrusted")
     row.click()
@@ -180,14 +180,14 @@ def test_passages_show_their_trust_and_can_be_required_to_have_it(visit: Opened,
 
 @pytest.mark.slow
 def test_a_follow_up_begins_with_the_window_before(visit: Opened, site: Site) -> None:
-    page = visit(site, asked(max_tokens=2048))
-    shown(page)
+    page = visit(site, playground_path(max_tokens=2048))
+    expect_candidates(page)
     page.get_by_label("Keep the last window").check()
     page.get_by_label("Question", exact=True).fill("how are chats stored?")
     page.keyboard.press("Enter")
     plan = page.get_by_role("status").filter(has_text="stand unchanged at the beginning")
     expect(plan).to_be_visible()
-    assert figure(plan.locator("b").inner_text()) > 0
+    assert parse_number(plan.locator("b").inner_text()) > 0
     expect(page.locator(".candidate", has_text="kept from the previous window").first).to_be_visible()
     page.reload()
     expect(plan).to_be_visible()
@@ -196,7 +196,7 @@ def test_a_follow_up_begins_with_the_window_before(visit: Opened, site: Site) ->
 
 
 def test_the_window_is_read_as_the_model_gets_it(visit: Opened, site: Site) -> None:
-    page = visit(site, asked(max_tokens=2048, view="text"))
+    page = visit(site, playground_path(max_tokens=2048, view="text"))
     text = page.get_by_role("region", name="The window as the model gets it")
     body = {"query": QUESTION, "collection": "docs", "max_tokens": 2048, "budget_query": QUESTION}
     answer = page.request.post(
@@ -215,7 +215,7 @@ def test_the_window_is_read_as_the_model_gets_it(visit: Opened, site: Site) -> N
 
 
 def test_settings_are_kept_and_compared_side_by_side(visit: Opened, site: Site) -> None:
-    page = visit(site, asked(max_tokens=1024))
+    page = visit(site, playground_path(max_tokens=1024))
     page.get_by_label("Compare with").select_option("kept")
     compared = page.get_by_role("region", name="Comparison")
     expect(compared).to_contain_text("The settings are the same")
@@ -234,11 +234,13 @@ def test_settings_are_kept_and_compared_side_by_side(visit: Opened, site: Site) 
 
 @pytest.mark.slow
 def test_candidates_are_sorted(visit: Opened, site: Site) -> None:
-    page = visit(site, asked(max_tokens=1024))
+    page = visit(site, playground_path(max_tokens=1024))
     page.get_by_role("button", name="Tokens", exact=True).click()
-    shown = page.locator(".candidate:not(.candidate-heads) .tokens")
-    expect(shown.first).not_to_have_text("\N{EN DASH}")
-    tokens = [figure(each) for each in shown.all_inner_texts() if each not in {"\N{EN DASH}", "0"}]
+    token_cells = page.locator(".candidate:not(.candidate-heads) .tokens")
+    expect(token_cells.first).not_to_have_text("\N{EN DASH}")
+    tokens = [
+        parse_number(text) for text in token_cells.all_inner_texts() if text not in {"\N{EN DASH}", "0"}
+    ]
     assert len(tokens) > 1
     assert tokens == sorted(tokens, reverse=True)
     page.get_by_role("button", name="Status", exact=True).click()
@@ -249,21 +251,21 @@ def test_candidates_are_sorted(visit: Opened, site: Site) -> None:
 
 @pytest.mark.parametrize("language", ["Python", "curl", pytest.param("CLI", marks=pytest.mark.slow)])
 def test_copied_code_gives_the_same_window(visit: Opened, example: Site, language: str) -> None:
-    chosen = {"field": "kind", "exists": True}
+    condition = {"field": "kind", "exists": True}
     options = "view=text&retrievers=keyword&profile=multiplicative&min_trust=standard&system=Be+brief."
-    address = f"{asked(max_tokens=900).replace('docs', 'default')}&{options}&as_of=2031-01-01T00:00"
-    page = visit(example, f"{address}&filter={quote(json.dumps(chosen))}", key=example.key)
+    address = f"{playground_path(max_tokens=900).replace('docs', 'default')}&{options}&as_of=2031-01-01T00:00"
+    page = visit(example, f"{address}&filter={quote(json.dumps(condition))}", key=example.key)
     text = page.get_by_role("region", name="The window as the model gets it")
     expect(text).to_be_visible()
     page.get_by_role("button", name="Copy as code").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name=language, exact=True).click()
-    said = printed(language, dialog.locator("pre").inner_text(), example.key or "")
-    window = json.loads(said)["text"] if language == "curl" else said
+    printed = run_code(language, dialog.locator("pre").inner_text(), example.key or "")
+    window = json.loads(printed)["text"] if language == "curl" else printed
     assert window.strip() == (text.text_content() or "").strip() != ""
 
 
-def printed(language: str, code: str, key: str) -> str:
+def run_code(language: str, code: str, key: str) -> str:
     """What copied code prints."""
     programs = Path(sys.executable).parent
     environment = {
@@ -280,19 +282,19 @@ def printed(language: str, code: str, key: str) -> str:
 
 
 def test_the_same_settings_are_seen_as_another_user(visit: Opened, example: Site) -> None:
-    address = asked(max_tokens=1024, retrievers="keyword").replace("docs", "default")
+    address = playground_path(max_tokens=1024, retrievers="keyword").replace("docs", "default")
     page = visit(example, address, key=example.key)
     page.get_by_label("seen by").select_option("bob")
     expect(page.get_by_role("status").first).to_contain_text("You are seeing as bob")
     expect(page.get_by_role("region", name="Window of bob")).to_contain_text("of 505 tokens")
     page.get_by_role("link", name="Change the settings in the Playground").click()
-    shown(page)
+    expect_candidates(page)
     expect(page.get_by_label("Budget", exact=True).first).to_have_value("1,024")
 
 
 def test_single_keys_can_be_switched_off(visit: Opened, site: Site) -> None:
-    page = visit(site, asked())
-    shown(page)
+    page = visit(site, playground_path())
+    expect_candidates(page)
     page.keyboard.press("?")
     page.get_by_label("Keys act alone").uncheck()
     page.keyboard.press("Escape")
@@ -308,10 +310,10 @@ def test_single_keys_can_be_switched_off(visit: Opened, site: Site) -> None:
 
 
 def test_keys_move_through_candidates_and_budgets(visit: Opened, site: Site) -> None:
-    page = visit(site, asked())
-    shown(page)
+    page = visit(site, playground_path())
+    expect_candidates(page)
     rank = page.locator('.candidate[aria-current="true"] .rank')
-    first = figure(rank.inner_text())
+    first = parse_number(rank.inner_text())
     page.keyboard.press("j")
     expect(rank).to_have_text(str(first + 1))
     page.keyboard.press("]")
@@ -325,7 +327,7 @@ def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
 
 
 def test_an_error_says_what_is_wrong(visit: Opened, site: Site) -> None:
-    page = visit(site, asked(filter=quote('{"field": "nothing"}')))
+    page = visit(site, playground_path(filter=quote('{"field": "nothing"}')))
     expect(page.get_by_role("alert")).to_contain_text("Could not load the window")
 
 
@@ -346,11 +348,11 @@ def test_a_key_is_asked_for_once(visit: Opened, locked: Site) -> None:
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
 def test_it_is_accessible_at_any_width(visit: Opened, site: Site, narrow: bool) -> None:
-    page = visit(site, asked(compare=4096), narrow=narrow)
+    page = visit(site, playground_path(compare=4096), narrow=narrow)
     page.get_by_role("button", name="Options", exact=True).click()
     page.locator(".timings summary").click()
     page.get_by_role("button", name="Add a condition").click()
     page.get_by_label("Field 1").select_option("metadata")
-    shown(page)
+    expect_candidates(page)
     assert not scrolls_sideways(page)
     assert violations(page) == []

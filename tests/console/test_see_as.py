@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 import conspectus
 from conspectus.model.access import SCOPES, Principal
-from tests.console.conftest import ROOT, WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import ROOT, WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 
 ADDRESS = "/see-as?collection=docs&user=bob&query=how+do+we+restore+a+backup%3F"
 
@@ -39,17 +39,17 @@ def shared(tmp_path: Path) -> Iterator[Shared]:
             keys[name] = engine.people.create_key(name, scopes=SCOPES).secret
         engine.people.grant("docs", Principal("user", "ann"), "manager")
         engine.people.grant("docs", Principal("user", "bob"), "viewer", source="handbook")
-    with served(tmp_path) as site:
+    with running_site(tmp_path) as site:
         yield Shared(site, **keys)
 
 
-def missing(page: Page) -> None:
+def expect_missing(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("not exist for bob")
 
 
 def test_a_grant_shows_what_was_missing(visit: Opened, shared: Shared) -> None:
     page = visit(shared.site, ADDRESS, key=shared.ann)
-    missing(page)
+    expect_missing(page)
     expect(page.get_by_role("status").first).to_contain_text("You are seeing as bob")
     expect(page.locator(".block.lost").first).to_be_visible()
     expect(page.get_by_role("list", name="Your ranking")).to_contain_text("no role")
@@ -71,7 +71,7 @@ def test_readers_of_a_document_are_listed(visit: Opened, shared: Shared) -> None
 @pytest.mark.slow
 def test_roles_on_everything_are_listed(visit: Opened, shared: Shared) -> None:
     page = visit(shared.site, ADDRESS, key=shared.ann)
-    missing(page)
+    expect_missing(page)
     page.get_by_role("group", name="Roles on").get_by_role("button", name="Everything").click()
     rows = page.get_by_role("table").get_by_role("row")
     expect(rows.filter(has_text="all of docs")).to_contain_text("none")
@@ -102,7 +102,7 @@ def test_a_viewer_may_not_see_as_others(visit: Opened, shared: Shared) -> None:
 @pytest.mark.parametrize("narrow", WIDTHS)
 def test_it_is_accessible_at_any_width(visit: Opened, shared: Shared, narrow: bool) -> None:
     page = visit(shared.site, ADDRESS, key=shared.ann, narrow=narrow)
-    missing(page)
+    expect_missing(page)
     expect(page.get_by_role("table")).to_be_visible()
     assert not scrolls_sideways(page)
     assert violations(page) == []

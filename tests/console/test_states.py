@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import conspectus
-from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, themed
+from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, themed
 
 QUESTION = "query=how+do+we+restore+a+backup%3F"
 SELDOM = (
@@ -37,7 +37,7 @@ TRIES = 8
 DOCUMENTS, SECTIONS = 200, 500
 
 
-def broken(route: Route) -> None:
+def fail_request(route: Route) -> None:
     """Fail as a server does that is about to end; who is logged in is still known."""
     if route.request.url.endswith("/api/v1/me"):
         route.continue_()
@@ -48,7 +48,7 @@ def broken(route: Route) -> None:
 @pytest.mark.parametrize("path", SCREENS)
 def test_an_error_says_what_failed_and_can_be_tried_again(visit: Opened, example: Site, path: str) -> None:
     page = visit(example, "/evaluation", key=example.key)
-    page.route("**/api/v1/**", broken)
+    page.route("**/api/v1/**", fail_request)
     page.goto(f"{example.address}/console{path}")
     failed = page.get_by_role("alert").first
     expect(failed).to_contain_text("Could not load")
@@ -88,15 +88,16 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         for start in range(0, DOCUMENTS, 20):
             engine.add([page_of(number) for number in range(start, start + 20)], source=f"part {start}")
         assert engine.documents.count() == DOCUMENTS
-    with served(folder, "--no-auth") as found:
-        yield found
+    with running_site(folder, "--no-auth") as running:
+        yield running
 
 
 def page_of(number: int) -> conspectus.NewDocument:
     """A document of many short sections, one chunk each."""
     sections = (
-        f"## Section {each} of page {number}\n\nShelf {number * each % 997} is backed up by hand, slowly.\n"
-        for each in range(SECTIONS)
+        f"## Section {section} of page {number}\n\n"
+        f"Shelf {number * section % 997} is backed up by hand, slowly.\n"
+        for section in range(SECTIONS)
     )
     return conspectus.NewDocument("\n".join(sections), title=f"Page {number}", key=f"{number}.md")
 

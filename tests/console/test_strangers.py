@@ -51,9 +51,9 @@ def test_a_document_of_others_is_as_one_that_does_not_exist(visit: Opened, chang
     page = visit(changeable, f"/documents/{document.id}", key=key)
     hidden = page.locator("main")
     expect(hidden).to_contain_text("Nothing here that you may see")
-    shown = hidden.inner_text()
+    hidden_text = hidden.inner_text()
     page.goto(f"{changeable.address}/console/documents/no-such-document")
-    expect(hidden).to_have_text(shown, use_inner_text=True)
+    expect(hidden).to_have_text(hidden_text, use_inner_text=True)
 
 
 @pytest.mark.parametrize("narrow", WIDTHS)
@@ -62,18 +62,18 @@ def test_what_strangers_see_is_accessible(visit: Opened, locked: Site, narrow: b
     page.get_by_label("API key").fill("csp_wrong")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("alert")).to_contain_text("not valid")
-    found = themed(page)
+    offences = themed(page)
     page.route("**/api/v1/me", lambda route: route.abort())
     page.reload()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
-    assert (found, themed(page)) == ([], [])
+    assert (offences, themed(page)) == ([], [])
     assert not scrolls_sideways(page)
 
 
 def test_live_captions_end_when_the_key_of_the_session_is_revoked(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
-        made = engine.people.create_key("owner")
-        page = visit(changeable, "/evaluation", key=made.secret)
+        key = engine.people.create_key("owner")
+        page = visit(changeable, "/evaluation", key=key.secret)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         page.evaluate(
             """() => {
@@ -85,7 +85,7 @@ def test_live_captions_end_when_the_key_of_the_session_is_revoked(visit: Opened,
             }"""
         )
         expect(page).to_have_title("open")
-        engine.people.revoke_key(made.key.id)
+        engine.people.revoke_key(key.key.id)
         expect(page).to_have_title("unauthenticated", timeout=60_000)
     page.reload()
     expect(page.get_by_label("API key")).to_be_visible()

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 import conspectus
 from conspectus.model.streams import NewAlert, NewCaption, NewStream
 from conspectus.sync import connect
-from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, served, violations
+from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 
 ASKED = "/streams?query=who+brought+the+boxes+before+10+am%3F"
 
@@ -62,11 +62,13 @@ def test_a_deletion_that_fails_is_shown(visit: Opened, changeable: Site) -> None
 def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A stream of 2,300 captions, one each ten seconds; it is not live."""
     folder = tmp_path_factory.mktemp("long")
-    captions = [NewCaption(f"Car {each} passes.", 10.0 * each, 10.0 * each + 5) for each in range(2_300)]
+    captions = [
+        NewCaption(f"Car {number} passes.", 10.0 * number, 10.0 * number + 5) for number in range(2_300)
+    ]
     with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
         engine.streams.put(NewStream("road"))
         engine.streams.add_captions(captions, stream="road")
-    with served(folder, "--no-auth") as site:
+    with running_site(folder, "--no-auth") as site:
         yield site
 
 
@@ -105,10 +107,10 @@ def test_a_part_of_the_time_is_shown_by_dragging_and_by_keys(visit: Opened, long
     expect(
         page.get_by_role("list", name="Captions").get_by_text(re.compile("Car 22[0-9]{2} passes"))
     ).not_to_have_count(0)
-    whole = length(page.url)
+    full_length = length(page.url)
     for key, share in (("+", 0.5), ("-", 1.0), ("ArrowLeft", 1.0)):
         lines.press(key)
-        page.wait_for_url(lambda url, share=share: abs(length(url) - share * whole) < 0.1)
+        page.wait_for_url(lambda url, share=share: abs(length(url) - share * full_length) < 0.1)
     lines.press("Home")
     expect(heading).to_contain_text("The first 1,000 of 2,300")
     assert "from=" not in page.url

@@ -89,8 +89,8 @@ def test_the_newest_migration_is_the_version_that_the_program_knows() -> None:
 def test_a_backup_of_a_migrated_store_holds_what_is_expected(tmp_path: Path) -> None:
     migrate_to(tmp_path / "made", "head")
     run_sql(tmp_path / "made", "UPDATE counters SET value = 5 WHERE name = 'change'; ANALYZE")
-    found, sums = checked(tmp_path / "made")
-    assert (found, sums["counters"].rows) == (VERSION, len(SHARED_COUNTERS))
+    version, sums = checked(tmp_path / "made")
+    assert (version, sums["counters"].rows) == (VERSION, len(SHARED_COUNTERS))
 
 
 @pytest.mark.parametrize("version", ["0017", "9999"])

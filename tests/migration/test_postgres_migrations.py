@@ -45,7 +45,7 @@ def empty_url(postgres: PostgresProcess) -> Iterator[str]:
         yield url
 
 
-def asked(url: str, *questions: str) -> list[set[tuple[object, ...]]]:
+def query_catalog(url: str, *questions: str) -> list[set[tuple[object, ...]]]:
     with psycopg.connect(url) as connection:
         return [set(connection.execute(question.encode()).fetchall()) for question in questions]
 
@@ -65,7 +65,7 @@ def starts(script: str, url: str) -> subprocess.Popen[str]:
 def test_migrating_from_nothing_equals_what_is_made_anew(empty_url: str, postgres_url: str) -> None:
     migrate_to(empty_url, "head")
     for question in (COLUMNS, INDEXES, CONSTRAINTS, "SELECT * FROM counters"):
-        assert asked(empty_url, question) == asked(postgres_url, question)
+        assert query_catalog(empty_url, question) == query_catalog(postgres_url, question)
     engine = create_engine(empty_url.replace("postgresql", DRIVER, 1))
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
@@ -73,10 +73,10 @@ def test_migrating_from_nothing_equals_what_is_made_anew(empty_url: str, postgre
 
 
 def test_texts_are_ordered_by_code_point_and_numbers_come_from_us(postgres_url: str) -> None:
-    columns, indexes, sequences = asked(postgres_url, COLUMNS, INDEXES, SEQUENCES)
+    columns, indexes, sequences = query_catalog(postgres_url, COLUMNS, INDEXES, SEQUENCES)
     ours = {(table.name, column.name) for table in metadata.sorted_tables for column in table.columns}
-    known = {column[:2] for column in columns}
-    assert ours <= known
+    existing = {column[:2] for column in columns}
+    assert ours <= existing
     collated = {column[4] for column in columns if column[:2] in ours and column[4] is not None}
     assert collated == {"C"}
     partial = {
@@ -85,14 +85,14 @@ def test_texts_are_ordered_by_code_point_and_numbers_come_from_us(postgres_url: 
         for index in table.indexes
         if "_where" in str([name for name, value in index.dialect_kwargs.items() if value is not None])
     }
-    assert partial == {name for name, told in indexes if " WHERE " in str(told)}
+    assert partial == {name for name, definition in indexes if " WHERE " in str(definition)}
     assert sequences == set()
 
 
 def test_processes_that_open_a_new_database_at_once_all_succeed(empty_url: str) -> None:
     openers = [starts(OPEN, empty_url) for _ in range(3)]
     assert [(opener.communicate(), opener.returncode)[1] for opener in openers] == [0, 0, 0]
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(SHARED_COUNTERS),)}]
+    assert query_catalog(empty_url, "SELECT count(*) FROM counters") == [{(len(SHARED_COUNTERS),)}]
 
 
 def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str) -> None:
@@ -106,4 +106,4 @@ def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str
     first.communicate()
     second.communicate()
     assert second.returncode == 0
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(SHARED_COUNTERS),)}]
+    assert query_catalog(empty_url, "SELECT count(*) FROM counters") == [{(len(SHARED_COUNTERS),)}]

@@ -64,7 +64,7 @@ def undocumented(source: str) -> list[str]:
     """Public classes, functions and methods without a docstring."""
     module = syntax_tree(source)
     classes = [n for n in module.body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")]
-    bodies = [module.body, *(each.body for each in classes)]
+    bodies = [module.body, *(node.body for node in classes)]
     kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     public = [n for body in bodies for n in body if isinstance(n, kinds) and not n.name.startswith("_")]
     return [node.name for node in public if ast.get_docstring(node) is None]
@@ -121,8 +121,8 @@ def names_in_rules(source: str) -> set[str]:
 
 def is_named(name: str) -> bool:
     """Whether a name in a rule is that of a file or folder of the package or of the repository."""
-    place = name.strip("/")
-    return any((folder / place).exists() for folder in (PACKAGE, ROOT, ROOT / "docs"))
+    path = name.strip("/")
+    return any((folder / path).exists() for folder in (PACKAGE, ROOT, ROOT / "docs"))
 
 
 def module_exists(name: str) -> bool:
