@@ -37,6 +37,7 @@ demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DA
 # thread for each core in each of the many programs, and two cores are busy without these. A test that hangs fails
 # after so many seconds; before that, all of its threads are shown.
 test: export OPENBLAS_NUM_THREADS := 1
+test: export TMPDIR = $(shell scripts/temporary_folder.sh)
 test: export PYTEST_TIMEOUT := 300
 test:  ## everything CI checks; with ALSO=wheel, the wheel as well
 	@$(MAKE) --no-print-directory --jobs=4 $(MULTILINGUAL) $(CONSOLE) $(SITE) $(STORES) bytecode
