@@ -155,9 +155,15 @@ async def run_place(store_place: Place, kills: int) -> Batch:
 
 
 def count_purged(site: SearchedSite, store_place: Place) -> int:
-    """The purged texts that are still in a file of a folder."""
+    """The purged texts that are still in a file of a folder; the files are printed."""
     path = store_place.path
-    return sum(bool(holding(path, value)) for value in site.purged) if isinstance(path, Path) else 0
+    if not isinstance(path, Path):
+        return 0
+    files_by_text = {text: holding(path, text) for text in site.purged}
+    for text, files in files_by_text.items():
+        if files:
+            print(f"{text} is purged and in {', '.join(map(str, files))}", file=sys.stderr)
+    return sum(map(bool, files_by_text.values()))
 
 
 def batches_of(log: Path, store: str) -> list[Batch]:
