@@ -1,8 +1,13 @@
 """Hashes of texts and stable ids."""
 
+import uuid
+
+import pytest
 import regex
 
-from conspectus.text.hashing import content_hash, stable_id
+from conspectus.errors import InvalidInput
+from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, edge_id, fits, fitting, stable_id
+from conspectus.text.times import EPOCH
 
 
 def test_hashes_are_stable_and_total():
@@ -16,3 +21,26 @@ def test_ids_depend_on_where_parts_end():
     assert regex.fullmatch(
         r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", stable_id("x")
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("", 0), ("abc", 3), ("ü", 2), ("€", 3), ("🎉", 4), ("\ud800", 3), ("\0", 1)]
+)
+def test_a_text_fits_by_its_bytes(text: str, length: int) -> None:
+    assert fits(text, length)
+    assert not fits(text, length - 1)
+    assert fitting("key", text, length) == text
+    with pytest.raises(InvalidInput, match=f"more than {length - 1} bytes") as refused:
+        fitting("key", text, length - 1)
+    assert refused.value.field == "key"
+
+
+def test_ids_stay_what_stores_have() -> None:
+    """An id that changed would make a second document, edge or feedback of each stored one."""
+    assert stable_id() == "d7ac5fc8-41a2-5335-8424-6945bee28173"
+    assert stable_id("a", "bc") == "5b4aeb54-f100-54ec-b2ac-b7656dbda46e"
+    assert edge_id("g", "a", "b", "knows", None) == stable_id("edge", "g", "a", "b", "knows", "")
+    begun = edge_id("g", "a", "b", "knows", EPOCH)
+    assert begun == stable_id("edge", "g", "a", "b", "knows", "1970-01-01T00:00:00.000000Z")
+    assert uuid.UUID(begun).version == 5
+    assert (NAME_BYTES, KEY_BYTES) == (1_000, 2_048)

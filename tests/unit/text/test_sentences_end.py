@@ -36,3 +36,25 @@ def test_where_a_text_is_cut(text, limit, kept):
 def test_huge_texts_are_cut_within_the_limit(piece):
     text = piece * 1_000_000
     assert 900_000 - 2_100 <= sentence_end_before(text, 900_000) <= 900_000
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "beginning"),
+    [
+        ("One two. Three", 8, "One two."),
+        ("One two. Three", 9, "One two."),
+        ("One two. Three", 7, "One two"),
+        ("One. Two three four", 8, "One. Two"),
+        ("One. Two three four", 7, "One."),
+        ("One two three", 7, "One two"),
+        ("One two three", 6, "One tw"),
+        ("ab cdefgh", 6, "ab cde"),
+        ("ab cdefgh", 3, "ab"),
+        ("x", 0, ""),
+        ("xy", 1, "x"),
+    ],
+)
+def test_a_cut_comes_after_the_last_sentence_or_word_of_the_second_half(
+    text: str, limit: int, beginning: str
+) -> None:
+    assert text[: sentence_end_before(text, limit)] == beginning

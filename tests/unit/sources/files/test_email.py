@@ -1,6 +1,5 @@
-"""E-mail and notebooks: who wrote, what was said and attached; notes, code and what the code gave."""
+"""E-mail: who wrote, what was said and attached."""
 
-import json
 from datetime import UTC, datetime
 from email.message import EmailMessage
 
@@ -14,7 +13,6 @@ from conspectus.ingest.prepare import period
 from conspectus.model.records import NewDocument
 from conspectus.sources.files.email import read_mail
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.parsers import notebook_text
 from conspectus.sources.files.zip_xml import Refused
 
 FILES = LocalFiles()
@@ -25,7 +23,6 @@ PIECES = (
     b"Content-Disposition: attachment; filename*0*=utf-8''%FF; filename*1=b\n", b"Date: \n", b" folded\n",
     b"Content-Type: multipart/alternative\n", b"Content-Transfer-Encoding: quoted-printable\n",
 )  # fmt: skip
-FIELDS = ("source", "outputs", "data", "text", "text/plain", "cell_type", "ename", "level")
 HEAD = b"From: =?utf-8?q?J=C3=BCrgen?= <j@example.org>\r\nTo: a@b.c\r\nSubject: Hi\r\n"
 
 
@@ -41,16 +38,6 @@ def written(**parts: object) -> EmailMessage:
     if "html" in parts:
         message.add_alternative(str(parts["html"]), subtype="html")
     return message
-
-
-def notebook(*cells: dict[str, object], **fields: object) -> str:
-    return json.dumps(
-        {"nbformat": 4, "cells": cells, "metadata": {"language_info": {"name": "python"}}, **fields}
-    )
-
-
-def code(source: object, *outputs: dict[str, object]) -> dict[str, object]:
-    return {"cell_type": "code", "source": source, "outputs": list(outputs)}
 
 
 def test_a_message_says_who_wrote_it_to_whom_and_when() -> None:
@@ -127,51 +114,3 @@ def test_any_message_is_read_or_refused(pieces: list[bytes]) -> None:
     except Refused:
         return
     assert isinstance(extract.text, str)
-
-
-def test_a_notebook_is_notes_code_and_outputs() -> None:
-    text = notebook(
-        {"cell_type": "markdown", "source": ["# Study\n", "Why."]},
-        code("print(1)", {"output_type": "stream", "text": ["1\n", "2\n"]}),
-        code("x", {"data": {"text/plain": "\x1b[31m42\x1b[0m", "image/png": "iVBOR"}}),
-        code("```", {"ename": "NameError", "evalue": "no x", "traceback": []}),
-        {"cell_type": "raw", "source": "raw"}, code("", {"data": {"text/html": "<b>only</b>"}}),
-    )  # fmt: skip
-    [document] = FILES.parse_bytes(text.encode(), "a.ipynb").documents
-    assert document.text == (
-        "# Study\nWhy.\n\n```python\nprint(1)\n```\n\n```\n1\n2\n```\n\n```python\nx\n```\n\n```\n42\n```\n\n"
-        "````python\n```\n````\n\n```\nNameError: no x\n```\n\nraw"
-    )
-    assert (document.title, document.syntax) == ("Study", "markdown")
-    assert document.metadata["media_type"] == "application/x-ipynb+json"
-
-
-def test_a_notebook_of_the_third_format_is_read() -> None:
-    old = {"nbformat": 3, "worksheets": [{"cells": [
-        {"cell_type": "heading", "level": 2, "source": "Part"}, {"cell_type": "code", "input": "1 + 1"},
-    ]}]}  # fmt: skip
-    assert notebook_text(json.dumps(old)) == "## Part\n\n```\n1 + 1\n```"
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"cells": 1}', "[" * 100_000, "null", '"cells"'])
-def test_what_is_no_notebook_is_refused(text: str) -> None:
-    with pytest.raises(UnreadableFile, match="not valid application/x-ipynb"):
-        FILES.parse_bytes(text.encode(), "a.ipynb")
-
-
-def test_an_empty_notebook_is_a_notice() -> None:
-    parsed = FILES.parse_bytes(notebook().encode(), "a.ipynb")
-    assert (parsed.documents, parsed.notice) == ((), "the notebook is empty")
-
-
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text() | st.floats(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(FIELDS), inner),
-)
-
-
-@given(st.lists(JUNK), JUNK)
-def test_cells_of_any_shape_are_read(cells: list[object], metadata: object) -> None:
-    text = notebook_text(json.dumps({"cells": cells, "metadata": metadata}))
-    assert "\0" not in text
-    text.encode()
