@@ -167,12 +167,12 @@ async def test_only_trusted_notes_are_in_every_window(engine: Engine) -> None:
 
 
 async def test_an_untrusted_fact_ends_no_other(engine: Engine) -> None:
-    def lives(city: str, role: str) -> NewMemory:
+    def lives_in(city: str, role: str) -> NewMemory:
         return NewMemory(f"Ann lives in {city}", role=role, fact=Fact("Ann", "lives in", city))
 
-    await engine.memory.add(lives("Graz", "user"), scope=ANN)
-    (from_tool,) = await engine.memory.add(lives("Wien", "tool"), scope=ANN)
-    (from_user,) = await engine.memory.add(lives("Linz", "user"), scope=ANN)
+    await engine.memory.add(lives_in("Graz", "user"), scope=ANN)
+    (from_tool,) = await engine.memory.add(lives_in("Wien", "tool"), scope=ANN)
+    (from_user,) = await engine.memory.add(lives_in("Linz", "user"), scope=ANN)
     assert (from_tool.closed, len(from_user.closed)) == ((), 2)
 
 
@@ -410,21 +410,21 @@ async def test_deletions_reach_what_is_quarantined(engine: Engine) -> None:
     assert (await engine.documents.delete_by_key("ann", source="s")).documents == 1
     with pytest.raises(NotFound):
         await engine.documents.delete_by_key("ann", source="s")
-    for where, left in (
+    for condition, left in (
         (Eq("author", "ann"), ["bo", "cy", "di"]),
         (Not(Eq("author", "bo")), ["bo"]),
         (Eq("trust", "trusted"), ["bo"]),
         (And((Eq(("lang",), "en"), Eq("kind", "page"))), []),
     ):
-        await engine.documents.delete_by_filter(where)
+        await engine.documents.delete_by_filter(condition)
         assert (
             sorted(document.key for document in (await engine.documents.list_quarantined()).documents) == left
         )
     captions = [NewCaption(f"{ATTACK} {at}", start=at, end=at + 1) for at in (1, 5)]
     await engine.streams.add_captions(captions, stream="film")
-    gone = await engine.streams.delete_captions("film", range=CaptionRange(start=4))
+    receipt = await engine.streams.delete_captions("film", range=CaptionRange(start=4))
     (left_over,) = (await engine.documents.list_quarantined()).documents
-    assert (gone.documents, left_over.text) == (1, captions[0].text)
+    assert (receipt.documents, left_over.text) == (1, captions[0].text)
 
 
 @pytest.mark.parametrize("pinned", [False, True])

@@ -33,7 +33,7 @@ def open_to_others(folder: Path) -> dict[str, str]:
     return {str(path): stat.filemode(mode) for path, mode in modes.items() if mode & 0o077}
 
 
-def repository(folder: Path) -> None:
+def make_repository(folder: Path) -> None:
     """A Git repository with one page."""
     folder.mkdir()
     (folder / "page.md").write_text("# Page\n\nScanners are upstairs.\n", encoding="utf-8")
@@ -42,10 +42,10 @@ def repository(folder: Path) -> None:
         subprocess.run(["git", "-C", str(folder), *named, *arguments], check=True)
 
 
-async def work_with(engine: Engine, repository: Path) -> None:
+async def work_with(engine: Engine, address: Path) -> None:
     """Use what writes files: documents, an index, jobs, a copy of a repository, a purge."""
     await engine.add([NewDocument(f"note {n} about printers", key=f"k{n}") for n in range(50)], wait=True)
-    await engine.connections.create("wiki", "git", {"address": str(repository)})
+    await engine.connections.create("wiki", "git", {"address": str(address)})
     for job in (
         await engine.jobs.ingest_files([Upload("a.md", b"# Note\n\nCellar.\n")]),
         await engine.connections.sync("wiki"),
@@ -58,7 +58,7 @@ async def work_with(engine: Engine, repository: Path) -> None:
 @pytest.mark.usefixtures("umask")
 async def test_a_store_is_private_while_it_is_used_and_after(tmp_path: Path) -> None:
     folder = tmp_path / "above" / "store"
-    repository(tmp_path / "repository")
+    make_repository(tmp_path / "repository")
     async with conspectus.open(folder, settings=SETTINGS) as engine:
         await work_with(engine, tmp_path / "repository")
         assert open_to_others(tmp_path / "above") == {}

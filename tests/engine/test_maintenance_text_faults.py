@@ -30,7 +30,7 @@ SETTINGS = Settings(embedder=CALLER_EMBEDDER, run_background_jobs="off")
 TEXTS = ("the walrus sleeps", f"the walrus eats {POISON}", "the tide comes")
 
 
-async def segments(
+async def open_segments(
     folder: Path,
     texts: TextAnalysis,
     collection: Collection,
@@ -56,7 +56,7 @@ async def open_engine(
     """An engine with the analyzer of an earlier version, or with the usual one."""
     usual = await components_in(folder)
     texts = texts or usual.texts
-    components = replace(usual, open_index=partial(segments, folder, texts), texts=checked_with or texts)
+    components = replace(usual, open_index=partial(open_segments, folder, texts), texts=checked_with or texts)
     engine = Engine(components)
     try:
         yield engine
@@ -102,7 +102,7 @@ async def test_the_index_follows_past_a_text_that_cannot_be_analyzed(folder):
         [document] = (await engine.documents.list(status="unindexable")).documents
         assert (document.status, document.error) == ("unindexable", "LookupError")
         assert document.id not in {
-            one.id for one in (await engine.documents.list(status="pending")).documents
+            document.id for document in (await engine.documents.list(status="pending")).documents
         }
         [chunk] = await engine.documents.list_chunks(document.id)
         assert chunk.unindexable == "LookupError"

@@ -110,14 +110,14 @@ async def test_history_is_in_order_and_paged_behind_its_filter(engine: Engine) -
 
 
 async def test_a_filter_never_empties_a_page(engine: Engine) -> None:
-    many = [NewMemory(f"turn {n}", metadata={"topic": "a" if n % 100 else "b"}) for n in range(1_201)]
-    await engine.memory.add(many, scope=ANN)
-    where = Eq(("own", "topic"), "b")
-    page = await engine.memory.list(scope=ANN, filter=where, limit=10)
+    memories = [NewMemory(f"turn {n}", metadata={"topic": "a" if n % 100 else "b"}) for n in range(1_201)]
+    await engine.memory.add(memories, scope=ANN)
+    condition = Eq(("own", "topic"), "b")
+    page = await engine.memory.list(scope=ANN, filter=condition, limit=10)
     assert [memory.text for memory in page.memories] == [f"turn {n}" for n in range(0, 1_000, 100)]
-    rest = await engine.memory.list(scope=ANN, filter=where, limit=10, after=page.next)
+    rest = await engine.memory.list(scope=ANN, filter=condition, limit=10, after=page.next)
     assert [memory.text for memory in rest.memories] == [f"turn {n}" for n in (1_000, 1_100, 1_200)]
-    assert await engine.memory.count(scope=ANN, filter=where) == 13
+    assert await engine.memory.count(scope=ANN, filter=condition) == 13
 
 
 async def test_the_last_turns_are_first_in_first_out(engine: Engine) -> None:
@@ -236,12 +236,12 @@ async def test_a_key_that_is_stored_is_a_new_version(engine: Engine) -> None:
 
 
 async def test_as_of_tells_apart_what_came_changed_and_went_since(engine: Engine) -> None:
-    unchanged, changed, gone = await engine.memory.add(
+    unchanged, changed, deleted = await engine.memory.add(
         ["Rex likes bones", "Rex is two years old", "Rex bit the postman"], scope=ANN
     )
     then = datetime.now(UTC)
     await engine.memory.update(changed.id, scope=ANN, text="Rex is three years old")
-    await engine.documents.delete(gone.id)
+    await engine.documents.delete(deleted.id)
     await engine.memory.add("Rex likes carrots", scope=ANN)
     now = await engine.memory.recall(**query_arguments("Rex"))
     assert {hit.memory.text for hit in now.memories} == {

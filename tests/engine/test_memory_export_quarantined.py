@@ -16,19 +16,19 @@ ANN = Scope("ann")
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[Engine]:
+async def open_engine(path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(path, settings=Settings(embedder="none", log_level="critical")) as engine:
         yield engine
 
 
-async def pages_of(engine: Engine, limit: int | None = None) -> Sequence[MemoryExport]:
+async def export_pages(engine: Engine, limit: int | None = None) -> Sequence[MemoryExport]:
     pages = [await engine.memory.export(scope=ANN, limit=limit)]
     while pages[-1].next is not None:
         pages.append(await engine.memory.export(scope=ANN, after=pages[-1].next, limit=limit))
     return pages
 
 
-async def prepared(engine: Engine) -> None:
+async def add_memories(engine: Engine) -> None:
     """Two memories, one of which was changed, and three quarantined ones, one of which replaced a memory."""
     await engine.memory.add([NewMemory("Ann likes tea.", key="1"), "Ann has a dog."], scope=ANN)
     await engine.memory.add(NewMemory("Ann likes quinces.", key="1"), scope=ANN)
@@ -40,15 +40,15 @@ async def prepared(engine: Engine) -> None:
 
 
 async def test_quarantined_memories_move_and_stay_quarantined(tmp_path: Path) -> None:
-    async with opened(tmp_path / "one") as engine:
-        await prepared(engine)
-        lines = [line for page in await pages_of(engine) for line in page.lines]
+    async with open_engine(tmp_path / "one") as engine:
+        await add_memories(engine)
+        lines = [line for page in await export_pages(engine) for line in page.lines]
         assert len(lines) == 5
         assert sum('"trust": "quarantined"' in line for line in lines) == 3
         assert sum(ATTACK in line for line in lines) == 3
-        assert [line for page in await pages_of(engine, limit=1) for line in page.lines] == lines
+        assert [line for page in await export_pages(engine, limit=1) for line in page.lines] == lines
         before = (await engine.documents.list_quarantined(collection="memory")).documents
-    async with opened(tmp_path / "two") as engine:
+    async with open_engine(tmp_path / "two") as engine:
         for _ in range(2):
             done = await engine.memory.import_lines(lines)
             assert sum(memory.quarantined is not None for memory in done) == 3
@@ -57,12 +57,12 @@ async def test_quarantined_memories_move_and_stay_quarantined(tmp_path: Path) ->
             assert {document.text for document in after} == texts
             assert {document.trust for document in after} == {"untrusted"}
             assert await engine.memory.count(scope=ANN) == 2
-        assert [line for page in await pages_of(engine) for line in page.lines] == lines
+        assert [line for page in await export_pages(engine) for line in page.lines] == lines
 
 
 async def test_others_than_managers_get_their_number(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await prepared(engine)
+    async with open_engine(tmp_path) as engine:
+        await add_memories(engine)
         await engine.people.create_owner()
         bob = await engine.people.create_user("bob")
         await engine.people.grant("memory", Principal("user", bob.id), "editor")
@@ -70,16 +70,16 @@ async def test_others_than_managers_get_their_number(tmp_path: Path) -> None:
             Person(bob.name, False, bob.id),
             replace(await engine.people.whoami(), origin="agent"),
         ):
-            (page,) = await pages_of(engine.as_person(person))
+            (page,) = await export_pages(engine.as_person(person))
             assert (len(page.lines), page.left_out) == (2, {"quarantined": 3})
             assert not any(ATTACK in line for line in page.lines)
 
 
 async def test_feedback_is_counted(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.memory.add("Ann likes tea.", scope=ANN)
         (memory,) = (await engine.memory.list(scope=ANN)).memories
         (chunk,) = await engine.documents.list_chunks(memory.id)
         await engine.search.add_feedback("tea", used=[chunk.id])
-        (page,) = await pages_of(engine)
+        (page,) = await export_pages(engine)
         assert page.left_out == {"feedback": 1}

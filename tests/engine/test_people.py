@@ -248,13 +248,16 @@ async def test_the_account_that_owns_it_cannot_be_touched(owner: Engine, enter: 
     alice, bob = await enter("alice"), await enter("bob")
     await alice.collections.create("wiki")
     await alice.people.grant("wiki", BOB, "owner")
-    for whom in (ALICE, Principal("user", "owner")):
-        for work in (bob.people.grant("alice/wiki", whom, "viewer"), bob.people.revoke("alice/wiki", whom)):
+    for principal in (ALICE, Principal("user", "owner")):
+        for work in (
+            bob.people.grant("alice/wiki", principal, "viewer"),
+            bob.people.revoke("alice/wiki", principal),
+        ):
             with pytest.raises(Conflict):
                 await work
-    for whom in (Principal("user", "nobody"), Principal("group", "alice"), TEAM):
+    for principal in (Principal("user", "nobody"), Principal("group", "alice"), TEAM):
         with pytest.raises(NotFound):
-            await alice.people.grant("wiki", whom, "viewer")
+            await alice.people.grant("wiki", principal, "viewer")
     assert len(await owner.people.list_grants("alice/wiki")) == 1
 
 

@@ -197,13 +197,13 @@ async def test_a_job_tells_what_went(engine: Engine) -> None:
     assert again.id != job.id and again.result is not None and again.result["memories"] == 0
 
 
-async def jobs_of(engine: Engine) -> list[Job]:
+async def list_retention_jobs(engine: Engine) -> list[Job]:
     return [job for job in (await engine.jobs.list()).jobs if job.kind == "retention"]
 
 
 async def wait_until_kept(engine: Engine, scope: Scope, count: int) -> None:
     for _ in range(PATIENCE):
-        jobs = await jobs_of(engine)
+        jobs = await list_retention_jobs(engine)
         if len(await keys(engine, scope)) == count and all(job.state == "succeeded" for job in jobs):
             return
         await asyncio.sleep(0.02)
@@ -218,7 +218,7 @@ async def test_rules_are_carried_out_without_being_asked(engine: Engine, tmp_pat
     async with store(tmp_path) as other:
         await other.retention.start()
         await wait_until_kept(engine, ANN, 4)
-    [job] = await jobs_of(engine)
+    [job] = await list_retention_jobs(engine)
     assert job.result is not None and job.result["memories"] == 3
 
 
@@ -242,7 +242,7 @@ async def test_nothing_is_carried_out_where_the_settings_say_so(tmp_path: Path) 
         await say(engine, ANN, "x")
         await engine.retention.start()
         await asyncio.sleep(0.1)
-        assert await jobs_of(engine) == []
+        assert await list_retention_jobs(engine) == []
 
 
 async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(

@@ -153,9 +153,9 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
     home = (await filled.collections.get_or_create()).id
     await filled.people.grant(home, Principal("user", user.id), "viewer", source="pages")
     bob = filled.as_person(Person("bob", False, user.id))
-    seen = await bob.retrieve("django in atlantis", graph=GraphExpansion(hops=5), collection=home)
-    assert seen.hits
-    assert "atlantis" not in repr(seen).casefold()
+    retrieval = await bob.retrieve("django in atlantis", graph=GraphExpansion(hops=5), collection=home)
+    assert retrieval.hits
+    assert "atlantis" not in repr(retrieval).casefold()
     assert "atlantis" in repr(await filled.retrieve("django in atlantis", graph=WALK)).casefold()
     assert "atlantis" not in {entity.key for entity in await bob.graph.list_entities(collection=home)}
     with pytest.raises(NotFound):
@@ -184,9 +184,9 @@ async def test_what_is_written_is_looked_through_and_what_is_deleted_goes(filled
 
 
 async def test_deleting_beneath_a_walk_spoils_nothing(filled: Engine) -> None:
-    asking = [filled.retrieve("amsterdam", graph=WALK) for _ in range(20)]
-    deleting = [filled.documents.delete([await document_id(filled, key)]) for key in ("python", "django")]
-    answers = await asyncio.gather(*asking, *deleting)
+    searches = [filled.retrieve("amsterdam", graph=WALK) for _ in range(20)]
+    deletions = [filled.documents.delete([await document_id(filled, key)]) for key in ("python", "django")]
+    answers = await asyncio.gather(*searches, *deletions)
     assert all("guido" in paths_by_key(answer) for answer in answers if isinstance(answer, Retrieval))
 
 

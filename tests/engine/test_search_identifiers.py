@@ -56,8 +56,8 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-@pytest.mark.parametrize("arms", [("keyword", "vector"), ("keyword",)])
-async def test_an_exact_match_is_first(engine: Engine, arms: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("retrievers", [("keyword", "vector"), ("keyword",)])
+async def test_an_exact_match_is_first(engine: Engine, retrievers: tuple[str, ...]) -> None:
     exact = [
         NewDocument(text=f"{LONG}It names {identifier}. {LONG}", key=identifier) for identifier in IDENTIFIERS
     ]
@@ -68,7 +68,8 @@ async def test_an_exact_match_is_first(engine: Engine, arms: tuple[str, ...]) ->
     await engine.add([*near, *exact], wait=True)
     queries = [(query.format(identifier), identifier) for identifier in IDENTIFIERS for query in QUERIES]
     firsts = {
-        query: (await search_keys(engine, query, retrievers=arms, limit=1), key) for query, key in queries
+        query: (await search_keys(engine, query, retrievers=retrievers, limit=1), key)
+        for query, key in queries
     }
     assert {query: keys for query, (keys, key) in firsts.items() if keys != [key]} == {}
 

@@ -31,7 +31,7 @@ async def post(engine: Engine, channel: str, *messages: NewDocument) -> None:
     await engine.add(messages, source=channel, wait=True)
 
 
-def message(
+def make_message(
     key: str, cosine: float, *, hours: float | None = 0.0, thread: str | None = None, **fields: str
 ) -> NewDocument:
     return NewDocument(
@@ -45,11 +45,11 @@ def message(
     )
 
 
-async def search(engine: Engine, situation: QueryContext | None = HERE, **fields: object) -> list[Hit]:
-    return list((await engine.retrieve(QUESTION, query_context=situation, **fields)).hits)
+async def search(engine: Engine, context: QueryContext | None = HERE, **fields: object) -> list[Hit]:
+    return list((await engine.retrieve(QUESTION, query_context=context, **fields)).hits)
 
 
-def keys(hits: Sequence[Hit]) -> list[str]:
+def keys_of(hits: Sequence[Hit]) -> list[str]:
     return [hit.document.key for hit in hits]
 
 
@@ -58,74 +58,74 @@ def keys(hits: Sequence[Hit]) -> list[str]:
 async def test_an_old_perfect_match_comes_first_in_its_channel(
     engine: Engine, days: int, thread: str | None
 ) -> None:
-    talk = [message(str(n), 0.3 + n / 100, hours=n / 60, thread=thread) for n in range(30)]
-    await post(engine, "here", message("old", 1.0, hours=24.0 * days), *talk)
+    talk = [make_message(str(n), 0.3 + n / 100, hours=n / 60, thread=thread) for n in range(30)]
+    await post(engine, "here", make_message("old", 1.0, hours=24.0 * days), *talk)
     ranked = await search(engine)
-    assert keys(ranked)[0] == "old"
+    assert keys_of(ranked)[0] == "old"
     assert ranked[0].parts["recency"] < 1e-9
 
 
 async def test_a_score_is_the_sum_of_its_parts(engine: Engine) -> None:
-    await post(engine, "here", *(message(str(n), 0.6 + n / 20, thread="t") for n in range(6)))
-    for situation in (None, HERE, replace(HERE, thread="t"), PRODUCT, replace(PRODUCT, thread="t")):
-        ranked = await search(engine, situation, min_similarity=0.72)
-        assert keys(ranked)[0] == "5"
+    await post(engine, "here", *(make_message(str(n), 0.6 + n / 20, thread="t") for n in range(6)))
+    for context in (None, HERE, replace(HERE, thread="t"), PRODUCT, replace(PRODUCT, thread="t")):
+        ranked = await search(engine, context, min_similarity=0.72)
+        assert keys_of(ranked)[0] == "5"
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in ranked)
-    assert keys(await search(engine, None, min_similarity=0.72)) == ["5", "4", "3"]
+    assert keys_of(await search(engine, None, min_similarity=0.72)) == ["5", "4", "3"]
 
 
-@pytest.mark.parametrize("situation", [HERE, PRODUCT])
+@pytest.mark.parametrize("context", [HERE, PRODUCT])
 async def test_a_message_is_kept_with_its_thread_and_the_trace_says_so(
-    engine: Engine, situation: QueryContext
+    engine: Engine, context: QueryContext
 ) -> None:
     await post(
         engine,
         "here",
-        message("parent", 0.71, thread="parent"),
-        message("reply", 0.6, thread="parent"),
-        message("unrelated", 0.3, thread="unrelated"),
+        make_message("parent", 0.71, thread="parent"),
+        make_message("reply", 0.6, thread="parent"),
+        make_message("unrelated", 0.3, thread="unrelated"),
     )
-    hits_by_key = {hit.document.key: hit for hit in await search(engine, situation, min_similarity=0.7)}
+    hits_by_key = {hit.document.key: hit for hit in await search(engine, context, min_similarity=0.7)}
     assert sorted(hits_by_key) == ["parent", "reply"]
     assert hits_by_key["reply"].parts["kept_by_thread"] == 0.0
     assert "kept_by_thread" not in hits_by_key["parent"].parts
-    window = await engine.window(QUESTION, 500, query_context=situation, min_similarity=0.7)
+    window = await engine.window(QUESTION, 500, query_context=context, min_similarity=0.7)
     traced = {candidate.document: (candidate.status, candidate.parts) for candidate in window.trace}
-    assert [fate for fate, _ in traced.values()] == ["included", "included", "below_min_similarity"]
+    assert [status for status, _ in traced.values()] == ["included", "included", "below_min_similarity"]
     assert "kept_by_thread" in traced[hits_by_key["reply"].document.id][1]
 
 
 async def test_a_boost_lifts_nothing_over_the_floor(engine: Engine) -> None:
-    await post(engine, "here", message("near", 0.69), message("far", 0.71, hours=1_000.0))
+    await post(engine, "here", make_message("near", 0.69), make_message("far", 0.71, hours=1_000.0))
     retrieval = await engine.retrieve(QUESTION, query_context=PRODUCT)
-    assert keys(retrieval.hits) == ["far"]
-    assert keys(retrieval.below_min_similarity) == ["near"]
+    assert keys_of(retrieval.hits) == ["far"]
+    assert keys_of(retrieval.below_min_similarity) == ["near"]
     assert retrieval.below_min_similarity[0].score > 1.0
     assert retrieval.plan["min_similarity"] == "0.70"
     assert retrieval.plan["profile"] == "multiplicative"
-    assert keys(await search(engine, PRODUCT, min_similarity=0.0)) == ["near", "far"]
+    assert keys_of(await search(engine, PRODUCT, min_similarity=0.0)) == ["near", "far"]
 
 
 async def test_the_channel_asked_in_beats_a_closer_match_elsewhere(engine: Engine) -> None:
-    await post(engine, "here", message("msg1", 0.95))
-    await post(engine, "there", message("msg2", 0.98, hours=1.0))
+    await post(engine, "here", make_message("msg1", 0.95))
+    await post(engine, "there", make_message("msg2", 0.98, hours=1.0))
     for profile in ("default", "multiplicative"):
-        situation = replace(HERE, profile=profile)
-        assert keys(await search(engine, situation)) == ["msg1", "msg2"]
-        assert keys(await search(engine, replace(situation, channel="there"))) == ["msg2", "msg1"]
-    assert keys(await search(engine, None)) == ["msg2", "msg1"]
+        context = replace(HERE, profile=profile)
+        assert keys_of(await search(engine, context)) == ["msg1", "msg2"]
+        assert keys_of(await search(engine, replace(context, channel="there"))) == ["msg2", "msg1"]
+    assert keys_of(await search(engine, None)) == ["msg2", "msg1"]
 
 
 async def test_a_channel_is_found_by_its_id_as_well(engine: Engine) -> None:
-    await post(engine, "here", message("a", 0.9))
+    await post(engine, "here", make_message("a", 0.9))
     source = await engine.collections.get_or_create_source("here")
     ranked = await search(engine, replace(HERE, channel=source.id))
     assert ranked[0].parts["same_channel"] > 0.0
 
 
 async def test_an_exchange_is_worth_more_than_the_same_words_alone(engine: Engine) -> None:
-    talk = [message(f"t{n}", 0.8 if n == 2 else 0.75, thread="t", hours=n / 60) for n in range(5)]
-    alone = [message(f"s{n}", 0.3, thread=f"s{n}") for n in range(20)]
+    talk = [make_message(f"t{n}", 0.8 if n == 2 else 0.75, thread="t", hours=n / 60) for n in range(5)]
+    alone = [make_message(f"s{n}", 0.3, thread=f"s{n}") for n in range(20)]
     await post(engine, "here", *talk, *alone)
     parts_by_key = {hit.document.key: hit.parts for hit in await search(engine, limit=30)}
     assert parts_by_key["t2"]["conversation_flow"] > 0.0
@@ -134,7 +134,12 @@ async def test_an_exchange_is_worth_more_than_the_same_words_alone(engine: Engin
 
 
 async def test_messages_without_a_time_are_found_without_recency(engine: Engine) -> None:
-    await post(engine, "here", message("undated", 0.9, hours=None), message("dated", 0.9, hours=1_000_000.0))
+    await post(
+        engine,
+        "here",
+        make_message("undated", 0.9, hours=None),
+        make_message("dated", 0.9, hours=1_000_000.0),
+    )
     ranked = await search(engine)
     assert {hit.parts["recency"] for hit in ranked} == {0.0}
     assert len(ranked) == 2
@@ -149,7 +154,7 @@ async def test_now_is_the_time_of_a_question_that_has_none(engine: Engine) -> No
 
 
 async def test_without_a_situation_nothing_is_added(engine: Engine) -> None:
-    await post(engine, "here", message("a", 0.9, thread="t"), message("b", 0.8, thread="t"))
+    await post(engine, "here", make_message("a", 0.9, thread="t"), make_message("b", 0.8, thread="t"))
     usual_parts = {"keyword", "vector", "neighbors", "thread", "speaker", "role", "question", "reply", "date"}
     retrieval = await engine.retrieve(QUESTION)
     assert all(set(hit.parts) == usual_parts for hit in retrieval.hits)
@@ -163,8 +168,8 @@ async def test_without_a_situation_nothing_is_added(engine: Engine) -> None:
 
 
 async def test_a_channel_that_is_not_there_or_not_to_be_seen_is_not_found(engine: Engine) -> None:
-    await post(engine, "here", message("a", 0.9))
-    await post(engine, "secret", message("b", 0.9))
+    await post(engine, "here", make_message("a", 0.9))
+    await post(engine, "secret", make_message("b", 0.9))
     ann = await engine.people.create_user("ann")
     await engine.people.grant("default", Principal("user", ann.id), "viewer", source="here")
     view = engine.as_person(Person("ann", id=ann.id))
@@ -175,29 +180,29 @@ async def test_a_channel_that_is_not_there_or_not_to_be_seen_is_not_found(engine
 
 
 async def test_a_channel_is_looked_up_in_every_collection_that_is_asked(engine: Engine) -> None:
-    await post(engine, "here", message("a", 0.9))
+    await post(engine, "here", make_message("a", 0.9))
     await engine.collections.create("other")
-    await engine.add(message("b", 0.95), source="there", collection="other", wait=True)
+    await engine.add(make_message("b", 0.95), source="there", collection="other", wait=True)
     for profile in ("default", "multiplicative"):
         ranked = await search(engine, replace(HERE, profile=profile), collection=EVERYWHERE)
-        assert keys(ranked) == ["a", "b"]
+        assert keys_of(ranked) == ["a", "b"]
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in ranked)
     with pytest.raises(NotFound, match="nowhere"):
         await search(engine, QueryContext(channel="nowhere"), collection=EVERYWHERE)
 
 
 @pytest.mark.parametrize(
-    ("situation", "problem"),
+    ("context", "problem"),
     [
         (QueryContext(thread="t"), "give the channel"),
         (QueryContext(profile="best"), "expected one of default, multiplicative"),
     ],
 )
 async def test_a_situation_that_makes_no_sense_is_refused(
-    engine: Engine, situation: QueryContext, problem: str
+    engine: Engine, context: QueryContext, problem: str
 ) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        await engine.retrieve(QUESTION, query_context=situation)
+        await engine.retrieve(QUESTION, query_context=context)
     with pytest.raises(InvalidInput, match="at: must have a zone"):
         QueryContext(at=NOW.replace(tzinfo=None))
     with pytest.raises(InvalidInput, match="thread_messages"):

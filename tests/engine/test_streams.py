@@ -26,7 +26,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def stored(engine: Engine, stream: str = "v", **within: object) -> list[Caption]:
+async def list_captions(engine: Engine, stream: str = "v", **within: object) -> list[Caption]:
     page = await engine.streams.list_captions(stream=stream, range=CaptionRange(**within))  # type: ignore[arg-type]
     return list(page.captions)
 
@@ -46,15 +46,15 @@ async def test_times_are_numbers_and_not_strings(
     engine: Engine, start: object, end: object, expected: tuple[float, float]
 ) -> None:
     await engine.streams.add_captions(NewCaption("x", start, end), stream="v")  # type: ignore[arg-type]
-    [caption] = await stored(engine)
+    [caption] = await list_captions(engine)
     assert (caption.start, caption.end) == expected
-    assert len(await stored(engine, start=expected[0], end=expected[0] + 1)) == 1
+    assert len(await list_captions(engine, start=expected[0], end=expected[0] + 1)) == 1
 
 
 async def test_epoch_seconds_and_instants_are_one_clock(engine: Engine) -> None:
     captions = [NewCaption("a", 1_767_625_200, 1_767_625_210), NewCaption("b", "2026-01-05T15:00:00Z")]
     await engine.streams.add_captions(captions, stream="v")
-    first, second = await stored(engine)
+    first, second = await list_captions(engine)
     assert first.start == second.start == 1_767_625_200
     assert (await engine.streams.get("v")).wall
 
@@ -67,7 +67,7 @@ async def test_an_origin_is_where_seconds_begin_and_stays(engine: Engine) -> Non
         NewCaption("c", "2026-01-05 09:03"),
     ]
     await engine.streams.add_captions(captions, stream="v")
-    assert [caption.start for caption in await stored(engine)] == [90.0, 120.0, 180.0]
+    assert [caption.start for caption in await list_captions(engine)] == [90.0, 120.0, 180.0]
     stream = await engine.streams.put(NewStream("v", title="Gate"))
     assert (stream.start_time, stream.title, stream.time_zone) == (
         datetime(2026, 1, 5, 8, tzinfo=UTC),
@@ -126,10 +126,10 @@ async def test_an_index_says_one_thing(engine: Engine) -> None:
             await engine.streams.add_captions(
                 [NewCaption("z", 5, index=8), NewCaption("w", 5, index=8)], stream="v"
             )
-    assert [caption.text for caption in await stored(engine)] == ["x"]
+    assert [caption.text for caption in await list_captions(engine)] == ["x"]
     [written] = await engine.streams.add_captions(NewCaption("y", 1, 2, index=7), stream="v", replace=True)
     assert written.outcome == "replaced"
-    assert [caption.text for caption in await stored(engine)] == ["y"]
+    assert [caption.text for caption in await list_captions(engine)] == ["y"]
 
 
 async def test_only_a_stream_is_one(engine: Engine) -> None:
@@ -149,7 +149,7 @@ async def test_clearing_a_stretch_leaves_the_rest(engine: Engine) -> None:
     await engine.streams.add_captions([NewCaption(f"{n}", n, n + 1, index=n) for n in range(10)], stream="v")
     await engine.streams.add_captions(NewCaption("other", 1), stream="w")
     assert (await engine.streams.delete_captions("v", range=CaptionRange(2.5, 4))).documents == 2
-    assert [caption.text for caption in await stored(engine)] == list("01456789")
+    assert [caption.text for caption in await list_captions(engine)] == list("01456789")
     assert (await engine.streams.delete_captions("v")).documents == 8
     assert [stream.captions for stream in await engine.streams.list()] == [0, 1]
     assert (await engine.collections.delete_source((await engine.streams.get("v")).source.id)).documents == 0
@@ -163,9 +163,9 @@ async def test_a_file_that_changed_is_followed(engine: Engine) -> None:
     assert (again.added, again.replaced, again.unchanged) == (0, 0, 2)
     shorter = SUBTITLES.split("\n\n")[0].replace("One", "Uno")
     await engine.streams.import_captions([Upload("talk.srt", shorter.encode())])
-    assert [(caption.text, caption.start, caption.end) for caption in await stored(engine, "talk")] == [
-        ("Uno.", 1.0, 2.5)
-    ]
+    assert [
+        (caption.text, caption.start, caption.end) for caption in await list_captions(engine, "talk")
+    ] == [("Uno.", 1.0, 2.5)]
 
 
 async def test_files_of_one_stream_stay_apart(engine: Engine) -> None:
@@ -173,7 +173,7 @@ async def test_files_of_one_stream_stay_apart(engine: Engine) -> None:
     files = [Upload("a.srt", SUBTITLES.encode()), Upload("b.srt", other.encode())]
     report = await engine.streams.import_captions(files, stream="v")
     assert (dict(report.streams), report.failures) == ({"v": 4}, ())
-    assert [caption.text for caption in await stored(engine)] == ["One.", "Two.", "Eins.", "Zwei."]
+    assert [caption.text for caption in await list_captions(engine)] == ["One.", "Two.", "Eins.", "Zwei."]
 
 
 async def test_a_file_of_many_videos_makes_a_stream_for_each(engine: Engine) -> None:
@@ -248,8 +248,8 @@ async def test_a_range_is_what_overlaps_whatever_the_order(
     async with conspectus.open(folder, settings=Settings(embedder="none")) as engine:
         for index in order:
             await engine.streams.add_captions(captions[index : index + 1] or captions[:1], stream="v")
-        listed = await stored(engine, start=start, end=end)
-        inside = await stored(engine, start=start, end=end, contains=True)
+        listed = await list_captions(engine, start=start, end=end)
+        inside = await list_captions(engine, start=start, end=end, contains=True)
     overlapping = {
         f"{n}"
         for n, (begin, long) in enumerate(spans)

@@ -55,7 +55,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def filmed(engine: Engine, *texts: str, stream: str = "cam", seconds: float = 60.0) -> list[str]:
+async def film_stream(engine: Engine, *texts: str, stream: str = "cam", seconds: float = 60.0) -> list[str]:
     """Captions one after the other; their ids."""
     captions = [
         NewCaption(text, seconds * n, seconds * (n + 1), index=n) for n, text in enumerate(texts or MINUTES)
@@ -67,10 +67,10 @@ async def filmed(engine: Engine, *texts: str, stream: str = "cam", seconds: floa
 
 class TestWordsAndVectors:
     async def test_what_both_find_is_one_hit_with_both_scores(self, engine: Engine) -> None:
-        first, *_ = await filmed(engine)
-        for arms in (("keyword",), ("vector",)):
+        first, *_ = await film_stream(engine)
+        for retrievers in (("keyword",), ("vector",)):
             assert first in {
-                hit.document.id for hit in (await engine.retrieve("red van", retrievers=arms)).hits
+                hit.document.id for hit in (await engine.retrieve("red van", retrievers=retrievers)).hits
             }
         documents = await engine.retrieve("red van")
         [hit] = [hit for hit in documents.hits if hit.document.id == first]
@@ -81,7 +81,7 @@ class TestWordsAndVectors:
 
     async def test_a_caption_beside_a_better_one_gains(self, engine: Engine) -> None:
         far = ["nothing of it"] * 8
-        ids = await filmed(engine, "a van", *far, "a van", "a red van stops here", *far)
+        ids = await film_stream(engine, "a van", *far, "a van", "a red van stops here", *far)
         documents = {hit.document.id: hit for hit in (await engine.retrieve("red van stops", limit=50)).hits}
         alone, beside = documents[ids[0]], documents[ids[9]]
         assert (alone.bm25, alone.similarity) == (beside.bm25, beside.similarity)
@@ -93,7 +93,7 @@ class TestWordsAndVectors:
         self, tmp_path: Path, prompt: str
     ) -> None:
         async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
-            await filmed(engine)
+            await film_stream(engine)
             retrieval = await engine.streams.search(prompt)
             assert (retrieval.outcome, retrieval.moments) == ("no_match", ())
             window = await engine.streams.window(prompt, 100, streams=("cam",))
@@ -105,12 +105,12 @@ class TestReranking:
         judge = Backwards()
         opened = conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), reranker=judge)
         async with opened as engine:
-            await filmed(engine, "van", "van van red", "a red van")
+            await film_stream(engine, "van", "van van red", "a red van")
             before = [hit.document.id for hit in (await engine.retrieve("red van", rerank=False)).hits]
             after = await engine.retrieve("red van")
             assert [hit.document.id for hit in after.hits] == before[::-1]
             assert after.plan["reranker"] == "backwards"
-            await filmed(engine, *(f"red van {n}" for n in range(5)), stream="yard")
+            await film_stream(engine, *(f"red van {n}" for n in range(5)), stream="yard")
             before = [hit.document.id for hit in (await engine.retrieve("red van", rerank=False)).hits]
             after = await engine.retrieve("red van")
             assert [hit.document.id for hit in after.hits] == before[:-4:-1] + before[:-3]
@@ -120,7 +120,7 @@ class TestReranking:
         async with ScriptedServer({"/rerank": Answer(body, type="application/json")}) as server:
             settings = replace(SETTINGS, reranker=f"{server.base}/rerank")
             async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as engine:
-                await filmed(engine, "van", "van van red", "a red van")
+                await film_stream(engine, "van", "van van red", "a red van")
                 before = await engine.retrieve("red van", rerank=False)
                 after = await engine.retrieve("red van")
                 assert after.hits == before.hits
@@ -158,7 +158,7 @@ class TestNotReady:
 
 class TestTimes:
     async def test_zero_is_a_time_and_a_number(self, engine: Engine) -> None:
-        await filmed(engine)
+        await film_stream(engine)
         address = {"stream": "cam"}
         for within in (CaptionRange(0, 60), CaptionRange("0", "00:01:00"), CaptionRange(first=0, last=0)):
             [only] = (await engine.streams.list_captions(**address, range=within)).captions
@@ -197,7 +197,7 @@ class TestTimes:
         assert answers[0] == answers[1] == answers[2]
 
     async def test_indexes_end_where_they_say(self, engine: Engine) -> None:
-        await filmed(engine)
+        await film_stream(engine)
         request = {"stream": "cam", "range": CaptionRange(first=2, last=1), "extractive": True}
         for work in (
             engine.summaries.summarize(**request),
@@ -213,7 +213,7 @@ class TestTimes:
 class TestStreams:
     async def test_nothing_crosses_unasked(self, engine: Engine) -> None:
         for name in ("cam", "yard"):
-            await filmed(engine, f"a red van at the {name}", stream=name)
+            await film_stream(engine, f"a red van at the {name}", stream=name)
             await engine.events.add(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
         expected = (
             await engine.streams.list_captions(stream="cam"),
@@ -252,7 +252,7 @@ class TestStreams:
     async def test_a_stream_that_is_not_there_is_an_error_that_names_it(
         self, engine: Engine, ask: Callable[[Engine, str], Awaitable[object]]
     ) -> None:
-        await filmed(engine)
+        await film_stream(engine)
         await engine.add("a van", source="notes", wait=True)
         for name in ("nowhere", "notes", "Cam"):
             with pytest.raises(NotFound, match=name):
@@ -260,8 +260,8 @@ class TestStreams:
         assert [stream.source.name for stream in await engine.streams.list()] == ["cam"]
 
     async def test_nothing_is_left_of_a_stream_that_is_deleted(self, engine: Engine) -> None:
-        await filmed(engine)
-        await filmed(engine, "a red van elsewhere", stream="yard")
+        await film_stream(engine)
+        await film_stream(engine, "a red van elsewhere", stream="yard")
         await engine.events.add(NewEvent("stop", 1, 2, "the red van stops"), stream="cam")
         receipt = await engine.collections.delete_source((await engine.streams.get("cam")).source.id)
         assert receipt.documents == 5
@@ -271,19 +271,19 @@ class TestStreams:
         assert {moment.stream.name for moment in retrieval.moments} == {"yard"}
 
     async def test_what_was_cleared_can_be_filled_again(self, engine: Engine) -> None:
-        await filmed(engine)
+        await film_stream(engine)
         with pytest.raises(Conflict):
             await engine.streams.add_captions(NewCaption("another", 0, 60, index=0), stream="cam")
         assert (await engine.streams.delete_captions("cam")).documents == 4
         assert (await engine.summaries.summarize("cam")).outcome == "empty"
-        await filmed(engine, "another")
+        await film_stream(engine, "another")
         assert "another" in (await engine.summaries.summarize("cam")).text
 
 
 class TestTexts:
     async def test_a_long_text_is_whole_wherever_it_is_read(self, engine: Engine) -> None:
         text = f"It begins. {'Rain falls on the roof. ' * 5_000}It ends with a zebra."
-        await filmed(engine, text, "short")
+        await film_stream(engine, text, "short")
         [caption, _] = (await engine.streams.list_captions(stream="cam")).captions
         assert caption.text == text
         documents = await engine.retrieve("zebra", filter=Eq("kind", "caption"))
@@ -294,13 +294,13 @@ class TestTexts:
         assert alert.query == "zebra roof"
 
     async def test_what_no_window_has_room_for_is_cut_and_said_to_be(self, engine: Engine) -> None:
-        await filmed(engine, "a zebra. " * 2_000)
+        await film_stream(engine, "a zebra. " * 2_000)
         window = (await engine.streams.window("zebra", 100, streams=("cam",))).window
         assert 0 < window.tokens <= 100
         assert [candidate.status for candidate in window.trace if candidate.status != "included"]
 
     async def test_tokens_are_counted_and_never_nothing(self, engine: Engine) -> None:
-        await filmed(engine, *("🦓" for _ in range(200)), seconds=1.0)
+        await film_stream(engine, *("🦓" for _ in range(200)), seconds=1.0)
         window = (await engine.streams.window("what?", 50, streams=("cam",), range=CaptionRange(0))).window
         assert 0 < window.tokens <= 50
         assert window.text.count("🦓") < 50

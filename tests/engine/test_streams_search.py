@@ -28,7 +28,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def captions(number: int, *, seconds: float = 10.0, about: str = "camera") -> list[NewCaption]:
+def make_captions(number: int, *, seconds: float = 10.0, about: str = "camera") -> list[NewCaption]:
     """One after the other, each of other words, and every fifth of the same."""
     return [
         NewCaption(f"{about} {n}: {SAYINGS[n % 5]}", n * seconds, (n + 1) * seconds, index=n)
@@ -40,7 +40,7 @@ async def search(engine: Engine, prompt: str, *streams: str, **more: object) -> 
     return await engine.streams.search(prompt, streams=streams, **more)  # type: ignore[arg-type]
 
 
-def times(response: Moments) -> list[tuple[float, float]]:
+def times_of(response: Moments) -> list[tuple[float, float]]:
     return [(moment.start, moment.end) for moment in response.moments]
 
 
@@ -57,7 +57,7 @@ def times(response: Moments) -> list[tuple[float, float]]:
 async def test_a_question_of_nothing_but_time_gets_that_time(
     engine: Engine, prompt: str, time_range: str, first: float, last: float
 ) -> None:
-    await engine.streams.add_captions(captions(30), stream="cam", wait=True)
+    await engine.streams.add_captions(make_captions(30), stream="cam", wait=True)
     response = await search(engine, prompt, "cam")
     assert response.plan["time_range"] == time_range
     [moment] = response.moments
@@ -68,7 +68,7 @@ async def test_a_question_of_nothing_but_time_gets_that_time(
 
 
 async def test_of_a_long_time_before_the_last_of_it_is_shown(engine: Engine) -> None:
-    await engine.streams.add_captions(captions(400), stream="cam", wait=True)
+    await engine.streams.add_captions(make_captions(400), stream="cam", wait=True)
     response = await search(engine, "What happened before 1:00:00?", "cam")
     [moment] = response.moments
     assert (moment.start, moment.end) == (2_600, 3_600)
@@ -78,7 +78,7 @@ async def test_of_a_long_time_before_the_last_of_it_is_shown(engine: Engine) -> 
 
 
 async def test_what_is_asked_is_looked_for_in_that_time_only(engine: Engine) -> None:
-    await engine.streams.add_captions(captions(60), stream="cam", wait=True)
+    await engine.streams.add_captions(make_captions(60), stream="cam", wait=True)
     response = await search(engine, "Where does the door open in the first two minutes?", "cam", limit=20)
     assert response.plan["time_range"] == "00:00:00 to 00:02:00 (in the first two minutes)"
     assert response.moments
@@ -91,7 +91,7 @@ async def test_what_is_asked_is_looked_for_in_that_time_only(engine: Engine) -> 
 
 
 async def test_a_given_range_goes_before_what_the_question_says(engine: Engine) -> None:
-    await engine.streams.add_captions(captions(60), stream="cam", wait=True)
+    await engine.streams.add_captions(make_captions(60), stream="cam", wait=True)
     within = CaptionRange("3:05", 215, contains=True)
     response = await search(engine, "the door opens, in the first minute", "cam", range=within)
     assert response.plan["time_range"] == "00:03:05 to 00:03:35"
@@ -106,7 +106,7 @@ async def test_a_given_range_goes_before_what_the_question_says(engine: Engine) 
 
 
 async def test_a_range_outside_of_the_stream_finds_nothing_and_says_so(engine: Engine) -> None:
-    await engine.streams.add_captions(captions(10), stream="cam", wait=True)
+    await engine.streams.add_captions(make_captions(10), stream="cam", wait=True)
     response = await search(engine, "What happened after 50:00?", "cam")
     assert (response.outcome, response.moments) == ("no_match", ())
     assert response.plan["time_range"].startswith("from 00:50:00 on")
@@ -156,7 +156,7 @@ async def test_what_comes_along_is_within_what_was_asked_for(engine: Engine) -> 
 
 async def test_streams_do_not_mix_and_several_are_labelled(engine: Engine) -> None:
     for name in ("north", "south", "west"):
-        await engine.streams.add_captions(captions(10, about=name), stream=name, wait=True)
+        await engine.streams.add_captions(make_captions(10, about=name), stream=name, wait=True)
     await engine.add("north: the red car stops in a document", source="notes")
     response = await search(engine, "the red car stops", "north", limit=20)
     assert {moment.stream.name for moment in response.moments} == {"north"}
@@ -174,8 +174,8 @@ async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None
     await engine.streams.put(
         NewStream("gate", start_time="2026-03-02T12:00:00+01:00", time_zone="Europe/Berlin")
     )
-    await engine.streams.add_captions(captions(120, about="gate", seconds=60), stream="gate", wait=True)
-    await engine.streams.add_captions(captions(120, about="tape"), stream="tape", wait=True)
+    await engine.streams.add_captions(make_captions(120, about="gate", seconds=60), stream="gate", wait=True)
+    await engine.streams.add_captions(make_captions(120, about="tape"), stream="tape", wait=True)
     response = await search(engine, "What happens at 12:30?", "gate", "tape")
     by_stream = {moment.stream.name: moment for moment in response.moments}
     assert (by_stream["gate"].start, by_stream["tape"].start) == (1_800.0, 750.0)
@@ -185,9 +185,9 @@ async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None
 
 async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engine) -> None:
     await engine.streams.put(NewStream("gate", start_time="2026-03-02T12:00:00Z"))
-    await engine.streams.add_captions(captions(20, about="gate", seconds=60), stream="gate", wait=True)
+    await engine.streams.add_captions(make_captions(20, about="gate", seconds=60), stream="gate", wait=True)
     for number in range(7):
-        await engine.streams.add_captions(captions(20, about="tape"), stream=f"tape {number}", wait=True)
+        await engine.streams.add_captions(make_captions(20, about="tape"), stream=f"tape {number}", wait=True)
     at = datetime(2026, 3, 3, 12, tzinfo=UTC)
     response = await search(engine, "What happened yesterday?", at=at)
     assert {moment.stream.name for moment in response.moments} == {"gate"}
@@ -201,7 +201,7 @@ async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engin
 
 async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
     for number in range(40):
-        await engine.streams.add_captions(captions(10 + number % 8), stream=f"tape {number:02}")
+        await engine.streams.add_captions(make_captions(10 + number % 8), stream=f"tape {number:02}")
     plan = (await search(engine, "What happens in the last ten seconds?")).plan["time_range"]
     assert plan.startswith("tape 00, tape 08, tape 16, tape 24, tape 32: from 00:01:30 on")
     assert plan.endswith("; and 3 other stretches")
@@ -210,13 +210,13 @@ async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
 async def test_the_last_minutes_of_a_live_stream_go_back_from_now(engine: Engine) -> None:
     now = datetime(2026, 3, 2, 12, tzinfo=UTC)
     await engine.streams.put(NewStream("live", start_time=now - timedelta(hours=1), live=True))
-    await engine.streams.add_captions(captions(58, seconds=60), stream="live", wait=True)
+    await engine.streams.add_captions(make_captions(58, seconds=60), stream="live", wait=True)
     response = await search(engine, "What happened in the last ten minutes?", "live", at=now)
-    assert times(response) == [(3_000.0, 3_480.0)]
+    assert times_of(response) == [(3_000.0, 3_480.0)]
 
 
 async def test_events_are_found_beside_captions(engine: Engine) -> None:
-    await engine.streams.add_captions(captions(10), stream="cam", wait=True)
+    await engine.streams.add_captions(make_captions(10), stream="cam", wait=True)
     await engine.events.add(NewEvent("collision", 42, 45, "two lorries collide"), stream="cam")
     response = await search(engine, "lorries collide", "cam", limit=1)
     assert "two lorries collide" in [caption.text for caption in response.moments[0].captions]
@@ -224,7 +224,7 @@ async def test_events_are_found_beside_captions(engine: Engine) -> None:
 
 async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -> None:
     for name in ("open", "closed"):
-        await engine.streams.add_captions(captions(20, about=name), stream=name, wait=True)
+        await engine.streams.add_captions(make_captions(20, about=name), stream=name, wait=True)
     guest = await engine.people.create_user("guest")
     source = (await engine.streams.get("open")).source
     await engine.people.grant("default", Principal("user", guest.id), "viewer", source=source.id)
@@ -241,7 +241,7 @@ async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -
 
 async def test_captions_without_times_are_found_in_windows_only(engine: Engine) -> None:
     await engine.streams.add_captions(
-        [NewCaption("a zebra without a time"), *captions(5)], stream="v", wait=True
+        [NewCaption("a zebra without a time"), *make_captions(5)], stream="v", wait=True
     )
     window = await engine.streams.window("zebra", 100, streams=("v",))
     assert "a zebra without a time" in window.window.text
@@ -250,7 +250,7 @@ async def test_captions_without_times_are_found_in_windows_only(engine: Engine) 
 
 
 async def test_what_is_asked_wrongly_is_refused(engine: Engine) -> None:
-    await engine.streams.add_captions(captions(5), stream="v", wait=True)
+    await engine.streams.add_captions(make_captions(5), stream="v", wait=True)
     with pytest.raises(InvalidInput, match="end"):
         await search(engine, "x", "v", range=CaptionRange(20, 10))
     with pytest.raises(InvalidInput, match="last"):
@@ -262,12 +262,12 @@ async def test_what_is_asked_wrongly_is_refused(engine: Engine) -> None:
     with pytest.raises(NotFound):
         await search(engine, "x", "nothing")
     assert (await search(engine, "", "v")).outcome == "no_match"
-    assert times(await search(engine, " ", "v", range=CaptionRange(first=3))) == [(30.0, 50.0)]
+    assert times_of(await search(engine, " ", "v", range=CaptionRange(first=3))) == [(30.0, 50.0)]
     assert (await search(engine, "the red car", "v", limit=0)).moments == ()
 
 
 async def test_a_budget_holds_to_the_token(engine: Engine) -> None:
-    await engine.streams.add_captions(captions(50), stream="v", wait=True)
+    await engine.streams.add_captions(make_captions(50), stream="v", wait=True)
     for tokens in (0, 1, 17, 40, 333):
         for renderer in ("text", "xml", "json", "messages", "guarded"):
             question = {"query": "the dog barks", "streams": ("v",)}

@@ -255,8 +255,8 @@ async def test_one_caption_longer_than_the_window_is_read_in_pieces(tmp_path: Pa
         await engine.streams.add_captions(NewCaption(text, 0), stream="film")
         summary = await engine.summaries.summarize(**REQUEST)
         assert summary.text == "short"
-        seen = {scene for question in asked_about(model) for scene in question}
-        assert seen == set(scenes(*range(1_000)))
+        summarized_scenes = {scene for question in asked_about(model) for scene in question}
+        assert summarized_scenes == set(scenes(*range(1_000)))
 
 
 async def test_a_prompt_over_the_window_is_refused(tmp_path: Path) -> None:

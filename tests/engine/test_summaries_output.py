@@ -41,7 +41,7 @@ async def open_engine(
         yield engine
 
 
-def captions(count: int) -> list[NewCaption]:
+def make_captions(count: int) -> list[NewCaption]:
     return [NewCaption(f"Ann opens door {number}.", 10 * number, 10 * number + 10) for number in range(count)]
 
 
@@ -50,7 +50,7 @@ def captions(count: int) -> list[NewCaption]:
 )
 async def test_an_answer_is_read_in_the_forms_that_models_give_it(tmp_path: Path, answer: str) -> None:
     async with open_engine(tmp_path, ScriptedChatModel([answer])) as engine:
-        await engine.streams.add_captions(captions(1), stream="film")
+        await engine.streams.add_captions(make_captions(1), stream="film")
         summary = await engine.summaries.summarize(**REQUEST)
         assert summary.data == {"people": ["Ann"]}
         assert json.loads(summary.text) == summary.data
@@ -76,7 +76,7 @@ async def test_an_answer_that_does_not_fit_is_asked_again_with_the_reason(
     answers = [answer, ANN]
     model = ScriptedChatModel(lambda _: [answers.pop(0)])
     async with open_engine(tmp_path, model) as engine:
-        await engine.streams.add_captions(captions(1), stream="film")
+        await engine.streams.add_captions(make_captions(1), stream="film")
         assert (await engine.summaries.summarize(**REQUEST)).data == {"people": ["Ann"]}
         assert reason not in model.asked[0].messages[-1].content
         assert reason in model.asked[1].messages[-1].content
@@ -88,7 +88,7 @@ async def test_answers_that_never_fit_are_a_failure(tmp_path: Path) -> None:
 
     model = ScriptedChatModel(says)
     async with open_engine(tmp_path, model) as engine:
-        await engine.streams.add_captions(captions(12), stream="film")
+        await engine.streams.add_captions(make_captions(12), stream="film")
         summary = await engine.summaries.summarize(**REQUEST)
         assert (summary.outcome, [failure.number for failure in summary.failures]) == ("partial", [1])
         assert summary.data == {"people": ["Ann"]}
@@ -110,7 +110,7 @@ async def test_answers_that_never_fit_are_a_failure(tmp_path: Path) -> None:
 async def test_what_is_no_schema_of_its_own_is_refused(tmp_path: Path, schema: Metadata) -> None:
     model = ScriptedChatModel([ANN])
     async with open_engine(tmp_path, model) as engine:
-        await engine.streams.add_captions(captions(1), stream="film")
+        await engine.streams.add_captions(make_captions(1), stream="film")
         with pytest.raises(InvalidInput, match="schema"):
             await engine.summaries.summarize(**{**REQUEST, "schema": schema})
         assert model.asked == []
@@ -124,7 +124,7 @@ def test_no_pattern_takes_long() -> None:
 
 async def test_without_a_model_captions_are_chosen(tmp_path: Path) -> None:
     async with open_engine(tmp_path, embedder=HashedEmbedder()) as engine:
-        await engine.streams.add_captions(captions(30), stream="film")
+        await engine.streams.add_captions(make_captions(30), stream="film")
         await engine.streams.add_captions(NewCaption("A ship sinks.", 5_000, 5_010), stream="film", wait=True)
         summary = await engine.summaries.summarize("film", sentences=3)
         assert (summary.by, summary.outcome, summary.calls) == ("extractive", "complete", 0)
@@ -142,7 +142,7 @@ async def test_without_a_model_captions_are_chosen(tmp_path: Path) -> None:
 async def test_a_model_is_not_asked_where_sentences_are_to_be_chosen(tmp_path: Path) -> None:
     model = ScriptedChatModel([ANN])
     async with open_engine(tmp_path, model) as engine:
-        await engine.streams.add_captions(captions(3), stream="film")
+        await engine.streams.add_captions(make_captions(3), stream="film")
         summary = await engine.summaries.summarize("film", extractive=True)
         assert summary.by == "extractive"
         assert model.asked == []

@@ -50,7 +50,7 @@ def tasks(engine: Engine) -> TaskService:
     return engine.tasks
 
 
-def plain(task: Task) -> Task:
+def without_stored_fields(task: Task) -> Task:
     """What the caller gave of a stored task."""
     return Task(**{name: getattr(task, name) for name in Task.__dataclass_fields__})
 
@@ -89,8 +89,8 @@ async def test_both_engines_do_all_that_there_is(either: Engine | RemoteEngine) 
 )
 async def test_a_task_comes_back_as_it_was_given(tasks: TaskService, task: Task) -> None:
     await tasks.put(task)
-    assert plain(await tasks.get(task.id)) == task
-    assert plain((await tasks.list()).tasks[0]) == task
+    assert without_stored_fields(await tasks.get(task.id)) == task
+    assert without_stored_fields((await tasks.list()).tasks[0]) == task
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ async def test_writing_again_replaces_and_says_so(tasks: TaskService) -> None:
         for task in (LOGIN, LOGIN, replace(LOGIN, status="completed"), replace(LOGIN, title="Mend login"))
     ]
     assert outcomes == ["added", "unchanged", "updated", "replaced"]
-    assert plain(await tasks.get("auth-1")) == replace(LOGIN, title="Mend login")
+    assert without_stored_fields(await tasks.get("auth-1")) == replace(LOGIN, title="Mend login")
 
 
 async def test_the_last_of_two_tasks_with_one_id_stays(tasks: TaskService) -> None:
@@ -147,7 +147,7 @@ async def test_many_tasks_are_written_in_batches(tasks: TaskService) -> None:
 async def test_an_update_changes_what_is_named(tasks: TaskService) -> None:
     await tasks.put(LOGIN)
     await tasks.update("auth-1", priority=None, tags=("web",))
-    assert plain(await tasks.get("auth-1")) == replace(LOGIN, priority=None, tags=("web",))
+    assert without_stored_fields(await tasks.get("auth-1")) == replace(LOGIN, priority=None, tags=("web",))
 
 
 async def test_an_update_that_cannot_be_is_refused(tasks: TaskService) -> None:
@@ -159,7 +159,7 @@ async def test_an_update_that_cannot_be_is_refused(tasks: TaskService) -> None:
     for changes in ({"status": "done"}, {"title": ""}, {"id": "x"}, {"parent": "x"}):
         with pytest.raises(InvalidInput):
             await tasks.update("auth-1", **changes)
-    assert plain(await tasks.get("auth-1")) == LOGIN
+    assert without_stored_fields(await tasks.get("auth-1")) == LOGIN
 
 
 async def test_an_update_of_what_was_read_before(tasks: TaskService) -> None:
@@ -246,7 +246,7 @@ async def test_updates_at_once_lose_nothing(either: Engine | RemoteEngine) -> No
         *(tasks.update("ui-1", wait=False, **change) for change in changes),
         *(tasks.attach("ui-1", Attachment(f"a-{n}", f"Text {n}"), wait=False) for n in range(4)),
     )
-    assert plain(await tasks.get("ui-1")) == Task(
+    assert without_stored_fields(await tasks.get("ui-1")) == Task(
         "ui-1", "Draw anew", "All of it.", ("ui",), "completed", "critical"
     )
     await either.documents.wait_until_embedded(collection="tasks")
@@ -284,6 +284,6 @@ async def test_a_child_that_is_none_of_theirs_stays_as_it_is(engine: Engine, tas
     await tasks.update("auth-1", status="completed")
     assert await tasks.attachments("auth-1") == []
     assert not (await tasks.get("auth-1")).has_attachments
-    where = Eq("author", "ann")
-    assert (await engine.documents.list(collection="tasks", filter=where)).documents[0].metadata == {}
+    target = Eq("author", "ann")
+    assert (await engine.documents.list(collection="tasks", filter=target)).documents[0].metadata == {}
     assert (await tasks.delete("auth-1")).documents == 2

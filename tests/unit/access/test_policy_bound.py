@@ -26,16 +26,16 @@ FILTERS = st.recursive(
 
 @given(FILTERS, NAMES, NAMES)
 def test_what_a_filter_leaves_in_stands_in_the_sources_that_it_is_bound_to(
-    where: Filter, source: str, thread: str
+    condition: Filter, source: str, thread: str
 ) -> None:
     row = {"source": source, "thread": thread, "metadata": {"source": thread}}
-    within = bound(where)
-    if matches(where, row) and within is not None:
+    within = bound(condition)
+    if matches(condition, row) and within is not None:
         assert source in within
 
 
 @pytest.mark.parametrize(
-    ("where", "expected"),
+    ("condition", "expected"),
     [
         (EVERYTHING, None),
         (Or(), set()),
@@ -47,5 +47,5 @@ def test_what_a_filter_leaves_in_stands_in_the_sources_that_it_is_bound_to(
         (In(("source",), ("a",)), None),
     ],
 )
-def test_bounds_are_as_narrow_as_the_filter_says(where: Filter, expected: set[str] | None) -> None:
-    assert bound(where) == expected
+def test_bounds_are_as_narrow_as_the_filter_says(condition: Filter, expected: set[str] | None) -> None:
+    assert bound(condition) == expected

@@ -17,28 +17,31 @@ ROW = {
 }  # fmt: skip
 
 
-def rows(text: str, kind: str) -> list[tuple[int, Task | str | None]]:
+def read_rows(text: str, kind: str) -> list[tuple[int, Task | str | None]]:
     return [(row.line, row.task or row.problem) for row in read_tasks(text, kind)]
 
 
 def test_every_kind_says_the_same() -> None:
     plain = Task("5", "Number")
-    assert rows(json.dumps([ROW, {"id": 5, "title": "Number"}], indent=1), "json") == [(2, FULL), (16, plain)]
-    assert rows(json.dumps({"tasks": [ROW]}), "json") == [(1, FULL)]
+    assert read_rows(json.dumps([ROW, {"id": 5, "title": "Number"}], indent=1), "json") == [
+        (2, FULL),
+        (16, plain),
+    ]
+    assert read_rows(json.dumps({"tasks": [ROW]}), "json") == [(1, FULL)]
     lines = json.dumps(ROW) + "\r\n\n" + '{"id": "5", "title": "Number", "priority": null, "tags": null}\n'
-    assert rows(lines, "jsonl") == [(1, FULL), (3, plain)]
+    assert read_rows(lines, "jsonl") == [(1, FULL), (3, plain)]
     table = (
         "ID,Title,description,tags,status,priority,metadata\n"
         'auth-1,Fix login,"Two\nlines","auth, web",in_progress,high,"{""points"": 3}"\n'
         "\n"
         "5,Number,,,,none,\n"
     )
-    assert rows(table, "csv") == [(2, FULL), (5, plain)]
+    assert read_rows(table, "csv") == [(2, FULL), (5, plain)]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "id,title\n"])
 def test_a_table_without_rows_is_empty(text: str) -> None:
-    assert rows(text, "csv") == []
+    assert read_rows(text, "csv") == []
 
 
 @pytest.mark.parametrize(

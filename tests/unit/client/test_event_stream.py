@@ -8,7 +8,7 @@ from dataclasses import replace
 import httpx
 import pytest
 from tests.support.web_server import Answer, Request, ScriptedServer
-from tests.unit.streams.test_caption_format import caption
+from tests.unit.streams.test_caption_format import make_caption
 
 from conspectus.bootstrap import local_archives, local_files
 from conspectus.client.engine import RemoteEngine
@@ -27,7 +27,7 @@ Answers = Answer | Sequence[Answer]
 
 
 def event(number: int) -> bytes:
-    live = LiveCaption(number, caption(f"scene {number}", 0.0, 1.0, StreamClock()))
+    live = LiveCaption(number, make_caption(f"scene {number}", 0.0, 1.0, StreamClock()))
     expected = response_model(LiveCaption).model_validate(live).model_dump_json()
     return f"id: {number}\nevent: caption\ndata: {expected}\n\n".encode()
 

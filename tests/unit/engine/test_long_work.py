@@ -22,7 +22,7 @@ class Steps:
         self.order: list[str] = []
         self.running = self.most = 0
 
-    def of(self, name: str):
+    def work_of(self, name: str):
         def run(work: Work) -> str:
             self.order.append(name)
             self.running += 1
@@ -42,7 +42,7 @@ async def test_one_of_a_kind_runs_and_users_take_turns():
     named = {"a1": ANN, "a2": ANN, "a3": ANN, "b1": BEN}
     tasks = []
     for name, user in named.items():
-        tasks.append(asyncio.create_task(long_work.run(steps.of(name), kind="window", user=user)))
+        tasks.append(asyncio.create_task(long_work.run(steps.work_of(name), kind="window", user=user)))
         await asyncio.sleep(0.01)
     steps.released.set()
     assert await asyncio.gather(*tasks) == list(named)
@@ -52,8 +52,8 @@ async def test_one_of_a_kind_runs_and_users_take_turns():
 
 async def test_a_cancelled_call_ends_its_function_and_the_next_one_runs():
     long_work, steps = LongWork(), Steps()
-    first = asyncio.create_task(long_work.run(steps.of("first"), user=ANN))
-    second = asyncio.create_task(long_work.run(steps.of("second"), user=ANN))
+    first = asyncio.create_task(long_work.run(steps.work_of("first"), user=ANN))
+    second = asyncio.create_task(long_work.run(steps.work_of("second"), user=ANN))
     await until(lambda: steps.running)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -66,8 +66,8 @@ async def test_a_cancelled_call_ends_its_function_and_the_next_one_runs():
 
 async def test_a_call_that_waits_can_be_cancelled():
     long_work, steps = LongWork(), Steps()
-    first = asyncio.create_task(long_work.run(steps.of("first"), user=ANN))
-    second = asyncio.create_task(long_work.run(steps.of("second"), user=ANN))
+    first = asyncio.create_task(long_work.run(steps.work_of("first"), user=ANN))
+    second = asyncio.create_task(long_work.run(steps.work_of("second"), user=ANN))
     await asyncio.sleep(0.01)
     second.cancel()
     steps.released.set()
@@ -80,14 +80,14 @@ async def test_after_a_stop_what_runs_is_hurried_and_nothing_begins():
     long_work = LongWork()
     begun = threading.Event()
 
-    def hurried(work: Work) -> bool:
+    def work_to_the_end(work: Work) -> bool:
         begun.set()
         while not work.is_over(60):
             work()
         return True
 
-    running = asyncio.create_task(long_work.run(hurried, user=ANN))
-    waiting = asyncio.create_task(long_work.run(hurried, user=BEN))
+    running = asyncio.create_task(long_work.run(work_to_the_end, user=ANN))
+    waiting = asyncio.create_task(long_work.run(work_to_the_end, user=BEN))
     await asyncio.to_thread(begun.wait)
     long_work.stop()
     assert await running

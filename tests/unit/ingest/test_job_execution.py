@@ -90,7 +90,7 @@ class Bench:
         return job
 
 
-def failing(*faults: Exception) -> Work:
+def fail_first(*faults: Exception) -> Work:
     """Work that fails with each of these in turn, and then goes well."""
     left = list(faults)
 
@@ -106,7 +106,7 @@ async def succeed(_: Job, tell: Tell) -> Outcome:
     return Outcome()
 
 
-async def forever(_: Job, tell: Tell) -> Outcome:
+async def run_forever(_: Job, tell: Tell) -> Outcome:
     await asyncio.Event().wait()
     return Outcome()
 
@@ -132,7 +132,7 @@ def test_every_error_has_its_fate(fault: Exception, expected: str) -> None:
 
 async def test_a_job_that_goes_well_has_a_result() -> None:
     bench = Bench()
-    done = await bench.run(failing())
+    done = await bench.run(fail_first())
     assert (done.state, done.attempts, done.result, done.error) == ("succeeded", 1, {"fine": True}, None)
     assert done.started is not None and done.finished is not None
     assert (bench.waits, bench.cleaned) == ([], ["one"])
@@ -140,14 +140,14 @@ async def test_a_job_that_goes_well_has_a_result() -> None:
 
 async def test_what_may_pass_is_tried_again_after_a_while() -> None:
     bench = Bench()
-    done = await bench.run(failing(StorageBusy("busy"), ProviderUnavailable("p", "r", retry_after=99.0)))
+    done = await bench.run(fail_first(StorageBusy("busy"), ProviderUnavailable("p", "r", retry_after=99.0)))
     assert (done.state, done.attempts, done.code, done.error) == ("succeeded", 3, None, None)
     assert bench.waits == [1.0, 5.0]
 
 
 async def test_patience_ends_with_the_last_error() -> None:
     bench = Bench()
-    done = await bench.run(failing(*[Overloaded(f"busy {n}", retry_after=0.5) for n in range(9)]))
+    done = await bench.run(fail_first(*[Overloaded(f"busy {n}", retry_after=0.5) for n in range(9)]))
     assert (done.state, done.attempts, done.code) == ("failed", 3, "overloaded")
     assert done.error is not None and "busy 2" in done.error
     assert (bench.waits, bench.cleaned) == ([0.5, 0.5], ["one"])
@@ -155,7 +155,7 @@ async def test_patience_ends_with_the_last_error() -> None:
 
 async def test_a_fault_of_the_program_ends_the_job_without_its_words() -> None:
     bench = Bench()
-    done = await bench.run(failing(KeyError("s3cr3t")))
+    done = await bench.run(fail_first(KeyError("s3cr3t")))
     assert (done.state, done.code, bench.starts) == ("failed", "internal_error", 1)
     assert done.error is not None and "s3cr3t" not in done.error and "KeyError" in done.error
 
@@ -169,7 +169,7 @@ async def test_a_job_may_report_and_fail_all_the_same() -> None:
 
 
 async def test_long_messages_are_cut() -> None:
-    done = await Bench().run(failing(ConspectusError("x" * 10_000)))
+    done = await Bench().run(fail_first(ConspectusError("x" * 10_000)))
     assert done.error is not None and len(done.error) == 500
 
 
@@ -198,7 +198,7 @@ async def test_progress_is_written_now_and_then() -> None:
 async def test_a_job_hears_that_it_was_cancelled_elsewhere() -> None:
     bench = Bench()
     await bench.ledger.add(job("one"))
-    running = asyncio.ensure_future(bench.runner(forever)(ONE))
+    running = asyncio.ensure_future(bench.runner(run_forever)(ONE))
     await Site().until(lambda: bench.starts > 0)
     await bench.ledger.change(ONE, state="cancelled", finished=datetime.now(UTC))
     await asyncio.wait_for(running, 30)
@@ -208,13 +208,13 @@ async def test_a_job_hears_that_it_was_cancelled_elsewhere() -> None:
 async def test_an_interrupted_job_waits_again_and_keeps_what_it_needs() -> None:
     bench = Bench()
     await bench.ledger.add(job("one"))
-    running = asyncio.ensure_future(bench.runner(forever)(ONE))
+    running = asyncio.ensure_future(bench.runner(run_forever)(ONE))
     await Site().until(lambda: bench.starts > 0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert ((await bench.now()).state, bench.cleaned) == ("queued", [])
-    await bench.runner(failing())(ONE)
+    await bench.runner(fail_first())(ONE)
     assert ((await bench.now()).state, (await bench.now()).attempts) == ("succeeded", 2)
 
 
@@ -222,38 +222,38 @@ async def test_an_interrupted_job_waits_again_and_keeps_what_it_needs() -> None:
 async def test_what_has_ended_is_left_alone(state: str) -> None:
     bench = Bench()
     await bench.ledger.add(job("one", state=state))
-    await bench.runner(forever)(ONE)
+    await bench.runner(run_forever)(ONE)
     assert (bench.starts, bench.cleaned, (await bench.now()).state) == (0, ["one"], state)
 
 
 async def test_a_job_that_is_gone_is_no_trouble() -> None:
     bench = Bench()
-    await bench.runner(forever)(ONE)
+    await bench.runner(run_forever)(ONE)
     assert (bench.starts, bench.cleaned) == (0, ["one"])
 
 
 async def test_a_job_that_takes_its_process_down_is_given_up() -> None:
     bench = Bench()
     await bench.ledger.add(job("one", attempts=MAX_STARTS, state="running"))
-    await bench.runner(forever)(ONE)
+    await bench.runner(run_forever)(ONE)
     ended = await bench.now()
     assert (ended.state, bench.starts) == ("failed", 0)
     assert f"started {MAX_STARTS} times" in (ended.error or "")
 
 
 @asynccontextmanager
-async def always() -> AsyncIterator[FileHold]:
+async def take_turn() -> AsyncIterator[FileHold]:
     yield FileHold(mine=True)
 
 
-def service(bench: Bench, files: LocalJobFiles, *, ahead: timedelta = timedelta()) -> JobWorker:
+def make_worker(bench: Bench, files: LocalJobFiles, *, ahead: timedelta = timedelta()) -> JobWorker:
     async def open_jobs() -> Jobs:
         return InProcessJobs(workers=2)
 
     def clock() -> datetime:
         return datetime.now(UTC) + ahead
 
-    return JobWorker(bench.ledger, files, turn=always, open_jobs=open_jobs, clock=clock)
+    return JobWorker(bench.ledger, files, turn=take_turn, open_jobs=open_jobs, clock=clock)
 
 
 async def test_jobs_that_nobody_submitted_are_found(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ async def test_jobs_that_nobody_submitted_are_found(tmp_path: Path) -> None:
     bench = Bench()
     for number in range(120):
         await bench.ledger.add(job(f"{number}", minute=number, state="queued" if number % 2 else "running"))
-    serving = service(bench, LocalJobFiles(tmp_path))
-    await serving.start(bench.runner(failing()))
+    serving = make_worker(bench, LocalJobFiles(tmp_path))
+    await serving.start(bench.runner(fail_first()))
     await Site().until(lambda: bench.starts == 120)
     await serving.close(grace=30)
     assert sorted(bench.cleaned) == sorted(f"{number}" for number in range(120))
@@ -275,8 +275,8 @@ async def test_what_was_kept_for_nobody_is_swept_away(tmp_path: Path, ahead: tim
     for name in ("ended", "never"):
         await files.store_secret(JobId(name), {"headers": {"a": "b"}})
         await files.store_files(JobId(name), [Upload("a", b"b")])
-    serving = service(bench, files, ahead=ahead)
-    await serving.start(bench.runner(failing()))
+    serving = make_worker(bench, files, ahead=ahead)
+    await serving.start(bench.runner(fail_first()))
     await Site().until(lambda: not (tmp_path / "secrets" / "ended").exists())
     await serving.close(grace=30)
     assert set(await files.holders()) == (set() if ahead else {"never"})
@@ -288,7 +288,7 @@ async def test_a_job_is_run_when_its_turn_comes() -> None:
     assert (bench.starts, bench.refusals) == (1, -1)
 
 
-async def overtaken(bench: Bench, then: Callable[[], None]) -> None:
+async def run_overtaken(bench: Bench, then: Callable[[], None]) -> None:
     """Run a job that another process begins again meanwhile, as this one was not heard of."""
 
     async def slow(_: Job, tell: Tell) -> Outcome:
@@ -304,13 +304,13 @@ async def overtaken(bench: Bench, then: Callable[[], None]) -> None:
 async def test_who_stood_still_leaves_a_job_to_whoever_took_it_over() -> None:
     bench = Bench()
     with pytest.raises(LockLost):
-        await overtaken(bench, lambda: None)
+        await run_overtaken(bench, lambda: None)
     assert ((await bench.now()).state, (await bench.now()).attempts, bench.cleaned) == ("running", 2, [])
 
 
 async def test_who_stood_still_does_not_give_back_what_another_runs() -> None:
     bench, begun = Bench(), asyncio.Event()
-    running = asyncio.create_task(overtaken(bench, begun.set))
+    running = asyncio.create_task(run_overtaken(bench, begun.set))
     await begun.wait()
     running.cancel()
     await asyncio.wait({running})

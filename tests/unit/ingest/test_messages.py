@@ -10,7 +10,9 @@ from conspectus.text.replies import Linker
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def documents(*messages: NewMessage, linker: Linker | None = None, **stored: Document) -> list[NewDocument]:
+def make_documents(
+    *messages: NewMessage, linker: Linker | None = None, **stored: Document
+) -> list[NewDocument]:
     return Threading(linker, NOW).documents(messages, stored)
 
 
@@ -32,12 +34,12 @@ def stored_document(key: str, **fields: object) -> Document:
 
 
 def test_a_message_that_answers_nothing_begins_a_thread_of_its_own() -> None:
-    [alone] = documents(NewMessage("hello", key="7"))
+    [alone] = make_documents(NewMessage("hello", key="7"))
     assert (alone.thread, alone.metadata, alone.kind) == ("7", {}, "message")
 
 
 def test_replies_stand_in_the_thread_of_what_they_answer() -> None:
-    one, two, three = documents(
+    one, two, three = make_documents(
         NewMessage("a", key="1"),
         NewMessage("b", key="2", reply_to="1"),
         NewMessage("c", key="3", reply_to="2"),
@@ -47,27 +49,29 @@ def test_replies_stand_in_the_thread_of_what_they_answer() -> None:
 
 
 def test_a_reply_to_what_was_stored_before_joins_its_thread() -> None:
-    [reply] = documents(NewMessage("b", key="2", reply_to="1"), **{"1": stored_document("1", thread="0")})
+    [reply] = make_documents(
+        NewMessage("b", key="2", reply_to="1"), **{"1": stored_document("1", thread="0")}
+    )
     assert reply.thread == "0"
 
 
 def test_a_reply_to_what_nobody_knows_names_it() -> None:
-    [reply] = documents(NewMessage("b", key="2", reply_to="gone"))
+    [reply] = make_documents(NewMessage("b", key="2", reply_to="gone"))
     assert (reply.thread, reply.metadata) == ("gone", {REPLY_TO: "gone"})
 
 
 def test_the_thread_of_the_platform_counts() -> None:
-    root, reply = documents(NewMessage("a", key="1", thread="1"), NewMessage("b", key="2", thread="1"))
+    root, reply = make_documents(NewMessage("a", key="1", thread="1"), NewMessage("b", key="2", thread="1"))
     assert (root.thread, reply.thread) == ("1", "1")
 
 
 def test_a_message_that_answers_itself_is_no_loop() -> None:
-    [odd] = documents(NewMessage("a", key="1", reply_to="1"), linker=Linker())
+    [odd] = make_documents(NewMessage("a", key="1", reply_to="1"), linker=Linker())
     assert odd.thread == "1"
 
 
 def test_times_are_the_messages_own_else_those_stored_else_now() -> None:
-    dated, edited, new, numbered = documents(
+    dated, edited, new, numbered = make_documents(
         NewMessage("a", key="1", at="2026-01-01T00:00:00Z"),
         NewMessage("b", key="2"),
         NewMessage("c", key="3"),
@@ -81,20 +85,20 @@ def test_times_are_the_messages_own_else_those_stored_else_now() -> None:
 
 
 def test_an_edit_keeps_the_thread_that_was_found_before() -> None:
-    [edited] = documents(
+    [edited] = make_documents(
         NewMessage("something else entirely", key="2"),
         linker=Linker(),
         **{"2": stored_document("2", thread="0", metadata={ANSWERS: "0", ANSWERS_CONFIDENCE: 0.7})},
     )
     assert (edited.thread, edited.metadata) == ("0", {ANSWERS: "0", ANSWERS_CONFIDENCE: 0.7})
-    [stated] = documents(
+    [stated] = make_documents(
         NewMessage("x", key="2", reply_to="5"), **{"2": stored_document("2", metadata=edited.metadata)}
     )
     assert stated.metadata == {REPLY_TO: "5"}
 
 
 def test_what_a_message_answers_is_found_where_nobody_says() -> None:
-    question, other, answer = documents(
+    question, other, answer = make_documents(
         NewMessage("how do I restart the billing service?", key="1", author="ann", at=NOW),
         NewMessage("hello everyone", key="2", author="cy", at=NOW + timedelta(seconds=20)),
         NewMessage(
@@ -108,7 +112,7 @@ def test_what_a_message_answers_is_found_where_nobody_says() -> None:
 
 
 def test_unstorable_characters_in_keys_meet_again() -> None:
-    one, two = documents(NewMessage("a", key="\ud800"), NewMessage("b", key="2", reply_to="\ud800"))
+    one, two = make_documents(NewMessage("a", key="\ud800"), NewMessage("b", key="2", reply_to="\ud800"))
     assert two.thread == one.thread == one.key
 
 
@@ -128,29 +132,29 @@ def test_an_edit_keeps_what_it_does_not_tell() -> None:
     before = stored_document(
         "2", thread="0", author="ann", role="bot", sequence=7, metadata={REPLY_TO: "1", "pinned": True}
     )
-    [edited] = documents(NewMessage("new text", key="2"), **{"2": before})
+    [edited] = make_documents(NewMessage("new text", key="2"), **{"2": before})
     assert (edited.author, edited.role, edited.sequence) == ("ann", "bot", 7)
     assert (edited.thread, edited.metadata) == ("0", before.metadata)
-    [replaced] = documents(
+    [replaced] = make_documents(
         NewMessage("x", key="2", author="bo", reply_to="5", metadata={"a": 1}), **{"2": before}
     )
     assert (replaced.author, replaced.metadata) == ("bo", {"a": 1, REPLY_TO: "5"})
 
 
 def test_a_message_that_gets_a_time_is_ordered_by_it() -> None:
-    [dated] = documents(NewMessage("x", key="2", at=NOW), **{"2": stored_document("2", sequence=7)})
+    [dated] = make_documents(NewMessage("x", key="2", at=NOW), **{"2": stored_document("2", sequence=7)})
     assert (dated.sequence, dated.occurred) == (None, Period(NOW, NOW))
 
 
 def test_a_message_that_is_edited_at_once_is_an_edit() -> None:
-    first, second = documents(
+    first, second = make_documents(
         NewMessage("a", key="1", author="ann", reply_to="0"), NewMessage("b", key="1"), linker=Linker()
     )
     assert (second.author, second.thread, second.metadata) == ("ann", first.thread, first.metadata)
 
 
 def test_what_follows_a_moved_message_moves_with_it() -> None:
-    begun, follower = documents(
+    begun, follower = make_documents(
         NewMessage("a", key="1", thread="1"),
         NewMessage("b", key="2"),
         linker=Linker(),
@@ -164,22 +168,24 @@ def test_what_follows_a_moved_message_moves_with_it() -> None:
 
 
 def test_a_thread_that_is_called_like_a_message_is_that_messages() -> None:
-    [reply] = documents(NewMessage("b", key="2", thread="1"), **{"1": stored_document("1", thread="0")})
+    [reply] = make_documents(NewMessage("b", key="2", thread="1"), **{"1": stored_document("1", thread="0")})
     assert reply.thread == "0"
 
 
 def test_a_reply_that_comes_before_what_it_answers_meets_it() -> None:
-    early, late = documents(NewMessage("b", key="2", reply_to="1"), NewMessage("a", key="1"), linker=Linker())
+    early, late = make_documents(
+        NewMessage("b", key="2", reply_to="1"), NewMessage("a", key="1"), linker=Linker()
+    )
     assert early.thread == late.thread == "1"
 
 
 def test_messages_that_answer_each_other_in_a_circle_are_one_thread() -> None:
     circle = [NewMessage("x", key=str(n), reply_to=str((n + 1) % 3)) for n in range(3)]
-    assert len({document.thread for document in documents(*circle, linker=Linker())}) == 1
+    assert len({document.thread for document in make_documents(*circle, linker=Linker())}) == 1
 
 
 def test_names_that_are_empty_name_nothing() -> None:
-    [message] = documents(NewMessage("a", key="1", reply_to="", thread=""))
+    [message] = make_documents(NewMessage("a", key="1", reply_to="", thread=""))
     assert (message.thread, message.metadata) == ("1", {})
 
 

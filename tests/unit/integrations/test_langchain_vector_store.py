@@ -39,7 +39,7 @@ def engine(tmp_path: Path) -> Iterator[BlockingEngine]:
         yield opened
 
 
-def nodes() -> list[TextNode]:
+def make_nodes() -> list[TextNode]:
     """Three nodes of two documents, each the unit vector of another axis."""
     return [
         TextNode(
@@ -130,7 +130,7 @@ MODES = VectorStoreQueryMode
 
 def test_llama_index_modes_and_ids(engine: BlockingEngine) -> None:
     store = llama_index.ConspectusVectorStore(engine=engine)
-    assert store.add(nodes()) == ["n0", "n1", "n2"] == store.add(nodes())
+    assert store.add(make_nodes()) == ["n0", "n1", "n2"] == store.add(make_nodes())
     result = store.query(VectorStoreQuery(query_embedding=[0.1, 0.2, 0.9], similarity_top_k=2))
     assert (result.ids, [node.metadata["place"] for node in result.nodes or ()]) == (["n2", "n1"], [2, 1])
     assert result.similarities == [pytest.approx(0.97, abs=0.01), pytest.approx(0.22, abs=0.01)]
@@ -178,7 +178,7 @@ FILTERS: list[tuple[MetadataFilters, list[str]]] = [
 
 def test_llama_index_filters(engine: BlockingEngine) -> None:
     store = llama_index.ConspectusVectorStore(engine=engine)
-    store.add(nodes())
+    store.add(make_nodes())
     for filters, expected in FILTERS:
         assert sorted(ids_of(store, filters=filters)) == expected, filters
         assert sorted(node.node_id for node in store.get_nodes(filters=filters)) == expected, filters
@@ -230,7 +230,7 @@ def refusals(engine: BlockingEngine) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "flor", lambda: (store.add_texts(["a"]), store.similarity_search("a", flor=0.2))
     yield "collection", lambda: store.similarity_search("a", collection="x")
     yield "filter", lambda: store.similarity_search("a", filter=["n"])
-    yield "namespace", lambda: vectors.add(nodes(), namespace="x")
+    yield "namespace", lambda: vectors.add(make_nodes(), namespace="x")
     yield "namespace", lambda: vectors.query(VectorStoreQuery(), namespace="x")
     yield "alpha", lambda: vectors.query(VectorStoreQuery(alpha=0.5))
     yield "mode", lambda: vectors.query(VectorStoreQuery(mode=MODES.MMR))

@@ -76,7 +76,7 @@ class State(TypedDict):
     texts: Annotated[list[str], lambda old, new: old + new]
 
 
-def builder() -> Any:
+def build_graph() -> Any:
     """A graph that stores what it is told, and asks a person before it ends."""
 
     def note(state: State, *, store: BaseStore) -> State:
@@ -93,11 +93,11 @@ def builder() -> Any:
 def test_a_graph_goes_on_in_another_process(tmp_path: Path) -> None:
     config: Any = {"configurable": {"thread_id": "c"}}
     with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
-        graph = builder().compile(store=ConspectusStore(engine), checkpointer=ConspectusSaver(engine))
+        graph = build_graph().compile(store=ConspectusStore(engine), checkpointer=ConspectusSaver(engine))
         stopped = graph.invoke({"texts": ["Backups run at two."]}, config)
         assert [interrupt.value for interrupt in stopped["__interrupt__"]] == ["Sure?"]
     with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
-        graph = builder().compile(store=ConspectusStore(engine), checkpointer=ConspectusSaver(engine))
+        graph = build_graph().compile(store=ConspectusStore(engine), checkpointer=ConspectusSaver(engine))
         assert graph.get_state(config).next == ("ask",)
         assert graph.invoke(Command(resume="yes"), config)["texts"] == ["Backups run at two.", "noted", "yes"]
         assert len(list(graph.get_state_history(config))) == 4
@@ -178,7 +178,7 @@ def both(engine: BlockingEngine) -> tuple[BaseStore, BaseStore]:
     return stores
 
 
-def triples_of(items: list[Any]) -> list[Any]:
+def sorted_triples(items: list[Any]) -> list[Any]:
     return sorted((stored.namespace, stored.key, stored.value) for stored in items)
 
 
@@ -217,7 +217,7 @@ def test_filters_find_what_the_reference_finds(both: tuple[BaseStore, BaseStore]
         ):
             continue
         matches = ours.search(prefix, filter=condition)
-        assert triples_of(matches) == triples_of(reference.search(prefix, filter=condition))
+        assert sorted_triples(matches) == sorted_triples(reference.search(prefix, filter=condition))
         pages = [ours.search(prefix, filter=condition, limit=2, offset=start) for start in (0, 2, 4)]
         assert list(chain.from_iterable(pages)) == matches
     assert ours.search((), limit=0) == []
@@ -254,7 +254,7 @@ def test_search_finds_the_fields_that_are_indexed(engine: BlockingEngine) -> Non
     assert [match.key for match in store.search((), query="giraffe", limit=1)] == ["other"]
     assert "none" not in [match.key for match in store.search((), query="secret of backups")]
     assert [match.key for match in store.search((), query="backups", filter={"hidden": "zebra"})] == ["one"]
-    assert triples_of(store.search(("a",)))[0][1] == "none"
+    assert sorted_triples(store.search(("a",)))[0][1] == "none"
 
 
 def test_what_cannot_be_kept_is_refused(engine: BlockingEngine) -> None:

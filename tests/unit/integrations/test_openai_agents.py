@@ -129,7 +129,7 @@ async def test_popping_takes_the_last_and_each_only_once(engine: Engine) -> None
     session, other = ConspectusSession("c", engine), ConspectusSession("c", engine)
     await session.add_items(ITEMS[:6])
     assert await session.pop_item() == ITEMS[5]
-    popped = await asyncio.gather(*(one.pop_item() for one in (session, other) * 4))
+    popped = await asyncio.gather(*(shared.pop_item() for shared in (session, other) * 4))
     assert sorted(map(json.dumps, filter(None, popped))) == sorted(map(json.dumps, ITEMS[:5]))
     assert await session.get_items() == []
 
@@ -163,7 +163,7 @@ async def test_what_comes_at_once_is_all_there_and_batches_stay_whole(engine: En
     batches: list[list[Any]] = [
         [{"role": "user", "content": f"{n}.{number}"} for number in range(3)] for n in range(10)
     ]
-    await asyncio.gather(*(one.add_items(batch) for one, batch in zip(sessions, batches, strict=True)))
+    await asyncio.gather(*(session.add_items(batch) for session, batch in zip(sessions, batches, strict=True)))
     items = await sessions[0].get_items()
     assert sorted((items[start : start + 3] for start in range(0, 30, 3)), key=str) == batches
 

@@ -46,7 +46,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def calling(tool: str, arguments: dict[str, Any]) -> FunctionModel:
+def model_that_calls(tool: str, arguments: dict[str, Any]) -> FunctionModel:
     """A model that calls a tool once, and answers with what it returned."""
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -64,7 +64,7 @@ def calling(tool: str, arguments: dict[str, Any]) -> FunctionModel:
 
 
 async def call_tool(toolset: ConspectusToolset, tool: str, **arguments: Any) -> str:
-    agent = Agent(calling(tool, arguments), toolsets=[toolset])
+    agent = Agent(model_that_calls(tool, arguments), toolsets=[toolset])
     return (await agent.run("Go on.")).output
 
 

@@ -166,30 +166,30 @@ def reads() -> Reads:
     return read
 
 
-def line(**change: Any) -> str:
+def json_line(**change: Any) -> str:
     return json.dumps({**GOOD, **change})
 
 
 def test_the_number_of_the_line_at_fault_is_told(reads: Reads) -> None:
     with pytest.raises(InvalidInput) as refused:
-        reads([line(), "", line(key="l"), "{"])
+        reads([json_line(), "", json_line(key="l"), "{"])
     assert refused.value.field == "line 4"
 
 
 @pytest.mark.parametrize("bad", [pickle.dumps(GOOD), None, 7, {"format": 1}])
 def test_what_is_no_text_is_refused(reads: Reads, bad: object) -> None:
     with pytest.raises(InvalidInput, match=r"line 2: line: is .*, not text"):
-        reads([line(), bad])
+        reads([json_line(), bad])
 
 
 def test_a_line_has_a_longest(reads: Reads) -> None:
     with pytest.raises(TooLarge) as refused:
-        reads([line(), line(text="x" * 2_000)])
+        reads([json_line(), json_line(text="x" * 2_000)])
     assert (refused.value.field, refused.value.limit) == ("line 2", 1_000)
 
 
 def test_a_whole_file_may_be_given_as_it_was_read(reads: Reads) -> None:
-    file = "\ufeff" + line(text="a\u2028b\u0085c") + "\r\n\r\n" + line(key="l") + "\n"
+    file = "\ufeff" + json_line(text="a\u2028b\u0085c") + "\r\n\r\n" + json_line(key="l") + "\n"
     [batch] = reads(file)
     assert [entry_line.key for entry_line in batch] == ["k", "l"]
     assert batch[0].states[0].new.text == "a\u2028b\u0085c"
@@ -199,7 +199,7 @@ def test_no_more_is_read_than_a_batch_needs(reads: Reads) -> None:
     def endless() -> Iterator[str]:
         number = 0
         while True:
-            yield line(key=str(number))
+            yield json_line(key=str(number))
             number += 1
 
     reader = LineReader(None, longest=1_000, check=lambda _: None)
@@ -208,30 +208,30 @@ def test_no_more_is_read_than_a_batch_needs(reads: Reads) -> None:
 
 
 def test_a_memory_that_comes_twice_is_written_twice(reads: Reads) -> None:
-    batches = reads([line(), line(key="l"), line(text="coffee")])
+    batches = reads([json_line(), json_line(key="l"), json_line(text="coffee")])
     assert [[memory_line.key for memory_line in batch] for batch in batches] == [["k", "l"], ["k"]]
 
 
 def test_lines_can_go_to_another_user(reads: Reads) -> None:
-    exported = line(agent="bot", conversation="monday", closes=[{"key": "z", "conversation": "sunday"}])
+    exported = json_line(agent="bot", conversation="monday", closes=[{"key": "z", "conversation": "sunday"}])
     [[moved]] = reads([exported], into=Scope("bob"))
     assert moved.scope == Scope("bob", "bot", "monday")
     assert moved.states[0].closes == (Reference(Scope("bob", None, "sunday"), "z"),)
 
 
 def test_lines_can_go_into_one_conversation(reads: Reads) -> None:
-    [[moved]] = reads([line(agent="bot", conversation="monday")], into=Scope("bob", "crow", "tuesday"))
+    [[moved]] = reads([json_line(agent="bot", conversation="monday")], into=Scope("bob", "crow", "tuesday"))
     assert moved.scope == Scope("bob", "crow", "tuesday")
 
 
 def test_two_memories_never_become_one(reads: Reads) -> None:
-    both = [line(conversation="monday"), line(conversation="sunday")]
+    both = [json_line(conversation="monday"), json_line(conversation="sunday")]
     assert len(reads(both)) == 1
     with pytest.raises(InvalidInput, match="line 2: has the key of line 1"):
         reads(both, into=Scope("ann", None, "all"))
 
 
-def history(*texts_at: tuple[str, int]) -> Line:
+def make_history(*texts_at: tuple[str, int]) -> Line:
     states = tuple(
         MemoryVersionLine(NewMemory(text, "k", at=BEGIN), BEGIN + timedelta(hours=hour))
         for text, hour in texts_at
@@ -262,15 +262,15 @@ def make_versions(*texts_at: tuple[str, int]) -> list[Memory]:
 def test_nothing_that_either_knows_is_lost(
     have: list[tuple[str, int]], comes: list[tuple[str, int]], then: list[str] | None
 ) -> None:
-    steps = merged(make_versions(*have), history(*comes))
+    steps = merged(make_versions(*have), make_history(*comes))
     assert [step.text for step in steps] == (then or [])
-    assert all(one.until == other.state.known_from for one, other in pairwise(steps))
+    assert all(step.until == following.state.known_from for step, following in pairwise(steps))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), max_size=5))
 def test_the_newest_has_no_end(texts_at: list[tuple[str, int]]) -> None:
     ordered = sorted(texts_at, key=lambda text_at: text_at[1]) or [("a", 0)]
-    steps = merged([], history(*ordered))
+    steps = merged([], make_history(*ordered))
     assert [step.until is None for step in steps] == [False] * (len(steps) - 1) + [True]
 
 
@@ -361,9 +361,9 @@ def test_a_field_that_is_none_is_named_shortly() -> None:
 
 
 def test_a_line_of_the_longest_length_is_read(reads: Reads) -> None:
-    padded = line() + " " * 2_000
+    padded = json_line() + " " * 2_000
     assert len(reads([padded])) == 1
-    longest = line(text="x" * (1_000 - len(line(text=""))))
+    longest = json_line(text="x" * (1_000 - len(json_line(text=""))))
     assert len(longest) == 1_000
     assert len(reads([f" \t{longest}\r"])) == 1
     with pytest.raises(TooLarge) as refused:
@@ -372,16 +372,16 @@ def test_a_line_of_the_longest_length_is_read(reads: Reads) -> None:
 
 
 def test_only_the_first_line_may_begin_with_a_mark(reads: Reads) -> None:
-    assert len(reads([f"\ufeff  {line()}", line(key="l")])) == 1
+    assert len(reads([f"\ufeff  {json_line()}", json_line(key="l")])) == 1
     with pytest.raises(InvalidInput, match="line 2"):
-        reads([line(), f"\ufeff{line(key='l')}"])
+        reads([json_line(), f"\ufeff{json_line(key='l')}"])
 
 
 @pytest.mark.parametrize(
     ("characters", "sizes"), [(0, [1] * 5), (1, [2, 2, 1]), (2, [2, 2, 1]), (3, [3, 2]), (5, [5]), (6, [5])]
 )
 def test_a_batch_has_at_most_so_many_characters(characters: int, sizes: list[int]) -> None:
-    lines = [line(key=str(number)) for number in range(5)]
+    lines = [json_line(key=str(number)) for number in range(5)]
     width = len(lines[0])
     reader = LineReader(None, longest=1_000, check=lambda _: None)
     room = characters * width if characters != 1 else 3 * width - 1

@@ -236,7 +236,7 @@ def test_a_selection_takes_what_was_said_before_and_is_not_pinned(
     assert {name for name, row in rows.items() if matches(condition, row)} == selected
 
 
-def turn(name: str, day: int | None) -> Document:
+def make_turn(name: str, day: int | None) -> Document:
     at = None if day is None else Period(NOON + day * DAY, NOON + day * DAY)
     return prepared(name, "x", occurred=at).document
 
@@ -257,7 +257,13 @@ def turn(name: str, day: int | None) -> Document:
 def test_the_oldest_turns_go_by_age_and_by_number(
     before: int | None, beyond: int | None, gone: list[str]
 ) -> None:
-    turns = [turn("b", 1), turn("undated", None), turn("d", 2), turn("a", 0), turn("c", 3)]
+    turns = [
+        make_turn("b", 1),
+        make_turn("undated", None),
+        make_turn("d", 2),
+        make_turn("a", 0),
+        make_turn("c", 3),
+    ]
     limit = None if before is None else NOON + before * DAY
     assert oldest(turns, before=limit, beyond=beyond) == gone
 

@@ -30,7 +30,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def leaves() -> Iterator[tuple[str, Parameter]]:
+def leaf_parameters() -> Iterator[tuple[str, Parameter]]:
     for operation in OPERATIONS.values():
         for parameter in operation.parameters:
             yield from ((f"{operation.name}.{leaf.name}", leaf) for leaf in parameter.leaves)
@@ -43,17 +43,17 @@ def is_number(parameter: Parameter) -> bool:
 
 
 def test_each_parameter_has_help() -> None:
-    assert [name for name, leaf in leaves() if not leaf.declaration.help.endswith(".")] == []
+    assert [name for name, leaf in leaf_parameters() if not leaf.declaration.help.endswith(".")] == []
 
 
 def test_each_number_has_a_range() -> None:
-    numbers = [(name, leaf) for name, leaf in leaves() if is_number(leaf)]
+    numbers = [(name, leaf) for name, leaf in leaf_parameters() if is_number(leaf)]
     assert len(numbers) > 100
     assert [name for name, leaf in numbers if leaf.declaration.range is None] == []
 
 
 def test_each_setting_that_bounds_a_number_exists() -> None:
-    ranges = (leaf.declaration.range for _, leaf in leaves())
+    ranges = (leaf.declaration.range for _, leaf in leaf_parameters())
     named = {bounds.setting for bounds in ranges if bounds is not None and bounds.setting}
     assert "max_page_rows" in named
     assert [name for name in named if not isinstance(getattr(Settings(), name, None), int)] == []

@@ -38,7 +38,7 @@ class ListLog:
         return ()
 
 
-def note(number: int) -> EmbeddingRequest:
+def make_note(number: int) -> EmbeddingRequest:
     return EmbeddingRequest("embed", "success", "m", 1.0, number, 1, datetime.now(UTC))
 
 
@@ -47,7 +47,7 @@ async def test_notes_are_written_soon_and_once() -> None:
     notes = RequestNotes(every=0.01)
     notes.write_to(log)
     for number in range(3):
-        notes(note(number))
+        notes(make_note(number))
     assert log.writes == []
     await log.written.wait()
     await notes.close()
@@ -59,12 +59,12 @@ async def test_many_notes_do_not_wait() -> None:
     notes = RequestNotes(every=3600.0, rows=5)
     notes.write_to(log)
     for number in range(5):
-        notes(note(number))
+        notes(make_note(number))
     await log.written.wait()
     assert log.writes == [[0, 1, 2, 3, 4]]
     log.written.clear()
     for number in range(5, 10):
-        notes(note(number))
+        notes(make_note(number))
     await log.written.wait()
     await notes.close()
     assert log.writes[1:] == [[5, 6, 7, 8, 9]]
@@ -74,9 +74,9 @@ async def test_closing_writes_the_rest_and_what_comes_later_is_dropped() -> None
     log = ListLog()
     notes = RequestNotes(every=3600.0)
     notes.write_to(log)
-    notes(note(1))
+    notes(make_note(1))
     await notes.close()
-    notes(note(2))
+    notes(make_note(2))
     await notes.close()
     assert log.writes == [[1]]
 
@@ -86,7 +86,7 @@ async def test_closing_loses_nothing_that_is_being_written() -> None:
     log = ListLog(hold=hold)
     notes = RequestNotes(every=0.0)
     notes.write_to(log)
-    notes(note(1))
+    notes(make_note(1))
     await asyncio.sleep(0.02)
     closing = asyncio.create_task(notes.close())
     await asyncio.sleep(0)
@@ -98,7 +98,7 @@ async def test_closing_loses_nothing_that_is_being_written() -> None:
 async def test_notes_wait_for_a_log() -> None:
     log = ListLog()
     notes = RequestNotes(every=0.0)
-    notes(note(1))
+    notes(make_note(1))
     await asyncio.sleep(0.02)
     notes.write_to(log)
     await notes.close()
@@ -110,7 +110,7 @@ async def test_a_log_that_is_busy_gets_them_later(caplog) -> None:
     notes = RequestNotes(every=0.01)
     notes.write_to(log)
     with caplog.at_level(logging.WARNING):
-        notes(note(1))
+        notes(make_note(1))
         await log.written.wait()
     await notes.close()
     assert log.writes == [[1]]
@@ -124,7 +124,7 @@ async def test_a_log_that_stays_busy_costs_memory_only_to_a_limit(caplog) -> Non
     notes = RequestNotes(every=3600.0, rows=vendor_api.MAX_LOG_ROWS + 10)
     notes.write_to(log)
     for number in range(vendor_api.MAX_LOG_ROWS + 10):
-        notes(note(number))
+        notes(make_note(number))
     await log.tried.wait()
     await notes.close()
     assert (len(log.writes[0]), log.writes[0][0]) == (vendor_api.MAX_LOG_ROWS, 10)

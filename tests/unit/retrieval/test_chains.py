@@ -68,10 +68,10 @@ class Channel:
         return [chunk_row(owners[ChunkId(id_ // 100 * 100)], id_, position=id_ % 100) for id_ in ids]
 
     def chained(
-        self, scores: Mapping[int, float], *, maximum: int = 8, where: Filter = EVERYTHING
+        self, scores: Mapping[int, float], *, maximum: int = 8, condition: Filter = EVERYTHING
     ) -> Retrieval:
         hits = tuple(self.hit(number, score) for number, score in scores.items())
-        reading = ChainReader(self.thread, self.messages, self.chunks, where, 500)
+        reading = ChainReader(self.thread, self.messages, self.chunks, condition, 500)
         return asyncio.run(with_chains(Retrieval("found", hits), reading, maximum=maximum))
 
 
@@ -170,7 +170,7 @@ def test_what_the_filter_hides_stays_hidden() -> None:
     )
     channel.rows[3] = replace(channel.rows[3], document=message_document(3, author="Eve"))
     channel.rows[4] = replace(channel.rows[4], document=message_document(4, answers="0"))
-    assert chunk_ids(channel.chained({4: 0.9}, maximum=2, where=Not(Eq("author", "Eve")))) == [4, 1, 2]
+    assert chunk_ids(channel.chained({4: 0.9}, maximum=2, condition=Not(Eq("author", "Eve")))) == [4, 1, 2]
 
 
 def test_hits_of_one_thread_share_and_none_is_demoted() -> None:
@@ -243,9 +243,9 @@ def test_threads_share_what_may_be_read(maximum: int, threads: int, share: int) 
 
 def test_sketches_tell_where_each_message_stands() -> None:
     channel = key_question()
-    [sketch] = channel.chained({3: 0.9}, maximum=1).threads
-    assert (sketch.source, sketch.thread, sketch.total) == ("notes", "0", 4)
-    assert sketch.places == {str(row.document.id): at for at, row in enumerate(channel.rows)}
+    [outline] = channel.chained({3: 0.9}, maximum=1).threads
+    assert (outline.source, outline.thread, outline.total) == ("notes", "0", 4)
+    assert outline.places == {str(row.document.id): at for at, row in enumerate(channel.rows)}
 
 
 def test_a_message_that_is_gone_meanwhile_brings_nothing() -> None:
@@ -279,7 +279,7 @@ def test_chains_add_and_never_take(channel: Channel, data: st.DataObject, maximu
     after = chunk_ids(retrieval)
     assert len(after) == len(set(after))
     assert len(after) <= len(ranked) * (1 + maximum)
-    assert all(one.score >= other.score for one, other in pairwise(retrieval.hits))
+    assert all(hit.score >= following.score for hit, following in pairwise(retrieval.hits))
     assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in retrieval.hits)
     own_scores = {hit.chunk.id: hit.score for hit in retrieval.hits if hit.along_with is None}
     assert set(own_scores) == set(ranked)

@@ -30,7 +30,7 @@ async def engine(tmp_path: object) -> Engine:
         yield opened
 
 
-def ranked(cosine: float, words: float) -> RankedCandidates:
+def rank_two(cosine: float, words: float) -> RankedCandidates:
     terms = (TermStatistic("castl", 1, 2.0), TermStatistic("moat", 3, 1.0))
     ids = np.array([1, 2], dtype=np.int64)
     scores = np.array([words, 0.0]), np.array([cosine, np.nan])
@@ -40,7 +40,7 @@ def ranked(cosine: float, words: float) -> RankedCandidates:
 def test_signals_tell_what_the_best_passages_cover() -> None:
     best = [Passage("Bodiam Castle (Sussex)", "Bodiam Castle has a wide moat.")]
     signals = confidence_signals(
-        "Is the wide moat at Bodiam Castle deep", ranked(0.5, 3.0), best, readable_texts=[best[0].text]
+        "Is the wide moat at Bodiam Castle deep", rank_two(0.5, 3.0), best, readable_texts=[best[0].text]
     )
     assert signals["best_cosine"] == 0.5
     assert signals["terms_covered"] == pytest.approx(1.0)
@@ -51,7 +51,7 @@ def test_signals_tell_what_the_best_passages_cover() -> None:
 
 def test_a_word_inside_another_is_no_name() -> None:
     signals = confidence_signals(
-        "about Ann", ranked(0.5, 3.0), [Passage("", "An annual meeting")], readable_texts=[]
+        "about Ann", rank_two(0.5, 3.0), [Passage("", "An annual meeting")], readable_texts=[]
     )
     assert signals["names"] == 0.0
 
@@ -59,7 +59,7 @@ def test_a_word_inside_another_is_no_name() -> None:
 def test_a_word_that_only_hidden_texts_hold_is_as_one_that_none_holds() -> None:
     best = [Passage("Bodiam", "A castle.")]
     hidden, nowhere = (
-        replace(ranked(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *statistic)))
+        replace(rank_two(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *statistic)))
         for statistic in ((3, 1.0), (0, math.log(22.0)))
     )
     signals = confidence_signals("castle moat", hidden, best, readable_texts=["A castle."])

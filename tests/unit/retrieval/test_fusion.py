@@ -20,14 +20,14 @@ COSINE = st.one_of(st.just(float("nan")), st.floats(-1.0, 1.0).map(lambda score:
 CANDIDATES = st.lists(st.tuples(BM25, COSINE), max_size=30)
 
 
-def arrays(candidates):
-    both = np.array(candidates, dtype=np.float64).reshape(-1, 2)
-    return both[:, 0], both[:, 1]
+def as_arrays(candidates):
+    columns = np.array(candidates, dtype=np.float64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
 
 
 @given(CANDIDATES, st.integers(0, 50))
 def test_scores_are_finite_bounded_and_the_sum_of_their_parts(candidates, terms):
-    fused = fuse(*arrays(candidates), terms=terms)
+    fused = fuse(*as_arrays(candidates), terms=terms)
     assert np.isfinite(fused.score).all()
     assert (np.abs(fused.score) <= 1.0 + 1e-12).all()
     assert 0.0 <= fused.words_weight <= 1.0
@@ -38,7 +38,7 @@ def test_scores_are_finite_bounded_and_the_sum_of_their_parts(candidates, terms)
 def test_the_order_of_candidates_does_not_matter(candidates, random):
     order = list(range(len(candidates)))
     random.shuffle(order)
-    words, cosine = arrays(candidates)
+    words, cosine = as_arrays(candidates)
     straight = fuse(words, cosine, terms=4)
     shuffled = fuse(words[order], cosine[order], terms=4)
     np.testing.assert_allclose(shuffled.score, straight.score[order], rtol=0, atol=1e-9)
@@ -46,7 +46,7 @@ def test_the_order_of_candidates_does_not_matter(candidates, random):
 
 @given(CANDIDATES, st.floats(0.0, 5.0))
 def test_more_of_either_arm_never_lowers_a_candidate_against_another(candidates, more):
-    words, cosine = arrays([*candidates, (3.0, 0.4), (3.0 + more, 0.4 + more / 10)])
+    words, cosine = as_arrays([*candidates, (3.0, 0.4), (3.0 + more, 0.4 + more / 10)])
     score = fuse(words, cosine, terms=4).score
     assert score[-1] >= score[-2]
 
@@ -140,7 +140,7 @@ def test_a_profile_of_nothing_but_zeros_weighs_both_arms_alike():
     st.integers(0, 50),
 )
 def test_in_conversations_the_weight_is_the_same_for_every_question(candidates, terms):
-    fused = fuse(*arrays(candidates), terms=terms, profile=CONVERSATION_FUSION)
+    fused = fuse(*as_arrays(candidates), terms=terms, profile=CONVERSATION_FUSION)
     assert fused.words_weight == pytest.approx(0.445, abs=0.001)
 
 

@@ -25,12 +25,12 @@ class Watched(OverlapReranker):
         return await super().rerank(query, texts, limit=limit)
 
 
-def hit(number: int, text: str, score: float = 0.5, **fields) -> Hit:
+def make_hit(number: int, text: str, score: float = 0.5, **fields) -> Hit:
     indexed = make_chunk(number, text, **fields)
     return Hit(indexed.chunk, indexed.document, score, {"keyword": score}, 1.0, None)
 
 
-HITS = [hit(1, "a hen"), hit(2, "a red fox"), hit(3, "a fox"), hit(4, "red paint")]
+HITS = [make_hit(1, "a hen"), make_hit(2, "a red fox"), make_hit(3, "a fox"), make_hit(4, "red paint")]
 
 
 async def test_the_most_relevant_come_first() -> None:
@@ -45,8 +45,8 @@ async def test_the_most_relevant_come_first() -> None:
 
 async def test_texts_are_shown_as_the_index_knows_them() -> None:
     reranker = Watched()
-    message = hit(2, "hello", kind="message", author="ann")
-    await rerank_hits("q", [hit(1, "of foxes", title="Animals"), message], reranker, limit=5)
+    message = make_hit(2, "hello", kind="message", author="ann")
+    await rerank_hits("q", [make_hit(1, "of foxes", title="Animals"), message], reranker, limit=5)
     assert reranker.shown == [("q", ("Animals\nof foxes", "ann: hello"), 5)]
 
 
@@ -81,7 +81,7 @@ async def test_a_defect_is_not_taken_for_a_failing_provider() -> None:
 
 
 async def test_an_answer_is_reordered_and_its_scores_still_add_up() -> None:
-    rest = [hit(number, "a hen") for number in range(10, 10 + MAX_RERANKED_HITS)]
+    rest = [make_hit(number, "a hen") for number in range(10, 10 + MAX_RERANKED_HITS)]
     reranked = await rerank_best("red fox", Retrieval("found", (*HITS, *rest)), Watched())
     assert [hit.chunk.id for hit in reranked.hits[:3]] == [2, 3, 4]
     assert len(reranked.hits) == len(HITS) + MAX_RERANKED_HITS

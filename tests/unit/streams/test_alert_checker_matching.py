@@ -13,9 +13,9 @@ ENGLISH = Language("english")
 
 
 def matching_reason(
-    query: str, text: str, *, where=EVERYTHING, language: Language = ENGLISH, **fields
+    query: str, text: str, *, condition=EVERYTHING, language: Language = ENGLISH, **fields
 ) -> str | None:
-    alert_question = question(query, where, language, min_similarity=None, vector=None)
+    alert_question = question(query, condition, language, min_similarity=None, vector=None)
     return reason(alert_question, analyzed(replace(CAPTION, **fields), text, language))
 
 
@@ -58,14 +58,15 @@ def test_words_of_every_script(query: str, text: str) -> None:
 
 def test_without_a_question_the_fields_decide() -> None:
     assert matching_reason("", "anything") == "its fields"
-    assert matching_reason("  ", "", where=Eq("author", "ann"), author="ann") == "its fields"
-    assert matching_reason("", "x", where=Eq("author", "ann"), author="bo") is None
+    assert matching_reason("  ", "", condition=Eq("author", "ann"), author="ann") == "its fields"
+    assert matching_reason("", "x", condition=Eq("author", "ann"), author="bo") is None
 
 
 def test_fields_and_words_both_have_to_agree() -> None:
-    assert matching_reason("car", "a car", where=Eq("author", "ann"), author="bo") is None
+    assert matching_reason("car", "a car", condition=Eq("author", "ann"), author="bo") is None
     assert (
-        matching_reason("car", "a car", where=Eq(("place",), "gate"), metadata={"place": "gate"}) is not None
+        matching_reason("car", "a car", condition=Eq(("place",), "gate"), metadata={"place": "gate"})
+        is not None
     )
 
 
@@ -83,9 +84,9 @@ def pack_vectors(*cosines: float) -> tuple[bytes, ...]:
     return tuple(np.array([c, (1 - c * c) ** 0.5]).astype("<f2").tobytes() for c in cosines)
 
 
-def reason_of_vectors(floor: float | None, *cosines: float, query: str = "a fire") -> str | None:
+def reason_of_vectors(min_similarity: float | None, *cosines: float, query: str = "a fire") -> str | None:
     alert_question = question(
-        query, EVERYTHING, ENGLISH, min_similarity=floor, vector=np.array([1, 0], dtype=np.float32)
+        query, EVERYTHING, ENGLISH, min_similarity=min_similarity, vector=np.array([1, 0], dtype=np.float32)
     )
     return reason(alert_question, analyzed(CAPTION, "flames", ENGLISH, vectors=pack_vectors(*cosines)))
 

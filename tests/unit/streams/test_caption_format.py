@@ -17,11 +17,11 @@ NOW = datetime(2026, 3, 2, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def stream(**metadata: str) -> Source:
+def make_stream(**metadata: str) -> Source:
     return Source(SourceId("s"), CollectionId("c"), "cam", metadata, "stream")
 
 
-def caption(
+def make_caption(
     text: str, start: float | None, end: float | None, clock: StreamClock, **fields: object
 ) -> Caption:
     occurred = None
@@ -36,8 +36,8 @@ def caption(
 
 
 def test_a_clock_is_that_of_the_metadata() -> None:
-    assert clock_of(stream()) == StreamClock(EPOCH)
-    clock = clock_of(stream(start_time="2026-03-02T08:00:00", time_zone="Europe/Berlin"))
+    assert clock_of(make_stream()) == StreamClock(EPOCH)
+    clock = clock_of(make_stream(start_time="2026-03-02T08:00:00", time_zone="Europe/Berlin"))
     assert clock == StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
 
 
@@ -56,7 +56,7 @@ def test_times_are_shown_on_their_clock(seconds: float, clock: StreamClock, text
 
 
 def test_a_line_holds_what_was_said_and_no_more() -> None:
-    full = caption(
+    full = make_caption(
         "Grüße\n🎉", 1.5, 3.0, StreamClock(), key="7", sequence=7, author="ann",
         metadata={"entities": ["red car"], "confidence": 0.5},
     )  # fmt: skip
@@ -64,10 +64,10 @@ def test_a_line_holds_what_was_said_and_no_more() -> None:
         '{"end":3.0,"entities":["red car"],"index":7,"metadata":{"confidence":0.5},"speaker":"ann",'
         '"start":1.5,"text":"Grüße\\n🎉"}'
     )
-    assert json.loads(line_of(caption("x", None, None, StreamClock()))) == {"text": "x", "key": "k"}
+    assert json.loads(line_of(make_caption("x", None, None, StreamClock()))) == {"text": "x", "key": "k"}
 
 
 def test_instants_of_the_calendar_are_given_as_such() -> None:
     clock = StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
-    exported = json.loads(line_of(caption("x", 60.0, 61.0, clock)))
+    exported = json.loads(line_of(make_caption("x", 60.0, 61.0, clock)))
     assert (exported["start"], exported["end"]) == ("2026-03-02T07:01:00+00:00", "2026-03-02T07:01:01+00:00")

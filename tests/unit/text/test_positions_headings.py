@@ -17,7 +17,7 @@ from conspectus.text.positions import (
 )
 
 
-def chunk(text: str, heading: str | None) -> Chunk:
+def make_chunk(text: str, heading: str | None) -> Chunk:
     return Chunk(ChunkId(1), DocumentId("d"), 0, text, 0, len(text), 1, "h", None, heading)
 
 
@@ -46,14 +46,14 @@ def test_a_place_in_a_chunk_stands_under_the_last_heading_before_it(
     before: str, heading: str | None, word: str, expected: str | None
 ) -> None:
     text = before + SECTIONS
-    assert heading_at(chunk(text, heading), "markdown", text.index(word)) == expected
+    assert heading_at(make_chunk(text, heading), "markdown", text.index(word)) == expected
 
 
 @pytest.mark.parametrize("syntax", ["plain", "code"])
 def test_a_text_without_headings_stands_under_that_of_its_chunk(syntax: str) -> None:
-    assert heading_at(chunk(SECTIONS, "One"), syntax, 20) == "One"  # type: ignore[arg-type]
+    assert heading_at(make_chunk(SECTIONS, "One"), syntax, 20) == "One"  # type: ignore[arg-type]
     assert list(headings_in(SECTIONS, syntax)) == []  # type: ignore[arg-type]
-    assert heading_at(chunk(SECTIONS, "One"), "markdown", 0) == "One"
+    assert heading_at(make_chunk(SECTIONS, "One"), "markdown", 0) == "One"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from conspectus.time_expressions.tokens import split_into_tokens
 from conspectus.time_expressions.vocabulary import ENGLISH
 
 
-def read(pattern: str, text: str, *, at: int = 0, more: Sequence[Rule] = ()) -> Match:
+def read_pattern(pattern: str, text: str, *, at: int = 0, more: Sequence[Rule] = ()) -> Match:
     """What a pattern reads of a text, from a token on."""
     guards = {"shouting": lambda context, captures: bool(context == "loud")}
     grammar = Grammar([Rule("start", pattern), *more], guards, ENGLISH)
@@ -41,7 +41,7 @@ def read(pattern: str, text: str, *, at: int = 0, more: Sequence[Rule] = ()) -> 
     ],
 )
 def test_an_element_reads_tokens(pattern: str, text: str, value: Any, end: int) -> None:
-    assert read(pattern, text) == (value, end)
+    assert read_pattern(pattern, text) == (value, end)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_an_element_reads_tokens(pattern: str, text: str, value: Any, end: int) 
     ],
 )
 def test_an_element_that_does_not_fit_reads_nothing(pattern: str, text: str) -> None:
-    assert read(pattern, text) is None
+    assert read_pattern(pattern, text) is None
 
 
 def test_an_element_may_look_at_the_token_before() -> None:
-    assert read("<at numbers", "at five", at=1) == (5, 2)
-    assert read("<at numbers", "of five", at=1) is None
-    assert read("!<DASH numbers", "- five", at=1) is None
+    assert read_pattern("<at numbers", "at five", at=1) == (5, 2)
+    assert read_pattern("<at numbers", "of five", at=1) is None
+    assert read_pattern("!<DASH numbers", "- five", at=1) is None
 
 
 def test_the_first_row_with_a_value_counts() -> None:
@@ -75,23 +75,23 @@ def test_the_first_row_with_a_value_counts() -> None:
         Rule("count", "one", lambda context: "one"),
         Rule("count", "numbers units", lambda context: "amount"),
     ]
-    assert read("count", "six", more=rows) == (6, 1)
-    assert read("count", "one", more=rows) == ("one", 1)
-    assert read("count", "five minutes", more=rows) == ("amount", 2)
-    assert read("count", "five apples", more=rows) is None
+    assert read_pattern("count", "six", more=rows) == (6, 1)
+    assert read_pattern("count", "one", more=rows) == ("one", 1)
+    assert read_pattern("count", "five minutes", more=rows) == ("amount", 2)
+    assert read_pattern("count", "five apples", more=rows) is None
 
 
 def test_a_failed_alternative_captures_nothing() -> None:
     rows = [
         Rule("pair", "(low=numbers joins | high=numbers units)", lambda context, **captures: captures),
     ]
-    assert read("pair", "five minutes", more=rows) == ({"high": 5}, 2)
+    assert read_pattern("pair", "five minutes", more=rows) == ({"high": 5}, 2)
 
 
 @pytest.mark.parametrize("pattern", ["(articles", "articles ]", "+articles"])
 def test_a_pattern_that_cannot_be_read_is_an_error(pattern: str) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
-        read(pattern, "the")
+        read_pattern(pattern, "the")
 
 
 def test_every_row_of_the_grammar_can_be_compiled() -> None:

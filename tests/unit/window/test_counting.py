@@ -50,7 +50,7 @@ PIECES = (
 TEXTS = st.lists(st.sampled_from(PIECES), min_size=2, max_size=200).map("".join)
 
 
-def part(number: int, text: str, tokens: int) -> Part:
+def make_part(number: int, text: str, tokens: int) -> Part:
     chunk = Chunk(number, "d", 0, text, 0, len(text), tokens, "")
     return Part(f"[{number}] Title\n{text.rstrip()}", (chunk,))
 
@@ -74,7 +74,7 @@ def test_a_token_begins_at_each_border_whatever_stands_around(encoding: str) -> 
 def test_parts_cost_together_what_the_whole_costs(encoding: str, texts: list[str], form: str) -> None:
     count, renderer = counter(encoding), renderer_by_name(form)
     exact = RenderingCounter(renderer, count, encoding)
-    groups = [part(number, text, counter("o200k_base")(text)) for number, text in enumerate(texts, 1)]
+    groups = [make_part(number, text, counter("o200k_base")(text)) for number, text in enumerate(texts, 1)]
     for some in (groups, groups[:1], groups[1:], groups):
         rendered = renderer.render_window([group.text for group in some])
         assert exact.tokens(rendered, some) == rendered.tokens(count)
@@ -86,7 +86,7 @@ def test_a_long_chunk_is_not_counted_again() -> None:
     exact = RenderingCounter(
         renderer_by_name("text"), lambda text: counted.append(len(text)) or count(text), "o200k_base"
     )
-    groups = [part(1, text, count(text)), part(2, f"And {text}", count(f"And {text}"))]
+    groups = [make_part(1, text, count(text)), make_part(2, f"And {text}", count(f"And {text}"))]
     rendered = renderer_by_name("text").render_window([group.text for group in groups])
     assert exact.tokens(rendered, groups) == count(rendered.text)
     assert sum(counted) < 300

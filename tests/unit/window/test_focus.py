@@ -1,7 +1,7 @@
 """Passages that do not fit are cut around what matched the question."""
 
 import pytest
-from tests.unit.window.test_packer import SENTENCE, count, document, hit, pack
+from tests.unit.window.test_packer import SENTENCE, count, make_document, make_hit, pack
 
 import conspectus
 from conspectus.model.records import NewDocument
@@ -32,7 +32,7 @@ NEEDLE = "The violet lighthouse was built by Gudrun."
 def pack_text(text, *words, tokens, form="text", **fields):
     """The window over one hit, asked with words that have the same weight."""
     terms = {"c": QueryTerms(None, dict.fromkeys(words, 1.0))}
-    return pack([hit(document("d", **fields), text, 0.9)], tokens, form, terms=terms)
+    return pack([make_hit(make_document("d", **fields), text, 0.9)], tokens, form, terms=terms)
 
 
 def test_weights_are_added_in_the_order_of_the_text():
@@ -40,7 +40,7 @@ def test_weights_are_added_in_the_order_of_the_text():
     names = [[f"{name}{number}" for name in large] for number in range(20)]
     weights = {name: large[name.rstrip("0123456789")] for group in names for name in group}
     text = " ".join(f"{' '.join(name).capitalize()} meet." for name in names)
-    sentences = Focus({"c": QueryTerms(None, weights)}).sentences(hit("d", text, 0.9))
+    sentences = Focus({"c": QueryTerms(None, weights)}).sentences(make_hit("d", text, 0.9))
     assert [sentence.weight for sentence in sentences] == [1.0, *[1.25] * 19]
 
 
@@ -102,7 +102,7 @@ def test_a_neighbor_in_the_same_section_comes_before_one_with_more_weight_in_ano
 def test_a_chunk_of_white_space_alone_is_left_out_of_a_window(blank, tokens):
     """Stores of earlier versions have such chunks."""
     terms = {"c": QueryTerms(None, {"walrus": 1.0})}
-    blanks = hit(document("d", title="walrus"), blank * 2000, 0.9)
+    blanks = make_hit(make_document("d", title="walrus"), blank * 2000, 0.9)
     assert pack([blanks], tokens, "text", terms=terms).tokens <= tokens
     assert Focus(terms).sentences(blanks) == []
 
@@ -120,7 +120,7 @@ def test_the_next_border_is_the_end_of_the_cluster_that_would_be_cut():
     ],
 )
 def test_headings_inside_a_chunk_continue_its_path(heading, text, expected):
-    whole_chunk = hit("d", text, 1.0).chunk
+    whole_chunk = make_hit("d", text, 1.0).chunk
     chunk = type(whole_chunk)(
         whole_chunk.id, whole_chunk.document, 0, text, 0, len(text), 9, "", heading=heading
     )
@@ -155,7 +155,7 @@ async def test_without_a_common_word_the_nearest_sentence_is_shown(tmp_path):
 
 
 def test_sentences_behind_the_compared_ones_are_cut_off_like_others():
-    long_hit = hit("d", SENTENCE * 80, 0.9)
+    long_hit = make_hit("d", SENTENCE * 80, 0.9)
     terms, nearest = {"c": QueryTerms(None, {})}, {long_hit.chunk.id: [0.1] * 9 + [0.9]}
     packed = pack([long_hit], 100, terms=terms, nearest=nearest)
     [citation] = packed.citations

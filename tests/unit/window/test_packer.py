@@ -21,26 +21,28 @@ TEXT = " ".join(f"Sentence number {number} says something of its own." for numbe
 count = counter("o200k_base")
 
 
-def document(name, **fields):
+def make_document(name, **fields):
     fixed = {"collection": "c", "source": "s", "kind": "page", "key": name, "title": "", "content_hash": ""}
     dates = {"fingerprint": "", "recorded": NOW, "updated": NOW}
     return Document(**{**fixed, **dates, "id": name, **fields})
 
 
-def message(name, minute, **fields):
+def make_message(name, minute, **fields):
     start = datetime(2023, 5, 8, 13, 56, tzinfo=UTC) + timedelta(minutes=minute)
-    return document(name, **{"kind": "message", "thread": "t", "occurred": Period(start, start), **fields})
+    return make_document(
+        name, **{"kind": "message", "thread": "t", "occurred": Period(start, start), **fields}
+    )
 
 
-def hit(of, text, score, *, start=0, similarity=0.9):
-    of = document(of) if isinstance(of, str) else of
+def make_hit(source_document, text, score, *, start=0, similarity=0.9):
+    source_document = make_document(source_document) if isinstance(source_document, str) else source_document
     end, tokens, digest = start + len(text), count(text), content_hash(text)
-    chunk = Chunk(next(IDS), of.id, start, text, start, end, tokens, digest)
-    return Hit(chunk, of, score, {"keyword": score}, bm25=1.0, similarity=similarity)
+    chunk = Chunk(next(IDS), source_document.id, start, text, start, end, tokens, digest)
+    return Hit(chunk, source_document, score, {"keyword": score}, bm25=1.0, similarity=similarity)
 
 
-def part(start, end, score, of="d"):
-    return hit(of, TEXT[start:end], score, start=start)
+def make_part_hit(start, end, score, document_name="d"):
+    return make_hit(document_name, TEXT[start:end], score, start=start)
 
 
 def pack(hits, budget, form="text", below=(), **fields):
@@ -55,7 +57,12 @@ def statuses(window):
 
 def test_a_huge_best_hit_is_cut_and_the_small_ones_stay_whole():
     packed = pack(
-        [hit("big", SENTENCE * 80, 0.9), hit("a", "Small one.", 0.5), hit("b", "Small two.", 0.4)], 100
+        [
+            make_hit("big", SENTENCE * 80, 0.9),
+            make_hit("a", "Small one.", 0.5),
+            make_hit("b", "Small two.", 0.4),
+        ],
+        100,
     )
     assert statuses(packed) == ["truncated", "included", "included"]
     assert "Small one." in packed.text and "Small two." in packed.text
@@ -63,14 +70,21 @@ def test_a_huge_best_hit_is_cut_and_the_small_ones_stay_whole():
 
 
 def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
-    packed = pack([hit("a", SENTENCE, 0.9), hit("b", SENTENCE * 5 + "b", 0.8), hit("c", "Short.", 0.6)], 30)
+    packed = pack(
+        [make_hit("a", SENTENCE, 0.9), make_hit("b", SENTENCE * 5 + "b", 0.8), make_hit("c", "Short.", 0.6)],
+        30,
+    )
     assert statuses(packed) == ["included", "over_budget", "included"]
     assert packed.trace[1].reason == "does not fit: needs at least 71 tokens, 10 were left"
     assert packed.trace[1].tokens == 0 < packed.trace[0].tokens
 
 
 def test_a_little_worse_but_much_shorter_page_is_considered_first():
-    hits = [hit("a", SENTENCE, 0.9), hit("b", "One two. " * 100, 0.8), hit("c", "Three four. " * 30, 0.75)]
+    hits = [
+        make_hit("a", SENTENCE, 0.9),
+        make_hit("b", "One two. " * 100, 0.8),
+        make_hit("c", "Three four. " * 30, 0.75),
+    ]
     assert statuses(pack(hits, 330)) == ["included", "truncated", "included"]
     spoken = [replace(hit, document=replace(hit.document, kind="message")) for hit in hits]
     assert statuses(pack(spoken, 330)) == ["included", "included", "over_budget"]
@@ -78,7 +92,7 @@ def test_a_little_worse_but_much_shorter_page_is_considered_first():
 
 def test_a_message_that_is_too_large_leaves_two_thirds_for_the_others():
     texts = (SENTENCE * 30, "One. " * 20, "Two. " * 20)
-    pages = [hit(str(rank), text, 0.9 - rank / 10) for rank, text in enumerate(texts)]
+    pages = [make_hit(str(rank), text, 0.9 - rank / 10) for rank, text in enumerate(texts)]
     messages = [replace(page, document=replace(page.document, kind="message")) for page in pages]
     assert statuses(pack(pages, 200)) == ["truncated", "over_budget", "over_budget"]
     assert statuses(pack(messages, 200)) == ["truncated", "included", "included"]
@@ -86,7 +100,7 @@ def test_a_message_that_is_too_large_leaves_two_thirds_for_the_others():
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_zero_tokens_are_an_empty_window_and_not_a_default(form):
-    packed = pack([hit("a", "text", 0.9)], 0, form)
+    packed = pack([make_hit("a", "text", 0.9)], 0, form)
     assert (packed.outcome, packed.text, packed.messages, packed.tokens, packed.max_tokens) == (
         "found",
         "",
@@ -106,14 +120,14 @@ def test_a_negative_budget_is_refused(fields):
 
 def test_the_budget_pays_for_what_stands_beside_the_window():
     budget = Budget(100, system="You are \ud800 brief.", query="Why is that so?", reserved_tokens=40)
-    packed = pack([hit("a", SENTENCE * 40, 0.9)], budget)
+    packed = pack([make_hit("a", SENTENCE * 40, 0.9)], budget)
     assert packed.max_tokens == 60 - count("You are \ufffd brief.") - count("Why is that so?")
     assert packed.max_tokens * 0.9 <= packed.tokens <= packed.max_tokens
-    assert pack([hit("a", "text", 0.9)], Budget(10, reserved_tokens=11)).max_tokens == 0
+    assert pack([make_hit("a", "text", 0.9)], Budget(10, reserved_tokens=11)).max_tokens == 0
 
 
 def test_nothing_found_is_nothing_relevant_and_the_trace_says_what_the_floor_kept_out():
-    below = [hit("a", "low", 0.3, similarity=0.31), hit("b", "lower", 0.2, similarity=None)]
+    below = [make_hit("a", "low", 0.3, similarity=0.31), make_hit("b", "lower", 0.2, similarity=None)]
     packed = pack(
         [],
         100,
@@ -131,13 +145,17 @@ def test_nothing_found_is_nothing_relevant_and_the_trace_says_what_the_floor_kep
 
 
 def test_chunks_that_overlap_or_touch_become_one_passage_without_repetition():
-    packed = pack([part(300, 700, 0.9), part(0, 400, 0.8), part(700, 990, 0.7)], 1000)
+    packed = pack(
+        [make_part_hit(300, 700, 0.9), make_part_hit(0, 400, 0.8), make_part_hit(700, 990, 0.7)], 1000
+    )
     assert packed.text == "[1] d\n" + TEXT[:990].rstrip()
     assert [(c.start, c.end, len(c.chunks)) for c in packed.citations] == [(0, len(TEXT[:990].rstrip()), 3)]
 
 
 def test_chunks_of_one_document_stand_in_the_order_of_its_text_with_a_gap_between():
-    packed = pack([part(500, 600, 0.9), hit("other", "Between.", 0.8), part(0, 100, 0.7)], 1000)
+    packed = pack(
+        [make_part_hit(500, 600, 0.9), make_hit("other", "Between.", 0.8), make_part_hit(0, 100, 0.7)], 1000
+    )
     assert packed.text == (
         f"[1] d\n{TEXT[:100].rstrip()}\n[2] […]\n{TEXT[500:600].rstrip()}\n\n[3] other\nBetween."
     )
@@ -145,19 +163,19 @@ def test_chunks_of_one_document_stand_in_the_order_of_its_text_with_a_gap_betwee
 
 
 def test_a_citation_names_exactly_the_characters_that_are_shown():
-    packed = pack([hit("d", "\n \n    def f():\n        pass\n\n", 0.9, start=40)], 100)
+    packed = pack([make_hit("d", "\n \n    def f():\n        pass\n\n", 0.9, start=40)], 100)
     assert packed.text == "[1] d\n    def f():\n        pass"
     assert [(c.start, c.end) for c in packed.citations] == [(43, 43 + len("    def f():\n        pass"))]
 
 
 def test_messages_of_a_thread_stand_together_in_order_and_groups_by_their_best_hit():
     hits = [
-        hit(message("m3", 3, author="Mel", sequence=3), "Third.", 0.5),
-        hit("page", "A page.", 0.6),
-        hit(message("m1", 1, author="Ann", sequence=1), "First.", 0.9),
-        hit(message("x1", 0, author="Bob", thread="other"), "Elsewhere.", 0.7),
-        hit(message("m2", 9, author="Ann", sequence=2), "Second.", 0.1),
-        hit(message("m0", 2, author="Zed"), "Unnumbered.", 0.05),
+        make_hit(make_message("m3", 3, author="Mel", sequence=3), "Third.", 0.5),
+        make_hit("page", "A page.", 0.6),
+        make_hit(make_message("m1", 1, author="Ann", sequence=1), "First.", 0.9),
+        make_hit(make_message("x1", 0, author="Bob", thread="other"), "Elsewhere.", 0.7),
+        make_hit(make_message("m2", 9, author="Ann", sequence=2), "Second.", 0.1),
+        make_hit(make_message("m0", 2, author="Zed"), "Unnumbered.", 0.05),
     ]
     assert pack(hits, 1000).text == (
         "[1] 2023-05-08 13:57 Ann: First.\n[2] 14:05 Ann: Second.\n[3] 13:59 Mel: Third.\n"
@@ -167,10 +185,10 @@ def test_messages_of_a_thread_stand_together_in_order_and_groups_by_their_best_h
 
 def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_not():
     hits = [
-        hit(message("c1", 1, kind="caption", thread=None), "one", 0.9),
-        hit(message("m1", 0, thread=None), "alone", 0.8),
-        hit(message("c0", 0, kind="caption", thread=None), "zero", 0.7),
-        hit(message("m0", 0, thread=None), "alone too", 0.6),
+        make_hit(make_message("c1", 1, kind="caption", thread=None), "one", 0.9),
+        make_hit(make_message("m1", 0, thread=None), "alone", 0.8),
+        make_hit(make_message("c0", 0, kind="caption", thread=None), "zero", 0.7),
+        make_hit(make_message("m0", 0, thread=None), "alone too", 0.6),
     ]
     assert pack(hits, 1000).text == (
         "[1] [2023-05-08 13:56:00] zero\n[2] […] [13:57:00] one\n\n[3] 2023-05-08 13:56: alone\n\n"
@@ -179,7 +197,7 @@ def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_
 
 
 @pytest.mark.parametrize(
-    ("second", "fate"),
+    ("second", "status"),
     [
         ("He drinks green tea, every day.", "duplicate"),
         ("drinks \n green\ttea,", "duplicate"),
@@ -190,17 +208,17 @@ def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_
         (" \n\t ", "duplicate"),
     ],
 )
-def test_what_is_already_said_in_the_same_words_is_a_duplicate(second, fate):
-    packed = pack([hit("a", "He drinks green tea, every day.", 0.9), hit("b", second, 0.8)], 200)
-    assert statuses(packed) == ["included", fate]
+def test_what_is_already_said_in_the_same_words_is_a_duplicate(second, status):
+    packed = pack([make_hit("a", "He drinks green tea, every day.", 0.9), make_hit("b", second, 0.8)], 200)
+    assert statuses(packed) == ["included", status]
     reason = "same text as [1]" if second.strip() else "has no visible text"
-    assert fate == "included" or packed.trace[1].reason == reason
+    assert status == "included" or packed.trace[1].reason == reason
 
 
 def test_the_same_words_of_two_people_are_two_statements():
-    ann, bob = message("m1", 0, author="Ann"), message("m2", 1, author="Bob")
-    again = hit(message("m3", 2, author="Bob"), "Yes.", 0.7)
-    packed = pack([hit(ann, "Yes.", 0.9), hit(bob, "Yes.", 0.8), again], 200)
+    ann, bob = make_message("m1", 0, author="Ann"), make_message("m2", 1, author="Bob")
+    again = make_hit(make_message("m3", 2, author="Bob"), "Yes.", 0.7)
+    packed = pack([make_hit(ann, "Yes.", 0.9), make_hit(bob, "Yes.", 0.8), again], 200)
     assert statuses(packed) == ["included", "included", "duplicate"]
     assert packed.trace[2].reason == "same text as [2]"
 
@@ -212,7 +230,7 @@ PAGE = " ".join(SENTENCES)
 
 
 @pytest.mark.parametrize(
-    ("text", "fields", "fate"),
+    ("text", "fields", "status"),
     [
         (PAGE.replace("crane", "winch"), {}, "near_duplicate"),
         (" ".join([*SENTENCES[4:], "Ships wait."]), {}, "near_duplicate"),
@@ -223,32 +241,38 @@ PAGE = " ".join(SENTENCES)
         (PAGE.replace("crane", "winch"), {"kind": "message", "author": "bo"}, "included"),
     ],
 )
-def test_nearly_all_of_a_text_in_another_page_is_a_near_duplicate(text, fields, fate):
-    packed = pack([hit("a", PAGE, 0.9), hit(document("b", **fields), text, 0.5)], 2000)
-    assert statuses(packed) == ["included", fate]
-    if fate == "near_duplicate":
+def test_nearly_all_of_a_text_in_another_page_is_a_near_duplicate(text, fields, status):
+    packed = pack([make_hit("a", PAGE, 0.9), make_hit(make_document("b", **fields), text, 0.5)], 2000)
+    assert statuses(packed) == ["included", status]
+    if status == "near_duplicate":
         assert packed.trace[1].reason.startswith("nearly the same text as [1]: 9")
 
 
 def test_a_near_duplicate_is_not_cut_into_the_room_left():
     copy = PAGE.replace("crane", "winch")
-    packed = pack([hit("a", PAGE, 0.9), hit("b", copy, 0.5), hit("c", TEXT, 0.4)], count(PAGE) + 100)
+    packed = pack(
+        [make_hit("a", PAGE, 0.9), make_hit("b", copy, 0.5), make_hit("c", TEXT, 0.4)], count(PAGE) + 100
+    )
     assert statuses(packed) == ["included", "near_duplicate", "truncated"]
 
 
 def test_a_near_duplicate_within_its_own_document_is_shown():
-    packed = pack([hit("a", PAGE, 0.9), hit("a", PAGE.replace("crane", "winch"), 0.5, start=len(PAGE))], 2000)
+    packed = pack(
+        [make_hit("a", PAGE, 0.9), make_hit("a", PAGE.replace("crane", "winch"), 0.5, start=len(PAGE))], 2000
+    )
     assert statuses(packed) == ["included", "included"]
 
 
 def test_a_copy_of_a_hit_that_is_cut_is_a_duplicate_but_not_a_part_of_it():
     big = SENTENCE * 60 + "The very end."
-    packed = pack([hit("a", big, 0.9), hit("copy", big, 0.8), hit("part", "The very end.", 0.7)], 150)
+    packed = pack(
+        [make_hit("a", big, 0.9), make_hit("copy", big, 0.8), make_hit("part", "The very end.", 0.7)], 150
+    )
     assert statuses(packed) == ["truncated", "duplicate", "included"]
 
 
 def test_a_cut_text_ends_with_a_sentence_and_a_marker_that_is_paid_for():
-    packed = pack([hit("a", TEXT, 0.9)], 400)
+    packed = pack([make_hit("a", TEXT, 0.9)], 400)
     assert packed.text.endswith("says something of its own. […]")
     assert packed.tokens == count(packed.text) >= 380
     assert (
@@ -260,32 +284,32 @@ def test_a_cut_text_ends_with_a_sentence_and_a_marker_that_is_paid_for():
 def test_a_sentence_is_cut_rather_than_much_of_the_budget_wasted():
     long_sentences = f"{' word' * 180}." * 20
     for tokens in range(300, 3000, 100):
-        assert pack([hit("a", long_sentences, 0.9)], tokens).tokens >= 0.95 * tokens
+        assert pack([make_hit("a", long_sentences, 0.9)], tokens).tokens >= 0.95 * tokens
 
 
 def test_a_word_is_cut_rather_than_much_of_the_budget_wasted():
     for tokens in range(200, 2000, 150):
-        assert pack([hit("a", "漢字 " + "仮名交文" * 3000, 0.9)], tokens).tokens >= 0.95 * tokens
+        assert pack([make_hit("a", "漢字 " + "仮名交文" * 3000, 0.9)], tokens).tokens >= 0.95 * tokens
 
 
 @pytest.mark.parametrize("unit", ["x", "👨‍👩‍👧‍👦", "漢", "e\u0301", "\U0001f1e9\U0001f1ea"])
 def test_one_word_of_a_hundred_kilobytes_fills_the_window_and_is_cut_between_graphemes(unit):
     word = unit * (100_000 // len(unit))
-    packed = pack([hit("a", word, 0.9)], 300)
+    packed = pack([make_hit("a", word, 0.9)], 300)
     assert 285 <= packed.tokens <= 300
     assert packed.citations[0].end % len(unit) == 0
     assert packed.text == f"[1] a\n{word[: packed.citations[0].end]} […]"
 
 
 def test_too_little_room_for_anything_worth_reading_is_left_empty():
-    packed = pack([hit("a", SENTENCE * 9, 0.9)], 6)
+    packed = pack([make_hit("a", SENTENCE * 9, 0.9)], 6)
     assert (packed.text, packed.tokens, statuses(packed)) == ("", 0, ["over_budget"])
 
 
 def test_a_last_hit_gives_way_where_its_room_cannot_be_filled_otherwise():
     title = "a title that is much too long for the room that is left over after the other hits are in"
-    hits = [hit("a", SENTENCE * 8, 0.9), hit("b", SENTENCE * 4 + "7", 0.8)]
-    hits += [hit(document(f"c{n}", title=title), f"{TEXT} {n}", 0.5) for n in range(3)]
+    hits = [make_hit("a", SENTENCE * 8, 0.9), make_hit("b", SENTENCE * 4 + "7", 0.8)]
+    hits += [make_hit(make_document(f"c{n}", title=title), f"{TEXT} {n}", 0.5) for n in range(3)]
     packed = pack(hits, 200)
     assert packed.tokens >= 190
     assert statuses(packed)[:3] == ["included", "over_budget", "truncated"]
@@ -295,7 +319,7 @@ def test_a_last_hit_gives_way_where_its_room_cannot_be_filled_otherwise():
 @pytest.mark.parametrize("tokenizer", ["cl100k_base", "chars4_floor", "chars4_min1", "bytes4_min1"])
 @pytest.mark.parametrize("tokens", [0, 1, 7, 50, 333, 2000])
 def test_every_tokenizer_counts_its_own_tokens(tokenizer, tokens):
-    hits = [hit(f"d{n}", f"{n}. {TEXT[n * 7 :]}", 1 / (n + 1)) for n in range(9)]
+    hits = [make_hit(f"d{n}", f"{n}. {TEXT[n * 7 :]}", 1 / (n + 1)) for n in range(9)]
     packed = pack(hits, Budget(tokens, tokenizer))
     assert packed.tokens <= tokens
     assert packed.tokens == (counter(tokenizer)(packed.text) if packed.text else 0)
@@ -303,7 +327,7 @@ def test_every_tokenizer_counts_its_own_tokens(tokenizer, tokens):
 
 
 def test_a_counter_that_does_not_add_up_cannot_break_the_budget():
-    hits = [hit(f"d{n}", SENTENCE, 1 / (n + 1)) for n in range(20)]
+    hits = [make_hit(f"d{n}", SENTENCE, 1 / (n + 1)) for n in range(20)]
 
     def squares(text):
         return (len(text) // 50) ** 2
@@ -315,7 +339,7 @@ def test_a_counter_that_does_not_add_up_cannot_break_the_budget():
 
 
 def test_counting_grows_with_the_window_and_not_with_the_number_of_hits():
-    hits = [hit(f"d{n}", f"{n} " + TEXT[n % 50 : 400 + n % 50], 1 / (n + 1)) for n in range(3000)]
+    hits = [make_hit(f"d{n}", f"{n} " + TEXT[n % 50 : 400 + n % 50], 1 / (n + 1)) for n in range(3000)]
     counted = []
     renderer, budget = renderer_by_name("text"), Budget(20_000)
     packed = build_window(

@@ -61,7 +61,7 @@ async def bob(engine: Engine) -> str:
     return (await engine.people.create_user("bob")).id
 
 
-async def stocked(base: KnowledgeBase, user: str, texts: Sequence[str]) -> str:
+async def fill_collection(base: KnowledgeBase, user: str, texts: Sequence[str]) -> str:
     collection = await base.create_collection({"name": "Notes"}, user)
     source = await base.create_source(collection.id, {"name": "manual"}, user)
     for number, text in enumerate(texts):
@@ -100,7 +100,7 @@ async def test_a_source_is_of_a_kind_there_is(base: KnowledgeBase, ada: str) -> 
 
 
 async def test_what_belongs_to_another_user_does_not_exist(base: KnowledgeBase, ada: str, bob: str) -> None:
-    collection = await stocked(base, ada, ["heron"])
+    collection = await fill_collection(base, ada, ["heron"])
     source = (await base.list_sources(collection, ada))[0]
     document = (await base.list_documents(source.id, ada))[0]
     for attempt in (
@@ -132,7 +132,7 @@ async def test_what_belongs_to_another_user_does_not_exist(base: KnowledgeBase, 
 async def test_a_shared_source_is_seen_until_it_is_revoked(
     base: KnowledgeBase, engine: Engine, ada: str, bob: str
 ) -> None:
-    collection = await stocked(base, ada, ["a heron in the reeds"])
+    collection = await fill_collection(base, ada, ["a heron in the reeds"])
     hidden = await base.create_source(collection, {"name": "private"}, ada)
     await base.create_document(hidden.id, {"content": "a heron in the attic"}, ada)
     shared = next(source for source in await base.list_sources(collection, ada) if source.name == "manual")
@@ -153,7 +153,7 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
 async def test_search_measures_the_angle_and_not_the_length(
     base: KnowledgeBase, engine: Engine, ada: str
 ) -> None:
-    collection = await stocked(base, ada, ["heron", "heron " * 50, "torque"])
+    collection = await fill_collection(base, ada, ["heron", "heron " * 50, "torque"])
     await engine.documents.wait_until_embedded(collection=collection)
     matches = await base.search(collection, "heron", ada)
     assert [match.distance for match in matches] == sorted(match.distance for match in matches)
@@ -165,7 +165,7 @@ async def test_search_measures_the_angle_and_not_the_length(
 
 
 async def test_the_hash_is_that_of_the_content(base: KnowledgeBase, ada: str) -> None:
-    collection = await stocked(base, ada, ["same", "same", ""])
+    collection = await fill_collection(base, ada, ["same", "same", ""])
     source = (await base.list_sources(collection, ada))[0]
     hashes = [document.content_hash for document in await base.list_documents(source.id, ada)]
     assert hashes[0] == hashes[1]
@@ -173,7 +173,7 @@ async def test_the_hash_is_that_of_the_content(base: KnowledgeBase, ada: str) ->
 
 
 async def test_embedding_the_same_chunks_again_changes_nothing(base: KnowledgeBase, ada: str) -> None:
-    collection = await stocked(base, ada, [""])
+    collection = await fill_collection(base, ada, [""])
     source = (await base.list_sources(collection, ada))[0]
     document = (await base.list_documents(source.id, ada))[0]
     chunks = [{"content": "second.", "position": 1}, {"content": "first. ", "position": 0}]
@@ -190,7 +190,7 @@ async def test_embedding_the_same_chunks_again_changes_nothing(base: KnowledgeBa
 async def test_many_candidates_are_judged_and_few_are_all_given(
     base: KnowledgeBase, engine: Engine, ada: str, *, number: int, judged: int
 ) -> None:
-    collection = await stocked(base, ada, [f"heron {number}" for number in range(number)])
+    collection = await fill_collection(base, ada, [f"heron {number}" for number in range(number)])
     await engine.documents.wait_until_embedded(collection=collection)
     ranked = await base.augment_context("heron", ada)
     assert len(ranked) == (judged or number)
@@ -198,7 +198,7 @@ async def test_many_candidates_are_judged_and_few_are_all_given(
 
 
 async def test_context_has_a_floor_and_a_budget(base: KnowledgeBase, engine: Engine, ada: str) -> None:
-    collection = await stocked(base, ada, ["a heron stands in the water", "torque and force " * 20])
+    collection = await fill_collection(base, ada, ["a heron stands in the water", "torque and force " * 20])
     await engine.documents.wait_until_embedded(collection=collection)
     assert [ranked.document.title for ranked in await base.augment_context("heron water", ada)] == ["note 0"]
     assert await base.augment_context("heron water", ada, max_tokens=3) == []
@@ -207,7 +207,7 @@ async def test_context_has_a_floor_and_a_budget(base: KnowledgeBase, engine: Eng
 async def test_a_broken_reranker_costs_the_scores_and_not_the_answer(
     base: KnowledgeBase, engine: Engine, ada: str, reranker: Longest
 ) -> None:
-    collection = await stocked(base, ada, ["heron", "heron in the reeds by the lake"])
+    collection = await fill_collection(base, ada, ["heron", "heron in the reeds by the lake"])
     await engine.documents.wait_until_embedded(collection=collection)
     good = await base.search_and_rerank(collection, "heron", ada)
     assert [ranked.document.title for ranked in good] == ["note 1", "note 0"]

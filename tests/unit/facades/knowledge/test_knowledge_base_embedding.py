@@ -29,7 +29,7 @@ async def ada(engine: Engine) -> str:
     return (await engine.people.create_user("ada")).id
 
 
-async def document_in(base: KnowledgeBase, user: str, content: str = "") -> str:
+async def add_document(base: KnowledgeBase, user: str, content: str = "") -> str:
     collection = await base.create_collection({"name": "Notes"}, user)
     source = await base.create_source(collection.id, {"name": "manual"}, user)
     return (await base.create_document(source.id, {"title": "note", "content": content}, user)).id
@@ -37,7 +37,7 @@ async def document_in(base: KnowledgeBase, user: str, content: str = "") -> str:
 
 async def test_chunks_that_the_model_refuses_are_an_error(engine: Engine, ada: str) -> None:
     base = KnowledgeBase(engine)
-    document = await document_in(base, ada)
+    document = await add_document(base, ada)
     chunks = [{"content": "a heron. ", "position": 0}, {"content": POISON, "position": 1}]
     with pytest.raises(ProviderError) as refused:
         await base.embed_chunks(document, chunks, ada)
@@ -51,7 +51,7 @@ async def test_chunks_for_which_the_model_is_missing_are_an_error(tmp_path: Path
     settings = Settings()
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as engine:
         ada = (await engine.people.create_user("ada")).id
-        document = await document_in(KnowledgeBase(engine), ada)
+        document = await add_document(KnowledgeBase(engine), ada)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder(version="2")) as engine:
         base = KnowledgeBase(engine)
         with pytest.raises(ProviderUnavailable, match=document):
@@ -61,7 +61,7 @@ async def test_chunks_for_which_the_model_is_missing_are_an_error(tmp_path: Path
 
 async def test_what_chunks_cannot_keep_is_refused(engine: Engine, ada: str) -> None:
     base = KnowledgeBase(engine)
-    document = await document_in(base, ada, "before")
+    document = await add_document(base, ada, "before")
     with pytest.raises(InvalidInput, match="metadata"):
         await base.embed_chunks(document, [{"content": "x", "position": 0, "metadata": {"page": 1}}], ada)
     assert [chunk.content for chunk in await base.list_chunks_for_document(document, ada)] == ["before"]
@@ -69,7 +69,7 @@ async def test_what_chunks_cannot_keep_is_refused(engine: Engine, ada: str) -> N
 
 async def test_a_document_without_content_is_not_embedded(engine: Engine, ada: str) -> None:
     base = KnowledgeBase(engine)
-    document = await document_in(base, ada)
+    document = await add_document(base, ada)
     assert (await base.get_document(document, ada)).status == "pending"
     assert (await base.embed_chunks(document, [], ada)).status == "pending"
     assert (await base.embed_chunks(document, [{"content": "a", "position": 0}], ada)).status == "embedded"
@@ -77,7 +77,7 @@ async def test_a_document_without_content_is_not_embedded(engine: Engine, ada: s
 
 async def test_a_hit_knows_the_source_of_its_document(engine: Engine, ada: str) -> None:
     base = KnowledgeBase(engine)
-    document = await document_in(base, ada, "a heron in the reeds")
+    document = await add_document(base, ada, "a heron in the reeds")
     stored = await base.get_document(document, ada)
     await engine.documents.wait_until_embedded(collection=stored.collection_id)
     near = await base.search(stored.collection_id, "heron", ada)

@@ -39,7 +39,7 @@ def manager(embeddings: SubjectEmbeddings, store: ContextStore) -> ContextManage
     return ContextManager(embeddings, store)
 
 
-async def filled(manager: ContextManager) -> list[str]:
+async def add_three(manager: ContextManager) -> list[str]:
     return await manager.add_documents_batch(TEXTS, [minute(number) for number in range(3)])
 
 
@@ -61,7 +61,7 @@ def test_a_manager_tells_what_it_was_made_of(store: ContextStore, embeddings: Su
 
 
 async def test_the_fields_of_a_document_are_read_by_name_too(manager: ContextManager) -> None:
-    document = await manager.get_document((await filled(manager))[0])
+    document = await manager.get_document((await add_three(manager))[0])
     assert (
         document is not None and document["text"] == TEXTS[0] and document["metadata"]["stream_id"] == "gate"
     )
@@ -79,7 +79,7 @@ def test_the_words_are_those_of_before() -> None:
 async def test_questions_and_documents_are_embedded_each_in_their_own_way(
     manager: ContextManager, embeddings: SubjectEmbeddings
 ) -> None:
-    ids = await filled(manager)
+    ids = await add_three(manager)
     documents = await manager.retrieve("the dog and the car", top_k=2)
     assert [document["id"] for document in documents] == [ids[1], ids[0]]
     assert (embeddings.documents, embeddings.queries) == (TEXTS, ["the dog and the car"])
@@ -88,7 +88,7 @@ async def test_questions_and_documents_are_embedded_each_in_their_own_way(
 
 async def test_embeddings_need_not_be_coroutines(store: ContextStore) -> None:
     manager = ContextManager(PlainEmbeddings(), store)
-    ids = await filled(manager)
+    ids = await add_three(manager)
     await manager.add_document("Another dog.", minute(3))
     assert [document["id"] for document in await manager.retrieve("rain", top_k=1)] == ids[2:]
 
@@ -169,7 +169,7 @@ async def test_what_is_deleted_meanwhile_is_not_pending(embeddings: SubjectEmbed
 async def test_a_question_that_cannot_be_embedded_finds_nothing(
     manager: ContextManager, embeddings: SubjectEmbeddings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await filled(manager)
+    await add_three(manager)
     embeddings.failing = {"query"}
     with caplog.at_level(logging.WARNING, "conspectus.video"):
         assert await manager.retrieve("car") == []
@@ -228,7 +228,7 @@ async def test_documents_are_stored_without_embedding_where_asked(
 
 
 async def test_streams_are_cleared_one_by_one_or_together(manager: ContextManager) -> None:
-    await filled(manager)
+    await add_three(manager)
     await manager.add_document("Elsewhere.", minute(0, "yard"))
     assert await manager.get_all_captions("yard") == ["Elsewhere."]
     assert await manager.clear_context("yard") == 1

@@ -22,7 +22,7 @@ def manager(store: ContextStore) -> ContextManager:
     return ContextManager(SubjectEmbeddings(), store)
 
 
-async def timed(manager: ContextManager, *times: Any) -> None:
+async def add_timed(manager: ContextManager, *times: Any) -> None:
     for start, end in times:
         await manager.add_document(f"{start}..{end}", {"start_time": start, "end_time": end})
 
@@ -94,12 +94,12 @@ async def test_a_filter_starves_nothing() -> None:
 
 
 async def test_three_minutes_two_of_them_asked_for(manager: ContextManager) -> None:
-    await timed(manager, ("00:00", "00:01"), ("00:01", "00:02"), ("00:02", "00:03"))
+    await add_timed(manager, ("00:00", "00:01"), ("00:01", "00:02"), ("00:02", "00:03"))
     assert await manager.get_captions_by_time_range("00:00", "00:02") == ["00:00..00:01", "00:01..00:02"]
 
 
 async def test_times_are_compared_as_times(manager: ContextManager) -> None:
-    await timed(manager, ("9:00", "9:30"), ("10:00", "10:30"), ("100.5", "110"), (20.0, 30))
+    await add_timed(manager, ("9:00", "9:30"), ("10:00", "10:30"), ("100.5", "110"), (20.0, 30))
     within = manager.get_captions_by_time_range
     assert await within("9:15", "9:45") == ["9:00..9:30"]
     assert await within("9:45", "11:00") == ["10:00..10:30"]
@@ -109,22 +109,24 @@ async def test_times_are_compared_as_times(manager: ContextManager) -> None:
 
 
 async def test_instants_of_one_moment_are_equal_however_they_are_written(manager: ContextManager) -> None:
-    await timed(manager, ("2024-05-01T10:00:00Z", "2024-05-01T10:01:00+00:00"), (1714557660, "1714557720"))
+    await add_timed(
+        manager, ("2024-05-01T10:00:00Z", "2024-05-01T10:01:00+00:00"), (1714557660, "1714557720")
+    )
     within = manager.get_captions_by_time_range
     assert len(await within("2024-05-01T12:00:30+02:00", "2024-05-01T10:01:30Z")) == 2
     assert len(await within(1714557600, 1714557660)) == 1
 
 
 async def test_what_straddles_a_border_belongs_unless_it_has_to_lie_inside(manager: ContextManager) -> None:
-    await timed(manager, (50, 70), (60, 120), (110, 130), (0, 59), (120, 121), (60, 60))
+    await add_timed(manager, (50, 70), (60, 120), (110, 130), (0, 59), (120, 121), (60, 60))
     within = manager.get_captions_by_time_range
     assert await within(60, 120) == ["50..70", "60..120", "110..130", "60..60"]
     assert await within(60, 120, contains=True) == ["60..120", "60..60"]
 
 
 async def test_a_caption_without_times_is_in_no_range(manager: ContextManager) -> None:
-    await timed(manager, ("", ""), (None, None), ("soon", "later"), (30, 20), (-5, 5), (True, True))
-    await timed(manager, (5, ""), (None, 6))
+    await add_timed(manager, ("", ""), (None, None), ("soon", "later"), (30, 20), (-5, 5), (True, True))
+    await add_timed(manager, (5, ""), (None, 6))
     await manager.add_document("nothing said", {})
     assert await manager.get_captions_by_time_range(0, 1_000_000) == ["5..", "None..6"]
     assert len(await manager.get_captions_by_time_range("", None)) == 9

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from tests.support.milvus_server import MilvusProcess
-from tests.unit.facades.video.test_store_engines import seen
+from tests.unit.facades.video.test_store_engines import use_manager
 from tests.video_contexts import SubjectEmbeddings, minute
 
 from conspectus.errors import ConspectusError, InvalidInput
@@ -28,7 +28,7 @@ ROWS = [
 ]
 
 
-def store_at(milvus: MilvusProcess, name: str, dimensions: int = 4) -> MilvusContextStore:
+def open_store(milvus: MilvusProcess, name: str, dimensions: int = 4) -> MilvusContextStore:
     return MilvusContextStore("127.0.0.1", milvus.port, name, dimensions)
 
 
@@ -39,7 +39,7 @@ def name() -> str:
 
 @pytest.fixture
 async def store(milvus: MilvusProcess, name: str) -> AsyncIterator[MilvusContextStore]:
-    async with store_at(milvus, name) as opened:
+    async with open_store(milvus, name) as opened:
         yield opened
 
 
@@ -62,8 +62,8 @@ def theirs(milvus: MilvusProcess, name: str) -> str:
 
 async def test_it_is_the_same_as_in_memory(store: MilvusContextStore) -> None:
     async with ContextManager(SubjectEmbeddings()) as alone:
-        expected = await seen(alone)
-    assert await seen(ContextManager(SubjectEmbeddings(), store)) == expected
+        expected = await use_manager(alone)
+    assert await use_manager(ContextManager(SubjectEmbeddings(), store)) == expected
 
 
 async def test_two_programs_share_what_they_store(
@@ -75,7 +75,7 @@ async def test_two_programs_share_what_they_store(
 ) -> None:
     added = await store.add_document("A dog.", {"stream_id": "it's", "tags": ["x"]}, [0.0, 1.0, 0.0, 0.0])
     monkeypatch.chdir(tmp_path)
-    async with store_at(milvus, name) as other:
+    async with open_store(milvus, name) as other:
         document = await other.get_document(added)
         assert document is not None and document.metadata == {"stream_id": "it's", "tags": ["x"]}
         assert [document.id for document, _ in await other.search([0.0, 2.0, 0.0, 0.0])] == [added]
@@ -84,7 +84,7 @@ async def test_two_programs_share_what_they_store(
 
 
 async def test_a_collection_of_another_program_is_read(milvus: MilvusProcess, theirs: str) -> None:
-    async with store_at(milvus, theirs) as store:
+    async with open_store(milvus, theirs) as store:
         manager = ContextManager(SubjectEmbeddings(), store)
         assert await manager.get_all_captions() == ["A dog barks.", "Nobody embedded this.", "A car arrives."]
         assert await manager.get_captions_by_time_range("00:00:30", "00:00:40") == ["A dog barks."]
@@ -111,13 +111,13 @@ async def test_another_program_reads_and_writes_it(
 
 
 async def test_what_a_collection_cannot_keep_is_refused(milvus: MilvusProcess, theirs: str) -> None:
-    async with store_at(milvus, theirs) as store:
+    async with open_store(milvus, theirs) as store:
         with pytest.raises(InvalidInput, match=r"metadata\.color"):
             await store.add_documents(["fine", "not"], [minute(1), minute(2, color="red")], [None, None])
         assert len(await store.get_all_documents()) == 3
         await store.add_document("fine", minute(1))
         assert len(await store.get_all_documents({"stream_id": "gate"})) == 3
-    async with store_at(milvus, theirs, 3) as other:
+    async with open_store(milvus, theirs, 3) as other:
         with pytest.raises(InvalidInput, match="have 4 numbers"):
             await other.search([1.0, 0.0, 0.0])
 
@@ -173,4 +173,4 @@ async def test_a_server_that_is_away_is_an_error_each_time() -> None:
 
 def test_summaries_need_an_engine(milvus: MilvusProcess, name: str) -> None:
     with pytest.raises(InvalidInput, match="engine"):
-        SummarizationFunction(store_at(milvus, name))
+        SummarizationFunction(open_store(milvus, name))

@@ -53,7 +53,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def seen(manager: ContextManager) -> list[object]:
+async def use_manager(manager: ContextManager) -> list[object]:
     """Everything that a manager does, once."""
     ids = await manager.add_documents_batch(
         ["A car arrives.", "A dog barks.", "Rain."], [minute(0), minute(1, tags=["pet"]), minute(2, "yard")]
@@ -72,14 +72,16 @@ async def seen(manager: ContextManager) -> list[object]:
 
 
 async def test_here_and_on_a_server_it_is_the_same(engine: Engine) -> None:
-    here = await seen(ContextManager(SubjectEmbeddings(), engine=engine))
+    here = await use_manager(ContextManager(SubjectEmbeddings(), engine=engine))
     async with (
         served(application(engine, SETTINGS)) as url,
         conspectus.connect(url, settings=SETTINGS) as remote,
     ):
-        there = await seen(ContextManager(SubjectEmbeddings(), EngineContextStore(remote, collection="far")))
+        there = await use_manager(
+            ContextManager(SubjectEmbeddings(), EngineContextStore(remote, collection="far"))
+        )
     async with ContextManager(SubjectEmbeddings()) as alone:
-        assert await seen(alone) == here == there
+        assert await use_manager(alone) == here == there
     assert here[1:] == [
         ["A car arrives.", "A dog barks."],
         ["A car arrives."],
@@ -144,8 +146,8 @@ def test_one_store_serves_many_event_loops() -> None:
 async def test_many_may_write_and_ask_at_once() -> None:
     async with ContextManager(SubjectEmbeddings()) as manager:
         adding = [manager.add_document(f"car {number}", minute(number % 5)) for number in range(40)]
-        asking = [manager.retrieve("car") for _ in range(10)]
-        done = await asyncio.gather(*adding, *asking)
+        searches = [manager.retrieve("car") for _ in range(10)]
+        done = await asyncio.gather(*adding, *searches)
         assert len(set(done[:40])) == 40 == len(await manager.get_all_captions("gate"))
 
 

@@ -33,16 +33,16 @@ nested = st.recursive(
 
 
 @given(nested, sources)
-def test_whatever_matches_is_within(where: Filter, source: str) -> None:
+def test_whatever_matches_is_within(condition: Filter, source: str) -> None:
     chunk = make_chunk(1, "fox")
     document = replace(chunk.document, source=SourceId(source))
-    expression = within(where)
-    if matches(where, document_row(document, 0)):
+    expression = within(condition)
+    if matches(condition, document_row(document, 0)):
         assert expression is None or f'"{tenant(source)}"' in expression
 
 
 @pytest.mark.parametrize(
-    ("where", "expected"),
+    ("condition", "expected"),
     [
         (EVERYTHING, None),
         (A, "a"),
@@ -58,8 +58,8 @@ def test_whatever_matches_is_within(where: Filter, source: str) -> None:
         (And((A, BC)), None),
     ],
 )
-def test_filters_that_bound_the_sources(where: Filter, expected: str | None) -> None:
-    tenants = within(where)
+def test_filters_that_bound_the_sources(condition: Filter, expected: str | None) -> None:
+    tenants = within(condition)
     assert (tenants is None) == (expected is None)
     assert set((tenants or "").replace('"', "").removeprefix("tenant in [").rstrip("]").split(",")) - {
         ""

@@ -28,9 +28,9 @@ async def test_filters_miss_nothing(tmp_path: Path, milvus: MilvusProcess) -> No
         journal.put([make_chunk(2 * number + 1, "fox", author=LONG)])
     index = await MilvusIndex.open(location_in(server, tmp_path, 0), journal, str.split)
     await catch_up(index, journal, limit=1)
-    for where, expected in (
+    for condition, expected in (
         (Between(("price",), 0, 100), list(range(0, 24, 2))),
         (Eq("author", LONG), list(range(1, 24, 2))),
     ):
-        assert (await index.search(Probe(where, "fox", None, 100))).ids.tolist() == expected
+        assert (await index.search(Probe(condition, "fox", None, 100))).ids.tolist() == expected
     await server.close()

@@ -26,12 +26,12 @@ PIECES = (
 HEAD = b"From: =?utf-8?q?J=C3=BCrgen?= <j@example.org>\r\nTo: a@b.c\r\nSubject: Hi\r\n"
 
 
-def mail(data: bytes) -> NewDocument:
+def parse_mail(data: bytes) -> NewDocument:
     [document] = FILES.parse_bytes(data, "a.eml").documents
     return document
 
 
-def written(**parts: object) -> EmailMessage:
+def write_mail(**parts: object) -> EmailMessage:
     message = EmailMessage()
     message["From"], message["Subject"] = "a@b.c", "Plan"
     message.set_content(str(parts.get("plain", "The plain text.")))
@@ -41,7 +41,7 @@ def written(**parts: object) -> EmailMessage:
 
 
 def test_a_message_says_who_wrote_it_to_whom_and_when() -> None:
-    document = mail(
+    document = parse_mail(
         HEAD + b"Date: Mon, 1 Jan 2024 10:00:00 +0100\r\nMessage-ID: <1@x>\r\n\r\nHello,\r\nyou.\r\n"
     )
     assert document.text == "Hello,\nyou."
@@ -55,22 +55,22 @@ def test_a_message_says_who_wrote_it_to_whom_and_when() -> None:
 
 
 def test_plain_text_goes_before_html_which_is_read_as_a_page() -> None:
-    assert mail(bytes(written(html="<p>The rich text.</p>"))).text == "The plain text."
+    assert parse_mail(bytes(write_mail(html="<p>The rich text.</p>"))).text == "The plain text."
     rich = "<style>p {}</style><h1>News</h1><ul><li>one</li></ul><script>bad()</script>"
-    assert mail(bytes(written(plain=" ", html=rich))).text == "# News\n\n- one"
+    assert parse_mail(bytes(write_mail(plain=" ", html=rich))).text == "# News\n\n- one"
 
 
 def test_attachments_are_named_and_not_read() -> None:
-    message = written()
+    message = write_mail()
     message.add_attachment(b"%PDF-secret", maintype="application", subtype="pdf", filename="Übersicht.pdf")
     message.add_attachment("secret text", filename="notes.txt")
-    assert mail(bytes(message)).text == "The plain text.\n\nAttachments: Übersicht.pdf, notes.txt"
+    assert parse_mail(bytes(message)).text == "The plain text.\n\nAttachments: Übersicht.pdf, notes.txt"
 
 
 def test_a_forwarded_message_is_part_of_the_text() -> None:
-    outer = written(plain="See below.")
-    outer.add_attachment(written(plain="The inner text."))
-    assert mail(bytes(outer)).text == (
+    outer = write_mail(plain="See below.")
+    outer.add_attachment(write_mail(plain="The inner text."))
+    assert parse_mail(bytes(outer)).text == (
         "See below.\n\nForwarded message\nFrom: a@b.c\nSubject: Plan\n\nThe inner text."
     )
 
@@ -83,13 +83,15 @@ def test_a_forwarded_message_is_part_of_the_text() -> None:
     ],
 )  # fmt: skip
 def test_any_encoding_is_read(charset: str, body: bytes, text: str) -> None:
-    assert mail(HEAD + f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode() + body).text == text
+    assert (
+        parse_mail(HEAD + f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode() + body).text == text
+    )
 
 
 def test_a_message_without_text_is_its_subject_and_what_is_none_is_refused() -> None:
-    assert mail(HEAD + b"\r\n\r\n").text == "Hi"
+    assert parse_mail(HEAD + b"\r\n\r\n").text == "Hi"
     with pytest.raises(UnreadableFile, match="not an e-mail"):
-        mail(b"just some words\n")
+        parse_mail(b"just some words\n")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_a_message_without_text_is_its_subject_and_what_is_none_is_refused() -> 
 )
 def test_a_message_nested_without_end_is_refused(data: bytes) -> None:
     with pytest.raises(UnreadableFile, match="nested too deeply"):
-        mail(data)
+        parse_mail(data)
 
 
 @settings(max_examples=tries(300))

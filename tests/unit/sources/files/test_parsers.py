@@ -22,7 +22,7 @@ def parse(text: str, name: str) -> Parsed:
     return parse_text(text, name=name, path=f"/data/{name}")
 
 
-def only(text: str, name: str) -> NewDocument:
+def parse_one(text: str, name: str) -> NewDocument:
     documents, _ = parse(text, name)
     assert len(documents) == 1
     return documents[0]
@@ -63,12 +63,12 @@ def test_restructured_title(text: str, title: str) -> None:
 
 
 def test_a_page_is_titled_and_knows_where_it_is_from() -> None:
-    page = only("# Guide\n\nText", "docs/guide.md")
+    page = parse_one("# Guide\n\nText", "docs/guide.md")
     assert (page.title, page.key, page.kind, page.syntax) == ("Guide", "docs/guide.md", "page", "markdown")
     assert page.metadata == {"path": "/data/docs/guide.md", "media_type": "text/markdown"}
-    code = only("x = 1\n", "src/a.PY")
+    code = parse_one("x = 1\n", "src/a.PY")
     assert (code.title, code.syntax, code.metadata["media_type"]) == ("a.PY", "code", "text/x-py")
-    plain = only("words", "LICENSE")
+    plain = parse_one("words", "LICENSE")
     assert (plain.title, plain.syntax, plain.metadata["media_type"]) == ("LICENSE", "plain", "text/plain")
 
 
@@ -82,7 +82,7 @@ def test_an_empty_file_is_no_document_and_no_error(name: str, text: str) -> None
 
 def test_html_keeps_the_main_text_and_leaves_scripts_out() -> None:
     paragraph = "The quick brown fox jumps over the lazy dog near the river bank. " * 5
-    page = only(
+    page = parse_one(
         f"<title> My\n page </title><script>var hidden = 1</script><style>p {{}}</style>"
         f"<main><h1>Fox</h1><p>{paragraph}</p><table><tr><td>cell one</td></tr></table></main>",
         "index.html",
@@ -130,9 +130,11 @@ def test_json_array_objects_become_documents_with_metadata() -> None:
         "a plain string",
     ]
     documents, notice = parse(json.dumps(rows), "rows.json")
-    assert [one.key for one in documents] == [f"rows.json#{key}" for key in ("7", "eight", "3", "4")]
-    assert [one.text for one in documents] == ["seven", "  eight ", "nine", "a plain string"]
-    assert [one.title for one in documents] == ["Seven", "", "", ""]
+    assert [document.key for document in documents] == [
+        f"rows.json#{key}" for key in ("7", "eight", "3", "4")
+    ]
+    assert [document.text for document in documents] == ["seven", "  eight ", "nine", "a plain string"]
+    assert [document.title for document in documents] == ["Seven", "", "", ""]
     assert documents[0].metadata == {
         "id": 7, "tags": ["a"], "record_path": "own", "path": "/data/rows.json",
         "media_type": "application/json",
@@ -146,14 +148,16 @@ def test_equal_ids_in_one_file_lose_nothing() -> None:
         json.dumps({"id": name, "text": f"row {n}"}) for n, name in enumerate(["a", "a", "a", "2", 2])
     )
     documents, _ = parse(text, "x.jsonl")
-    assert [one.text for one in documents] == [f"row {n}" for n in range(5)]
-    assert len({one.key for one in documents}) == 5
+    assert [document.text for document in documents] == [f"row {n}" for n in range(5)]
+    assert len({document.key for document in documents}) == 5
 
 
 def test_json_without_a_text_field_is_taken_as_a_whole() -> None:
     text = '{"dependencies": {"left-pad": "1.0"}}'
     documents, notice = parse(text, "package.json")
-    assert [(one.text, one.key, one.syntax) for one in documents] == [(text, "package.json", "code")]
+    assert [(document.text, document.key, document.syntax) for document in documents] == [
+        (text, "package.json", "code")
+    ]
     assert notice is not None and "the file is one document" in notice
 
 
@@ -186,7 +190,7 @@ def test_json_lines_end_at_newlines_only_and_bad_lines_are_named() -> None:
         "[]",
     ]
     documents, notice = parse("\n".join(lines), "log.jsonl")
-    assert [(one.text, one.key) for one in documents] == [(inside, "log.jsonl#1")]
+    assert [(document.text, document.key) for document in documents] == [(inside, "log.jsonl#1")]
     assert notice is not None
     assert "line 3 is not JSON" in notice
     assert "line 4 has no text; line 5 has no text" in notice
@@ -203,7 +207,7 @@ def test_json_lines_without_any_usable_line_is_an_error() -> None:
 
 
 def test_what_no_store_can_hold_is_replaced() -> None:
-    document = only('{"text": "a\\u0000b\\ud800c", "k\\udc00": "\\ud83d\\ude00"}', "a.json")
+    document = parse_one('{"text": "a\\u0000b\\ud800c", "k\\udc00": "\\ud83d\\ude00"}', "a.json")
     assert document.text == "a\ufffdb\ufffdc"
     assert document.metadata["k\ufffd"] == "\U0001f600"
 
@@ -229,7 +233,7 @@ def test_any_markup_is_read_or_refused(text: str) -> None:
         documents, _ = parse(text, "a.html")
     except UnreadableFile:
         return
-    assert all(one.text.strip() for one in documents)
+    assert all(document.text.strip() for document in documents)
 
 
 def test_names_say_the_media_type() -> None:

@@ -14,23 +14,23 @@ FILES = LocalFiles()
 FIELDS = ("source", "outputs", "data", "text", "text/plain", "cell_type", "ename", "level")
 
 
-def notebook(*cells: dict[str, object], **fields: object) -> str:
+def write_notebook(*cells: dict[str, object], **fields: object) -> str:
     return json.dumps(
         {"nbformat": 4, "cells": cells, "metadata": {"language_info": {"name": "python"}}, **fields}
     )
 
 
-def code(source: object, *outputs: dict[str, object]) -> dict[str, object]:
+def code_cell(source: object, *outputs: dict[str, object]) -> dict[str, object]:
     return {"cell_type": "code", "source": source, "outputs": list(outputs)}
 
 
 def test_a_notebook_is_notes_code_and_outputs() -> None:
-    text = notebook(
+    text = write_notebook(
         {"cell_type": "markdown", "source": ["# Study\n", "Why."]},
-        code("print(1)", {"output_type": "stream", "text": ["1\n", "2\n"]}),
-        code("x", {"data": {"text/plain": "\x1b[31m42\x1b[0m", "image/png": "iVBOR"}}),
-        code("```", {"ename": "NameError", "evalue": "no x", "traceback": []}),
-        {"cell_type": "raw", "source": "raw"}, code("", {"data": {"text/html": "<b>only</b>"}}),
+        code_cell("print(1)", {"output_type": "stream", "text": ["1\n", "2\n"]}),
+        code_cell("x", {"data": {"text/plain": "\x1b[31m42\x1b[0m", "image/png": "iVBOR"}}),
+        code_cell("```", {"ename": "NameError", "evalue": "no x", "traceback": []}),
+        {"cell_type": "raw", "source": "raw"}, code_cell("", {"data": {"text/html": "<b>only</b>"}}),
     )  # fmt: skip
     [document] = FILES.parse_bytes(text.encode(), "a.ipynb").documents
     assert document.text == (
@@ -55,7 +55,7 @@ def test_what_is_no_notebook_is_refused(text: str) -> None:
 
 
 def test_an_empty_notebook_is_a_notice() -> None:
-    parsed = FILES.parse_bytes(notebook().encode(), "a.ipynb")
+    parsed = FILES.parse_bytes(write_notebook().encode(), "a.ipynb")
     assert (parsed.documents, parsed.notice) == ((), "the notebook is empty")
 
 

@@ -51,9 +51,11 @@ def test_srt_cues_become_captions_in_order() -> None:
     assert notice == "captions without text, skipped: 1"
     assert first.text == "Hello & welcome\nto the show"
     assert last.text == "2<3 and 5>4 <b>"
-    assert [one.key for one in documents] == ["talks/a.srt#1", "talks/a.srt#3"]
-    assert [one.sequence for one in documents] == [1, 3]
-    assert {(one.kind, one.thread, one.title) for one in documents} == {("caption", "talks/a.srt", "a")}
+    assert [document.key for document in documents] == ["talks/a.srt#1", "talks/a.srt#3"]
+    assert [document.sequence for document in documents] == [1, 3]
+    assert {(document.kind, document.thread, document.title) for document in documents} == {
+        ("caption", "talks/a.srt", "a")
+    }
     assert first.metadata == {"start": 1.5, "end": 4.0}
     start = datetime(1970, 1, 1, tzinfo=UTC)
     assert last.occurred == Period(
@@ -63,7 +65,10 @@ def test_srt_cues_become_captions_in_order() -> None:
 
 def test_vtt_notes_styles_and_names_are_not_text() -> None:
     documents, notice = captions(VTT, "b.vtt", "b")
-    assert [(one.text, one.author) for one in documents] == [("Hi there", "Mary Ann"), ("- one\n- two", None)]
+    assert [(document.text, document.author) for document in documents] == [
+        ("Hi there", "Mary Ann"),
+        ("- one\n- two", None),
+    ]
     assert notice is None
 
 
@@ -104,7 +109,7 @@ def test_text_after_a_blank_line_still_belongs_to_its_cue() -> None:
 def test_a_cue_without_readable_times_is_counted_not_hidden() -> None:
     text = "1\n00:01,000 --> 00:02,000\none\n\n2\nno times\n\n3\n00:aa --> 00:bb\nbad\n"
     documents, notice = captions(text, "a.srt", "a")
-    assert [one.text for one in documents] == ["one"]
+    assert [document.text for document in documents] == ["one"]
     assert notice == "lines outside of captions, skipped: 5"
 
 
@@ -120,17 +125,17 @@ def test_a_file_says_its_title_and_language() -> None:
 def test_each_voice_of_a_cue_is_a_caption() -> None:
     text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi!</v> <v Bo &amp; Co>Hey</v>\n<v Bo &amp; Co>you."
     track = read_caption_file(text, "a.vtt")
-    assert [(one.speaker, one.text, one.start) for one in track.captions] == [
+    assert [(caption.speaker, caption.text, caption.start) for caption in track.captions] == [
         ("Ann", "Hi!", 1.0),
         ("Bo & Co", "Hey\nyou.", 1.0),
     ]
-    assert [one.key for one in track.captions] == ["a.vtt#1", "a.vtt#2"]
+    assert [caption.key for caption in track.captions] == ["a.vtt#1", "a.vtt#2"]
 
 
 def test_a_note_in_subrip_is_text_but_not_in_webvtt() -> None:
     cue = "00:00:01,000 --> 00:00:02,000\none\n\nNOTE two\n"
-    assert [one.text for one in read_caption_file(cue, "a.srt").captions] == ["one\nNOTE two"]
-    assert [one.text for one in read_caption_file(f"WEBVTT\n\n{cue}", "a.srt").captions] == ["one"]
+    assert [caption.text for caption in read_caption_file(cue, "a.srt").captions] == ["one\nNOTE two"]
+    assert [caption.text for caption in read_caption_file(f"WEBVTT\n\n{cue}", "a.srt").captions] == ["one"]
 
 
 def test_times_that_no_clock_holds_are_changed_and_counted() -> None:
@@ -140,7 +145,11 @@ def test_times_that_no_clock_holds_are_changed_and_counted() -> None:
         "00:00:09,000 --> 00:00:05,000",
     ]
     track = read_caption_file("\n\n".join(f"{time}\ntext {time}" for time in times), "a.srt")
-    assert [(one.start, one.end) for one in track.captions] == [(0.0, 2.0), (None, None), (9.0, 9.0)]
+    assert [(caption.start, caption.end) for caption in track.captions] == [
+        (0.0, 2.0),
+        (None, None),
+        (9.0, 9.0),
+    ]
     assert track.notice == (
         "captions with times before 0, kept at 0: 1; "
         "captions with times beyond a million hours, kept without times: 2; "
@@ -151,7 +160,7 @@ def test_times_that_no_clock_holds_are_changed_and_counted() -> None:
 def test_the_same_caption_twice_stands_once() -> None:
     cue = "00:00:01,000 --> 00:00:02,000\nYes.\n\n"
     track = read_caption_file(cue + cue + cue.replace("02,", "03,"), "a.srt")
-    assert [(one.text, one.end) for one in track.captions] == [("Yes.", 2.0), ("Yes.", 3.0)]
+    assert [(caption.text, caption.end) for caption in track.captions] == [("Yes.", 2.0), ("Yes.", 3.0)]
     assert track.notice == "duplicate captions with equal times, kept once: 1"
 
 
@@ -171,4 +180,4 @@ def test_a_file_of_many_cues_keeps_each() -> None:
         f"{n}\n00:{n // 60:02}:{n % 60:02},000 --> 00:59:59,000\nline {n}\n\n" for n in range(3000)
     )
     documents, _ = captions(text, "long.srt", "long")
-    assert [one.text for one in documents] == [f"line {n}" for n in range(3000)]
+    assert [document.text for document in documents] == [f"line {n}" for n in range(3000)]

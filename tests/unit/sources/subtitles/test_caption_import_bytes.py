@@ -38,14 +38,14 @@ READER: CaptionReader = LocalCaptions(Settings())
 )
 def test_every_encoding(data: bytes, notice: str | None) -> None:
     track = READER.read(data, "a.srt", sentences=True)
-    assert [one.text.replace("\ufffd", "") for one in track.captions] == ["Über “das”, señor…"]
+    assert [caption.text.replace("\ufffd", "") for caption in track.captions] == ["Über “das”, señor…"]
     assert track.notice == notice
 
 
 def test_marks_of_direction_and_joined_letters_stay() -> None:
     text = "\u202eabc\u202c \u2066x\u2069 👩\u200d🚀 e\u0301"
     track = read_caption_file(f"{TIMES}{text}\n", "a.srt", sentences=True)
-    assert [one.text for one in track.captions] == [text]
+    assert [caption.text for caption in track.captions] == [text]
 
 
 def test_limits_and_what_is_no_text() -> None:
@@ -84,7 +84,7 @@ def test_one_thing_without_end(part: str) -> None:
 
 def test_a_line_without_end_is_read_whole() -> None:
     track = read_caption_file(TIMES + "word " * 400_000, "a.srt", sentences=True)
-    assert sum(one.text.count("word") for one in track.captions) == 400_000
+    assert sum(caption.text.count("word") for caption in track.captions) == 400_000
 
 
 def test_very_many_captions_each_stay() -> None:
@@ -92,7 +92,7 @@ def test_very_many_captions_each_stay() -> None:
         f"{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02},000 --> 99:00:00,000\nline {n}" for n in range(20_000)
     ]
     track = read_caption_file("\n".join(cues), "a.srt")
-    assert [(one.text, one.start) for one in track.captions] == [
+    assert [(caption.text, caption.start) for caption in track.captions] == [
         (f"line {n}", float(n)) for n in range(20_000)
     ]
 
@@ -111,4 +111,4 @@ def test_any_text_gives_captions_or_our_error(text: str, ending: str, sentences:
         except ConspectusError as error:
             assert isinstance(error, UnreadableFile)
         else:
-            assert all(one.text.strip() for one in track.captions)
+            assert all(caption.text.strip() for caption in track.captions)

@@ -45,20 +45,23 @@ def read_track(value: object, name: str = "a.json") -> CaptionTrack:
     return read_caption_file(value if isinstance(value, str) else json.dumps(value), name)
 
 
-def rows(track: CaptionTrack) -> list[tuple[str, object, object]]:
-    return [(one.text, one.start, one.end) for one in track.captions]
+def texts_and_times(track: CaptionTrack) -> list[tuple[str, object, object]]:
+    return [(caption.text, caption.start, caption.end) for caption in track.captions]
 
 
 def test_events_of_youtube() -> None:
     track = read_track(EVENTS)
-    assert rows(track) == [("hello world", 0.08, 3.2), ("again", 3.201, None)]
+    assert texts_and_times(track) == [("hello world", 0.08, 3.2), ("again", 3.201, None)]
     assert track.notice is None
 
 
 def test_segments_of_a_recogniser() -> None:
     track = read_track(WHISPER)
-    assert rows(track) == [("Hello there.", 0.0, 2.54), ("Go.", 2.54, 3.001)]
-    assert [(one.speaker, dict(one.metadata)) for one in track.captions] == [(None, {}), ("A", {})]
+    assert texts_and_times(track) == [("Hello there.", 0.0, 2.54), ("Go.", 2.54, 3.001)]
+    assert [(caption.speaker, dict(caption.metadata)) for caption in track.captions] == [
+        (None, {}),
+        ("A", {}),
+    ]
     assert track.language == "en"
 
 
@@ -102,7 +105,7 @@ def test_times_of_every_shape(item: dict[str, Any], times: tuple[object, object]
 )
 def test_times_that_cannot_be_are_left_out_and_counted(item: dict[str, Any], notice: str) -> None:
     track = read_track([{"text": "x", **item}])
-    assert rows(track) == [("x", None, None)]
+    assert texts_and_times(track) == [("x", None, None)]
     assert notice in str(track.notice)
 
 
@@ -135,13 +138,13 @@ def test_what_a_stream_exports_comes_back_as_it_was() -> None:
 
 def test_keys_that_stand_twice_are_not_used() -> None:
     track = read_track([{"text": "x", "key": "k"}, {"text": "y", "key": "k"}])
-    assert [one.key for one in track.captions] == ["a.json#1", "a.json#2"]
+    assert [caption.key for caption in track.captions] == ["a.json#1", "a.json#2"]
     assert track.notice == "captions with ambiguous keys, renamed: 2"
 
 
 def test_numbers_that_do_not_tell_captions_apart_are_not_used() -> None:
     track = read_track([{"text": "x", "i": 3}, {"text": "y", "i": 3}, {"text": "z"}])
-    assert [(one.index, one.key) for one in track.captions] == [
+    assert [(caption.index, caption.key) for caption in track.captions] == [
         (1, "a.json#1"),
         (2, "a.json#2"),
         (3, "a.json#3"),
@@ -154,7 +157,7 @@ def test_lines_of_several_recordings_count_in_each() -> None:
         json.dumps({"video": video, "i": i, "start_s": i, "text": "t"}) for video in (1, 2) for i in (0, 1)
     ]
     track = read_track("\n".join([*lines, "", "{broken", "[]"]), "a.jsonl")
-    assert [(one.metadata["video"], one.index, one.key) for one in track.captions] == [
+    assert [(caption.metadata["video"], caption.index, caption.key) for caption in track.captions] == [
         ("1", 0, "a.jsonl#1"),
         ("1", 1, "a.jsonl#2"),
         ("2", 0, "a.jsonl#3"),
@@ -168,11 +171,11 @@ def test_lines_of_several_recordings_count_in_each() -> None:
 
 def test_lines_are_known_without_the_ending() -> None:
     track = read_track('{"text": "a", "start": 1}\n{"text": "b", "start": 2}\n', "captions.txt")
-    assert rows(track) == [("a", 1.0, None), ("b", 2.0, None)]
+    assert texts_and_times(track) == [("a", 1.0, None), ("b", 2.0, None)]
 
 
 def test_a_line_alone_may_be_a_caption_or_a_list() -> None:
-    assert rows(read_track('{"text": "a", "start": 1}', "a.jsonl")) == [("a", 1.0, None)]
+    assert texts_and_times(read_track('{"text": "a", "start": 1}', "a.jsonl")) == [("a", 1.0, None)]
     assert len(read_track(json.dumps(WHISPER), "a.jsonl").captions) == 2
 
 
@@ -185,7 +188,7 @@ def test_a_value_that_breaks_off_is_an_error_and_no_shorter_file() -> None:
 
 def test_a_line_that_breaks_off_is_counted() -> None:
     track = read_track('{"text": "a", "start": 1}\n{"text": "b", "sta')
-    assert rows(track) == [("a", 1.0, None)]
+    assert texts_and_times(track) == [("a", 1.0, None)]
     assert track.notice == "lines that are not JSON, skipped: 1"
 
 
@@ -221,7 +224,7 @@ def test_what_cannot_be_stored_is_replaced() -> None:
 @pytest.mark.parametrize("value", [EVENTS, WHISPER, [{"text": "x", "start": 0, "duration": 1}]])
 def test_a_collection_takes_plain_captions_as_such(value: object) -> None:
     documents, _ = parse_text(json.dumps(value), name="a.json", path="a.json")
-    assert {one.kind for one in documents} == {"caption"}
+    assert {document.kind for document in documents} == {"caption"}
 
 
 @pytest.mark.parametrize(
@@ -229,4 +232,4 @@ def test_a_collection_takes_plain_captions_as_such(value: object) -> None:
 )
 def test_a_collection_takes_other_records_as_before(value: object) -> None:
     documents, _ = parse_text(json.dumps(value), name="a.json", path="a.json")
-    assert {one.kind for one in documents} == {"page"}
+    assert {document.kind for document in documents} == {"page"}

@@ -57,20 +57,25 @@ def unroll_rows(cues: list[tuple[str, float, float]]) -> list[Row]:
 
 def test_automatic_captions_of_youtube_give_each_line_once() -> None:
     track = read_caption_file(YOUTUBE, "a.vtt")
-    assert [(one.text, one.start, one.end) for one in track.captions] == [
+    assert [(caption.text, caption.start, caption.end) for caption in track.captions] == [
         ("hello world", 0.0, 2.01),
         ("yeah", 2.01, 4.01),
         ("yeah right", 4.01, 6.01),
         ("after silence", 9.0, 11.5),
     ]
     assert track.notice == "rolling captions, repeated lines removed: 6"
-    assert [one.index for one in track.captions] == [1, 3, 5, 7]
+    assert [caption.index for caption in track.captions] == [1, 3, 5, 7]
 
 
 def test_the_same_as_subrip_without_times_of_words() -> None:
     plain = YOUTUBE.partition("en\n\n")[2].replace("<c>", "").replace("</c>", "")
     track = read_caption_file(plain.replace("<00:00:00.500>", ""), "a.srt")
-    assert [one.text for one in track.captions] == ["hello world", "yeah", "yeah right", "after silence"]
+    assert [caption.text for caption in track.captions] == [
+        "hello world",
+        "yeah",
+        "yeah right",
+        "after silence",
+    ]
 
 
 def test_three_lines_that_roll_up() -> None:

@@ -15,7 +15,9 @@ SAMI = """<SAMI><HEAD><TITLE>A &amp; B</TITLE><STYLE TYPE="text/css"><!--
 
 def test_sami_shows_each_language_until_its_next_text() -> None:
     track = read_caption_file(SAMI, "a.smi")
-    assert [(one.text, one.start, one.end, one.metadata["language"]) for one in track.captions] == [
+    assert [
+        (caption.text, caption.start, caption.end, caption.metadata["language"]) for caption in track.captions
+    ] == [
         ("One\nmore <3", 1.0, 2.5, "en-US"),
         ("Un", 1.0, 3.0, "fr-FR"),
         ("Two", 3.0, None, "en-US"),

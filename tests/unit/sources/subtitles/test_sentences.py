@@ -17,16 +17,16 @@ PIECES = [
 ]  # fmt: skip
 
 
-def cue(text: str, start: float | None, end: float | None, speaker: str | None = None) -> Cue:
+def make_cue(text: str, start: float | None, end: float | None, speaker: str | None = None) -> Cue:
     return Cue(start, end, text, speaker)
 
 
 def cues_of_a_second(*texts: str) -> list[Cue]:
-    return [cue(text, float(number), float(number + 1)) for number, text in enumerate(texts)]
+    return [make_cue(text, float(number), float(number + 1)) for number, text in enumerate(texts)]
 
 
 def texts_of_sentences(cues: list[Cue]) -> list[str]:
-    return [one.text for one in sentences(cues, "a")]
+    return [caption.text for caption in sentences(cues, "a")]
 
 
 def letters(text: str) -> str:
@@ -37,13 +37,13 @@ def test_a_sentence_has_the_times_of_its_cues() -> None:
     first, second, third = sentences(
         cues_of_a_second("It began. Then we", "went", "home. And slept"), "talk.srt"
     )
-    assert [(one.text, one.start, one.end) for one in (first, second, third)] == [
+    assert [(caption.text, caption.start, caption.end) for caption in (first, second, third)] == [
         ("It began.", 0.0, 1.0),
         ("Then we went home.", 0.0, 3.0),
         ("And slept", 2.0, 3.0),
     ]
     assert second.metadata["cues"] == [[0, 0.0, 1.0], [8, 1.0, 2.0], [13, 2.0, 3.0]]
-    assert [(one.index, one.key) for one in (first, second, third)] == [
+    assert [(caption.index, caption.key) for caption in (first, second, third)] == [
         (1, "talk.srt#1"),
         (2, "talk.srt#2"),
         (3, "talk.srt#3"),
@@ -77,16 +77,26 @@ def test_where_sentences_end(cue_texts: list[str], expected: list[str]) -> None:
 
 
 def test_nothing_goes_on_over_a_change_of_speaker_a_pause_or_a_step_back() -> None:
-    assert texts_of_sentences([cue("We went", 0, 1, "Ann"), cue("home now.", 1, 2, "Bo")]) == [
+    assert texts_of_sentences([make_cue("We went", 0, 1, "Ann"), make_cue("home now.", 1, 2, "Bo")]) == [
         "We went",
         "home now.",
     ]
     pause = MARKED.pause
-    assert texts_of_sentences([cue("We went", 0, 1), cue("home.", 1 + pause, 9)]) == ["We went home."]
-    assert texts_of_sentences([cue("We went", 0, 1), cue("home.", 1.1 + pause, 9)]) == ["We went", "home."]
-    assert texts_of_sentences([cue("We went", 5, 6), cue("home.", 4, 5)]) == ["We went", "home."]
-    assert texts_of_sentences([cue("We went", 5, 6), cue("home.", None, None)]) == ["We went", "home."]
-    assert texts_of_sentences([cue("We went", None, None), cue("home.", None, None)]) == ["We went home."]
+    assert texts_of_sentences([make_cue("We went", 0, 1), make_cue("home.", 1 + pause, 9)]) == [
+        "We went home."
+    ]
+    assert texts_of_sentences([make_cue("We went", 0, 1), make_cue("home.", 1.1 + pause, 9)]) == [
+        "We went",
+        "home.",
+    ]
+    assert texts_of_sentences([make_cue("We went", 5, 6), make_cue("home.", 4, 5)]) == ["We went", "home."]
+    assert texts_of_sentences([make_cue("We went", 5, 6), make_cue("home.", None, None)]) == [
+        "We went",
+        "home.",
+    ]
+    assert texts_of_sentences([make_cue("We went", None, None), make_cue("home.", None, None)]) == [
+        "We went home."
+    ]
 
 
 def test_instants_count_as_times_and_stay_as_they_are_given() -> None:
@@ -97,8 +107,8 @@ def test_instants_count_as_times_and_stay_as_they_are_given() -> None:
 
 
 def test_a_sentence_without_end_is_cut_at_the_borders_of_cues() -> None:
-    long = [cue(f"Word {number} goes on and", number * 5.0, number * 5.0 + 5) for number in range(100)]
-    captions = sentences([cue("Fine.", 0, 0), *long, cue("Done.", 500, 501)], "a")
+    long = [make_cue(f"Word {number} goes on and", number * 5.0, number * 5.0 + 5) for number in range(100)]
+    captions = sentences([make_cue("Fine.", 0, 0), *long, make_cue("Done.", 500, 501)], "a")
     assert all(len(caption.text) <= MARKED.characters for caption in captions)
     assert max(float(str(caption.end)) - float(str(caption.start)) for caption in captions) <= MARKED.seconds
     assert [caption.text.startswith(("Fine", "Word", "Done")) for caption in captions] == [True] * len(
@@ -107,7 +117,7 @@ def test_a_sentence_without_end_is_cut_at_the_borders_of_cues() -> None:
 
 
 def test_a_cue_that_is_too_long_is_cut_at_spaces_or_between_letters() -> None:
-    captions = sentences([cue("Go. " + "word " * 300 + "e\u0301" * 700, 0, 9)], "a")
+    captions = sentences([make_cue("Go. " + "word " * 300 + "e\u0301" * 700, 0, 9)], "a")
     assert all(
         len(caption.text) <= MARKED.characters and (caption.start, caption.end) == (0, 9)
         for caption in captions
@@ -116,8 +126,10 @@ def test_a_cue_that_is_too_long_is_cut_at_spaces_or_between_letters() -> None:
 
 
 def test_automatic_captions_without_marks_are_cut_at_pauses_and_lengths() -> None:
-    spoken = [cue("so we take the first line here", number * 2.0, number * 2.0 + 2) for number in range(60)]
-    captions = sentences([*spoken, cue("after a pause", 120 + UNMARKED.pause * 1.1, 125)], "a")
+    spoken = [
+        make_cue("so we take the first line here", number * 2.0, number * 2.0 + 2) for number in range(60)
+    ]
+    captions = sentences([*spoken, make_cue("after a pause", 120 + UNMARKED.pause * 1.1, 125)], "a")
     assert captions[-1].text == "after a pause"
     assert all(60 < len(caption.text) <= UNMARKED.characters for caption in captions[:-1])
     assert all(
@@ -137,7 +149,7 @@ def test_tracks_and_recordings_do_not_mix() -> None:
     cues = [Cue(0, 1, "We", track="en"), Cue(0, 1, "Nous", track="fr"), Cue(1, 2, "go.", track="en")]
     assert texts_of_sentences([*cues, Cue(1, 2, "allons.", track="fr")]) == ["We go.", "Nous allons."]
     videos = [Cue(0, 1, "One.", track=name, metadata={"video": name}) for name in ("a", "b")]
-    assert [(one.index, one.key) for one in sentences(videos, "f")] == [(1, "f#1"), (1, "f#2")]
+    assert [(caption.index, caption.key) for caption in sentences(videos, "f")] == [(1, "f#1"), (1, "f#2")]
 
 
 def require_every_letter(captions: tuple[NewCaption, ...], cues: list[Cue]) -> None:
@@ -147,7 +159,7 @@ def require_every_letter(captions: tuple[NewCaption, ...], cues: list[Cue]) -> N
         marks = sentence.metadata["cues"]
         assert isinstance(marks, list)
         assert next(mark[0] for mark in marks) == 0
-        assert all(one[0] < two[0] for one, two in pairwise(marks))
+        assert all(mark[0] < following[0] for mark, following in pairwise(marks))
         assert (sentence.start, sentence.end) == (marks[0][1], marks[-1][2])
         for (offset, start, end), (until, *_) in pairwise([*marks, [len(sentence.text)]]):
             for letter in letters(sentence.text[offset:until]):

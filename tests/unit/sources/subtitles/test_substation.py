@@ -25,13 +25,13 @@ SHOWN = [
 ]
 
 
-def dialogue(text: str, *, start: str = "0:00:01.50", end: str = "0:00:02.25", name: str = "") -> str:
+def dialogue_line(text: str, *, start: str = "0:00:01.50", end: str = "0:00:02.25", name: str = "") -> str:
     return f"Dialogue: 0,{start},{end},Default,{name},0,0,0,,{text}\n"
 
 
 @pytest.mark.parametrize(("written", "spoken"), SHOWN)
 def test_what_players_show_of_a_dialogue_line(written: str, spoken: str) -> None:
-    track = read_caption_file(SCRIPT + dialogue(written, name="Ann"), "a.ass")
+    track = read_caption_file(SCRIPT + dialogue_line(written, name="Ann"), "a.ass")
     assert [(caption.text, caption.start, caption.end, caption.speaker) for caption in track.captions] == [
         (spoken, 1.5, 2.25, "Ann")
     ]
@@ -40,11 +40,12 @@ def test_what_players_show_of_a_dialogue_line(written: str, spoken: str) -> None
 
 def test_what_is_not_shown_is_counted() -> None:
     events = [
-        dialogue("twice"), dialogue("twice"), dialogue(r"{\p1}m 0 0"), dialogue("when?", start="later"),
+        dialogue_line("twice"), dialogue_line("twice"), dialogue_line(r"{\p1}m 0 0"),
+        dialogue_line("when?", start="later"),
         "Comment: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,aside\n", "Movie: x\n",
     ]  # fmt: skip
     track = read_caption_file(SCRIPT + "".join(events), "a.txt")
-    assert [(one.text, one.start) for one in track.captions] == [("twice", 1.5), ("when?", None)]
+    assert [(caption.text, caption.start) for caption in track.captions] == [("twice", 1.5), ("when?", None)]
     assert track.notice is not None
     assert sorted(track.notice.split("; ")) == [
         "captions with invalid times, kept without times: 1",
@@ -58,7 +59,7 @@ def test_what_is_not_shown_is_counted() -> None:
 def test_the_format_line_says_where_the_text_is_and_time_orders() -> None:
     script = "[Events]\nFormat: Start, Actor, Text, End\nDialogue: 0:00:05.00,Bo,late,9:59:59.99\n"
     track = read_caption_file(script + "Dialogue: 0:00:01.00,,early,0:00:02.00\n", "a.ssa")
-    assert [(one.text, one.start, one.end, one.speaker) for one in track.captions] == [
+    assert [(caption.text, caption.start, caption.end, caption.speaker) for caption in track.captions] == [
         ("early", 1.0, 2.0, None),
         ("late", 5.0, 35999.99, "Bo"),
     ]

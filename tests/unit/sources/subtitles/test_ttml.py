@@ -11,7 +11,7 @@ LAUGHS = """<!DOCTYPE tt [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a
 <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><tt><body><p begin="0s">&c;</p></body></tt>"""
 
 
-def document(body: str, attributes: str = "") -> str:
+def write_ttml(body: str, attributes: str = "") -> str:
     return (
         '<?xml version="1.0" encoding="UTF-16"?><tt xmlns="http://www.w3.org/ns/ttml" '
         'xmlns:ttp="http://www.w3.org/ns/ttml#parameter" xmlns:ttm="http://www.w3.org/ns/ttml#metadata" '
@@ -20,8 +20,8 @@ def document(body: str, attributes: str = "") -> str:
     )
 
 
-def read(body: str, attributes: str = "") -> tuple[NewCaption, ...]:
-    return read_caption_file(document(body, attributes), "a.ttml").captions
+def read_captions(body: str, attributes: str = "") -> tuple[NewCaption, ...]:
+    return read_caption_file(write_ttml(body, attributes), "a.ttml").captions
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def read(body: str, attributes: str = "") -> tuple[NewCaption, ...]:
     ],
 )
 def test_times_in_every_unit(attributes: str, time: str, seconds: float) -> None:
-    (caption,) = read(f'<p begin="{time}">x</p>', attributes)
+    (caption,) = read_captions(f'<p begin="{time}">x</p>', attributes)
     assert (caption.start, caption.end) == (seconds, None)
 
 
@@ -52,14 +52,14 @@ def test_lines_white_space_and_speakers() -> None:
         One <span>two</span><!-- three --><br/>
         <metadata>four</metadata><span>five<br/>six</span> </p>
       <p begin="2s" dur="1.5s" end="9s" xml:space="preserve">a  b</p><p begin="5s"> <br/> </p></div>"""
-    first, second = read(body)
+    first, second = read_captions(body)
     assert (first.text, first.start, first.end, first.speaker) == ("One two\nfive\nsix", 1.0, 2.0, "Ann")
     assert (second.text, second.start, second.end, second.speaker) == ("a  b", 2.0, 3.5, None)
 
 
 def test_times_count_from_where_the_parent_begins_and_end_with_it() -> None:
     body = '<div begin="10s" end="20s"><p begin="1s">a</p><p begin="2s" end="30s">b</p><p>c</p></div><p>d</p>'
-    assert [(one.text, one.start, one.end) for one in read(body)] == [
+    assert [(caption.text, caption.start, caption.end) for caption in read_captions(body)] == [
         ("a", 11.0, 20.0),
         ("b", 12.0, 20.0),
         ("c", 10.0, 20.0),
@@ -69,14 +69,17 @@ def test_times_count_from_where_the_parent_begins_and_end_with_it() -> None:
 
 def test_timed_parts_of_an_untimed_paragraph_are_captions() -> None:
     body = '<p><span begin="1s" end="2s">a</span> <span begin="2s" end="3s">b</span></p>'
-    assert [(one.text, one.start, one.end) for one in read(body)] == [("a", 1.0, 2.0), ("b", 2.0, 3.0)]
+    assert [(caption.text, caption.start, caption.end) for caption in read_captions(body)] == [
+        ("a", 1.0, 2.0),
+        ("b", 2.0, 3.0),
+    ]
 
 
 def test_languages_title_and_times_that_cannot_be_read() -> None:
     body = '<div xml:lang="fr"><p begin="1s">un</p></div><p begin="soon" end="2s">one</p>'
-    track = read_caption_file(document(body), "a.xml")
+    track = read_caption_file(write_ttml(body), "a.xml")
     assert (track.title, track.language) == ("T", "en")
-    assert [(one.text, one.start, dict(one.metadata)) for one in track.captions] == [
+    assert [(caption.text, caption.start, dict(caption.metadata)) for caption in track.captions] == [
         ("un", 1.0, {"language": "fr"}),
         ("one", None, {}),
     ]
@@ -94,7 +97,10 @@ def test_languages_title_and_times_that_cannot_be_read() -> None:
 )
 def test_the_forms_of_youtube(text: str) -> None:
     track = read_caption_file(text, "a.xml")
-    assert [(one.text, one.start, one.end) for one in track.captions] == [("it's", 1.5, 3.5), ("b", 3.5, 4.5)]
+    assert [(caption.text, caption.start, caption.end) for caption in track.captions] == [
+        ("it's", 1.5, 3.5),
+        ("b", 3.5, 4.5),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,12 +123,12 @@ def test_what_a_document_names_elsewhere_is_not_fetched() -> None:
     text = (
         '<!DOCTYPE tt SYSTEM "http://localhost:1/x.dtd"><tt><body><p begin="0s">a &amp; &x;</p></body></tt>'
     )
-    assert [one.text for one in read_caption_file(text, "a.xml").captions] == ["a & &x;"]
+    assert [caption.text for caption in read_caption_file(text, "a.xml").captions] == ["a & &x;"]
 
 
 def test_nested_parts_as_deep_as_xml_goes() -> None:
     body = '<p begin="1s">' + "<span>" * 200 + "deep" + "</span>" * 200 + "</p>"
-    assert [one.text for one in read(body)] == ["deep"]
+    assert [caption.text for caption in read_captions(body)] == ["deep"]
 
 
 def test_other_xml_is_still_a_page() -> None:
@@ -134,5 +140,5 @@ def test_other_xml_is_still_a_page() -> None:
     ):
         (page,), _ = parse_text(text, name="a.xml", path="a.xml")
         assert page.kind == "page"
-    documents, _ = parse_text(document('<p begin="1s" end="2s">x</p>'), name="a.xml", path="a.xml")
-    assert [(one.kind, one.title) for one in documents] == [("caption", "T")]
+    documents, _ = parse_text(write_ttml('<p begin="1s" end="2s">x</p>'), name="a.xml", path="a.xml")
+    assert [(document.kind, document.title) for document in documents] == [("caption", "T")]

@@ -11,7 +11,7 @@ from conspectus.errors import TooLarge
 from conspectus.sources.web.fetcher import Unpacker, Unreadable
 
 
-def packed(data: bytes, coding: str) -> bytes:
+def pack(data: bytes, coding: str) -> bytes:
     windows = {"gzip": 31, "x-gzip": 31, "deflate": 15, "raw": -15}
     packer = zlib.compressobj(wbits=windows[coding])
     return packer.compress(data) + packer.flush()
@@ -32,28 +32,28 @@ def unpack(data: bytes, *codings: str, size: int = 65_536, limit: int = 10_000_0
 def test_what_was_packed_comes_out(data: bytes, codings: list[str], size: int) -> None:
     body = data
     for coding in codings:
-        body = packed(body, coding)
+        body = pack(body, coding)
     assert unpack(body, *codings, size=size) == data
     assert unpack(body, *codings, size=size, limit=max(len(data), 100_000)) == data
 
 
 def test_the_limit_is_exact() -> None:
-    assert len(unpack(packed(bytes(1_000), "gzip"), "gzip", limit=1_000)) == 1_000
+    assert len(unpack(pack(bytes(1_000), "gzip"), "gzip", limit=1_000)) == 1_000
     with pytest.raises(TooLarge):
-        unpack(packed(bytes(1_001), "gzip"), "gzip", limit=1_000)
+        unpack(pack(bytes(1_001), "gzip"), "gzip", limit=1_000)
 
 
 def test_a_bomb_in_a_bomb_unpacks_to_one_byte_more_than_the_limit() -> None:
-    inner = packed(bytes(50_000_000), "gzip")
+    inner = pack(bytes(50_000_000), "gzip")
     with pytest.raises(TooLarge) as caught:
-        unpack(packed(inner * 20, "gzip"), "gzip", "gzip", limit=100_000)
+        unpack(pack(inner * 20, "gzip"), "gzip", "gzip", limit=100_000)
     assert caught.value.size == 100_001
 
 
 def test_deflate_is_read_with_and_without_its_frame() -> None:
     text = b"a page " * 100
-    assert unpack(packed(text, "raw"), "deflate") == text
-    assert unpack(packed(text, "deflate") + b"rest", "deflate") == text
+    assert unpack(pack(text, "raw"), "deflate") == text
+    assert unpack(pack(text, "deflate") + b"rest", "deflate") == text
 
 
 def test_members_are_joined_and_what_follows_them_is_dropped() -> None:
@@ -77,13 +77,13 @@ def test_other_codings_are_refused(codings: list[str]) -> None:
 def test_damage_is_an_error(coding: str) -> None:
     with pytest.raises(Unreadable):
         unpack(b"<html>this was never packed</html>", coding)
-    body = packed(bytes(range(256)) * 100, coding)
+    body = pack(bytes(range(256)) * 100, coding)
     with pytest.raises(Unreadable):
         unpack(body[:200] + b"\xff\xff\xff\xff" + body[204:], coding, size=50)
 
 
 def test_an_end_too_early_is_noticed() -> None:
-    body = packed(bytes(range(256)) * 100, "gzip")
+    body = pack(bytes(range(256)) * 100, "gzip")
     unpacker = Unpacker(["gzip"], 100_000)
     unpacker.feed(body[:-1])
     assert not unpacker.complete

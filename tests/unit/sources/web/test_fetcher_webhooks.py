@@ -30,7 +30,7 @@ async def poster() -> AsyncIterator[WebhookPoster]:
     await webhook_poster.close()
 
 
-async def refused(poster: WebhookPoster, url: str) -> FetchFailed:
+async def post_refused(poster: WebhookPoster, url: str) -> FetchFailed:
     with pytest.raises(FetchFailed) as caught:
         await poster.post(url, BODY, id="a-1")
     return caught.value
@@ -71,14 +71,14 @@ async def test_what_is_refused_for_good_and_what_may_pass(
     server: ScriptedServer, poster: WebhookPoster, status: int, passing: bool
 ) -> None:
     server.answers["/hook"] = Answer(b"", status, type=None)
-    fault = await refused(poster, f"{server.base}/hook?token=hidden")
+    fault = await post_refused(poster, f"{server.base}/hook?token=hidden")
     assert (fault.status, fault.passing) == (status, passing)
     assert "hidden" not in str(fault) and "hook" not in str(fault)
 
 
 async def test_redirects_are_not_followed(server: ScriptedServer, poster: WebhookPoster) -> None:
     server.answers |= {"/hook": redirect("/other", 307), "/other": Answer(b"")}
-    assert not (await refused(poster, f"{server.base}/hook")).passing
+    assert not (await post_refused(poster, f"{server.base}/hook")).passing
     assert server.count("/other") == 0
 
 
@@ -91,8 +91,8 @@ async def test_an_endless_answer_is_not_read(server: ScriptedServer, poster: Web
 async def test_nobody_there_and_a_slow_one_may_pass(server: ScriptedServer) -> None:
     server.answers["/slow"] = Answer(b"", delay=60)
     hasty = WebhookPoster(LOCAL, seconds=0.2)
-    slow = await refused(hasty, f"{server.base}/slow")
-    nobody = await refused(hasty, "http://127.0.0.1:9/hook")
+    slow = await post_refused(hasty, f"{server.base}/slow")
+    nobody = await post_refused(hasty, "http://127.0.0.1:9/hook")
     await hasty.close()
     assert slow.passing and "0.2 s" in str(slow)
     assert nobody.passing
@@ -107,7 +107,7 @@ async def test_addresses_inside_are_refused_before_and_at_sending(url: str) -> N
     strict = WebhookPoster(AddressPolicy())
     with pytest.raises(ForbiddenAddress):
         strict.check(url)
-    assert not (await refused(strict, url)).passing
+    assert not (await post_refused(strict, url)).passing
     await strict.close()
 
 
@@ -124,7 +124,7 @@ async def test_a_name_that_leads_inside_is_refused_at_sending(addresses: Sequenc
     names = Directory({"hooks.example.org": addresses})
     strict = WebhookPoster(AddressPolicy(), resolve=names)
     strict.check("http://hooks.example.org/x")
-    fault = await refused(strict, "http://hooks.example.org/x")
+    fault = await post_refused(strict, "http://hooks.example.org/x")
     await strict.close()
     assert isinstance(fault, ForbiddenAddress)
 
@@ -136,7 +136,7 @@ async def test_a_certificate_for_another_name_is_refused_for_good(tmp_path: Path
     poster = WebhookPoster(allowed, resolve=names, certificates=ours)
     async with ScriptedServer({"/": Answer(b"")}, tls=theirs) as server:
         await poster.post(f"https://right.example.org:{server.port}/", BODY, id="a-1")
-        fault = await refused(poster, f"https://wrong.example.org:{server.port}/")
+        fault = await post_refused(poster, f"https://wrong.example.org:{server.port}/")
     await poster.close()
     assert not fault.passing and "certificate" in str(fault)
     assert len(server.requests) == 1

@@ -62,7 +62,7 @@ def test_what_is_known_is_kept(utterances: list[Utterance], data: st.DataObject)
 
 
 def test_a_name_at_the_beginning_tells_whom_it_answers() -> None:
-    talk = [
+    messages = [
         utter("ann", "how do I mount a disk?", 0),
         utter("bob", "does anybody know a good editor?", 20),
         utter("cat", "ann: with the command mount", 60),
@@ -71,21 +71,21 @@ def test_a_name_at_the_beginning_tells_whom_it_answers() -> None:
         utter("bob", "Mary Ann: is that free?", 95),
         utter("ann", "cat: thanks, that works", 100),
     ]
-    assert link_all(talk) == [None, None, "0", "1", "1", "4", "2"]
+    assert link_all(messages) == [None, None, "0", "1", "1", "4", "2"]
 
 
 def test_two_exchanges_at_once_stay_apart() -> None:
-    talk = [utter("bob", "the new disks are here", -172_800), utter("dan", "the backup is done", -86_400)]
+    messages = [utter("bob", "the new disks are here", -172_800), utter("dan", "the backup is done", -86_400)]
     for turn in range(6):
-        talk += [
+        messages += [
             utter("ann", f"bob: my printer prints page {turn}", 40 * turn),
             utter("cat", f"dan: the router drops packet {turn}", 40 * turn + 10),
             utter("bob", f"ann: which printer driver {turn}?", 40 * turn + 20),
             utter("dan", f"cat: which router firmware {turn}?", 40 * turn + 30),
         ]
     linker = Linker()
-    link_all(talk, linker)
-    threads = [linker.thread_of(str(position)) for position in range(2, len(talk))]
+    link_all(messages, linker)
+    threads = [linker.thread_of(str(position)) for position in range(2, len(messages))]
     first, second = set(threads[0::4] + threads[2::4]), set(threads[1::4] + threads[3::4])
     assert len(first) == len(second) == 1
     assert first != second
@@ -93,19 +93,21 @@ def test_two_exchanges_at_once_stay_apart() -> None:
 
 @pytest.mark.parametrize("name", ["you", "usual", "no", "it"])
 def test_a_name_that_is_a_word_does_not_draw_every_message(name: str) -> None:
-    talk = [utter(name, "where is the log file?", 0), utter("ann", "the boot menu is broken", 30)]
-    talk += [utter("bob", f"{name} have to press escape for the boot menu", 40)]
-    talk = [utter("cat", f"that is {name} for {name} and me", second) for second in range(-60, -50)] + talk
-    assert link_all(talk)[-1] != "10"
+    messages = [utter(name, "where is the log file?", 0), utter("ann", "the boot menu is broken", 30)]
+    messages += [utter("bob", f"{name} have to press escape for the boot menu", 40)]
+    messages = [
+        utter("cat", f"that is {name} for {name} and me", second) for second in range(-60, -50)
+    ] + messages
+    assert link_all(messages)[-1] != "10"
 
 
 def test_a_mistyped_name_is_understood() -> None:
-    talk = [
+    messages = [
         utter("cooldduuudde", "right click on the desktop", 0),
         utter("rww", "install build-essential", 30),
         utter("sdf2", "cooldduudde: it is normal", 60),
     ]
-    assert link_all(talk)[-1] == "0"
+    assert link_all(messages)[-1] == "0"
 
 
 def test_system_lines_are_neither_answers_nor_answered() -> None:
@@ -141,7 +143,7 @@ def test_replies_to_one_forgotten_message_are_one_conversation() -> None:
 
 
 def test_a_clock_of_twelve_hours_may_wrap() -> None:
-    def talk(wrapped: float) -> list[Utterance]:
+    def wrapped_messages(wrapped: float) -> list[Utterance]:
         return [
             utter("ann", "how do I mount a disk?", 0),
             utter("bob", "with the command mount", 60 - wrapped),
@@ -149,7 +151,7 @@ def test_a_clock_of_twelve_hours_may_wrap() -> None:
             utter("cat", "does anybody know a good editor?", 7200 - wrapped),
         ]
 
-    assert link_all(talk(43_200)) == link_all(talk(0))
+    assert link_all(wrapped_messages(43_200)) == link_all(wrapped_messages(0))
 
 
 def test_huge_and_hostile_texts_are_cut() -> None:
@@ -160,8 +162,8 @@ def test_huge_and_hostile_texts_are_cut() -> None:
         "@" * 1_000_000,
         " \n" * 1_000_000,
     ):
-        talk = [utter("bob", text, 0), utter(text, "bob: " + text, 1), utter("bob", text, 2)]
-        assert len(link_all(talk)) == 3
+        messages = [utter("bob", text, 0), utter(text, "bob: " + text, 1), utter("bob", text, 2)]
+        assert len(link_all(messages)) == 3
 
 
 def test_memory_has_bounds() -> None:

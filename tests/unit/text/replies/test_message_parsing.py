@@ -16,7 +16,7 @@ from conspectus.text.replies.message_parsing import (
 from conspectus.text.replies.past import NO_PERSON, STRANGER, Past
 
 
-def known(*authors: str) -> Participants:
+def make_participants(*authors: str) -> Participants:
     people = Participants()
     for author in authors:
         people.join(author)
@@ -41,32 +41,34 @@ def known(*authors: str) -> Participants:
     ],
 )
 def test_a_name_is_found_with_how_it_is_used(text: str, how: NameMatcher) -> None:
-    assert read(text, known("Bob"), {}).named.get(0, NameMatcher.NOT) == how
+    assert read(text, make_participants("Bob"), {}).named.get(0, NameMatcher.NOT) == how
 
 
 def test_names_of_several_words_count_as_a_whole() -> None:
-    people = known("Mary Ann Lee", "mary")
+    people = make_participants("Mary Ann Lee", "mary")
     assert read("Mary Ann Lee: hello", people, {}).named == {0: NameMatcher.ADDRESSED, 1: NameMatcher.FIRST}
     assert read("@Mary Ann", people, {}).named == {1: NameMatcher.ADDRESSED}
 
 
 def test_a_name_in_common_use_needs_a_mark() -> None:
     usage = {"usual": [1, 2, 3, 4, 5]}
-    people = known("usual")
+    people = make_participants("usual")
     assert read("usual, as ever", people, usage).named == {0: NameMatcher.ADDRESSED}
     assert read("usual things as usual", people, usage).named == {}
     assert read("usual things as usual", people, {}).named == {0: NameMatcher.FIRST}
 
 
 def test_somebody_who_is_not_there_is_a_stranger() -> None:
-    reading = read("kate: look at this", known("bob"), {})
+    reading = read("kate: look at this", make_participants("bob"), {})
     assert reading.stranger and reading.surest == NameMatcher.ADDRESSED and reading.words == ("look",)
-    assert not read("so: look", known("bob"), {}).stranger
+    assert not read("so: look", make_participants("bob"), {}).stranger
 
 
 @pytest.mark.parametrize("typed", ["cooldduudde:", "cooldduuuddee:", "@cooldduuudd", "cooldduuXdde:"])
 def test_names_with_one_slip_are_known(typed: str) -> None:
-    assert read(f"{typed} hello", known("ann", "cooldduuudde"), {}).named == {1: NameMatcher.ADDRESSED}
+    assert read(f"{typed} hello", make_participants("ann", "cooldduuudde"), {}).named == {
+        1: NameMatcher.ADDRESSED
+    }
 
 
 def test_scripts_without_spaces_have_words_too() -> None:
