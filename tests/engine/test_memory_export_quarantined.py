@@ -83,3 +83,18 @@ async def test_feedback_is_counted(tmp_path: Path) -> None:
         await engine.search.add_feedback("tea", used=[chunk.id])
         (page,) = await export_pages(engine)
         assert page.left_out == {"feedback": 1}
+
+
+async def test_what_replaces_a_quarantined_memory_is_its_newest_version(tmp_path: Path) -> None:
+    async with open_engine(tmp_path / "one") as engine:
+        for text in ("Ann likes tea.", "Ann likes quinces.", ATTACK, f"{ATTACK} Now.", "Ann likes plums."):
+            await engine.memory.add(NewMemory(text, key="1", origin="web"), scope=ANN)
+        (memory,) = (await engine.memory.list(scope=ANN)).memories
+        versions = await engine.memory.list_versions(memory.id, scope=ANN)
+        assert [version.text for version in versions] == ["Ann likes tea.", "Ann likes quinces.", memory.text]
+        times = [version.known_from for version in versions]
+        assert times == sorted(times)
+        lines = [line for page in await export_pages(engine) for line in page.lines]
+    async with open_engine(tmp_path / "two") as engine:
+        await engine.memory.import_lines(lines)
+        assert [line for page in await export_pages(engine) for line in page.lines] == lines

@@ -128,7 +128,7 @@ class Looking(Watching):
     async def look(self) -> None:
         """Read everything as one person, and pry into what is hidden from it."""
         who = self.visitor()
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         if not who.has("read"):
             for attempt in (*on_a_collection(self._someone()).values(), *beside_documents().values()):
                 outcome_name, _ = await outcome(attempt(view, self.ghost()))
@@ -158,7 +158,7 @@ class Looking(Watching):
         assert outcome_name == "Unauthenticated"
 
     async def _entered_and_asked(self, who: Visitor) -> Any:
-        return await (await self.door.entered(who)).collections()
+        return await (await self.door.enter(who)).collections()
 
     async def _all_collections(self, who: Visitor, view: Any) -> Any:
         collections = await view.collections.list()

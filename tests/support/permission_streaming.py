@@ -76,7 +76,7 @@ class Streaming(Talking):
             within = CaptionRange(start=start)
             hidden = not self.world.rank(who.user.id, room.id, stream)
             if who.has("read") and hidden:
-                view = await self.door.entered(who)
+                view = await self.door.enter(who)
                 work = view.streams.delete_captions(stream, collection=room.id, range=within)
                 await self._expect("NotFound", work)
                 continue
@@ -95,7 +95,7 @@ class Streaming(Talking):
             event = NewEvent(
                 kind, paper.at, paper.at + LASTS, f"{first} and {second}", (name,), key, {"word": first}
             )
-            view = await self.door.entered(who)
+            view = await self.door.enter(who)
             allowed = self._may_write(who, paper)
             work = view.events.add(event, stream=stream, collection=room.id)
             written = await self._expect("ok" if allowed else self._refused(who, paper), work)
@@ -119,7 +119,7 @@ class Streaming(Talking):
         seen = self.world.sees_room(who.user.id, room.id)
         seen = seen and all(self.world.rank(who.user.id, room.id, stream) for stream in streams)
         expected = "PermissionDenied" if not who.has("read", "write") else "ok" if seen else "NotFound"
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         stored = await self._expect(expected, view.alerts.put(alert))
         if expected == "ok":
             watch = Watch(stored.id, name, who.user.id, room.id, streams, query)
@@ -135,7 +135,7 @@ class Streaming(Talking):
                 continue
             expected = "ok" if self.knows(who, watch) else "NotFound"
             expected = expected if who.has("read", "write") else "PermissionDenied"
-            view = await self.door.entered(who)
+            view = await self.door.enter(who)
             await self._expect(expected, view.alerts.delete(watch.id))
             if expected == "ok":
                 del self.world.watches[watch.id]
@@ -159,7 +159,7 @@ class Streaming(Talking):
         possible = "ok" if replace or not anew else "Conflict"
         expected = possible if allowed else self._refused(who, papers[0])
         captions = [_caption(paper) for paper in papers]
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         work = view.streams.add_captions(
             captions, stream=papers[0].source, collection=room.id, replace=replace, wait=room.embeds
         )
@@ -178,7 +178,7 @@ class Streaming(Talking):
         name, title = self.word(), self.word()
         able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
         expected = self._judged(who, seen=True, able=able, scope="write")
-        view = await self.door.entered(who)
+        view = await self.door.enter(who)
         work = view.streams.put(NewStream(name, room.id, title, live=True))
         job = await self._expect(expected, work)
         if expected == "ok":

@@ -107,8 +107,15 @@ class MemoryReader(Service, checked=False):
 
     async def keyed(self, memory_sources: MemorySources, source: Source, keys: Sequence[str]) -> list[Memory]:
         """Return the memories of these keys in one source."""
+        documents = await self.keyed_documents(memory_sources, source, keys)
+        return await self.memories(memory_sources, documents)
+
+    async def keyed_documents(
+        self, memory_sources: MemorySources, source: Source, keys: Sequence[str], *, quarantined: bool = False
+    ) -> list[Document]:
+        """Return the documents of memories of these keys in one source, or quarantined ones too."""
         ids = [stable_id("document", source.id, clean(key)) for key in keys]
-        return await self.memories(memory_sources, await self.stored.documents(memory_sources, ids))
+        return await self.stored.documents(memory_sources, ids, quarantined=quarantined)
 
     async def graphs_of(self, scope: Scope, access: CollectionAccess) -> tuple[SourceId, ...]:
         """Return the graphs of all scopes that are read for a scope."""

@@ -23,6 +23,7 @@ from conspectus.memory.documents import (
     edge_of_fact,
     ends_of_fact,
     least_score,
+    memory_of,
     remade,
     same_edge,
     store_metadata,
@@ -34,6 +35,7 @@ from conspectus.model.graph import Edge, GraphWritten
 from conspectus.model.ids import ChunkId
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, NEAR, Memory, MemoryWritten, NewMemory, Scope
 from conspectus.model.records import Json, Source, Written
+from conspectus.model.reports import as_given
 from conspectus.ports import Probe
 from conspectus.text.clean import clean
 from conspectus.text.hashing import edge_id
@@ -268,7 +270,7 @@ class MemoryWriter(Service, checked=False):
     ) -> list[MemoryWritten]:
         """Write a batch without duplicate keys; a few are made `complete`."""
         batch = [self.facts.screened(new, source) for new in batch]
-        stored = await self._read_stored(source, access, scope, batch)
+        stored, quarantined = await self._read_stored(source, access, scope, batch)
         near = await self._find_near_duplicates(source, access, batch, stored)
         now = self._parts.clock()
         fresh, numbers = [], []
@@ -281,6 +283,8 @@ class MemoryWriter(Service, checked=False):
                 done[number] = await self._update_existing(source, access, inputs[number], existing)
                 continue
             beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
+            if new.key in quarantined:
+                beside[KNOWN_FROM] = canonical(max(now, quarantined[new.key].known_from + A_MOMENT))
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             fresh.append(document_of(inputs[number], scope, now=now, beside=beside))
             numbers.append(number)
@@ -301,14 +305,21 @@ class MemoryWriter(Service, checked=False):
 
     async def _read_stored(
         self, source: Source, access: CollectionAccess, scope: Scope, batch: Sequence[NewMemory]
-    ) -> dict[str, Memory]:
-        """Return the stored memories with the keys of a batch."""
+    ) -> tuple[dict[str, Memory], dict[str, Memory]]:
+        """Return the stored memories with the keys of a batch, and quarantined ones without their texts."""
         keys = [new.key for new in batch if new.key is not None]
         if not keys:
-            return {}
+            return {}, {}
         memory_sources = await self._reader.memory_sources(scope, access.collection.id)
-        memories = await self._reader.keyed(memory_sources, source, keys)
-        return {memory.document.key: memory for memory in memories}
+        documents = await self._reader.keyed_documents(memory_sources, source, keys, quarantined=True)
+        shown = [document for document in documents if document.kind != "quarantined"]
+        memories = await self._reader.memories(memory_sources, shown)
+        quarantined = {
+            document.key: memory_of(as_given(document), "", scope)
+            for document in documents
+            if document.kind == "quarantined"
+        }
+        return {memory.document.key: memory for memory in memories}, quarantined
 
     async def _update_existing(
         self, source: Source, access: CollectionAccess, new: NewMemory, stored: Memory

@@ -163,7 +163,9 @@ async def test_what_comes_at_once_is_all_there_and_batches_stay_whole(engine: En
     batches: list[list[Any]] = [
         [{"role": "user", "content": f"{n}.{number}"} for number in range(3)] for n in range(10)
     ]
-    await asyncio.gather(*(session.add_items(batch) for session, batch in zip(sessions, batches, strict=True)))
+    await asyncio.gather(
+        *(session.add_items(batch) for session, batch in zip(sessions, batches, strict=True))
+    )
     items = await sessions[0].get_items()
     assert sorted((items[start : start + 3] for start in range(0, 30, 3)), key=str) == batches
 
