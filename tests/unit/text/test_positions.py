@@ -1,14 +1,12 @@
-"""Pages and headings: found in Markdown, kept through cleaning and splitting, stored, and cited."""
+"""Pages and headings: found in Markdown, kept through cleaning and splitting."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import conspectus
 from conspectus.errors import InvalidInput
 from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
@@ -177,19 +175,3 @@ def test_every_heading_is_a_line_of_the_text_in_order(lines: list[str]) -> None:
     assert [position.start for position in positions] == sorted({position.start for position in positions})
     assert all(position.start == 0 or text[position.start - 1] == "\n" for position in positions)
     assert all(position.headings[-1] in text[position.start :].split("\n")[0] for position in positions)
-
-
-async def test_pages_and_headings_are_cited_and_their_changes_stored(tmp_path: Path) -> None:
-    text = "# Guide\n\n## Setting up\n\nTurn the blue key twice."
-    new = NewDocument(text, title="Guide", key="guide", syntax="markdown", places=(TextPosition(0, 7),))
-    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
-        await engine.add(new)
-        window = await engine.window("blue key", 200)
-        [citation] = window.citations
-        assert (citation.page, citation.heading) == (7, "Guide")
-        assert window.text.startswith("[1] Guide (guide), p. 7\n")
-        [written] = await engine.add(replace(new, places=(TextPosition(0, 8),)))
-        assert written.outcome == "replaced"
-        assert (await engine.window("blue key", 200)).citations[0].page == 8
-        [written] = await engine.add(replace(new, places=(TextPosition(0, 8),)))
-        assert written.outcome == "unchanged"

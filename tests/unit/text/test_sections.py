@@ -1,6 +1,5 @@
 """Texts are cut at their sections first: which of them are joined, and what each chunk is called."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import conspectus
 from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Source, TextPosition
@@ -133,19 +131,6 @@ def test_stretches_are_the_text_and_only_a_single_section_is_too_long(rows, befo
 def _only_the_last_is_long(inside, start, end, size):
     """Headings with next to no text are taken along by a part that is too long itself."""
     return inside[-1].start - start < size
-
-
-async def test_documents_that_were_split_otherwise_stay_until_they_are_added_again(tmp_path):
-    text = write_page((1, "A", 9), (1, "B", 9), (1, "C", 9))
-    new = NewDocument(text, key="k", syntax="markdown")
-    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
-        [written] = await engine.add(replace(new, spans=((0, len(text)),)))
-        await engine.documents.update(written.id, title="Title")
-        assert len(await engine.documents.list_chunks(written.id)) == 1
-        assert (await engine.maintenance.check()).clean
-        [again] = await engine.add(new)
-        assert (again.id, again.outcome, again.chunks) == (written.id, "replaced", 2)
-        assert (await engine.add(new))[0].outcome == "unchanged"
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -1,12 +1,9 @@
 """Passages that do not fit are cut around what matched the question."""
 
 import pytest
-from tests.unit.window.test_packer import SENTENCE, count, make_document, make_hit, pack
+from tests.unit.window.test_packer import SENTENCE, make_document, make_hit, pack
 
-import conspectus
-from conspectus.model.records import NewDocument
 from conspectus.model.results import QueryTerms
-from conspectus.settings import Settings
 from conspectus.text.graphemes import next_border
 from conspectus.text.positions import heading_at
 from conspectus.window.focus import Focus, Sentence, run_around_best
@@ -130,28 +127,6 @@ def test_headings_inside_a_chunk_continue_its_path(heading, text, expected):
     ]
     paths = [heading_at(chunk, "markdown", position) for position in positions]
     assert list(dict.fromkeys(paths)) == expected
-
-
-@pytest.mark.parametrize(("tokens", "least"), [(60, 5), (100, 6), (200, 6)])
-async def test_a_page_of_six_sections_answers_in_small_windows(tmp_path, tokens, least):
-    new = NewDocument(PAGE, title="The town library", key="library.md", syntax="markdown")
-    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
-        await engine.add(new)
-        windows = [(await engine.window(query, tokens), fact) for query, fact in FACTS.values()]
-    assert sum(fact in packed.text for packed, fact in windows) >= least
-    for packed, _ in windows:
-        assert packed.tokens == count(packed.text) <= tokens
-        assert all(PAGE[citation.start : citation.end] in packed.text for citation in packed.citations)
-
-
-async def test_without_a_common_word_the_nearest_sentence_is_shown(tmp_path):
-    text = f"{SENTENCE * 6}Physicians recommend sleeping eight hours. {SENTENCE * 6}"
-    async with conspectus.open(tmp_path) as engine:
-        await engine.add(NewDocument(text, title="Notes"), wait=True)
-        packed = await engine.window("doctor's advice about rest at night", 60)
-        [citation] = packed.citations
-    assert "Physicians recommend sleeping eight hours." in text[citation.start : citation.end]
-    assert packed.tokens <= 60
 
 
 def test_sentences_behind_the_compared_ones_are_cut_off_like_others():

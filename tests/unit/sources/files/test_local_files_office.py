@@ -1,7 +1,5 @@
 """Office documents, books and PDFs: their text as Markdown, with pages, headings, lists and tables."""
 
-from pathlib import Path
-
 import pytest
 from tests.office_samples import (
     DRAWING,
@@ -19,7 +17,6 @@ from tests.office_samples import (
     zipped,
 )
 
-import conspectus
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import NewDocument, TextPosition
 from conspectus.settings import Settings
@@ -230,19 +227,6 @@ def test_what_cannot_be_read_says_why(
 ) -> None:
     with pytest.raises(error, match=reason):
         LocalFiles(Settings(max_unpacked_bytes=200_000)).parse_bytes(data, name)
-
-
-async def test_a_page_of_a_pdf_is_cited(tmp_path: Path) -> None:
-    file = pdf(lines("The dog sleeps."), lines("Results", "The cat runs."), bookmarks=[("Results", 1)])
-    (tmp_path / "animals.pdf").write_bytes(file)
-    async with conspectus.open(
-        tmp_path / "store", settings=Settings(embedder="none", chunk_size=25, chunk_overlap=0)
-    ) as engine:
-        report = await engine.documents.add_files([tmp_path / "animals.pdf"])
-        assert (report.added, report.failures) == (1, ())
-        window = await engine.window("cat runs", 20)
-    assert window.text.startswith("[1] animals.pdf, p. 2, Results\n")
-    assert (window.citations[0].page, window.citations[0].heading) == (2, "Results")
 
 
 RELS = (
