@@ -1,8 +1,22 @@
 """Levels of origins: the least trusted, and limits."""
 
-import pytest
+from collections.abc import Sequence
 
-from conspectus.model.trust import HIGHEST, ORIGINS, highest_in, least, least_trusted, origin_in
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.model.trust import (
+    HIGHEST,
+    ORIGINS,
+    TRUST,
+    Origin,
+    Trust,
+    highest_in,
+    least,
+    least_trusted,
+    origin_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +53,13 @@ def test_without_a_limit_everything_is_trusted() -> None:
     assert [highest_in(kind) for kind in ("channel", "stream", "manual", "memory")] == [
         "standard", "standard", "trusted", "trusted",
     ]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(TRUST)), st.lists(st.sampled_from(ORIGINS), min_size=1))
+def test_what_is_made_of_texts_is_no_more_trusted_than_any(
+    levels: Sequence[Trust], origins: Sequence[Origin]
+) -> None:
+    lowest = least(*levels, None)
+    assert all(TRUST.index(lowest) >= TRUST.index(level) for level in levels)
+    assert lowest in {*levels, "trusted"}
+    assert HIGHEST[least_trusted(*origins, None)] == least(*(HIGHEST[origin] for origin in origins))
