@@ -18,15 +18,19 @@ from benchmarks.entities import (
 from conspectus.errors import InvalidInput
 
 
-def turn(text, links=(), split="test", conv="1", own=()):
-    spans = {(text.index(said), text.index(said) + len(said)): title for said, title in links}
-    return ChatTurn(split, conv, text, spans, own)
+def build_turn(text, links=(), split="test", conv="1", references=()):
+    spans = {(text.index(mention), text.index(mention) + len(mention)): title for mention, title in links}
+    return ChatTurn(split, conv, text, spans, references)
 
 
-def row(text, links=(), **more):
+def build_row(text, links=(), **more):
     linked = [
-        {"mention": said, "entity": title, "span": [text.index(said), text.index(said) + len(said)]}
-        for said, title in links
+        {
+            "mention": mention,
+            "entity": title,
+            "span": [text.index(mention), text.index(mention) + len(mention)],
+        }
+        for mention, title in links
     ]
     return {
         "split": "test",
@@ -40,7 +44,7 @@ def row(text, links=(), **more):
     }
 
 
-def write(folder, name, rows):
+def write_rows(folder, name, rows):
     (folder / name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
@@ -74,17 +78,17 @@ def test_string_match_takes_exact_titles_and_linking_more():
 
 def test_aliases_are_learnt_and_what_mostly_means_nothing_is_left_out():
     titles = ["Film", "Hockey"]
-    told = [turn("a movie", [("movie", "Film")])] * 3 + [turn("hockey"), turn("hockey")]
-    learnt = learnt_from(told, titles)
+    turns = [build_turn("a movie", [("movie", "Film")])] * 3 + [build_turn("hockey"), build_turn("hockey")]
+    learnt = learnt_from(turns, titles)
     assert [title for _, title in TitleLinker(titles, learnt).found("a movie and hockey")] == ["Film"]
     assert [title for _, title in TitleLinker(titles).found("a movie and hockey")] == ["Hockey"]
 
 
 def test_chats_are_measured_beside_string_match(tmp_path):
-    write(tmp_path, "turns.jsonl", [
-        row("I love ice hockey", [("ice hockey", "Ice_hockey")]),
-        row("hockey is what the system says", [("hockey", "Ice_hockey")], speaker="SYSTEM"),
-        row("The pizzas, my favorite food", [("pizzas", "Pizza")],
+    write_rows(tmp_path, "turns.jsonl", [
+        build_row("I love ice hockey", [("ice hockey", "Ice_hockey")]),
+        build_row("hockey is what the system says", [("hockey", "Ice_hockey")], speaker="SYSTEM"),
+        build_row("The pizzas, my favorite food", [("pizzas", "Pizza")],
             personal=[{"personal_entity_mention": "my favorite food", "entity": "Pizza"}]),
     ])  # fmt: skip
     figures = entities(tmp_path)
@@ -94,24 +98,24 @@ def test_chats_are_measured_beside_string_match(tmp_path):
 
 
 def test_what_is_learnt_is_measured_on_other_turns_only(tmp_path):
-    rows = [row("a movie", [("movie", "Film")], split=split) for split in ("val", "test")]
-    write(tmp_path, "turns.jsonl", rows)
+    rows = [build_row("a movie", [("movie", "Film")], split=split) for split in ("val", "test")]
+    write_rows(tmp_path, "turns.jsonl", rows)
     figures = entities(tmp_path)
     assert figures["not val: linked"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "true": 1}
     assert figures["not val: aliases learnt"]["f1"] == 100.0
-    write(tmp_path, "turns.jsonl", rows[:1])
+    write_rows(tmp_path, "turns.jsonl", rows[:1])
     assert list(entities(tmp_path)) == ["string match", "linked", "own things"]
 
 
 def test_documents_are_measured_by_spans_and_pairs(tmp_path):
-    write(tmp_path, "docs.jsonl", [DOCUMENT])
-    told = []
-    figures = entities(tmp_path, progress=lambda *step: told.append(step))
+    write_rows(tmp_path, "docs.jsonl", [DOCUMENT])
+    steps = []
+    figures = entities(tmp_path, progress=lambda *step: steps.append(step))
     assert figures["mentions: found"]["f1"] == 100.0 and figures["mentions: found"]["recall PER"] == 100.0
     assert figures["mentions: every name matched"]["recall"] == 100.0
     assert figures["pairs: same string"]["recall"] == 0.0
     assert figures["pairs: linked"] == {"precision": 100.0, "recall": 100.0, "f1": 100.0, "true": 1}
-    assert told and all(0 <= done < total for _, done, total in told)
+    assert steps and all(0 <= done < total for _, done, total in steps)
 
 
 def test_pairs_are_told_within_one_document():
@@ -123,10 +127,10 @@ def test_pairs_are_told_within_one_document():
     ("name", "line"),
     [
         ("turns.jsonl", "{"),
-        ("turns.jsonl", json.dumps({**row("x"), "text": 7})),
-        ("turns.jsonl", json.dumps({**row("x"), "links": [{"entity": "X", "span": [0, 9]}]})),
-        ("turns.jsonl", json.dumps({**row("x"), "links": [{"entity": "X", "span": [True]}]})),
-        ("turns.jsonl", json.dumps({**row("x"), "links": ["x"]})),
+        ("turns.jsonl", json.dumps({**build_row("x"), "text": 7})),
+        ("turns.jsonl", json.dumps({**build_row("x"), "links": [{"entity": "X", "span": [0, 9]}]})),
+        ("turns.jsonl", json.dumps({**build_row("x"), "links": [{"entity": "X", "span": [True]}]})),
+        ("turns.jsonl", json.dumps({**build_row("x"), "links": ["x"]})),
         (
             "docs.jsonl",
             json.dumps({"sentences": [], "entities": [{"mentions": [{"sent": "x", "tok": [0, 1]}]}]}),
@@ -141,7 +145,7 @@ def test_a_bad_line_is_named(tmp_path, name, line):
 
 @pytest.mark.parametrize(
     ("name", "line"),
-    [(None, ""), ("turns.jsonl", json.dumps(row("x"))), ("docs.jsonl", '{"sentences": ["x"]}')],
+    [(None, ""), ("turns.jsonl", json.dumps(build_row("x"))), ("docs.jsonl", '{"sentences": ["x"]}')],
 )
 def test_a_folder_without_names_is_an_error(tmp_path, name, line):
     if name:

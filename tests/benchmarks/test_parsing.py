@@ -10,15 +10,15 @@ from conspectus.errors import InvalidInput
 
 
 @pytest.mark.parametrize(
-    ("expected", "text", "found"),
+    ("expected", "text", "expected_share"),
     [
         ("one two", "Two, ONE!", 1.0), ("one one two", "one two", 2 / 3), ("one", "", 0.0), ("", "x", 1.0),
         ("a\\_b &lt;c&gt;", "a_b <c>", 1.0), ("<!-- image -->one", "one", 1.0), ("naïve 日本", "naïve", 0.5),
         ("[text](http://example.org/a)", "text", 1.0), ("one", "[one](two)", 1.0), ("two", "[one](two)", 0.0),
     ],
 )  # fmt: skip
-def test_the_share_of_expected_words(expected: str, text: str, found: float) -> None:
-    assert share(expected, text) == pytest.approx(found)
+def test_the_share_of_expected_words(expected: str, text: str, expected_share: float) -> None:
+    assert share(expected, text) == pytest.approx(expected_share)
 
 
 def test_formats_are_reported_with_their_worst_file_and_their_failures(tmp_path: Path) -> None:
@@ -29,8 +29,8 @@ def test_formats_are_reported_with_their_worst_file_and_their_failures(tmp_path:
         "docx/sources/b.docx": b"not a document", "docx/groundtruth/b.docx.md": b"one",
         "docx/sources/alone.docx": b"", "x.txt": b"one", "x.txt.md": b"one", "y.md": b"no pair",
     }  # fmt: skip
-    for name, data in files.items():
-        (tmp_path / name).write_bytes(data)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
     reports = parsing(tmp_path)
     assert sorted(reports) == ["docx", "txt"]
     assert reports["txt"] == {

@@ -21,9 +21,9 @@ def test_the_pages_have_the_tables_of_the_results() -> None:
 
 
 def test_every_result_is_in_a_page_and_has_a_plot() -> None:
-    shown = {found[2] for path in PAGES for found in MARKED.finditer(path.read_text())}
-    assert shown == {path.stem for path in FILES.glob("*.json")}
-    assert shown == {path.stem for path in plots()}
+    names = {match[2] for path in PAGES for match in MARKED.finditer(path.read_text())}
+    assert names == {path.stem for path in FILES.glob("*.json")}
+    assert names == {path.stem for path in plots()}
 
 
 def test_the_plots_are_drawn_from_the_results() -> None:
@@ -40,17 +40,17 @@ def test_bars_are_as_long_as_the_numbers_in_their_cells() -> None:
     assert widths == pytest.approx([75.0, 150.0, 0.0, 50.0, 100.0, 150.0], abs=0.1)
     assert [bar.get("class") for bar in bars[:3]] == [None, "other", "other"]
     assert page.get("class") == "page"
-    texts = [each.text for each in svg.iter(f"{SVG}text")]
+    texts = [element.text for element in svg.iter(f"{SVG}text")]
     assert texts[:5] == ["Work", "build", "conspectus 0.1.0", "1,500.5 s", "<other> 2"]
 
 
 def test_a_table_replaces_the_one_before() -> None:
-    result = Result.read("stores")
-    assert result is not None
+    stored = Result.read("stores")
+    assert stored is not None
     page = with_tables("above\n<!-- result: stores -->\nold\n<!-- end of result -->\nbelow\n")
-    assert result.command.startswith("python benchmarks/stores.py")
-    assert page.startswith(f"above\n<!-- result: stores -->\n\n`{result.command}`")
-    assert f"| {' | '.join(result.rows[0])} |" in page and "old" not in page and page.endswith("below\n")
+    assert stored.command.startswith("python benchmarks/stores.py")
+    assert page.startswith(f"above\n<!-- result: stores -->\n\n`{stored.command}`")
+    assert f"| {' | '.join(stored.rows[0])} |" in page and "old" not in page and page.endswith("below\n")
     assert "](../figures/stores.svg)\n" in page
 
 
@@ -59,7 +59,7 @@ def test_a_result_without_a_file_is_refused() -> None:
         with_tables("<!-- result: nothing -->\n<!-- end of result -->")
 
 
-def section(page: str, anchor: str) -> str:
+def read_section(page: str, anchor: str) -> str:
     """What stands below the heading of an anchor, up to the next one of its level or above."""
     lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
     marks = {
@@ -69,19 +69,23 @@ def section(page: str, anchor: str) -> str:
     }
     [start] = [number for number, name in marks.items() if name == anchor]
     level = len(lines[start].partition(" ")[0])
-    ends = [each for each in marks if each > start and len(lines[each].partition(" ")[0]) <= level]
+    ends = [number for number in marks if number > start and len(lines[number].partition(" ")[0]) <= level]
     return "\n".join(lines[start + 1 : min(ends, default=len(lines))])
 
 
-def numbers(text: str) -> set[float]:
-    return {float(each.replace(",", "")) for each in re.findall(r"(?:\d[\d,]*)?\.?\d+", text)}
+def list_numbers(text: str) -> set[float]:
+    return {float(digits.replace(",", "")) for digits in re.findall(r"(?:\d[\d,]*)?\.?\d+", text)}
 
 
 @pytest.mark.parametrize(
-    "page", [DOCS.parent / "README.md", DOCS / "operate" / "sizing.md"], ids=lambda each: each.name
+    "page", [DOCS.parent / "README.md", DOCS / "operate" / "sizing.md"], ids=lambda path: path.name
 )
 def test_a_figure_is_in_the_section_that_it_links_to(page: Path) -> None:
     figures = FIGURE.findall(page.read_text(encoding="utf-8"))
-    assert sum(bool(numbers(text)) for text, _, _ in figures) >= 8
+    assert sum(bool(list_numbers(text)) for text, _, _ in figures) >= 8
     for text, of, anchor in figures:
-        assert (numbers(text) - numbers(section(of, anchor)), text, anchor) == (set(), text, anchor)
+        assert (list_numbers(text) - list_numbers(read_section(of, anchor)), text, anchor) == (
+            set(),
+            text,
+            anchor,
+        )

@@ -35,14 +35,16 @@ main()
 PAGE = "<title>Releases</title><nav>Home</nav><p>A release is deployed on Tuesdays.</p>"
 
 
-def ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_without_extras(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A program in a Python without the libraries of extras."""
     command = [sys.executable, "-c", WITHOUT + program]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_all_installs_every_extra_but_those_left_out() -> None:
-    named = [name for each in EXTRAS["all"] for name in re.findall(r"[\w-]+", each.partition("[")[2])]
+    named = [
+        name for requirement in EXTRAS["all"] for name in re.findall(r"[\w-]+", requirement.partition("[")[2])
+    ]
     assert sorted(named) == sorted(set(EXTRAS) - LEFT_OUT)
 
 
@@ -52,7 +54,7 @@ def test_every_extra_is_documented() -> None:
 
 
 def test_the_first_program_needs_no_extra(tmp_path: Path) -> None:
-    done = ran(FIRST, tmp_path)
+    done = run_without_extras(FIRST, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "deployed on Tuesdays" in done.stdout
     assert done.stdout.endswith("\n2\n")
@@ -60,11 +62,11 @@ def test_the_first_program_needs_no_extra(tmp_path: Path) -> None:
 
 def test_a_page_without_the_reader_of_pages_is_read_whole_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
-    added = ran(COMMAND.format(arguments=["add", "page.html"]), tmp_path)
+    added = run_without_extras(COMMAND.format(arguments=["add", "page.html"]), tmp_path)
     assert added.returncode == 0
     assert "pip install 'conspectus[html]'" in added.stderr
-    found = ran(COMMAND.format(arguments=["search", "when do we ship?"]), tmp_path)
-    assert "Home A release is deployed on Tuesdays" in " ".join(found.stdout.split())
+    searched = run_without_extras(COMMAND.format(arguments=["search", "when do we ship?"]), tmp_path)
+    assert "Home A release is deployed on Tuesdays" in " ".join(searched.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -72,26 +74,26 @@ def test_a_page_without_the_reader_of_pages_is_read_whole_and_says_so(tmp_path: 
     [(["mcp"], "mcp"), (["mcp", "--http", "--port", "0"], "mcp")],
 )
 def test_a_command_without_its_extra_names_it(arguments: list[str], extra: str, tmp_path: Path) -> None:
-    done = ran(COMMAND.format(arguments=arguments), tmp_path)
+    done = run_without_extras(COMMAND.format(arguments=arguments), tmp_path)
     assert done.returncode == 1
     assert done.stderr == f"error: this needs mcp: pip install 'conspectus[{extra}]'\n"
 
 
 def test_a_store_on_a_server_without_its_extra_names_it(tmp_path: Path) -> None:
     program = "import conspectus\nconspectus.open('postgresql://localhost:1/none').__enter__()"
-    done = ran(program, tmp_path)
+    done = run_without_extras(program, tmp_path)
     assert "MissingExtra: this needs psycopg: pip install 'conspectus[postgresql]'" in done.stderr
 
 
 def test_a_schema_of_summaries_without_its_extra_names_it(tmp_path: Path) -> None:
     program = "from conspectus.streams.summarizer import JsonSchemaOutput\nJsonSchemaOutput({})"
-    done = ran(program, tmp_path)
+    done = run_without_extras(program, tmp_path)
     assert "MissingExtra: this needs jsonschema-rs: pip install 'conspectus[json-schema]'" in done.stderr
 
 
 def test_graphml_without_its_extra_names_it(tmp_path: Path) -> None:
     program = "from conspectus.graph.graphml import to_graphml\nto_graphml('people', [], [])"
-    done = ran(program, tmp_path)
+    done = run_without_extras(program, tmp_path)
     assert "MissingExtra: this needs networkx: pip install 'conspectus[graphml]'" in done.stderr
 
 
@@ -109,11 +111,11 @@ def test_the_command_describes_every_extra() -> None:
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_command_lists_what_is_installed(as_json: bool, tmp_path: Path) -> None:
     arguments = ["version", "--verbose", *(["--json"] if as_json else [])]
-    done = ran(COMMAND.format(arguments=arguments), tmp_path)
+    done = run_without_extras(COMMAND.format(arguments=arguments), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "data").exists()
     if as_json:
-        features = {each["extra"]: each for each in json.loads(done.stdout)["features"]}
+        features = {feature["extra"]: feature for feature in json.loads(done.stdout)["features"]}
         assert features["mcp"] == {"extra": "mcp", "feature": "MCP server", "installed": True, "missing": []}
         assert features["gliner"]["missing"] == ["gliner"]
     else:

@@ -34,7 +34,7 @@ SERVERS = {"alembic", "dbos", "fastapi", "mcp", "structlog", "uvicorn"}
 ENGINES = {"faiss", "onnxruntime", "sqlalchemy", "tokenizers"}
 
 
-def loaded(program: str, folder: Path) -> set[str]:
+def list_loaded_modules(program: str, folder: Path) -> set[str]:
     """The modules that a program loads."""
     command = [sys.executable, "-c", f"{program}\n{LOADED}"]
     return set(subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split())
@@ -42,19 +42,19 @@ def loaded(program: str, folder: Path) -> set[str]:
 
 def test_the_package_alone_loads_nothing_heavy(tmp_path: Path) -> None:
     program = "import conspectus\nconspectus.Query, conspectus.Eq, conspectus.NewDocument"
-    assert loaded(program, tmp_path) & HEAVY == set()
+    assert list_loaded_modules(program, tmp_path) & HEAVY == set()
 
 
 @pytest.mark.parametrize("program", [REMOTE, BLOCKING_REMOTE], ids=["async", "blocking"])
 def test_a_client_loads_neither_engine_nor_server(program: str, tmp_path: Path) -> None:
-    assert not loaded(program, tmp_path) & (SERVERS | ENGINES | {"trafilatura"})
+    assert not list_loaded_modules(program, tmp_path) & (SERVERS | ENGINES | {"trafilatura"})
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["search", "--help"]], ids=" ".join)
 def test_commands_that_open_nothing_load_only_what_reads_their_options(
     arguments: list[str], tmp_path: Path
 ) -> None:
-    assert loaded(COMMAND.format(arguments=arguments), tmp_path) & HEAVY <= {"typer", "pydantic"}
+    assert list_loaded_modules(COMMAND.format(arguments=arguments), tmp_path) & HEAVY <= {"typer", "pydantic"}
 
 
 def test_a_search_loads_only_what_it_asks(tmp_path: Path) -> None:
@@ -62,10 +62,12 @@ def test_a_search_loads_only_what_it_asks(tmp_path: Path) -> None:
     (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
     add = COMMAND.format(arguments=["--data-dir", "data", "add", "page.txt"])
     search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
-    assert "sqlalchemy" in loaded(add, tmp_path)
-    found = loaded(search, tmp_path)
-    assert not found & (SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura", "yaml"})
-    names = {name for name in found if name.startswith("conspectus.")}
+    assert "sqlalchemy" in list_loaded_modules(add, tmp_path)
+    modules = list_loaded_modules(search, tmp_path)
+    assert not modules & (
+        SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura", "yaml"}
+    )
+    names = {name for name in modules if name.startswith("conspectus.")}
     parts = {name.split(".")[1] for name in names}
     assert "records" in parts
     assert not parts & {"chat", "client", "facades", "mcp", "operations", "streams", "time_expressions"}
@@ -105,6 +107,15 @@ async def main():
             assert len(deferred) > 100 and not any("made" in vars(each) for each in deferred)
 asyncio.run(main())
 """
-    found = loaded(program, tmp_path)
-    assert {"fastapi", "sqlalchemy", "uvicorn"} <= found
-    assert not found & {"alembic", "dbos", "httpx", "lxml", "mcp", "mcp_types", "onnxruntime", "trafilatura"}
+    modules = list_loaded_modules(program, tmp_path)
+    assert {"fastapi", "sqlalchemy", "uvicorn"} <= modules
+    assert not modules & {
+        "alembic",
+        "dbos",
+        "httpx",
+        "lxml",
+        "mcp",
+        "mcp_types",
+        "onnxruntime",
+        "trafilatura",
+    }

@@ -8,7 +8,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"
 
 
 def test_the_page_has_a_program_for_each_library() -> None:
-    assert [re.findall(r"conspectus\.integrations\.(\w+)", each)[-1] for each in PROGRAMS] == [
+    assert [re.findall(r"conspectus\.integrations\.(\w+)", program)[-1] for program in PROGRAMS] == [
         "langchain",
         "langgraph",
         "llama_index",

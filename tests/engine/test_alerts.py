@@ -30,7 +30,7 @@ FIRE = NewAlert("fire", "fire")
 
 
 @dataclass
-class House:
+class SharedStore:
     """A store with a stream, its owner, and Ann, who may see what she was granted."""
 
     owner: Engine
@@ -41,13 +41,13 @@ class House:
         [written] = await self.owner.streams.add_captions(NewCaption(text, start, start + 1), stream=stream)
         return written.id
 
-    async def let_in(self, stream: str = "cam") -> None:
+    async def grant(self, stream: str = "cam") -> None:
         await self.owner.people.grant("default", Principal("user", self.name), "viewer", source=stream)
 
-    async def shut_out(self, stream: str = "cam") -> None:
+    async def revoke(self, stream: str = "cam") -> None:
         await self.owner.people.revoke("default", Principal("user", self.name), source=stream)
 
-    async def all_checked(self) -> None:
+    async def wait_until_checked(self) -> None:
         """Wait until no alert is behind, and no vector is still to come, with which it would look again."""
         await self.owner.documents.wait_until_embedded()
         for _ in range(3_000):
@@ -58,13 +58,13 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def store(tmp_path: Path) -> AsyncIterator[SharedStore]:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as owner:
         user = await owner.people.create_user("ann")
         await owner.streams.put("cam")
         await owner.streams.put("yard")
         await owner.alerts.start()
-        yield House(owner, owner.as_person(Person("ann", owner=False, id=user.id)), user.id)
+        yield SharedStore(owner, owner.as_person(Person("ann", owner=False, id=user.id)), user.id)
 
 
 @pytest.fixture
@@ -73,11 +73,11 @@ async def server() -> AsyncIterator[ScriptedServer]:
         yield running
 
 
-async def texts(engine: Engine, **how) -> list[str]:
-    return [each.text for each in await engine.alerts.list_matches(**how)]
+async def list_match_texts(engine: Engine, **options) -> list[str]:
+    return [match.text for match in await engine.alerts.list_matches(**options)]
 
 
-async def until_told(engine: Engine, state: str) -> AlertEvent:
+async def wait_for_delivery(engine: Engine, state: str) -> AlertEvent:
     """The first event, when its delivery is in that state."""
     for _ in range(3_000):
         events = await engine.alerts.list_matches()
@@ -87,128 +87,130 @@ async def until_told(engine: Engine, state: str) -> AlertEvent:
     raise TimeoutError
 
 
-async def test_an_alert_sees_what_its_owner_sees_when_it_is_checked(house: House) -> None:
+async def test_an_alert_sees_what_its_owner_sees_when_it_is_checked(store: SharedStore) -> None:
     with pytest.raises(NotFound):
-        await house.ann.alerts.put(FIRE)
-    await house.let_in()
-    await house.ann.alerts.put(FIRE)
-    await house.say("fire in the yard", 0, "yard")
-    await house.say("fire at the cam", 0)
-    await house.all_checked()
-    assert await texts(house.ann) == ["fire at the cam"]
-    await house.let_in("yard")
-    await house.say("more fire", 60, "yard")
-    await house.all_checked()
-    assert await texts(house.ann) == ["fire at the cam", "more fire"]
+        await store.ann.alerts.put(FIRE)
+    await store.grant()
+    await store.ann.alerts.put(FIRE)
+    await store.say("fire in the yard", 0, "yard")
+    await store.say("fire at the cam", 0)
+    await store.wait_until_checked()
+    assert await list_match_texts(store.ann) == ["fire at the cam"]
+    await store.grant("yard")
+    await store.say("more fire", 60, "yard")
+    await store.wait_until_checked()
+    assert await list_match_texts(store.ann) == ["fire at the cam", "more fire"]
 
 
-async def test_a_revoked_grant_silences_at_once_and_hides_what_was_told(house: House) -> None:
-    await house.let_in()
-    alert = await house.ann.alerts.put(FIRE)
-    await house.say("fire one", 0)
-    await house.all_checked()
-    await house.shut_out()
-    assert await texts(house.ann) == []
-    await house.say("fire two", 60)
-    await house.all_checked()
-    await house.let_in()
-    assert await texts(house.ann) == ["fire one"]
-    assert await house.ann.alerts.get(alert.id) == (await house.ann.alerts.list())[0]
+async def test_a_revoked_grant_silences_at_once_and_hides_what_was_told(store: SharedStore) -> None:
+    await store.grant()
+    alert = await store.ann.alerts.put(FIRE)
+    await store.say("fire one", 0)
+    await store.wait_until_checked()
+    await store.revoke()
+    assert await list_match_texts(store.ann) == []
+    await store.say("fire two", 60)
+    await store.wait_until_checked()
+    await store.grant()
+    assert await list_match_texts(store.ann) == ["fire one"]
+    assert await store.ann.alerts.get(alert.id) == (await store.ann.alerts.list())[0]
 
 
-async def test_a_disabled_account_is_told_nothing(house: House) -> None:
-    await house.let_in()
-    await house.ann.alerts.put(FIRE)
-    await house.owner.people.set_user_disabled(house.name)
-    await house.say("fire one", 0)
-    await house.all_checked()
-    await house.owner.people.set_user_disabled(house.name, disabled=False)
-    assert await texts(house.ann) == []
+async def test_a_disabled_account_is_told_nothing(store: SharedStore) -> None:
+    await store.grant()
+    await store.ann.alerts.put(FIRE)
+    await store.owner.people.set_user_disabled(store.name)
+    await store.say("fire one", 0)
+    await store.wait_until_checked()
+    await store.owner.people.set_user_disabled(store.name, disabled=False)
+    assert await list_match_texts(store.ann) == []
 
 
-async def test_alerts_are_their_owners_alone(house: House) -> None:
-    await house.let_in()
-    alert = await house.ann.alerts.put(FIRE)
-    await house.say("fire one", 0)
-    await house.all_checked()
-    assert await texts(house.ann) == ["fire one"]
-    assert (await house.owner.alerts.list(), await texts(house.owner)) == ([], [])
+async def test_alerts_are_their_owners_alone(store: SharedStore) -> None:
+    await store.grant()
+    alert = await store.ann.alerts.put(FIRE)
+    await store.say("fire one", 0)
+    await store.wait_until_checked()
+    assert await list_match_texts(store.ann) == ["fire one"]
+    assert (await store.owner.alerts.list(), await list_match_texts(store.owner)) == ([], [])
     for refused in (
-        house.owner.alerts.get(alert.id),
-        house.owner.alerts.delete(alert.id),
-        house.owner.alerts.list_matches(alert=alert.id),
+        store.owner.alerts.get(alert.id),
+        store.owner.alerts.delete(alert.id),
+        store.owner.alerts.list_matches(alert=alert.id),
     ):
         with pytest.raises(NotFound):
             await refused
     with pytest.raises(NotFound):
-        async with aclosing(house.owner.alerts.subscribe(alert=alert.id)) as events:
+        async with aclosing(store.owner.alerts.subscribe(alert=alert.id)) as events:
             await anext(events)
-    same = await house.owner.alerts.put(FIRE)
+    same = await store.owner.alerts.put(FIRE)
     assert same.id != alert.id
 
 
-async def test_a_key_for_reading_sets_no_alert(house: House) -> None:
-    reader = house.owner.as_person(
-        Person("ann", owner=False, id=house.ann._context.person.id, scopes=("read",))
+async def test_a_key_for_reading_sets_no_alert(store: SharedStore) -> None:
+    reader = store.owner.as_person(
+        Person("ann", owner=False, id=store.ann._context.person.id, scopes=("read",))
     )
-    await house.let_in()
+    await store.grant()
     with pytest.raises(PermissionDenied):
         await reader.alerts.put(FIRE)
     assert await reader.alerts.list() == []
 
 
-async def test_an_owner_has_so_many_alerts_and_no_more(house: House) -> None:
+async def test_an_owner_has_so_many_alerts_and_no_more(store: SharedStore) -> None:
     for number in range(3):
-        await house.owner.alerts.put(replace(FIRE, name=f"alert {number}"))
+        await store.owner.alerts.put(replace(FIRE, name=f"alert {number}"))
     with pytest.raises(TooLarge):
-        await house.owner.alerts.put(replace(FIRE, name="one more"))
-    await house.owner.alerts.put(replace(FIRE, name="alert 1", query="smoke"))
-    await house.let_in()
-    await house.ann.alerts.put(FIRE)
+        await store.owner.alerts.put(replace(FIRE, name="one more"))
+    await store.owner.alerts.put(replace(FIRE, name="alert 1", query="smoke"))
+    await store.grant()
+    await store.ann.alerts.put(FIRE)
 
 
-async def test_a_webhook_is_sent_what_was_told_signed_and_once(house: House, server: ScriptedServer) -> None:
-    await house.owner.streams.put(NewStream("clock", start_time="2026-03-02T08:00:00Z"))
-    hooked = await house.owner.alerts.put(
+async def test_a_webhook_is_sent_what_was_told_signed_and_once(
+    store: SharedStore, server: ScriptedServer
+) -> None:
+    await store.owner.streams.put(NewStream("clock", start_time="2026-03-02T08:00:00Z"))
+    hooked = await store.owner.alerts.put(
         replace(FIRE, streams=("clock",), webhook=f"{server.base}/hook?k=1")
     )
-    await house.say("ein Feuer: fire 🔥", 60, "clock")
-    event = await until_told(house.owner, "delivered")
+    await store.say("ein Feuer: fire 🔥", 60, "clock")
+    event = await wait_for_delivery(store.owner, "delivered")
     [request] = server.requests
-    told = json.loads(request.body)
-    assert told.pop("created") == event.created.isoformat()
-    assert told == {
+    notification = json.loads(request.body)
+    assert notification.pop("created") == event.created.isoformat()
+    assert notification == {
         "id": f"{hooked.id}-{event.number}", "number": event.number, "alert": hooked.id, "name": "fire",
         "stream": event.stream, "start": 60.0, "end": 61.0, "document": event.document,
         "text": "ein Feuer: fire 🔥", "reason": "words: fire",
     }  # fmt: skip
-    assert request.headers["conspectus-id"] == told["id"]
+    assert request.headers["conspectus-id"] == notification["id"]
     signature = hmac.new(b"secret", request.body, hashlib.sha256).hexdigest()
     assert request.headers["conspectus-signature"] == f"sha256={signature}"
     assert event.attempts == 1
 
 
 async def test_a_receiver_that_is_away_for_a_while_is_told_when_it_is_back(
-    house: House, server: ScriptedServer
+    store: SharedStore, server: ScriptedServer
 ) -> None:
     server.answers["/hook"] = [Answer(b"", 503), Answer(b"", 200)]
-    await house.owner.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
-    await house.say("fire one", 0)
-    event = await until_told(house.owner, "delivered")
+    await store.owner.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
+    await store.say("fire one", 0)
+    event = await wait_for_delivery(store.owner, "delivered")
     assert (event.attempts, event.error) == (2, None)
-    assert len({each.headers["conspectus-id"] for each in server.requests}) == 1
+    assert len({request.headers["conspectus-id"] for request in server.requests}) == 1
 
 
-async def test_what_was_revoked_is_not_sent(house: House, server: ScriptedServer) -> None:
+async def test_what_was_revoked_is_not_sent(store: SharedStore, server: ScriptedServer) -> None:
     server.answers["/hook"] = Answer(b"", 503)
-    await house.let_in()
-    await house.ann.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
-    await house.say("fire one", 0)
-    await until_told(house.ann, "pending")
-    await house.shut_out()
-    rows = house.owner._context.parts.alerts.rows
+    await store.grant()
+    await store.ann.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
+    await store.say("fire one", 0)
+    await wait_for_delivery(store.ann, "pending")
+    await store.revoke()
+    rows = store.owner._context.parts.alerts.rows
     for _ in range(3_000):
-        [event] = await rows.events(UserId(house.name), limit=1)
+        [event] = await rows.events(UserId(store.name), limit=1)
         if event.delivery != "pending":
             break
         await asyncio.sleep(0.01)
@@ -227,10 +229,10 @@ async def test_what_is_being_sent_when_the_store_is_closed_is_sent_once(
                 await engine.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
             await engine.alerts.start()
             if last:
-                assert (await until_told(engine, "delivered")).attempts == 1
+                assert (await wait_for_delivery(engine, "delivered")).attempts == 1
             else:
                 await engine.streams.add_captions(NewCaption("fire", 0, 1), stream="cam")
-                await until_told(engine, "pending")
+                await wait_for_delivery(engine, "pending")
     assert len(server.requests) == 1
 
 
@@ -239,11 +241,11 @@ async def test_alerts_are_checked_by_whoever_serves_next(tmp_path: Path) -> None
         await engine.streams.put("cam")
         await engine.alerts.put(FIRE)
         await engine.streams.add_captions(NewCaption("fire", 0, 1), stream="cam")
-        assert await texts(engine) == []
+        assert await list_match_texts(engine) == []
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         await engine.alerts.start()
         await engine.alerts.start()
-        assert (await until_told(engine, "none")).text == "fire"
+        assert (await wait_for_delivery(engine, "none")).text == "fire"
 
 
 async def test_purged_captions_leave_nothing_of_what_was_told(tmp_path: Path) -> None:
@@ -252,9 +254,9 @@ async def test_purged_captions_leave_nothing_of_what_was_told(tmp_path: Path) ->
         await engine.alerts.put(FIRE)
         await engine.alerts.start()
         await engine.streams.add_captions(NewCaption("fire xylophone", 0, 1), stream="cam")
-        await until_told(engine, "none")
+        await wait_for_delivery(engine, "none")
         await engine.streams.delete_captions("cam", purge=True)
-        assert await texts(engine) == []
+        assert await list_match_texts(engine) == []
         assert holding(tmp_path, "xylophone") == []
 
 

@@ -37,22 +37,22 @@ async def engine(tmp_path: Path, model: ScriptedChatModel) -> AsyncIterator[Engi
         yield opened
 
 
-async def say(
+async def ask_for_sources(
     engine: Engine, text: str, history: Sequence[Message] = (), session: str | None = "s"
 ) -> Sources:
     request = ChatRequest(text, history=tuple(history), session=session, min_similarity=None)
-    found, *_ = [event async for event in engine.chat.stream(request)]
-    assert isinstance(found, Sources)
-    return found
+    sources, *_ = [event async for event in engine.chat.stream(request)]
+    assert isinstance(sources, Sources)
+    return sources
 
 
 async def test_a_prompt_begins_with_the_prompt_before(engine: Engine, model: ScriptedChatModel) -> None:
     await engine.add(HERON, wait=True)
-    first = await say(engine, "where did the heron stand?")
+    first = await ask_for_sources(engine, "where did the heron stand?")
     await engine.add(OTTER, wait=True)
     talk = [Message("user", "where did the heron stand?"), Message("assistant", "In the reeds [1].")]
-    second = await say(engine, "where does the otter swim?", talk)
-    (_, before), (_, now, reply, last) = [each.messages for each in model.asked]
+    second = await ask_for_sources(engine, "where does the otter swim?", talk)
+    (_, before), (_, now, reply, last) = [call.messages for call in model.asked]
     assert isinstance(before, CachedMessage)
     assert isinstance(now, CachedMessage)
     stable, end = now.cached
@@ -62,16 +62,16 @@ async def test_a_prompt_begins_with_the_prompt_before(engine: Engine, model: Scr
     assert now.content.endswith(f"{USER_MESSAGE}\nwhere did the heron stand?")
     assert (reply, last) == (talk[1], Message("user", "where does the otter swim?"))
     assert (first.stable_tokens, second.stable_tokens > 0) == (0, True)
-    assert [each.key for each in second.sources] == ["heron", "otter"]
+    assert [source.key for source in second.sources] == ["heron", "otter"]
 
 
 async def test_what_was_deleted_is_not_kept(engine: Engine, model: ScriptedChatModel) -> None:
     stored = await engine.add([HERON, OTTER], wait=True)
-    await say(engine, "where did the heron stand?")
+    await ask_for_sources(engine, "where did the heron stand?")
     await engine.documents.delete(stored[0].id)
-    found = await say(engine, "where did the heron stand?")
-    assert "reeds" not in "".join(each.content for each in model.asked[-1].messages)
-    assert [each.key for each in found.sources] == ["otter"]
+    sources = await ask_for_sources(engine, "where did the heron stand?")
+    assert "reeds" not in "".join(message.content for message in model.asked[-1].messages)
+    assert [source.key for source in sources.sources] == ["otter"]
 
 
 async def test_sessions_are_of_one_user(engine: Engine, model: ScriptedChatModel) -> None:
@@ -79,19 +79,19 @@ async def test_sessions_are_of_one_user(engine: Engine, model: ScriptedChatModel
     await engine.add(HERON, wait=True)
     await engine.people.create_user("ann")
     ann = engine.as_person(await engine.people.authenticate((await engine.people.create_key("ann")).secret))
-    await say(engine, "where did the heron stand?")
-    assert (await say(ann, "where did the heron stand?")).sources == ()
+    await ask_for_sources(engine, "where did the heron stand?")
+    assert (await ask_for_sources(ann, "where did the heron stand?")).sources == ()
     await engine.people.grant("default", Principal("user", "ann"), "viewer")
-    seen = await say(ann, "where did the heron stand?")
-    assert [each.key for each in seen.sources] == ["heron"]
+    seen = await ask_for_sources(ann, "where did the heron stand?")
+    assert [source.key for source in seen.sources] == ["heron"]
     await engine.people.revoke("default", Principal("user", "ann"))
-    assert (await say(ann, "where did the heron stand?")).sources == ()
+    assert (await ask_for_sources(ann, "where did the heron stand?")).sources == ()
 
 
 async def test_without_a_session_nothing_is_marked(engine: Engine, model: ScriptedChatModel) -> None:
     await engine.add(HERON, wait=True)
     talk = [Message("user", "hello"), Message("assistant", "Hello.")]
-    await say(engine, "where did the heron stand?", talk, session=None)
+    await ask_for_sources(engine, "where did the heron stand?", talk, session=None)
     *before, last = model.asked[-1].messages
     assert before[1:] == talk
     assert type(last) is Message
@@ -102,11 +102,11 @@ async def test_the_oldest_sessions_are_forgotten(engine: Engine, model: Scripted
     await engine.add(HERON, wait=True)
     for number in range(chat.MAX_SESSIONS):
         engine.chat._context.core.chat_states[engine.chat._person.id, str(number)] = ""
-    await say(engine, "where did the heron stand?")
+    await ask_for_sources(engine, "where did the heron stand?")
     states = engine.chat._context.core.chat_states
     assert [name for _, name in states][:: chat.MAX_SESSIONS - 1] == ["1", "s"]
     with pytest.raises(InvalidInput, match="session"):
-        await say(engine, "hello", session="x" * 2_000)
+        await ask_for_sources(engine, "hello", session="x" * 2_000)
 
 
 VENDORS = [
@@ -115,10 +115,10 @@ VENDORS = [
 ]
 
 
-@pytest.mark.parametrize(("setting", "path", "says"), VENDORS, ids=[each[0] for each in VENDORS])
-async def test_vendors_with_explicit_caches(setting: str, path: str, says, monkeypatch) -> None:
+@pytest.mark.parametrize(("setting", "path", "respond"), VENDORS, ids=[vendor[0] for vendor in VENDORS])
+async def test_vendors_with_explicit_caches(setting: str, path: str, respond, monkeypatch) -> None:
     ends = tuple(PROMPT.index(f"{word}</passage>") + len(f"{word}</passage>") for word in ("one", "two"))
-    async with ScriptedServer({path: says(["Here"], words=9)}) as server:
+    async with ScriptedServer({path: respond(["Here"], words=9)}) as server:
         for name in ("ANTHROPIC_BASE_URL", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"):
             monkeypatch.setenv(name, server.base)
         for name in ("ANTHROPIC_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -128,7 +128,9 @@ async def test_vendors_with_explicit_caches(setting: str, path: str, says, monke
         await answer(model, [CachedMessage("user", PROMPT, ends)])
         blocks = json.loads(server.requests[0].body)["messages"][0]["content"]
         await model.close()
-    assert "".join(each.get("text", "") for each in blocks) == PROMPT
-    marked = [at for at, each in enumerate(blocks) if "cache_control" in each or "cachePoint" in each]
+    assert "".join(block.get("text", "") for block in blocks) == PROMPT
+    marked = [
+        number for number, block in enumerate(blocks) if "cache_control" in block or "cachePoint" in block
+    ]
     assert len(marked) == len(ends)
     assert blocks[0]["text"].endswith("one</passage>")

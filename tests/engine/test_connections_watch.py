@@ -30,7 +30,7 @@ def wiki(tmp_path: Path) -> Path:
     return folder
 
 
-async def found(engine: Engine, words: str) -> bool:
+async def is_found(engine: Engine, words: str) -> bool:
     return bool((await engine.retrieve(words)).hits)
 
 
@@ -38,13 +38,13 @@ async def test_what_is_saved_is_found(engine: Engine, wiki: Path) -> None:
     await engine.connections.create("notes", "markdown", {"path": str(wiki)})
     ended: list[Job] = []
     following = asyncio.create_task(engine.connections.watch("notes", on_job=ended.append))
-    await until(lambda: found(engine, "heron"))
+    await until(lambda: is_found(engine, "heron"))
     (wiki / "two.md").write_text("# Two\n\nA crane flies over.")
-    await until(lambda: found(engine, "crane"))
+    await until(lambda: is_found(engine, "crane"))
     (wiki / "one.md").unlink()
 
     async def gone() -> bool:
-        return not await found(engine, "heron")
+        return not await is_found(engine, "heron")
 
     await until(gone)
     following.cancel()
@@ -56,9 +56,9 @@ async def test_what_is_saved_is_found(engine: Engine, wiki: Path) -> None:
 async def test_a_server_follows_what_it_is_told_to_watch(engine: Engine, wiki: Path) -> None:
     await engine.connections.start()
     await engine.connections.create("notes", "markdown", {"path": str(wiki), "watch": True})
-    await until(lambda: found(engine, "heron"))
+    await until(lambda: is_found(engine, "heron"))
     (wiki / "two.md").write_text("A crane flies over.")
-    await until(lambda: found(engine, "crane"))
+    await until(lambda: is_found(engine, "crane"))
     assert (await engine.connections.list())[0].state in {"complete", "running"}
 
 

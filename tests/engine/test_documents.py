@@ -23,16 +23,16 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def titles(found: conspectus.Retrieval) -> list[str]:
-    return [hit.document.title for hit in found.hits]
+def list_titles(retrieval: conspectus.Retrieval) -> list[str]:
+    return [hit.document.title for hit in retrieval.hits]
 
 
 async def test_a_document_is_found_by_its_words_the_moment_it_is_added(engine: Engine) -> None:
     await engine.add(NewDocument(text="The heron stood in the reeds.", title="birds"))
     await engine.add(NewDocument(text="Torque is force times distance.", title="physics"))
-    found = await engine.retrieve("where did the heron stand", retrievers=("keyword",))
-    assert titles(found)[0] == "birds"
-    assert found.hits[0].bm25 is not None
+    retrieval = await engine.retrieve("where did the heron stand", retrievers=("keyword",))
+    assert list_titles(retrieval)[0] == "birds"
+    assert retrieval.hits[0].bm25 is not None
 
 
 async def test_whatever_writes_is_in_the_index_when_it_returns(tmp_path: Path) -> None:
@@ -62,15 +62,15 @@ async def test_with_wait_every_chunk_has_a_vector_on_return(engine: Engine) -> N
 async def test_without_wait_the_vectors_come_behind_the_writer(engine: Engine) -> None:
     await engine.add("the tide comes in")
     assert await engine.documents.wait_until_embedded() >= 0
-    found = await engine.retrieve("tide", retrievers=("vector",))
-    assert found.hits[0].similarity is not None
+    retrieval = await engine.retrieve("tide", retrievers=("vector",))
+    assert retrieval.hits[0].similarity is not None
 
 
 async def test_the_same_key_replaces_and_the_old_text_is_gone(engine: Engine) -> None:
     first = await engine.add(NewDocument(text="alpha alpha", key="k"), wait=True)
     second = await engine.add(NewDocument(text="omega omega", key="k"), wait=True)
     again = await engine.add(NewDocument(text="omega omega", key="k"), wait=True)
-    assert [each[0].outcome for each in (first, second, again)] == ["added", "replaced", "unchanged"]
+    assert [written[0].outcome for written in (first, second, again)] == ["added", "replaced", "unchanged"]
     assert (await engine.retrieve("alpha", retrievers=("keyword",))).outcome == "no_match"
     assert len((await engine.retrieve("omega", retrievers=("keyword",))).hits) == 1
 
@@ -86,10 +86,10 @@ async def test_a_new_title_is_found_by_both_arms(engine: Engine) -> None:
     written = await engine.add(NewDocument(text="plain text", title="old"), wait=True)
     await engine.documents.update(written[0].id, title="zephyr")
     await engine.documents.wait_until_embedded()
-    found = await engine.retrieve("zephyr")
-    assert titles(found) == ["zephyr"]
-    assert found.hits[0].similarity is not None
-    assert found.hits[0].similarity > 0.4
+    retrieval = await engine.retrieve("zephyr")
+    assert list_titles(retrieval) == ["zephyr"]
+    assert retrieval.hits[0].similarity is not None
+    assert retrieval.hits[0].similarity > 0.4
 
 
 async def test_deleting_takes_children_along_and_says_so(engine: Engine) -> None:

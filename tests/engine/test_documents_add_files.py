@@ -22,14 +22,14 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    place = tmp_path / "notes"
-    (place / "deep").mkdir(parents=True)
-    (place / "a.md").write_text("# Alpha\n\nabout alpacas", encoding="utf-8")
-    (place / "deep" / "b.txt").write_text("about bears", encoding="utf-8")
-    return place
+    notes = tmp_path / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / "a.md").write_text("# Alpha\n\nabout alpacas", encoding="utf-8")
+    (notes / "deep" / "b.txt").write_text("about bears", encoding="utf-8")
+    return notes
 
 
-async def keys(engine: Engine) -> set[str]:
+async def list_keys(engine: Engine) -> set[str]:
     return {document.key for document in (await engine.documents.list(limit=1000)).documents}
 
 
@@ -51,7 +51,7 @@ async def test_only_prune_removes_what_is_gone(engine: Engine, folder: Path) -> 
     (folder / "deep" / "b.txt").unlink()
     assert (await engine.documents.add_files([folder])).pruned == 0
     assert (await engine.documents.add_files([folder], prune=True)).pruned == 1
-    assert await keys(engine) == {"a.md"}
+    assert await list_keys(engine) == {"a.md"}
 
 
 async def test_pruning_one_folder_leaves_the_others_alone(
@@ -63,7 +63,7 @@ async def test_pruning_one_folder_leaves_the_others_alone(
     await engine.documents.add_files([folder, other], source="both")
     (other / "a.md").unlink()
     await engine.documents.add_files([folder], source="both", prune=True)
-    assert await keys(engine) == {"notes/a.md", "notes/deep/b.txt", "other/a.md"}
+    assert await list_keys(engine) == {"notes/a.md", "notes/deep/b.txt", "other/a.md"}
 
 
 async def test_what_cannot_be_read_this_time_is_not_pruned(engine: Engine, folder: Path) -> None:
@@ -81,7 +81,7 @@ async def test_a_record_that_left_its_file_is_deleted_without_prune(engine: Engi
     await engine.documents.add_files([folder])
     (folder / "c.jsonl").write_text(lines[0], encoding="utf-8")
     assert (await engine.documents.add_files([folder])).pruned == 1
-    assert {"c.jsonl#cats"} == {key for key in await keys(engine) if key.startswith("c.jsonl")}
+    assert {"c.jsonl#cats"} == {key for key in await list_keys(engine) if key.startswith("c.jsonl")}
 
 
 async def test_one_bad_record_fails_alone(engine: Engine, folder: Path) -> None:
@@ -90,7 +90,7 @@ async def test_one_bad_record_fails_alone(engine: Engine, folder: Path) -> None:
     report = await engine.documents.add_files([folder])
     assert [failure.code for failure in report.failures] == ["too_large"]
     assert "c.json#bad" in report.failures[0].name
-    assert await keys(engine) == {"a.md", "deep/b.txt", "c.json#good"}
+    assert await list_keys(engine) == {"a.md", "deep/b.txt", "c.json#good"}
 
 
 async def test_a_path_that_does_not_exist_is_an_error_and_none_is_a_no_op(
@@ -107,10 +107,10 @@ async def test_files_named_one_by_one_are_like_their_folder(engine: Engine, fold
     rows.write_text("\n".join(json.dumps({"id": n, "text": f"row {n}"}) for n in range(3)), encoding="utf-8")
     files = [folder / "a.md", folder / "deep" / "b.txt", rows]
     first = await engine.documents.add_files(files, source="one")
-    assert (first.added, len(await keys(engine))) == (5, 5)
+    assert (first.added, len(await list_keys(engine))) == (5, 5)
     rows.write_text(json.dumps({"id": 1, "text": "row 1"}), encoding="utf-8")
     second = await engine.documents.add_files([rows], source="one")
     assert (second.unchanged, second.pruned) == (1, 2)
-    assert len(await keys(engine)) == 3
+    assert len(await list_keys(engine)) == 3
     third = await engine.documents.add_files(files, source="one", prune=True)
     assert (third.unchanged, third.pruned) == (3, 0)

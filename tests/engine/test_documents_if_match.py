@@ -34,15 +34,15 @@ async def engine(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 async def test_one_that_was_changed_keeps_the_others_back(engine: Engine | RemoteEngine) -> None:
-    ids = [each.id for each in await engine.add(OLD)]
-    read = [(await engine.documents.get(each)).fingerprint for each in ids]
+    ids = [written.id for written in await engine.add(OLD)]
+    read = [(await engine.documents.get(document)).fingerprint for document in ids]
     new = [NewDocument("Uno.", key="a", if_match=read[0]), NewDocument("Due.", key="b", if_match=read[1])]
     await engine.documents.update(ids[1], title="Changed")
     with pytest.raises(PreconditionFailed):
         await engine.add(new)
-    assert [await engine.documents.get_text(each) for each in ids] == ["One.", "Two."]
+    assert [await engine.documents.get_text(document) for document in ids] == ["One.", "Two."]
     fresh = replace(new[1], if_match=(await engine.documents.get(ids[1])).fingerprint)
-    assert [each.outcome for each in await engine.add([new[0], fresh])] == ["replaced", "replaced"]
+    assert [written.outcome for written in await engine.add([new[0], fresh])] == ["replaced", "replaced"]
 
 
 async def test_one_that_would_not_change_is_compared_too(engine: Engine | RemoteEngine) -> None:

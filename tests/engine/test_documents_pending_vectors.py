@@ -21,14 +21,14 @@ FAULTS = ["openai: sent 1 vectors of [8] dimensions, not 2 of 8", "openai: sent 
 REFUSAL = "openai: HTTP 400: too long"
 
 
-async def pending(engine: Engine) -> tuple[int, int]:
+async def count_pending(engine: Engine) -> tuple[int, int]:
     counts = (await engine.maintenance.status()).collections[0]
     return counts.pending, counts.errors
 
 
 async def expect_embedded(engine: Engine) -> None:
     async def is_embedded() -> bool:
-        return await pending(engine) == (0, 0)
+        return await count_pending(engine) == (0, 0)
 
     await until(is_embedded, seconds=30)
 
@@ -43,21 +43,21 @@ async def store_with_failures(folder: Path, *reasons: str) -> None:
             await engine._context.core.records.fail(document.id, reason)
 
 
-async def reopened(engine: Engine) -> None:
+async def reopen(engine: Engine) -> None:
     """Opening alone is enough."""
 
 
-async def resumed(engine: Engine) -> None:
+async def resume(engine: Engine) -> None:
     await fail_again(engine)
     await engine.maintenance.resume()
 
 
-async def reindexed(engine: Engine) -> None:
+async def reindex(engine: Engine) -> None:
     await fail_again(engine)
     await engine.maintenance.reindex()
 
 
-async def reembedded(engine: Engine) -> None:
+async def reembed(engine: Engine) -> None:
     await fail_again(engine)
     await engine.maintenance.reembed("given")
 
@@ -70,7 +70,7 @@ async def fail_again(engine: Engine) -> None:
     await engine._context.core.records.fail(stored.id, FAULTS[0])
 
 
-@pytest.mark.parametrize("heal", [reopened, resumed, reindexed, reembedded])
+@pytest.mark.parametrize("heal", [reopen, resume, reindex, reembed])
 async def test_vectors_that_failed_for_an_answer_are_made(
     tmp_path: Path, heal: Callable[[Engine], Awaitable[None]]
 ) -> None:
@@ -87,12 +87,12 @@ async def test_the_same_text_again_is_embedded_if_it_failed(tmp_path: Path) -> N
         await engine.documents.add([heron])
         stored = (await engine.documents.list()).documents[0]
         await engine._context.core.records.fail(stored.id, REFUSAL)
-        assert await pending(engine) == (0, 1)
+        assert await count_pending(engine) == (0, 1)
         locked.locked = False
         await engine.maintenance.resume()
-        assert await pending(engine) == (0, 1)
+        assert await count_pending(engine) == (0, 1)
         await engine.documents.add([heron], wait=True)
-        assert await pending(engine) == (0, 0)
+        assert await count_pending(engine) == (0, 0)
 
 
 async def test_a_worker_outlives_the_fault_of_its_provider(tmp_path: Path) -> None:

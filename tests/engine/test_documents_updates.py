@@ -21,15 +21,15 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def spans(engine: Engine, document: str) -> list[tuple[int, int]]:
-    return [(each.start, each.end) for each in await engine.documents.list_chunks(document)]
+async def list_spans(engine: Engine, document: str) -> list[tuple[int, int]]:
+    return [(chunk.start, chunk.end) for chunk in await engine.documents.list_chunks(document)]
 
 
 async def test_the_callers_own_chunks_survive_a_new_title(engine: Engine) -> None:
     new = NewDocument(text="abcdef", spans=((0, 2), (1, 6)), key="k")
     document = (await engine.add(new))[0].id
     await engine.documents.update(document, title="T")
-    assert await spans(engine, document) == [(0, 2), (1, 6)]
+    assert await list_spans(engine, document) == [(0, 2), (1, 6)]
     assert (await engine.add(replace(new, title="T")))[0].outcome == "unchanged"
 
 
@@ -48,9 +48,9 @@ async def test_pages_survive_a_new_title(engine: Engine) -> None:
         text=text, places=(TextPosition(0, 1, ("Intro",)), TextPosition(12, 2, ("Intro", "More")))
     )
     document = (await engine.add(new))[0].id
-    before = [(each.page, each.heading) for each in await engine.documents.list_chunks(document)]
+    before = [(chunk.page, chunk.heading) for chunk in await engine.documents.list_chunks(document)]
     await engine.documents.update(document, title="T")
-    assert [(each.page, each.heading) for each in await engine.documents.list_chunks(document)] == before
+    assert [(chunk.page, chunk.heading) for chunk in await engine.documents.list_chunks(document)] == before
     assert before[0] == (1, "Intro")
     assert before[-1] == (2, "Intro > More")
 
@@ -68,8 +68,8 @@ async def test_two_who_change_different_fields_both_succeed(engine: Engine) -> N
     document = (await engine.add(NewDocument(text="one", key="k")))[0].id
     changes = [{"title": "T"}, {"author": "A"}, {"metadata": {"a": 1}}, {"text": "two"}]
     await asyncio.gather(*(engine.documents.update(document, **change) for change in changes))
-    found = await engine.documents.get(document)
-    assert (found.title, found.author, found.metadata) == ("T", "A", {"a": 1})
+    updated = await engine.documents.get(document)
+    assert (updated.title, updated.author, updated.metadata) == ("T", "A", {"a": 1})
     assert await engine.documents.get_text(document) == "two"
 
 
@@ -89,8 +89,8 @@ async def test_a_deleted_collection_leaves_nothing_to_one_of_the_same_name(engin
     with pytest.raises(NotFound):
         await engine.retrieve("heron", collection="birds")
     await engine.add("heron three", collection="birds")
-    found = await engine.retrieve("heron", collection="birds")
-    assert [hit.chunk.text for hit in found.hits] == ["heron three"]
+    retrieval = await engine.retrieve("heron", collection="birds")
+    assert [hit.chunk.text for hit in retrieval.hits] == ["heron three"]
     assert (await engine.maintenance.check()).clean
 
 
@@ -109,19 +109,19 @@ async def test_deleting_a_source_takes_its_documents_along(engine: Engine) -> No
     receipt = await engine.collections.delete_source("pond", collection="default")
     assert (receipt.documents, receipt.chunks) == (2, 2)
     assert [hit.chunk.text for hit in (await engine.retrieve("heron")).hits] == ["heron three"]
-    assert [each.name for each in await engine.collections.list_sources()] == ["lake"]
+    assert [source.name for source in await engine.collections.list_sources()] == ["lake"]
 
 
 async def test_everywhere_is_every_collection(engine: Engine) -> None:
     await engine.add(["heron of the pond", "nothing else"], collection="a")
     await engine.add(["heron of the lake", "a heron and a heron"], collection="b")
-    found = await engine.retrieve("heron", collection="*")
-    assert {hit.chunk.text for hit in found.hits} == {
+    retrieval = await engine.retrieve("heron", collection="*")
+    assert {hit.chunk.text for hit in retrieval.hits} == {
         "heron of the pond",
         "heron of the lake",
         "a heron and a heron",
     }
-    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in retrieval.hits)
     assert len((await engine.retrieve("heron", collection="*", limit=2)).hits) == 2
     window = await engine.search.augment("heron", 200)
     assert "pond" in window.text
@@ -132,8 +132,8 @@ async def test_the_same_names_have_the_same_ids_in_every_store(engine: Engine, t
     written = await engine.add(NewDocument(text="heron", key="k"), source="pond")
     async with conspectus.open(tmp_path / "other", settings=SETTINGS) as other:
         assert (await other.add(NewDocument(text="heron", key="k"), source="pond"))[0].id == written[0].id
-        budgets = [await each.window("heron", 200, format="json") for each in (engine, other)]
-        assert budgets[0].text == budgets[1].text
+        windows = [await store.window("heron", 200, format="json") for store in (engine, other)]
+        assert windows[0].text == windows[1].text
 
 
 async def test_a_name_that_was_given_up_can_be_given_again(engine: Engine) -> None:
@@ -144,4 +144,4 @@ async def test_a_name_that_was_given_up_can_be_given_again(engine: Engine) -> No
     await engine.collections.update("birds", name="fowl")
     second = await engine.collections.get_or_create("birds")
     assert second.id != first.id
-    assert [each.name for each in await engine.collections.list()] == ["birds", "fowl"]
+    assert [collection.name for collection in await engine.collections.list()] == ["birds", "fowl"]

@@ -31,10 +31,10 @@ async def test_a_question_in_words_says_that_it_has_no_vector(tmp_path: Path) ->
     settings = replace(SETTINGS, embedder="vectors:2")
     async with conspectus.open(tmp_path / "data", settings=settings) as engine:
         await engine.add([NewDocument("red car", vector=(1.0, 0.0)), "a dog"], wait=True)
-        found = await engine.retrieve("car")
-        assert [hit.chunk.text for hit in found.hits] == ["red car"]
-        assert "keyword search only" in found.notices[0]
+        retrieval = await engine.retrieve("car")
+        assert [hit.chunk.text for hit in retrieval.hits] == ["red car"]
+        assert "keyword search only" in retrieval.notices[0]
     async with conspectus.open(tmp_path / "data", settings=settings) as engine:
         assert (await engine.maintenance.status()).collections[0].pending == 1
-        found = await engine.retrieve(Query("dog", vector=(2.0, 0.0)))
-        assert {hit.chunk.text for hit in found.hits} == {"red car", "a dog"}
+        retrieval = await engine.retrieve(Query("dog", vector=(2.0, 0.0)))
+        assert {hit.chunk.text for hit in retrieval.hits} == {"red car", "a dog"}

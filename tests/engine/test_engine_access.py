@@ -37,7 +37,7 @@ class Scene:
     wiki: str
     shared: str
     hidden: str
-    paper: str
+    hidden_document: str
 
     async def bob_is(self, role: Any, *, of: str | None = "shared") -> None:
         """Alice, who shares nothing with Bob yet, names him by his id."""
@@ -50,17 +50,19 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     settings = Settings(embedder="none", lock_timeout_seconds=5)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as owner:
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
-        alice, bob = [owner.as_person(Person(each.name, False, each.id)) for each in people]
+        alice, bob = [owner.as_person(Person(user.name, False, user.id)) for user in people]
         await alice.add(NewDocument(MINE, key="a"), source="shared", collection="wiki", wait=True)
         [hidden] = await alice.add(
             NewDocument(THEIRS, key="a"), source="hidden", collection="wiki", wait=True
         )
-        ids = {each.name: str(each.id) for each in await alice.collections.list_sources(collection="wiki")}
+        ids = {
+            source.name: str(source.id) for source in await alice.collections.list_sources(collection="wiki")
+        }
         wiki = (await alice.collections.get("wiki")).id
         yield Scene(owner, alice, bob, wiki, ids["shared"], ids["hidden"], hidden.id)
 
 
-async def refusal(work: Awaitable[Any]) -> str:
+async def expect_refusal(work: Awaitable[Any]) -> str:
     with pytest.raises(ConspectusError) as refused:
         await work
     return f"{type(refused.value).__name__}: {refused.value}"
@@ -69,9 +71,9 @@ async def refusal(work: Awaitable[Any]) -> str:
 async def test_a_collection_named_like_anothers_id_opens_nothing(scene: Scene) -> None:
     """Nobody can give a collection such a name, so an id always means the collection that has it."""
     await scene.bob_is("viewer", of=None)
-    for each in (scene.bob, scene.owner):
+    for engine in (scene.bob, scene.owner):
         with pytest.raises(InvalidInput, match="form of an id"):
-            await each.collections.create(scene.wiki)
+            await engine.collections.create(scene.wiki)
     with pytest.raises(PermissionDenied):
         await scene.bob.add("spoilt", source=scene.shared, collection="alice/wiki")
     with pytest.raises(PermissionDenied):
@@ -89,35 +91,38 @@ async def test_a_source_named_like_anothers_id_does_not_stand_in_for_it(scene: S
 async def test_hidden_and_missing_collections_are_made_anew_alike(scene: Scene) -> None:
     await scene.bob.add("pears", collection="alice/wiki", wait=True)
     await scene.bob.add("pears", collection="alice/nothing", wait=True)
-    names = [each.name for each in await scene.bob.collections.list()]
+    names = [collection.name for collection in await scene.bob.collections.list()]
     assert names == ["bob/alice/nothing", "bob/alice/wiki"]
-    found = await scene.bob.retrieve("quinces plums", collection="*")
-    assert {hit.chunk.text for hit in found.hits} == {"pears"}
+    retrieval = await scene.bob.retrieve("quinces plums", collection="*")
+    assert {hit.chunk.text for hit in retrieval.hits} == {"pears"}
 
 
 async def test_renaming_does_not_tell_which_names_are_taken(scene: Scene) -> None:
     await scene.alice.collections.create("diary")
     await scene.bob_is("manager")
-    assert await refusal(scene.bob.collections.update_source(scene.shared, name="hidden")) == await refusal(
-        scene.bob.collections.update_source(scene.shared, name="nothing")
-    )
+    assert await expect_refusal(
+        scene.bob.collections.update_source(scene.shared, name="hidden")
+    ) == await expect_refusal(scene.bob.collections.update_source(scene.shared, name="nothing"))
     await scene.bob_is("owner", of=None)
-    assert await refusal(scene.bob.collections.update("alice/wiki", name="diary")) == await refusal(
-        scene.bob.collections.update("alice/wiki", name="nothing")
-    )
-    for taken in (
+    assert await expect_refusal(
+        scene.bob.collections.update("alice/wiki", name="diary")
+    ) == await expect_refusal(scene.bob.collections.update("alice/wiki", name="nothing"))
+    for attempt in (
         scene.alice.collections.update("wiki", name="diary"),
         scene.alice.collections.update_source(scene.shared, name="hidden"),
     ):
-        assert "exists already" in await refusal(taken)
+        assert "exists already" in await expect_refusal(attempt)
 
 
 async def test_a_name_that_became_free_can_be_used_again(scene: Scene) -> None:
     await scene.alice.collections.update_source("shared", collection="wiki", name="old")
     await scene.alice.collections.update("wiki", name="past")
     await scene.alice.add("anew", source="shared", collection="wiki")
-    assert [each.name for each in await scene.alice.collections.list()] == ["alice/past", "alice/wiki"]
-    assert {each.name for each in await scene.alice.collections.list_sources(collection="past")} == {
+    assert [collection.name for collection in await scene.alice.collections.list()] == [
+        "alice/past",
+        "alice/wiki",
+    ]
+    assert {source.name for source in await scene.alice.collections.list_sources(collection="past")} == {
         "hidden",
         "old",
     }
@@ -127,43 +132,45 @@ async def test_an_index_is_built_from_its_own_collection_whatever_it_is_called(t
     """It was built from whichever collection had taken the name that its own had before."""
     async with conspectus.open(tmp_path, settings=Settings(embedder="none", tail_chunks=1)) as owner:
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
-        alice, bob = [owner.as_person(Person(each.name, False, each.id)) for each in people]
+        alice, bob = [owner.as_person(Person(user.name, False, user.id)) for user in people]
         await alice.add(["old plums", "old pears"], collection="wiki")
         await owner.people.delete_user("alice", transfer_to="bob")
         another = await owner.people.create_user("alice")
         anew = owner.as_person(Person("alice", False, another.id))
         await anew.add(["hidden plums", "hidden quinces"], collection="wiki")
         await bob.maintenance.reindex(collection="wiki")
-        found = await bob.retrieve("plums pears quinces", collection="*")
-        assert {hit.chunk.text for hit in found.hits} == {"old plums", "old pears"}
+        retrieval = await bob.retrieve("plums pears quinces", collection="*")
+        assert {hit.chunk.text for hit in retrieval.hits} == {"old plums", "old pears"}
         assert (await owner.maintenance.check()).clean
 
 
 async def test_an_index_that_names_rows_of_others_gives_none_of_them_away(scene: Scene) -> None:
     await scene.bob_is("viewer")
     access = await scene.bob._context.authorized.collection(scene.wiki)
-    chunks = [each.id for name in ("shared", "hidden") for each in await chunks_of(scene.alice, name)]
+    chunks = [chunk.id for name in ("shared", "hidden") for chunk in await list_chunks(scene.alice, name)]
     [row] = await scene.bob._context.authorized.rows(access)(chunks)
     assert row.chunk.text == MINE
 
 
-async def chunks_of(alice: Engine, source: str) -> Sequence[Chunk]:
-    found = await alice.collections.get_source(source, collection="wiki")
-    [document] = (await alice.documents.list(collection="wiki", filter=Eq("source", found.id))).documents
+async def list_chunks(alice: Engine, source: str) -> Sequence[Chunk]:
+    owner_source = await alice.collections.get_source(source, collection="wiki")
+    [document] = (
+        await alice.documents.list(collection="wiki", filter=Eq("source", owner_source.id))
+    ).documents
     return await alice.documents.list_chunks(document.id)
 
 
 async def test_a_renamed_collection_stays_its_accounts(scene: Scene) -> None:
-    made = await scene.alice.collections.create("a/b/c")
+    collection = await scene.alice.collections.create("a/b/c")
     for name in ("x", "bob/x", "alice/x"):
-        await scene.alice.collections.update(made.id, name=name)
-        assert (await scene.alice.collections.get(made.id)).name.startswith("alice/")
+        await scene.alice.collections.update(collection.id, name=name)
+        assert (await scene.alice.collections.get(collection.id)).name.startswith("alice/")
     await scene.owner.collections.create("left/right")
     assert (await scene.owner.collections.update("left/right", name="right")).name == "right"
 
 
 async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:
-    told: list[tuple[str, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     await scene.bob_is("editor")
     [seen] = await scene.bob.collections.list()
     assert seen.sequence == (await scene.bob.collections.get("alice/wiki")).sequence == 0
@@ -174,15 +181,19 @@ async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:
     await scene.alice.add(new, source="hidden", collection="wiki")
     assert (
         await scene.bob.documents.wait_until_embedded(
-            collection="alice/wiki", progress=lambda *each: told.append(each)
+            collection="alice/wiki", progress=lambda *step: steps.append(step)
         )
         == 0
     )
     assert (await scene.bob.maintenance.status()).collections == ()
     await scene.bob.add(
-        "pears", source="shared", collection="alice/wiki", wait=True, progress=lambda *each: told.append(each)
+        "pears",
+        source="shared",
+        collection="alice/wiki",
+        wait=True,
+        progress=lambda *step: steps.append(step),
     )
-    assert {what for what, _, _ in told} == {"writing"}
+    assert {what for what, _, _ in steps} == {"writing"}
 
 
 class Indiscreet(HashedEmbedder):
@@ -210,25 +221,29 @@ async def test_a_vendor_that_repeats_a_text_tells_it_to_nobody_else(tmp_path: Pa
     settings = Settings(embedder="none")
     async with conspectus.open(tmp_path, settings=settings, embedder=Indiscreet()) as owner:
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
-        alice, bob = [owner.as_person(Person(each.name, False, each.id)) for each in people]
+        alice, bob = [owner.as_person(Person(user.name, False, user.id)) for user in people]
         await alice.add("plums", source="shared", collection="wiki", wait=True)
         await alice.people.grant("wiki", Principal("user", people[1].id), "editor", source="shared")
-        for person, told in ((alice, True), (bob, False)):
-            source, home = ("hidden", "wiki") if told else ("shared", "alice/wiki")
-            text = THEIRS if told else "pears"
-            said = await refusal(person.add(text, source=source, collection=home, wait=True))
-            assert ("quinces" in said) is told
-        assert "quinces" not in await refusal(bob.documents.wait_until_embedded(collection="alice/wiki"))
+        for person, may_read in ((alice, True), (bob, False)):
+            source, home = ("hidden", "wiki") if may_read else ("shared", "alice/wiki")
+            text = THEIRS if may_read else "pears"
+            error = await expect_refusal(person.add(text, source=source, collection=home, wait=True))
+            assert ("quinces" in error) is may_read
+        assert "quinces" not in await expect_refusal(
+            bob.documents.wait_until_embedded(collection="alice/wiki")
+        )
 
 
 async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Scene) -> None:
     await scene.bob_is("editor")
     ghost = "00000000-0000-5000-8000-000000000000"
-    told = [
-        await refusal(scene.bob.add(NewDocument("x", parent=each), source="shared", collection=scene.wiki))
-        for each in (scene.paper, ghost)
+    errors = [
+        await expect_refusal(
+            scene.bob.add(NewDocument("x", parent=parent), source="shared", collection=scene.wiki)
+        )
+        for parent in (scene.hidden_document, ghost)
     ]
-    assert told[0].replace(scene.paper, ghost) == told[1]
+    assert errors[0].replace(scene.hidden_document, ghost) == errors[1]
     for source in ("shared", "hidden"):
         await scene.alice.add(
             [NewDocument(f"{source} {word}", thread="t", kind="message") for word in ("one", "two")],
@@ -236,8 +251,8 @@ async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Sce
             collection="wiki",
         )
     [written] = await scene.bob.add(NewDocument("mine", key="a"), source="shared", collection=scene.wiki)
-    assert (written.outcome, written.id == scene.paper) == ("replaced", False)
-    assert await scene.alice.documents.get_text(scene.paper) == THEIRS
+    assert (written.outcome, written.id == scene.hidden_document) == ("replaced", False)
+    assert await scene.alice.documents.get_text(scene.hidden_document) == THEIRS
     window = await scene.bob.window("one two quinces", 500, collection="*")
     assert "hidden" not in repr(window)
 
@@ -249,8 +264,8 @@ async def test_a_read_only_key_writes_nothing_at_all(scene: Scene) -> None:
         reader.documents.delete("nothing", purge=True),
         reader.documents.delete_by_filter(EVERYTHING, collection="wiki"),
         reader.add("x", collection="wiki"),
-        reader.documents.update(scene.paper, title="x"),
-        reader.documents.delete_chunks(scene.paper),
+        reader.documents.update(scene.hidden_document, title="x"),
+        reader.documents.delete_chunks(scene.hidden_document),
         reader.collections.create("new"),
         reader.collections.get_or_create("new"),
         reader.collections.delete("wiki"),
@@ -267,7 +282,7 @@ async def test_a_key_that_does_not_read_sees_nothing(scene: Scene) -> None:
     writer = scene.alice.as_person(Person("alice", False, scene.alice._context.person.id, ("write", "admin")))
     for work in (
         writer.collections.list(),
-        writer.documents.get(scene.paper),
+        writer.documents.get(scene.hidden_document),
         writer.retrieve("x"),
         writer.maintenance.status(),
     ):
@@ -297,8 +312,8 @@ async def test_a_connection_writes_only_where_its_managers_say(scene: Scene) -> 
             "shared", collection="alice/wiki", metadata={"space": "Board"}
         )
     await scene.alice.collections.update_source(scene.shared, metadata={"wiki": "w", "space": "Open"})
-    told = {"wiki": "w", "space": "Open", "colour": "red"}
-    assert (await scene.bob.collections.update_source(scene.shared, metadata=told)).metadata == told
+    metadata = {"wiki": "w", "space": "Open", "colour": "red"}
+    assert (await scene.bob.collections.update_source(scene.shared, metadata=metadata)).metadata == metadata
 
 
 async def test_jobs_and_connections_are_seen_as_their_sources_are(scene: Scene) -> None:
@@ -309,8 +324,8 @@ async def test_jobs_and_connections_are_seen_as_their_sources_are(scene: Scene) 
     await scene.bob_is("owner")
     ghost = "00000000-0000-4000-8000-000000000000"
     for method in (scene.bob.jobs.get, scene.bob.jobs.cancel, scene.bob.jobs.retry, scene.bob.jobs.wait):
-        told = [await refusal(method(each)) for each in (job.id, ghost)]
-        assert told[0].replace(job.id, ghost) == told[1]
+        errors = [await expect_refusal(method(job_id)) for job_id in (job.id, ghost)]
+        assert errors[0].replace(job.id, ghost) == errors[1]
     assert (await scene.bob.jobs.list()).jobs == (await scene.bob.jobs.list(collection=scene.wiki)).jobs == ()
     assert "1" not in repr((await scene.bob.jobs.report(collection=scene.wiki)).states)
     options = {"address": "https://wiki.example/api.php"}
@@ -319,27 +334,27 @@ async def test_jobs_and_connections_are_seen_as_their_sources_are(scene: Scene) 
     with pytest.raises(NotFound):
         await scene.bob.connections.sync("pages", collection=scene.wiki)
     await scene.bob_is("viewer", of="hidden")
-    assert [each.id for each in (await scene.bob.jobs.list()).jobs] == [job.id]
+    assert [visible.id for visible in (await scene.bob.jobs.list()).jobs] == [job.id]
 
 
 async def test_a_filter_cannot_widen_what_is_seen(scene: Scene) -> None:
     await scene.bob_is("viewer")
-    for where in (Eq("source", scene.hidden), Eq("document", scene.paper)):
+    for where in (Eq("source", scene.hidden), Eq("document", scene.hidden_document)):
         assert await scene.bob.documents.count(collection=scene.wiki, filter=where) == 0
         assert (await scene.bob.documents.list(collection=scene.wiki, filter=where)).documents == ()
         assert (await scene.bob.retrieve("quinces", collection=scene.wiki, filter=where)).hits == ()
     page = await scene.alice.documents.list(collection="wiki", limit=1)
     follow = await scene.bob.documents.list(collection=scene.wiki, after=page.next)
-    assert all(each.source == scene.shared for each in follow.documents)
+    assert all(document.source == scene.shared for document in follow.documents)
 
 
 async def test_term_frequencies_of_a_hidden_source_count_only_for_who_sees_it(scene: Scene) -> None:
     await scene.bob_is("viewer")
-    asked = (Eq("source", scene.shared), In("source", (scene.shared, scene.hidden)))
+    filters = (Eq("source", scene.shared), In("source", (scene.shared, scene.hidden)))
     alone, both = [
         [
             (await engine.retrieve("plums", collection=scene.wiki, filter=where)).hits[0].bm25
-            for where in asked
+            for where in filters
         ]
         for engine in (scene.bob, scene.alice)
     ]

@@ -21,25 +21,25 @@ async def test_a_path_tells_nothing_to_those_without_a_grant(tmp_path: Path) -> 
         for source in ("open", "closed", "/disk/closed/open2"):
             await engine.add(NewDocument(f"needle {source}", key="dir/k"), source=source, collection="team")
         await engine.add(NewDocument("needle hidden", key="k"), collection="hidden")
-        ann = await with_grant(engine)
-        assert [each.path for each in (await ann.files.list()).entries] == ["/team/"]
-        assert [each.path for each in (await ann.files.list("/team")).entries] == ["/team/open/"]
-        assert [each.path for each in (await ann.files.find()).entries] == ["/team/open/dir/k"]
-        assert [each.path for each in (await ann.files.grep("needle")).files] == ["/team/open/dir/k"]
+        ann = await open_with_grant(engine)
+        assert [folder.path for folder in (await ann.files.list()).entries] == ["/team/"]
+        assert [folder.path for folder in (await ann.files.list("/team")).entries] == ["/team/open/"]
+        assert [file.path for file in (await ann.files.find()).entries] == ["/team/open/dir/k"]
+        assert [file.path for file in (await ann.files.grep("needle")).files] == ["/team/open/dir/k"]
         assert (await ann.files.grep("closed|hidden")).files == ()
         reads = (ann.files.list, ann.files.find, ann.files.read, partial(ann.files.grep, "x"))
         for path, read in product(("/hidden", "/hidden/default/k", *CLOSED), reads):
-            assert await error(read, path) == await error(read, f"/no{path[1:]}")
+            assert await read_error(read, path) == await read_error(read, f"/no{path[1:]}")
 
 
-async def error(read: Callable[[str], Awaitable[object]], path: str) -> str:
+async def read_error(read: Callable[[str], Awaitable[object]], path: str) -> str:
     """The error of a read without the path."""
     with pytest.raises(NotFound) as caught:
         await read(path)
     return str(caught.value).replace(path, "")
 
 
-async def with_grant(engine: Engine) -> Engine:
+async def open_with_grant(engine: Engine) -> Engine:
     """The engine of somebody who may read one source."""
     user = await engine.people.create_user("ann")
     await engine.people.grant("team", Principal("user", user.id), "viewer", source="open")

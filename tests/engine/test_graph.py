@@ -52,14 +52,14 @@ BAD_WALKS: list[dict[str, Any]] = [
 
 
 @dataclass
-class House:
+class SharedStore:
     """A store, its owner, and Ann, who may do what she was granted."""
 
     owner: Engine
     ann: Engine
     name: str
 
-    async def let_in(self, source: str, role: Role = "viewer") -> None:
+    async def grant(self, source: str, role: Role = "viewer") -> None:
         await self.owner.people.grant("default", Principal("user", self.name), role, source=source)
 
 
@@ -70,13 +70,13 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 @pytest.fixture
-async def house(engine: Engine) -> House:
+async def store(engine: Engine) -> SharedStore:
     await engine.collections.get_or_create("default")
     user = await engine.people.create_user("ann")
-    return House(engine, engine.as_person(Person("ann", id=user.id)), user.id)
+    return SharedStore(engine, engine.as_person(Person("ann", id=user.id)), user.id)
 
 
-async def ab(engine: Engine, **fields: Any) -> str:
+async def add_linked_pair(engine: Engine, **fields: Any) -> str:
     """Two nodes with an edge between them; its id."""
     await engine.graph.add_nodes([NewNode("a"), NewNode("b")])
     return (await engine.graph.add_edges([NewEdge("a", "b", **fields)]))[0].id
@@ -89,7 +89,7 @@ async def test_the_case_of_the_published_design(engine: Engine) -> None:
     assert (b.hop, b.decay, b.path) == (1, 0.9, ("A", "B"))
     assert (c.hop, round(c.decay, 9), c.path) == (2, 0.63, ("A", "B", "C"))
     for walk in (Traversal(), Traversal(hops=2, min_weight=0.8), Traversal(hops=2, types=("likes",))):
-        assert [each.node.id for each in await engine.graph.neighbors("A", walk)] == ["B"]
+        assert [neighbor.node.id for neighbor in await engine.graph.neighbors("A", walk)] == ["B"]
 
 
 @pytest.mark.parametrize("bad", BAD_NODES, ids=range(len(BAD_NODES)))
@@ -99,14 +99,14 @@ async def test_nodes_that_cannot_be_stored_are_refused_with_all_others(
     await engine.graph.add_nodes([NewNode("first")])
     with pytest.raises(InvalidInput):
         await engine.graph.add_nodes([NewNode("good"), bad()])
-    assert [each.id for each in (await engine.graph.list_nodes()).nodes] == ["first"]
+    assert [node.id for node in (await engine.graph.list_nodes()).nodes] == ["first"]
 
 
 @pytest.mark.parametrize("bad", BAD_EDGES, ids=range(len(BAD_EDGES)))
 async def test_edges_that_cannot_be_stored_are_refused_with_all_others(
     engine: Engine, bad: Callable[[], NewEdge]
 ) -> None:
-    await ab(engine)
+    await add_linked_pair(engine)
     with pytest.raises(InvalidInput):
         await engine.graph.add_edges([NewEdge("b", "a"), bad()])
     assert len((await engine.graph.list_edges()).edges) == 1
@@ -114,7 +114,7 @@ async def test_edges_that_cannot_be_stored_are_refused_with_all_others(
 
 @pytest.mark.parametrize("bad", BAD_WALKS, ids=range(len(BAD_WALKS)))
 async def test_walks_that_cannot_be_made_are_refused(engine: Engine, bad: dict[str, Any]) -> None:
-    await ab(engine)
+    await add_linked_pair(engine)
     with pytest.raises(InvalidInput):
         await engine.graph.neighbors("a", replace(Traversal(), **bad))
 
@@ -139,7 +139,7 @@ async def test_no_more_than_the_settings_allow(engine: Engine) -> None:
 async def test_what_is_not_there_is_said(engine: Engine) -> None:
     with pytest.raises(NotFound, match="graph"):
         await engine.graph.list_nodes(graph="none", collection=(await engine.collections.get_or_create()).id)
-    await ab(engine)
+    await add_linked_pair(engine)
     for ask in (engine.graph.get_node, engine.graph.neighbors):
         with pytest.raises(NotFound, match="node"):
             await ask("none")
@@ -147,15 +147,15 @@ async def test_what_is_not_there_is_said(engine: Engine) -> None:
         await engine.graph.list_edges(node="none")
     with pytest.raises(NotFound, match="document"):
         await engine.graph.add_edges([NewEdge("a", "b", evidence="none")])
-    with pytest.raises(DanglingEdges) as refused:
+    with pytest.raises(DanglingEdges) as collect_errors:
         await engine.graph.add_edges([NewEdge("a", "x"), NewEdge("y", "b")])
-    assert refused.value.missing == ("x", "y")
+    assert collect_errors.value.missing == ("x", "y")
     assert (await engine.graph.delete_nodes(["none"])).nodes == 0
 
 
 async def test_graphs_and_other_sources_do_not_take_each_others_names(engine: Engine) -> None:
     await engine.add("a document", source="default")
-    await ab(engine)
+    await add_linked_pair(engine)
     graph = await engine.graph.get_or_create()
     assert (graph.name, graph.kind) == ("graph/default", "graph")
     assert (
@@ -172,7 +172,7 @@ async def test_graphs_and_other_sources_do_not_take_each_others_names(engine: En
     with pytest.raises(Conflict):
         await engine.graph.get_or_create("taken")
     odd = await engine.graph.get_or_create("a/b%🎉")
-    assert [each.source.name for each in await engine.graph.list()] == [odd.name, "graph/default"]
+    assert [listed.source.name for listed in await engine.graph.list()] == [odd.name, "graph/default"]
     for bad in ("", 200 * "🎉"):
         with pytest.raises(InvalidInput):
             await engine.graph.get_or_create(bad)
@@ -188,14 +188,14 @@ async def test_words_are_found_whole_and_in_their_forms(engine: Engine) -> None:
             NewNode("3", name="artist", properties={"content": "art on a wall", "n": 3}),
         ]
     )
-    found = {each.node.id: each.score for each in await engine.graph.search_nodes("ART wall")}
-    assert found == {"2": 1.0, "3": 1.0}
-    assert [each.node.id for each in await engine.graph.search_nodes("art")] == ["2", "3"]
-    assert [(each.node.id, each.score) for each in await engine.graph.search_nodes("the arts")] == [
+    scores = {hit.node.id: hit.score for hit in await engine.graph.search_nodes("ART wall")}
+    assert scores == {"2": 1.0, "3": 1.0}
+    assert [hit.node.id for hit in await engine.graph.search_nodes("art")] == ["2", "3"]
+    assert [(hit.node.id, hit.score) for hit in await engine.graph.search_nodes("the arts")] == [
         ("2", 1.0),
         ("3", 1.0),
     ]
-    assert [each.score for each in await engine.graph.search_nodes("paints music")] == [0.5]
+    assert [hit.score for hit in await engine.graph.search_nodes("paints music")] == [0.5]
     assert await engine.graph.search_nodes("tar") == await engine.graph.search_nodes("?!") == []
     with pytest.raises(InvalidInput):
         await engine.graph.search_nodes(" ")
@@ -203,11 +203,11 @@ async def test_words_are_found_whole_and_in_their_forms(engine: Engine) -> None:
         await engine.graph.search_nodes(10_001 * "x")
 
 
-async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: House) -> None:
-    edge = await ab(house.owner)
-    await house.owner.add("seen", source="seen")
-    await house.let_in("seen")
-    graph = house.ann.graph
+async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(store: SharedStore) -> None:
+    edge = await add_linked_pair(store.owner)
+    await store.owner.add("seen", source="seen")
+    await store.grant("seen")
+    graph = store.ann.graph
     for ask in (
         graph.list_nodes(), graph.list_edges(), graph.get_node("a"), graph.neighbors("a"),
         graph.search_nodes("a"),
@@ -216,31 +216,33 @@ async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: Hou
     ):  # fmt: skip
         with pytest.raises(NotFound, match="graph"):
             await ask
-    assert await house.ann.graph.list() == []
+    assert await store.ann.graph.list() == []
     with pytest.raises(PermissionDenied):
-        await house.ann.graph.add_nodes([NewNode("c")])
-    assert len((await house.owner.graph.list_nodes()).nodes) == 2
+        await store.ann.graph.add_nodes([NewNode("c")])
+    assert len((await store.owner.graph.list_nodes()).nodes) == 2
 
 
-async def refused(*asked: Any) -> list[type[ConspectusError] | None]:
+async def collect_errors(*questions: Any) -> list[type[ConspectusError] | None]:
     """The errors of questions that are put one after the other."""
-    found: list[type[ConspectusError] | None] = []
-    for each in asked:
+    errors: list[type[ConspectusError] | None] = []
+    for question in questions:
         try:
-            await each
-            found.append(None)
+            await question
+            errors.append(None)
         except ConspectusError as error:
-            found.append(type(error))
-    return found
+            errors.append(type(error))
+    return errors
 
 
 @pytest.mark.parametrize(("role", "maximum"), [("viewer", 1), ("editor", 5), ("manager", 6)])
-async def test_readers_see_editors_write_and_managers_delete(house: House, role: Role, maximum: int) -> None:
-    edge = await ab(house.owner)
-    await house.let_in("graph/default", role)
-    assert [each.source.name for each in await house.ann.graph.list()] == ["graph/default"]
-    ann = house.ann
-    tried = await refused(
+async def test_readers_see_editors_write_and_managers_delete(
+    store: SharedStore, role: Role, maximum: int
+) -> None:
+    edge = await add_linked_pair(store.owner)
+    await store.grant("graph/default", role)
+    assert [graph.source.name for graph in await store.ann.graph.list()] == ["graph/default"]
+    ann = store.ann
+    errors = await collect_errors(
         ann.graph.list_nodes(),
         ann.graph.add_nodes([NewNode("c")]),
         ann.graph.add_edges([NewEdge("a", "c")]),
@@ -248,46 +250,48 @@ async def test_readers_see_editors_write_and_managers_delete(house: House, role:
         ann.graph.delete_nodes(["a"]),
         ann.graph.delete("default"),
     )
-    assert tried == [None] * maximum + [PermissionDenied] * (6 - maximum)
+    assert errors == [None] * maximum + [PermissionDenied] * (6 - maximum)
 
 
-async def test_evidence_that_may_not_be_seen_is_not_revealed(house: House) -> None:
-    secret = (await house.owner.add("a secret", source="secrets"))[0].id
-    known = (await house.owner.add("known", source="seen"))[0].id
-    await ab(house.owner, evidence=secret)
-    await house.owner.graph.add_edges([NewEdge("b", "a", evidence=known)])
+async def test_evidence_that_may_not_be_seen_is_not_revealed(store: SharedStore) -> None:
+    secret = (await store.owner.add("a secret", source="secrets"))[0].id
+    readable = (await store.owner.add("known", source="seen"))[0].id
+    await add_linked_pair(store.owner, evidence=secret)
+    await store.owner.graph.add_edges([NewEdge("b", "a", evidence=readable)])
     for source in ("graph/default", "seen"):
-        await house.let_in(source, "editor")
-    assert [each.evidence for each in (await house.owner.graph.list_edges()).edges] == [secret, known]
-    assert [each.evidence for each in (await house.ann.graph.list_edges()).edges] == [None, known]
-    state = await house.ann.graph.snapshot(datetime.now(UTC))
-    assert [each.evidence for each in state.edges] == [None, known]
+        await store.grant(source, "editor")
+    assert [edge.evidence for edge in (await store.owner.graph.list_edges()).edges] == [secret, readable]
+    assert [edge.evidence for edge in (await store.ann.graph.list_edges()).edges] == [None, readable]
+    state = await store.ann.graph.snapshot(datetime.now(UTC))
+    assert [edge.evidence for edge in state.edges] == [None, readable]
     for form in ("json", "graphml"):
-        assert secret not in await house.ann.graph.export(form)
-        assert secret in await house.owner.graph.export(form)
+        assert secret not in await store.ann.graph.export(form)
+        assert secret in await store.owner.graph.export(form)
     for unseen in (secret, "none"):
         with pytest.raises(NotFound):
-            await house.ann.graph.add_edges([NewEdge("a", "b", "says", evidence=unseen)])
-    elsewhere = (await house.owner.add("far", collection="other"))[0].id
+            await store.ann.graph.add_edges([NewEdge("a", "b", "says", evidence=unseen)])
+    elsewhere = (await store.owner.add("far", collection="other"))[0].id
     with pytest.raises(NotFound):
-        await house.owner.graph.add_edges([NewEdge("a", "b", "says", evidence=elsewhere)])
+        await store.owner.graph.add_edges([NewEdge("a", "b", "says", evidence=elsewhere)])
 
 
 async def test_facts_go_with_the_documents_that_state_them(engine: Engine) -> None:
-    told = [each.id for each in await engine.add(["Ada lives in Rome.", "Ada lives in Rome, again."])]
+    documents = [
+        written.id for written in await engine.add(["Ada lives in Rome.", "Ada lives in Rome, again."])
+    ]
     ends = [NewNode("ada"), NewNode("rome")]
-    for document in told:
+    for document in documents:
         fact = NewEdge("ada", "rome", "lives", valid_from="2020", evidence=document)
         [written] = await engine.graph._access.add_facts(ends, [fact], graph="default", collection="default")
-        assert written.outcome == ("added" if document == told[0] else "updated")
-    await engine.documents.delete(told[0])
-    assert [each.evidence for each in (await engine.graph.list_edges()).edges] == [told[1]]
+        assert written.outcome == ("added" if document == documents[0] else "updated")
+    await engine.documents.delete(documents[0])
+    assert [edge.evidence for edge in (await engine.graph.list_edges()).edges] == [documents[1]]
     await engine.collections.delete_source("default", collection="default")
     assert (await engine.graph.list_nodes()).nodes == ()
 
 
 async def test_two_graphs_of_a_collection_and_two_collections_do_not_mix(engine: Engine) -> None:
-    await ab(engine)
+    await add_linked_pair(engine)
     await engine.graph.add_nodes([NewNode("a", type="other")], graph="second")
     await engine.graph.add_nodes([NewNode("a", type="far")], collection="elsewhere")
     assert (await engine.graph.get_node("a")).type == "entity"
@@ -296,4 +300,4 @@ async def test_two_graphs_of_a_collection_and_two_collections_do_not_mix(engine:
     assert await engine.graph.neighbors("a", graph="second") == []
     receipt = await engine.graph.delete("default")
     assert (receipt.nodes, receipt.edges) == (2, 1)
-    assert [each.nodes for each in await engine.graph.list()] == [1]
+    assert [graph.nodes for graph in await engine.graph.list()] == [1]

@@ -28,33 +28,35 @@ async def engine(tmp_path):
         yield engine
 
 
-def ids(linked):
-    return {each.mention.text: each.node.id if each.node else None for each in linked}
+def map_node_ids(linked):
+    return {link.mention.text: link.node.id if link.node else None for link in linked}
 
 
 async def test_names_of_nodes_are_found_beside_those_of_their_form(engine):
-    found = await engine.graph.extract_entities("At the start ann smith liked art in Paris.")
-    assert [(each.text, each.type) for each in found] == [
+    mentions = await engine.graph.extract_entities("At the start ann smith liked art in Paris.")
+    assert [(mention.text, mention.type) for mention in mentions] == [
         ("ann smith", "person"), ("art", "concept"), ("Paris", "entity"),
     ]  # fmt: skip
     assert await engine.graph.extract_entities("") == []
 
 
 async def test_mentions_are_linked_by_what_stands_around_them(engine):
-    assert ids(await engine.graph.link_entities("Ann Smith lives in London in Ontario")) == {
+    assert map_node_ids(await engine.graph.link_entities("Ann Smith lives in London in Ontario")) == {
         "Ann Smith": "ann", "London": "ca", "Ontario": "ontario",
     }  # fmt: skip
-    assert ids(await engine.graph.link_entities("London by the Thames"))["London"] == "uk"
-    assert ids(await engine.graph.link_entities("in London"))["London"] is None
+    assert map_node_ids(await engine.graph.link_entities("London by the Thames"))["London"] == "uk"
+    assert map_node_ids(await engine.graph.link_entities("in London"))["London"] is None
 
 
 async def test_people_are_not_linked_by_parts_of_their_names(engine):
-    assert ids(await engine.graph.link_entities("Ann and Joanna and Smith")) == {
+    assert map_node_ids(await engine.graph.link_entities("Ann and Joanna and Smith")) == {
         "Ann": None,
         "Joanna": None,
         "Smith": None,
     }
-    assert ids(await engine.graph.link_entities("Ann Smith said. Then Smith left."))["Smith"] == "ann"
+    assert (
+        map_node_ids(await engine.graph.link_entities("Ann Smith said. Then Smith left."))["Smith"] == "ann"
+    )
 
 
 async def test_a_mention_may_be_pointed_at_and_comes_with_its_candidates(engine):
@@ -82,14 +84,14 @@ async def test_limits_and_names_that_are_not_there_are_said(engine):
 async def test_the_threshold_is_that_of_the_settings(tmp_path):
     async with bootstrap.open(tmp_path, settings=replace(SETTINGS, entity_link_min_percent=99)) as engine:
         await engine.graph.add_nodes(NODES)
-        assert ids(await engine.graph.link_entities("art"))["art"] is None
-        assert ids(await engine.graph.link_entities("art", min_score=0.8))["art"] == "art"
+        assert map_node_ids(await engine.graph.link_entities("art"))["art"] is None
+        assert map_node_ids(await engine.graph.link_entities("art", min_score=0.8))["art"] == "art"
 
 
 async def test_a_merge_keeps_names_and_edges_and_a_split_brings_all_back(engine):
-    kept = await engine.graph.merge_nodes("uk", ["ca", "ca", "uk"], reason="one place")
-    assert (kept.id, "London" in (kept.name, *kept.aliases)) == ("uk", True)
-    assert [each.node.id for each in await engine.graph.neighbors("uk")] == ["ontario"]
+    merged = await engine.graph.merge_nodes("uk", ["ca", "ca", "uk"], reason="one place")
+    assert (merged.id, "London" in (merged.name, *merged.aliases)) == ("uk", True)
+    assert [neighbor.node.id for neighbor in await engine.graph.neighbors("uk")] == ["ontario"]
     (event,) = await engine.graph.list_merges()
     assert (event.kind, event.before, event.after, event.reason) == (
         "merge",
@@ -98,9 +100,9 @@ async def test_a_merge_keeps_names_and_edges_and_a_split_brings_all_back(engine)
         "one place",
     )
     nodes = await engine.graph.undo_merge(event.number)
-    assert {each.id for each in nodes} == {"uk", "ca"}
-    assert [each.node.id for each in await engine.graph.neighbors("ca")] == ["ontario"]
-    assert [each.kind for each in await engine.graph.list_merges("ca")] == ["merge", "split"]
+    assert {node.id for node in nodes} == {"uk", "ca"}
+    assert [neighbor.node.id for neighbor in await engine.graph.neighbors("ca")] == ["ontario"]
+    assert [merge.kind for merge in await engine.graph.list_merges("ca")] == ["merge", "split"]
 
 
 async def test_merges_and_splits_that_cannot_be_change_nothing(engine):
@@ -115,16 +117,16 @@ async def test_merges_and_splits_that_cannot_be_change_nothing(engine):
 
 async def test_a_merge_is_taken_back_once(engine):
     await engine.graph.merge_nodes("uk", ["ca"])
-    results = await asyncio.gather(
+    outcomes = await asyncio.gather(
         engine.graph.undo_merge(1), engine.graph.undo_merge(1), return_exceptions=True
     )
-    assert sorted(isinstance(each, Conflict | NotFound) for each in results) == [False, True]
+    assert sorted(isinstance(outcome, Conflict | NotFound) for outcome in outcomes) == [False, True]
 
 
 async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engine):
     await engine.people.create_user("bob")
-    made = await engine.people.create_key("bob")
-    bob = engine.as_person(await engine.people.authenticate(made.secret))
+    key = await engine.people.create_key("bob")
+    bob = engine.as_person(await engine.people.authenticate(key.secret))
     for refused in (
         bob.graph.merge_nodes("uk", ["ca"]),
         bob.graph.undo_merge(1),
@@ -134,7 +136,7 @@ async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engi
         with pytest.raises(NotFound):
             await refused
     await engine.people.grant("default", Principal("user", "bob"), "viewer")
-    assert ids(await bob.graph.link_entities("art"))["art"] == "art"
+    assert map_node_ids(await bob.graph.link_entities("art"))["art"] == "art"
     for refused in (bob.graph.merge_nodes("uk", ["ca"]), bob.graph.undo_merge(1)):
         with pytest.raises(PermissionDenied):
             await refused

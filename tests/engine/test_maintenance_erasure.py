@@ -65,14 +65,14 @@ async def test_the_user_of_forgotten_memories_is_no_name_of_a_source(tmp_path: P
         fact = Fact(NAME, "lives in", f"{NAME} City")
         await engine.memory.add([NewMemory("a", fact=fact), NewMemory("b", key="b")], scope=ANN)
         await engine.memory.add("c", scope=Scope(NAME, "agent", "conversation"))
-        kept = await engine.memory.add("d", scope=Scope("bob"))
+        others = await engine.memory.add("d", scope=Scope("bob"))
         await engine.memory.forget(MemorySelection(everything=True), scope=Scope(NAME, "agent"), purge=True)
         names = [source.name for source in await engine.collections.list_sources(collection="memory")]
         assert [name for name in names if "agent" in name] == []
         assert len([name for name in names if NAME in name]) == 2
         await engine.memory.forget(MemorySelection(everything=True, pinned=True), scope=ANN, purge=True)
         (source,) = await engine.collections.list_sources(collection="memory")
-        assert source.name.startswith("memory/bob/") and len(kept) == 1
+        assert source.name.startswith("memory/bob/") and len(others) == 1
     assert no_file_has(tmp_path, NAME)
 
 

@@ -27,18 +27,18 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def remembered(engine: Engine) -> dict[str, str]:
+async def remember_samples(engine: Engine) -> dict[str, str]:
     """Memories of Ann and of Bob; the ids of Ann's by their keys."""
     await say(engine, BOB, said("old", 100), said("new", 10))
-    made = await say(
+    memories = await say(
         engine, ANN, said("old", 100), said("new", 10), said("pinned", 200, pinned=True),
         said("note", 300, kind="note"),
     )  # fmt: skip
-    return dict(zip(["old", "new", "pinned", "note"], [each.id for each in made], strict=True))
+    return dict(zip(["old", "new", "pinned", "note"], [memory.id for memory in memories], strict=True))
 
 
 async def test_a_memory_is_forgotten_once(engine: Engine) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     receipt = await engine.memory.forget(MemorySelection((ids["new"],)), scope=ANN)
     assert receipt == MemoryReceipt(1, chunks=1, ids=(ids["new"],))
     assert await keys(engine, ANN) == ["note", "pinned", "old"]
@@ -48,7 +48,7 @@ async def test_a_memory_is_forgotten_once(engine: Engine) -> None:
 
 @pytest.mark.parametrize("preview", [True, False])
 async def test_ninety_days_old_means_older_than_that(engine: Engine, preview: bool) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     what = MemorySelection(older_than_days=90)
     receipt = await engine.memory.forget(what, scope=ANN, dry_run=preview)
     assert (set(receipt.ids), receipt.dry_run) == ({ids["old"], ids["note"]}, preview)
@@ -78,7 +78,7 @@ UNCLEAR: list[dict[str, Any]] = [
 
 
 async def test_what_is_meant_is_said_in_one_way(engine: Engine) -> None:
-    await remembered(engine)
+    await remember_samples(engine)
     for what in UNCLEAR:
         with pytest.raises(InvalidInput):
             await engine.memory.forget(MemorySelection(**what), scope=ANN)
@@ -86,13 +86,13 @@ async def test_what_is_meant_is_said_in_one_way(engine: Engine) -> None:
 
 
 async def test_zero_days_is_all_that_was_said(engine: Engine) -> None:
-    await remembered(engine)
+    await remember_samples(engine)
     await engine.memory.forget(MemorySelection(older_than_days=0), scope=ANN)
     assert await keys(engine, ANN) == ["pinned"]
 
 
 async def test_pinned_memories_go_when_they_are_named(engine: Engine) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     assert (await engine.memory.forget(MemorySelection(everything=True), scope=ANN)).memories == 3
     assert await keys(engine, ANN) == ["pinned"]
     assert (await engine.memory.forget(MemorySelection((ids["pinned"],)), scope=ANN)).memories == 1
@@ -100,7 +100,7 @@ async def test_pinned_memories_go_when_they_are_named(engine: Engine) -> None:
 
 
 async def test_everything_may_mean_the_pinned_too(engine: Engine) -> None:
-    await remembered(engine)
+    await remember_samples(engine)
     assert (await engine.memory.forget(EVERYTHING, scope=ANN)).memories == 4
     assert await keys(engine, BOB) == ["old", "new"]
 
@@ -119,7 +119,7 @@ OTHERS = [
 
 
 async def test_other_scopes_reach_nothing(engine: Engine) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     for scope in OTHERS:
         for preview in (True, False):
             receipt = await engine.memory.forget(
@@ -132,7 +132,7 @@ async def test_other_scopes_reach_nothing(engine: Engine) -> None:
 
 async def test_wider_scopes_reach_all_that_is_in_them(engine: Engine) -> None:
     for scope in (ANN, Scope("ann"), Scope("ann", "bot"), Scope("ann", None, "monday")):
-        await remembered(engine)
+        await remember_samples(engine)
         assert (await engine.memory.forget(EVERYTHING, scope=scope)).memories == 4, scope
         assert await keys(engine, BOB) == ["old", "new"]
 
@@ -154,22 +154,22 @@ async def test_names_with_signs_of_names_are_only_names(engine: Engine) -> None:
 
 async def test_all_that_hangs_on_a_memory_is_counted_and_goes(engine: Engine) -> None:
     tea = NewMemory("Ann likes tea", key="k", fact=Fact("Ann", "likes", "tea"), metadata={"a": 1})
-    [made] = await say(engine, ANN, tea)
-    await engine.memory.update(made.id, scope=ANN, text="Ann likes tea a lot")
-    await engine.memory.update(made.id, scope=ANN, metadata={"a": 2})
-    told = MemoryReceipt(1, versions=2, chunks=3, edges=1, ids=(made.id,))
-    what = MemorySelection((made.id,))
-    assert await engine.memory.forget(what, scope=ANN, dry_run=True) == replace(told, dry_run=True)
-    assert await engine.memory.forget(what, scope=ANN) == told
+    [memory] = await say(engine, ANN, tea)
+    await engine.memory.update(memory.id, scope=ANN, text="Ann likes tea a lot")
+    await engine.memory.update(memory.id, scope=ANN, metadata={"a": 2})
+    receipt = MemoryReceipt(1, versions=2, chunks=3, edges=1, ids=(memory.id,))
+    selection = MemorySelection((memory.id,))
+    assert await engine.memory.forget(selection, scope=ANN, dry_run=True) == replace(receipt, dry_run=True)
+    assert await engine.memory.forget(selection, scope=ANN) == receipt
     [graph] = await engine.graph.list(collection="memory")
     assert (graph.nodes, graph.edges) == (0, 0)
     with pytest.raises(NotFound):
-        await engine.memory.list_versions(made.id, scope=ANN)
+        await engine.memory.list_versions(memory.id, scope=ANN)
 
 
 async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: Engine) -> None:
     fact, at = Fact("Ann", "likes", "tea"), datetime(2026, 1, 1, tzinfo=UTC)
-    [one, other] = await say(engine, ANN, *(NewMemory(each, fact=fact, valid_from=at) for each in "ab"))
+    [one, other] = await say(engine, ANN, *(NewMemory(text, fact=fact, valid_from=at) for text in "ab"))
     assert (await engine.memory.forget(MemorySelection((one.id,)), scope=ANN)).edges == 0
     both = MemorySelection((one.id, other.id))
     assert (await engine.memory.forget(both, scope=ANN, dry_run=True)).edges == 1
@@ -177,23 +177,23 @@ async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: E
 
 
 async def test_a_fact_that_was_changed_goes_with_all_it_was(engine: Engine) -> None:
-    [made] = await say(engine, ANN, NewMemory("Tea!", fact=Fact("Ann", "likes", "tea")))
+    [memory] = await say(engine, ANN, NewMemory("Tea!", fact=Fact("Ann", "likes", "tea")))
     milk = Fact("Ann", "likes", "milk")
-    await engine.memory.update(made.id, scope=ANN, text="Milk!", fact=milk)
-    found = (await engine.graph.list_edges(graph="graph/ann/bot/monday", collection="memory")).edges
-    assert [each.target for each in found if each.valid_until is None] == ["milk"]
-    assert (await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)).edges == len(found)
+    await engine.memory.update(memory.id, scope=ANN, text="Milk!", fact=milk)
+    edges = (await engine.graph.list_edges(graph="graph/ann/bot/monday", collection="memory")).edges
+    assert [edge.target for edge in edges if edge.valid_until is None] == ["milk"]
+    assert (await engine.memory.forget(MemorySelection((memory.id,)), scope=ANN)).edges == len(edges)
     [graph] = await engine.graph.list(collection="memory")
     assert (graph.nodes, graph.edges) == (0, 0)
 
 
 async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
-    [made] = await say(engine, ANN, NewMemory("the zeppelin lands", key="z", entities=("Zeppelin",)))
+    [memory] = await say(engine, ANN, NewMemory("the zeppelin lands", key="z", entities=("Zeppelin",)))
     before = datetime.now(UTC)
-    await engine.memory.update(made.id, scope=ANN, text="the zeppelin landed")
+    await engine.memory.update(memory.id, scope=ANN, text="the zeppelin landed")
     await engine.graph.wait_until_extracted(collection="memory")
     assert (await engine.memory.recall(**question("zeppelin", ANN))).memories
-    await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)
+    await engine.memory.forget(MemorySelection((memory.id,)), scope=ANN)
     assert not (await engine.memory.recall(**question("zeppelin", ANN))).memories
     assert not (await engine.memory.recall(**question("zeppelin", ANN, as_of=before))).memories
     assert (await engine.memory.window("zeppelin", 500, scope=ANN)).text == ""
@@ -206,26 +206,26 @@ async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
 
 
 async def test_that_something_was_deleted_is_known_but_not_what(engine: Engine) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     before = datetime.now(UTC)
     await engine.memory.forget(MemorySelection((ids["old"],)), scope=ANN)
-    found = await engine.memory.recall(**question("old", ANN, as_of=before))
-    assert found.since is not None and found.since.deleted == 1
+    recall = await engine.memory.recall(**question("old", ANN, as_of=before))
+    assert recall.since is not None and recall.since.deleted == 1
 
 
 async def test_purging_leaves_nothing_in_any_file(engine: Engine, tmp_path: Path) -> None:
     secret = "xylophonequartz"
-    [made] = await say(engine, ANN, NewMemory(f"the {secret}", fact=Fact("Ann", "plays", secret)))
-    await engine.memory.update(made.id, scope=ANN, text=f"no {secret}")
+    [memory] = await say(engine, ANN, NewMemory(f"the {secret}", fact=Fact("Ann", "plays", secret)))
+    await engine.memory.update(memory.id, scope=ANN, text=f"no {secret}")
     await engine.graph.wait_until_extracted(collection="memory")
     assert holding(tmp_path, secret) != []
-    receipt = await engine.memory.forget(MemorySelection((made.id,)), scope=ANN, purge=True)
+    receipt = await engine.memory.forget(MemorySelection((memory.id,)), scope=ANN, purge=True)
     assert receipt.purged
     assert holding(tmp_path, secret) == []
 
 
 async def test_a_preview_purges_nothing(engine: Engine) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     receipt = await engine.memory.forget(MemorySelection((ids["old"],)), scope=ANN, dry_run=True, purge=True)
     assert (receipt.purged, receipt.memories) == (False, 1)
 
@@ -239,12 +239,14 @@ async def test_more_than_a_page_goes_too(engine: Engine) -> None:
 
 
 async def test_those_who_forget_the_same_at_once_count_it_once(engine: Engine) -> None:
-    made = await say(engine, ANN, *(said(str(number), 1) for number in range(20)))
+    memories = await say(engine, ANN, *(said(str(number), 1) for number in range(20)))
     unknown = tuple(str(number) for number in range(20_000))
-    what = MemorySelection((*(each.id for each in made), *unknown))
-    receipts = await asyncio.gather(*(engine.memory.forget(what, scope=ANN) for _ in range(4)))
-    assert sum(each.memories for each in receipts) == sum(len(each.ids) for each in receipts) == 20
-    assert sum(each.chunks for each in receipts) == 20
+    selection = MemorySelection((*(memory.id for memory in memories), *unknown))
+    receipts = await asyncio.gather(*(engine.memory.forget(selection, scope=ANN) for _ in range(4)))
+    assert (
+        sum(receipt.memories for receipt in receipts) == sum(len(receipt.ids) for receipt in receipts) == 20
+    )
+    assert sum(receipt.chunks for receipt in receipts) == 20
 
 
 async def test_what_is_told_while_all_is_forgotten_is_there_or_counted(engine: Engine) -> None:
@@ -257,22 +259,22 @@ async def test_what_is_told_while_all_is_forgotten_is_there_or_counted(engine: E
     receipt, _ = await asyncio.gather(engine.memory.forget(EVERYTHING, scope=ANN), go_on())
     left = await keys(engine, ANN)
     assert receipt.memories + len(left) == 640
-    assert all(each.startswith("later") for each in left)
+    assert all(key.startswith("later") for key in left)
 
 
 async def test_only_who_may_write_there_may_forget_there(engine: Engine) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     ann = await person(engine, "ann")
-    what = MemorySelection((ids["old"],))
+    old = MemorySelection((ids["old"],))
     with pytest.raises(NotFound):
-        await ann.memory.forget(what, scope=ANN)
+        await ann.memory.forget(old, scope=ANN)
     home = (await engine.memory.get(ids["old"], scope=ANN)).document.source
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home)
-    for each in (what, EVERYTHING):
+    for selection in (old, EVERYTHING):
         with pytest.raises(PermissionDenied):
-            await ann.memory.forget(each, scope=ANN)
+            await ann.memory.forget(selection, scope=ANN)
     await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home)
-    assert (await ann.memory.forget(what, scope=ANN)).memories == 1
+    assert (await ann.memory.forget(old, scope=ANN)).memories == 1
     assert (await ann.memory.forget(EVERYTHING, scope=BOB)).memories == 0
     assert await keys(engine, BOB) == ["old", "new"]
 
@@ -281,13 +283,16 @@ async def test_conversations_are_told_by_their_last_word(engine: Engine) -> None
     for days, name in ((3, "old"), (1, "new"), (2, "between")):
         await say(engine, replace(ANN, conversation=name), said("a", days), said("b", days + 5))
     await say(engine, BOB, "x")
-    found = await engine.memory.list_conversations(scope=Scope("ann"))
-    assert [each.scope.conversation for each in found] == ["new", "between", "old"]
-    assert all(each.memories == 2 and each.first != each.last for each in found)
+    conversations = await engine.memory.list_conversations(scope=Scope("ann"))
+    assert [conversation.scope.conversation for conversation in conversations] == ["new", "between", "old"]
+    assert all(
+        conversation.memories == 2 and conversation.first != conversation.last
+        for conversation in conversations
+    )
 
 
 async def test_a_scope_in_numbers(engine: Engine) -> None:
-    ids = await remembered(engine)
+    ids = await remember_samples(engine)
     await engine.memory.update(ids["new"], scope=ANN, text="newer word")
     await say(engine, replace(ANN, conversation="other"), NewMemory("Tea.", fact=Fact("Ann", "likes", "tea")))
     stats = await engine.memory.stats(scope=Scope("ann"))

@@ -32,7 +32,7 @@ async def elsewhere(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def exported(engine: Engine, scope: Scope, collection: str = "memory") -> list[str]:
+async def export_all(engine: Engine, scope: Scope, collection: str = "memory") -> list[str]:
     """Every line of a scope, page by page."""
     lines: list[str] = []
     after: str | None = None
@@ -44,17 +44,17 @@ async def exported(engine: Engine, scope: Scope, collection: str = "memory") -> 
             return lines
 
 
-async def histories(engine: Engine, scope: Scope) -> list[list[Memory]]:
+async def list_histories(engine: Engine, scope: Scope) -> list[list[Memory]]:
     """Every memory of a scope with its versions, as far as they are the same in every store."""
-    found = []
-    for each in (await engine.memory.list(scope=scope, limit=1_000)).memories:
-        same = replace(each.document, fingerprint="", updated=each.document.recorded, metadata={})
-        versions = await engine.memory.list_versions(each.id, scope=scope)
-        found.append([replace(one, document=same) for one in versions])
-    return found
+    histories = []
+    for memory in (await engine.memory.list(scope=scope, limit=1_000)).memories:
+        same = replace(memory.document, fingerprint="", updated=memory.document.recorded, metadata={})
+        versions = await engine.memory.list_versions(memory.id, scope=scope)
+        histories.append([replace(version, document=same) for version in versions])
+    return histories
 
 
-async def eventful(engine: Engine) -> None:
+async def add_varied_memories(engine: Engine) -> None:
     """Memories of Ann with all that memories can have."""
     at = datetime(2026, 1, 5, 12, tzinfo=UTC)
     await say(
@@ -66,7 +66,7 @@ async def eventful(engine: Engine) -> None:
     )  # fmt: skip
     await say(engine, ANN, "Ann lives in Graz!")
     await say(engine, replace(ANN, conversation=None), NewMemory("\x85 odd \x1c lines", "g"))
-    [note] = [each for each in (await engine.memory.list(scope=ANN)).memories if each.kind == "note"]
+    [note] = [memory for memory in (await engine.memory.list(scope=ANN)).memories if memory.kind == "note"]
     for text in ("Be short.", "Be brief."):
         await engine.memory.update(note.id, scope=ANN, text=text)
 
@@ -74,8 +74,8 @@ async def eventful(engine: Engine) -> None:
 async def test_two_hundred_and_fifty_are_two_hundred_and_fifty(engine: Engine) -> None:
     await say(engine, BOB, *(said(str(number), number) for number in range(30)))
     await say(engine, ANN, *(NewMemory(f"item {number}", str(number), at=0) for number in range(250)))
-    lines = await exported(engine, ANN)
-    assert [json.loads(each)["key"] for each in lines] == [str(number) for number in range(250)]
+    lines = await export_all(engine, ANN)
+    assert [json.loads(line)["key"] for line in lines] == [str(number) for number in range(250)]
     few = await engine.memory.export(scope=ANN, limit=7)
     assert (len(few.lines), few.next is None) == (7, False)
     for limit in (0, -1, 101):
@@ -84,99 +84,104 @@ async def test_two_hundred_and_fifty_are_two_hundred_and_fifty(engine: Engine) -
 
 
 async def test_exporting_twice_gives_the_same_bytes(engine: Engine) -> None:
-    await eventful(engine)
-    assert await exported(engine, ANN) == await exported(engine, ANN)
+    await add_varied_memories(engine)
+    assert await export_all(engine, ANN) == await export_all(engine, ANN)
 
 
 async def test_a_store_that_takes_all_in_is_the_same_store(engine: Engine, elsewhere: Engine) -> None:
-    await eventful(engine)
-    lines = await exported(engine, Scope("ann"))
-    done = await elsewhere.memory.import_lines("\n".join(lines) + "\n")
-    assert [each.outcome for each in done] == ["added"] * 6
-    assert await exported(elsewhere, Scope("ann")) == lines
-    assert await histories(elsewhere, Scope("ann")) == await histories(engine, Scope("ann"))
+    await add_varied_memories(engine)
+    lines = await export_all(engine, Scope("ann"))
+    imported = await elsewhere.memory.import_lines("\n".join(lines) + "\n")
+    assert [memory.outcome for memory in imported] == ["added"] * 6
+    assert await export_all(elsewhere, Scope("ann")) == lines
+    assert await list_histories(elsewhere, Scope("ann")) == await list_histories(engine, Scope("ann"))
     where = {"graph": "graph/ann/bot/monday", "collection": "memory"}
-    here, there = [await each.graph.snapshot(datetime.now(UTC), **where) for each in (engine, elsewhere)]
-    assert [each.name for each in there.nodes] == [each.name for each in here.nodes]
-    told = [[(e.id, e.valid_from, e.valid_until, e.evidence) for e in each.edges] for each in (here, there)]
-    assert told[0] == told[1]
+    here, there = [await store.graph.snapshot(datetime.now(UTC), **where) for store in (engine, elsewhere)]
+    assert [node.name for node in there.nodes] == [node.name for node in here.nodes]
+    edges = [
+        [(edge.id, edge.valid_from, edge.valid_until, edge.evidence) for edge in snapshot.edges]
+        for snapshot in (here, there)
+    ]
+    assert edges[0] == edges[1]
     assert (await elsewhere.memory.recall(**question("brief", ANN))).memories[0].memory.text == "Be brief."
 
 
 async def test_taking_in_again_changes_nothing(engine: Engine, elsewhere: Engine) -> None:
-    await eventful(engine)
-    lines = await exported(engine, Scope("ann"))
+    await add_varied_memories(engine)
+    lines = await export_all(engine, Scope("ann"))
     for target, first in ((engine, "unchanged"), (elsewhere, "added"), (elsewhere, "unchanged")):
-        done = await target.memory.import_lines(lines)
-        assert {each.outcome for each in done} == {first}
-        assert await exported(target, Scope("ann")) == lines
+        imported = await target.memory.import_lines(lines)
+        assert {memory.outcome for memory in imported} == {first}
+        assert await export_all(target, Scope("ann")) == lines
         graphs = await target.graph.list(collection="memory")
-        assert [(each.nodes, each.edges) for each in graphs] == [(3, 2)]
+        assert [(graph.nodes, graph.edges) for graph in graphs] == [(3, 2)]
 
 
 async def test_what_was_known_when_is_known_there_too(engine: Engine, elsewhere: Engine) -> None:
-    [made] = await say(engine, ANN, NewMemory("the fox is red", "k"))
+    [memory] = await say(engine, ANN, NewMemory("the fox is red", "k"))
     before = datetime.now(UTC)
-    await engine.memory.update(made.id, scope=ANN, text="the fox is grey")
-    await elsewhere.memory.import_lines(await exported(engine, ANN))
-    for asked, text in ((None, "the fox is grey"), (before, "the fox is red")):
-        found = await elsewhere.memory.recall(**question("fox", ANN, as_of=asked))
-        assert [each.memory.text for each in found.memories] == [text]
+    await engine.memory.update(memory.id, scope=ANN, text="the fox is grey")
+    await elsewhere.memory.import_lines(await export_all(engine, ANN))
+    for as_of, text in ((None, "the fox is grey"), (before, "the fox is red")):
+        recall = await elsewhere.memory.recall(**question("fox", ANN, as_of=as_of))
+        assert [hit.memory.text for hit in recall.memories] == [text]
     assert not (
         await elsewhere.memory.recall(**question("fox", ANN, as_of=before - timedelta(days=1)))
     ).memories
 
 
 async def test_what_was_changed_on_both_sides_is_all_there(engine: Engine, elsewhere: Engine) -> None:
-    [made] = await say(engine, ANN, NewMemory("one", "k"))
-    await elsewhere.memory.import_lines(await exported(engine, ANN))
-    await engine.memory.update(made.id, scope=ANN, text="two")
-    await elsewhere.memory.update(made.id, scope=ANN, text="three")
+    [memory] = await say(engine, ANN, NewMemory("one", "k"))
+    await elsewhere.memory.import_lines(await export_all(engine, ANN))
+    await engine.memory.update(memory.id, scope=ANN, text="two")
+    await elsewhere.memory.update(memory.id, scope=ANN, text="three")
     for source, target in ((engine, elsewhere), (elsewhere, engine), (engine, elsewhere)):
-        await target.memory.import_lines(await exported(source, ANN))
-    for each in (engine, elsewhere):
-        versions = await each.memory.list_versions(made.id, scope=ANN)
-        assert [one.text for one in versions] == ["one", "two", "three"]
-        assert [one.known_until for one in versions[:-1]] == [one.known_from for one in versions[1:]]
-    assert await exported(engine, ANN) == await exported(elsewhere, ANN)
+        await target.memory.import_lines(await export_all(source, ANN))
+    for side in (engine, elsewhere):
+        versions = await side.memory.list_versions(memory.id, scope=ANN)
+        assert [version.text for version in versions] == ["one", "two", "three"]
+        assert [version.known_until for version in versions[:-1]] == [
+            version.known_from for version in versions[1:]
+        ]
+    assert await export_all(engine, ANN) == await export_all(elsewhere, ANN)
 
 
 async def test_an_older_export_takes_nothing_back(engine: Engine) -> None:
-    [made] = await say(engine, ANN, NewMemory("one", "k"))
-    lines = await exported(engine, ANN)
-    await engine.memory.update(made.id, scope=ANN, text="two")
-    [done] = await engine.memory.import_lines(lines)
-    assert done.outcome == "unchanged"
-    assert (await engine.memory.get(made.id, scope=ANN)).text == "two"
+    [memory] = await say(engine, ANN, NewMemory("one", "k"))
+    lines = await export_all(engine, ANN)
+    await engine.memory.update(memory.id, scope=ANN, text="two")
+    [imported] = await engine.memory.import_lines(lines)
+    assert imported.outcome == "unchanged"
+    assert (await engine.memory.get(memory.id, scope=ANN)).text == "two"
 
 
 async def test_what_was_forgotten_comes_back_when_it_is_taken_in(engine: Engine) -> None:
-    [made] = await say(engine, ANN, NewMemory("one", "k"))
-    lines = await exported(engine, ANN)
+    [memory] = await say(engine, ANN, NewMemory("one", "k"))
+    lines = await export_all(engine, ANN)
     for _ in range(2):
-        assert (await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)).memories == 1
-        [done] = await engine.memory.import_lines(lines)
-        assert (done.id, done.outcome) == (made.id, "added")
-    assert await exported(engine, ANN) == lines
+        assert (await engine.memory.forget(MemorySelection((memory.id,)), scope=ANN)).memories == 1
+        [imported] = await engine.memory.import_lines(lines)
+        assert (imported.id, imported.outcome) == (memory.id, "added")
+    assert await export_all(engine, ANN) == lines
 
 
 async def test_into_another_scope_and_collection(engine: Engine) -> None:
-    await eventful(engine)
-    lines = await exported(engine, ANN)
+    await add_varied_memories(engine)
+    lines = await export_all(engine, ANN)
     await engine.memory.import_lines(lines, scope=Scope("eve"), collection="other")
-    there = await exported(engine, Scope("eve", "bot", "monday"), "other")
-    assert [json.loads(each) | {"user": "ann"} for each in there] == [json.loads(each) for each in lines]
+    there = await export_all(engine, Scope("eve", "bot", "monday"), "other")
+    assert [json.loads(line) | {"user": "ann"} for line in there] == [json.loads(line) for line in lines]
     await engine.memory.import_lines(lines, scope=Scope("eve", "crow", "tuesday"))
     assert len(await keys(engine, Scope("eve", "crow", "tuesday"))) == 5
-    assert await exported(engine, ANN) == lines
+    assert await export_all(engine, ANN) == lines
     with pytest.raises(InvalidInput, match="line 2: has the key of line 1"):
-        both = [each for each in await exported(engine, Scope("ann")) if json.loads(each)["key"] == "g"]
+        both = [line for line in await export_all(engine, Scope("ann")) if json.loads(line)["key"] == "g"]
         await engine.memory.import_lines(both, scope=Scope("eve", "crow", "both"))
 
 
 async def test_nothing_of_a_batch_is_written_that_has_a_fault(engine: Engine, elsewhere: Engine) -> None:
     await say(engine, ANN, *(NewMemory(str(number), str(number)) for number in range(3)))
-    lines = await exported(engine, ANN)
+    lines = await export_all(engine, ANN)
     long = json.loads(lines[1]) | {"metadata": {"a": "x" * 70_000}}
     empty = json.loads(lines[1]) | {"text": "  "}
     for bad in ("{", json.dumps(long), json.dumps(empty), pickle.dumps({}).decode("latin-1")):
@@ -189,12 +194,12 @@ async def test_a_line_has_a_longest(tmp_path: Path) -> None:
     async with store(tmp_path, replace(SETTINGS, max_request_bytes=300)) as engine:
         await say(engine, ANN, NewMemory("short", "k"), NewMemory("x" * 400, "l"))
         with pytest.raises(TooLarge, match="line 2"):
-            await engine.memory.import_lines(await exported(engine, ANN))
+            await engine.memory.import_lines(await export_all(engine, ANN))
 
 
 async def test_only_who_may_write_there_takes_in(engine: Engine) -> None:
-    await eventful(engine)
-    lines = await exported(engine, ANN)
+    await add_varied_memories(engine)
+    lines = await export_all(engine, ANN)
     ann = await person(engine, "ann")
     with pytest.raises(NotFound):
         await ann.memory.export(scope=ANN)
@@ -204,18 +209,18 @@ async def test_only_who_may_write_there_takes_in(engine: Engine) -> None:
     for scope in (None, Scope("carl")):
         with pytest.raises(PermissionDenied):
             await ann.memory.import_lines(lines, collection=home.collection, scope=scope)
-    assert await exported(engine, Scope("carl")) == []
+    assert await export_all(engine, Scope("carl")) == []
 
 
 async def test_many_stores_at_once_take_in_the_same(engine: Engine, tmp_path: Path) -> None:
     await say(engine, ANN, *(said(str(number), number) for number in range(40)))
-    lines = await exported(engine, ANN)
+    lines = await export_all(engine, ANN)
     async with AsyncExitStack() as stack:
-        places = [await stack.enter_async_context(store(tmp_path / "one", PAGES)) for _ in range(3)]
-        for each in places:
-            await each.collections.get_or_create("memory")
+        targets = [await stack.enter_async_context(store(tmp_path / "one", PAGES)) for _ in range(3)]
+        for target in targets:
+            await target.collections.get_or_create("memory")
         for _ in range(2):
-            for each in places:
-                await each.memory.import_lines(lines)
-        for each in places:
-            assert await exported(each, ANN) == lines
+            for target in targets:
+                await target.memory.import_lines(lines)
+        for target in targets:
+            assert await export_all(target, ANN) == lines

@@ -41,7 +41,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def use(engine: Engine, key: NewKey) -> Engine:
+async def enter(engine: Engine, key: NewKey) -> Engine:
     return engine.as_person(await engine.people.authenticate(key.secret))
 
 
@@ -54,7 +54,7 @@ def test_every_field_of_a_key_is_a_restriction_or_none() -> None:
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_narrower_key_changes_no_wider_one(engine: Engine, holder: str, restriction: str) -> None:
     narrow_key = await engine.people.create_key(holder, **(WIDEST | NARROWED[restriction]))
-    narrow = await use(engine, narrow_key)
+    narrow = await enter(engine, narrow_key)
     for user in {holder, "alice"}:
         for limits in WIDER[restriction]:
             wide = await engine.people.create_key(user, **(WIDEST | limits))
@@ -68,7 +68,7 @@ async def test_a_narrower_key_changes_no_wider_one(engine: Engine, holder: str, 
 @pytest.mark.parametrize("holder", ["alice", "owner"])
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_narrower_key_makes_no_wider_one(engine: Engine, holder: str, restriction: str) -> None:
-    narrow = await use(engine, await engine.people.create_key(holder, **(WIDEST | NARROWED[restriction])))
+    narrow = await enter(engine, await engine.people.create_key(holder, **(WIDEST | NARROWED[restriction])))
     for limits in WIDER[restriction]:
         wider = {**WIDEST, **NARROWED[restriction], **limits}
         if restriction == LOWERED:
@@ -82,7 +82,7 @@ async def test_a_narrower_key_makes_no_wider_one(engine: Engine, holder: str, re
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_narrower_key_makes_and_changes_its_equals(engine: Engine, restriction: str) -> None:
     limits = WIDEST | NARROWED[restriction]
-    narrow = await use(engine, await engine.people.create_key("alice", **limits))
+    narrow = await enter(engine, await engine.people.create_key("alice", **limits))
     equal = await narrow.people.create_key(**limits)
     renewed = await narrow.people.rotate_key(equal.key.id)
     for name in NARROWED:
@@ -92,21 +92,21 @@ async def test_a_narrower_key_makes_and_changes_its_equals(engine: Engine, restr
 
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_key_may_end_or_renew_itself(engine: Engine, restriction: str) -> None:
-    own = await engine.people.create_key("alice", **(WIDEST | NARROWED[restriction]))
-    renewed = await (await use(engine, own)).people.rotate_key(own.key.id)
-    again = await use(engine, renewed)
+    created = await engine.people.create_key("alice", **(WIDEST | NARROWED[restriction]))
+    renewed = await (await enter(engine, created)).people.rotate_key(created.key.id)
+    again = await enter(engine, renewed)
     assert (await again.people.revoke_key(renewed.key.id)).revoked is not None
 
 
 async def test_a_request_with_a_lower_origin_changes_no_other_key(engine: Engine) -> None:
-    own, other = [await engine.people.create_key("alice", **WIDEST) for _ in range(2)]
-    lowered = (await use(engine, own)).with_origin("web")
+    first, other = [await engine.people.create_key("alice", **WIDEST) for _ in range(2)]
+    lowered = (await enter(engine, first)).with_origin("web")
     with pytest.raises(PermissionDenied):
         await lowered.people.revoke_key(other.key.id)
 
 
 async def test_without_an_expiry_a_key_ends_with_the_one_that_made_it(engine: Engine) -> None:
-    narrow = await use(engine, await engine.people.create_key("alice", scopes=SCOPES, expires=SOON))
+    narrow = await enter(engine, await engine.people.create_key("alice", scopes=SCOPES, expires=SOON))
     assert (await narrow.people.create_key()).key.expires == SOON
     with pytest.raises(PermissionDenied):
         await narrow.people.create_key(expires="never")
@@ -121,7 +121,7 @@ async def test_a_key_has_the_scopes_that_roles_need(engine: Engine, role: Any, s
 
 async def test_who_owns_a_collection_administers_it(engine: Engine) -> None:
     assert (await engine.people.create_key("alice")).key.scopes == ("read", "write")
-    await (await use(engine, await engine.people.create_key("alice"))).collections.create("own")
+    await (await enter(engine, await engine.people.create_key("alice"))).collections.create("own")
     assert (await engine.people.create_key("alice")).key.scopes == SCOPES
 
 

@@ -22,23 +22,25 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 async def test_a_score_is_the_sum_of_its_parts(engine: Engine) -> None:
     await engine.add([f"river {number} flows to the sea {number % 3}" for number in range(20)], wait=True)
-    found = await engine.retrieve("which river flows to sea 2", limit=20)
-    assert len(found.hits) == 20
-    for hit in found.hits:
+    retrieval = await engine.retrieve("which river flows to sea 2", limit=20)
+    assert len(retrieval.hits) == 20
+    for hit in retrieval.hits:
         assert hit.score == pytest.approx(sum(hit.parts.values()))
-    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+    assert [hit.score for hit in retrieval.hits] == sorted(
+        (hit.score for hit in retrieval.hits), reverse=True
+    )
 
 
 async def test_a_filter_holds_for_both_arms_and_for_lists(engine: Engine) -> None:
     news = [NewDocument(text="same words here", metadata={"team": team}) for team in ("a", "b", "b")]
     await engine.add(news, wait=True)
     where = Eq(("team",), "b")
-    found = await engine.retrieve("same words", filter=where)
-    assert [hit.document.metadata["team"] for hit in found.hits] == ["b", "b"]
+    retrieval = await engine.retrieve("same words", filter=where)
+    assert [hit.document.metadata["team"] for hit in retrieval.hits] == ["b", "b"]
     assert await engine.documents.count(filter=where) == 2
-    assert [each.metadata["team"] for each in (await engine.documents.list(filter=Not(where))).documents] == [
-        "a"
-    ]
+    assert [
+        document.metadata["team"] for document in (await engine.documents.list(filter=Not(where))).documents
+    ] == ["a"]
 
 
 async def test_the_window_never_costs_more_than_its_budget(engine: Engine) -> None:
@@ -52,9 +54,9 @@ async def test_the_window_never_costs_more_than_its_budget(engine: Engine) -> No
 
 async def test_a_floor_looks_at_raw_similarity(engine: Engine) -> None:
     await engine.add(["apples and pears", "quarks and gluons"], wait=True)
-    found = await engine.retrieve("apples and pears", min_similarity=0.9)
-    assert len(found.hits) == 1
-    assert len(found.below_min_similarity) == 1
+    retrieval = await engine.retrieve("apples and pears", min_similarity=0.9)
+    assert len(retrieval.hits) == 1
+    assert len(retrieval.below_min_similarity) == 1
     nothing = await engine.retrieve("entirely other", min_similarity=0.99)
     assert nothing.outcome == "no_match"
 
@@ -62,7 +64,7 @@ async def test_a_floor_looks_at_raw_similarity(engine: Engine) -> None:
 async def test_explain_shows_a_document_that_was_not_found(engine: Engine) -> None:
     written = await engine.add(["apples and pears", "quarks and gluons"], wait=True)
     window = await engine.explain("apples", Budget(100), document=written[1].id, retrievers=("keyword",))
-    assert written[1].id in {entry.document for entry in window.trace}
+    assert written[1].id in {candidate.document for candidate in window.trace}
 
 
 async def test_explain_says_when_a_document_could_not_be_ranked(engine: Engine) -> None:

@@ -22,7 +22,7 @@ class Point:
     y: int = 0
     names: list[str] = field(default_factory=list, compare=False, repr=False)
     unit: str = field(default="m", kw_only=True)
-    known: ClassVar[int] = 1
+    scale: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if self.x < 0:
@@ -54,17 +54,17 @@ class Plain(Point):
     """A subclass that is no dataclass itself."""
 
 
-def standard() -> type[Any]:
+def build_standard() -> type[Any]:
     """The same class by the decorator of the standard library."""
-    body = {name: value for name, value in vars(Point).items() if name in ("__post_init__", "__doc__")}
-    fields = [(each.name, each.type, each) for each in dataclasses.fields(Point)]
+    body = {name: member for name, member in vars(Point).items() if name in ("__post_init__", "__doc__")}
+    fields = [(definition.name, definition.type, definition) for definition in dataclasses.fields(Point)]
     return dataclasses.make_dataclass("Point", fields, namespace=body, frozen=True, slots=True)
 
 
 def test_values_and_defaults_are_set() -> None:
-    made = Point(1, unit="km")
-    assert (made.x, made.y, made.names, made.unit) == (1, 0, [], "km")
-    assert made.names is not Point(1).names
+    point = Point(1, unit="km")
+    assert (point.x, point.y, point.names, point.unit) == (1, 0, [], "km")
+    assert point.names is not Point(1).names
     with pytest.raises(ValueError, match="x"):
         Point(-1)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
@@ -72,7 +72,7 @@ def test_values_and_defaults_are_set() -> None:
 
 
 def test_the_signature_is_that_of_the_standard_decorator() -> None:
-    assert str(inspect.signature(Point)) == str(inspect.signature(standard()))
+    assert str(inspect.signature(Point)) == str(inspect.signature(build_standard()))
     assert Point.__init__.__qualname__ == "Point.__init__"
 
 
@@ -87,12 +87,12 @@ def test_equality_hash_and_text() -> None:
 
 @pytest.mark.parametrize("kind", [Point, Named])
 def test_fields_stay_as_they_are(kind: type[Point]) -> None:
-    made = kind(1)
+    point = kind(1)
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
-        made.x = 2  # type: ignore[misc]
+        point.x = 2  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError, match="cannot delete field 'x'"):
-        del made.x
-    assert not hasattr(made, "__dict__") and made.x == 1
+        del point.x
+    assert not hasattr(point, "__dict__") and point.x == 1
 
 
 def test_there_are_no_other_attributes() -> None:
@@ -103,20 +103,20 @@ def test_there_are_no_other_attributes() -> None:
 
 
 def test_a_plain_subclass_has_attributes_of_its_own() -> None:
-    made = Plain(1)
-    made.other = 2  # type: ignore[attr-defined]
-    assert vars(made) == {"other": 2}
+    point = Plain(1)
+    point.other = 2  # type: ignore[attr-defined]
+    assert vars(point) == {"other": 2}
     with pytest.raises(FrozenInstanceError):
-        made.x = 2  # type: ignore[misc]
-    del made.other  # type: ignore[attr-defined]
-    assert vars(made) == {} and made == Plain(1) and made != Point(1)
+        point.x = 2  # type: ignore[misc]
+    del point.other  # type: ignore[attr-defined]
+    assert vars(point) == {} and point == Plain(1) and point != Point(1)
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
-@pytest.mark.parametrize("made", [Point(1, names=["a"]), Named(1, name="n")])
-def test_copies_are_equal(made: Point, again: Callable[[Point], Point]) -> None:
-    copied = again(made)
-    assert copied is not made and copied == made and copied.names == made.names
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda point: pickle.loads(pickle.dumps(point))])
+@pytest.mark.parametrize("point", [Point(1, names=["a"]), Named(1, name="n")])
+def test_copies_are_equal(point: Point, again: Callable[[Point], Point]) -> None:
+    copied = again(point)
+    assert copied is not point and copied == point and copied.names == point.names
 
 
 def test_the_functions_of_the_standard_library_take_them() -> None:
@@ -133,32 +133,34 @@ def test_methods_of_the_class_itself_are_kept() -> None:
 
 
 def test_a_subclass_by_the_standard_decorator_is_frozen_too() -> None:
-    made = dataclasses.dataclass(frozen=True)(type("Made", (Point,), {"__annotations__": {"z": int}, "z": 3}))
-    assert repr(made(1)) == "Made(x=1, y=0, unit='m', z=3)"
+    frozen = dataclasses.dataclass(frozen=True)(
+        type("Made", (Point,), {"__annotations__": {"z": int}, "z": 3})
+    )
+    assert repr(frozen(1)) == "Made(x=1, y=0, unit='m', z=3)"
     with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
         dataclasses.dataclass(type("Made", (Point,), {"__annotations__": {"z": int}}))
 
 
 def test_nothing_is_compiled_before_it_is_used() -> None:
-    made = dataclass(frozen=True, slots=True)(type("Made", (), {"__annotations__": {"x": int}}))
-    deferred = {name for name, value in vars(made).items() if isinstance(value, DeferredMethod)}
+    kind = dataclass(frozen=True, slots=True)(type("Made", (), {"__annotations__": {"x": int}}))
+    deferred = {name for name, member in vars(kind).items() if isinstance(member, DeferredMethod)}
     assert deferred == {"__init__", "__repr__", "__eq__", "__hash__"}
-    made(1)
-    assert {name for name in deferred if not isinstance(vars(made)[name], DeferredMethod)} == {"__init__"}
+    kind(1)
+    assert {name for name in deferred if not isinstance(vars(kind)[name], DeferredMethod)} == {"__init__"}
 
 
 def test_threads_may_use_a_class_for_the_first_time_at_once() -> None:
     for _ in range(50):
-        made = dataclass(frozen=True, slots=True)(type("Made", (), {"__annotations__": {"x": int}}))
+        kind = dataclass(frozen=True, slots=True)(type("Made", (), {"__annotations__": {"x": int}}))
         start, seen = threading.Barrier(4), []
 
-        def use(made: Any = made, start: threading.Barrier = start, seen: list[int] = seen) -> None:
+        def use(kind: Any = kind, start: threading.Barrier = start, seen: list[int] = seen) -> None:
             start.wait()
-            seen.append(hash(made(1)))
+            seen.append(hash(kind(1)))
 
         threads = [threading.Thread(target=use) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert seen == [hash((1,))] * 4

@@ -19,7 +19,7 @@ MINUTE = timedelta(minutes=1)
 
 
 @dataclass
-class Hands:
+class HandClock:
     """A clock that is set by hand."""
 
     at: datetime = NOON
@@ -39,57 +39,57 @@ class CountingAccounts(MemoryAccounts):
 
 
 @pytest.fixture
-def clock() -> Hands:
-    return Hands()
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture
 async def accounts() -> CountingAccounts:
-    made = CountingAccounts(MemoryCatalog())
-    await made.add_user(a_user("anna"))
-    return made
+    counting = CountingAccounts(MemoryCatalog())
+    await counting.add_user(a_user("anna"))
+    return counting
 
 
 @pytest.fixture
-def keys(accounts: CountingAccounts, clock: Hands) -> Keys:
+def keys(accounts: CountingAccounts, clock: HandClock) -> Keys:
     return Keys(accounts, clock)
 
 
-async def secret_of(keys: Keys, accounts: MemoryAccounts, *, expires: datetime | None = None) -> str:
+async def create_secret(keys: Keys, accounts: MemoryAccounts, *, expires: datetime | None = None) -> str:
     number, secret, stored = await keys.new_secret()
     await accounts.add_key(Key(number, ANNA, "", ("read",), NOON, expires), stored)
     return secret
 
 
-def spoilt(secret: str) -> Iterator[str]:
+def alter_secret(secret: str) -> Iterator[str]:
     """The secret with something else in each place, and what is no secret at all."""
-    for place in range(0, len(secret), 7):
-        yield secret[:place] + ("0" if secret[place] != "0" else "1") + secret[place + 1 :]
+    for position in range(0, len(secret), 7):
+        yield secret[:position] + ("0" if secret[position] != "0" else "1") + secret[position + 1 :]
     yield from ("", "csp_", secret[:-1], secret + "0", secret + "\n", f" {secret}", secret.upper())
     yield from (secret.replace("_", "-"), "csp_\x00_\ud800", "csp_" + "é" * 16 + "_" + "0" * 64, "0" * 10_000)
 
 
 async def test_a_key_says_whose_it_is(keys: Keys, accounts: CountingAccounts) -> None:
-    secret = await secret_of(keys, accounts)
+    secret = await create_secret(keys, accounts)
     for _ in range(2):
         assert await keys.person(secret) == Person("anna", False, ANNA, ("read",))
 
 
 async def test_anything_else_says_nothing(keys: Keys, accounts: CountingAccounts) -> None:
-    secret = await secret_of(keys, accounts)
-    told = set()
-    for wrong in spoilt(secret):
+    secret = await create_secret(keys, accounts)
+    messages = set()
+    for wrong in alter_secret(secret):
         with pytest.raises(Unauthenticated) as refused:
             await keys.person(wrong)
-        told.add(str(refused.value))
-    assert len(told) == 1
+        messages.add(str(refused.value))
+    assert len(messages) == 1
     assert accounts.noted == 0
 
 
 async def test_secrets_cannot_be_guessed_from_each_other(keys: Keys) -> None:
-    made = [await keys.new_secret() for _ in range(5)]
-    assert len({number for number, _, _ in made}) == len({secret for _, secret, _ in made}) == 5
-    for number, secret, stored in made:
+    secrets = [await keys.new_secret() for _ in range(5)]
+    assert len({number for number, _, _ in secrets}) == len({secret for _, secret, _ in secrets}) == 5
+    for number, secret, stored in secrets:
         assert secret.startswith(f"csp_{number}_")
         assert len(bytes.fromhex(secret.split("_")[2])) * 8 >= 128
         assert secret.split("_")[2] not in stored
@@ -101,10 +101,10 @@ async def test_what_is_compared_for_an_unknown_id_is_as_long(keys: Keys) -> None
 
 
 async def test_a_key_is_refused_from_the_moment_it_ends(
-    keys: Keys, accounts: CountingAccounts, clock: Hands
+    keys: Keys, accounts: CountingAccounts, clock: HandClock
 ) -> None:
-    ending = await secret_of(keys, accounts, expires=NOON + MINUTE)
-    lasting = await secret_of(keys, accounts)
+    ending = await create_secret(keys, accounts, expires=NOON + MINUTE)
+    lasting = await create_secret(keys, accounts)
     for secret in (ending, lasting):
         await keys.person(secret)
     clock.at = NOON + MINUTE
@@ -116,7 +116,7 @@ async def test_a_key_is_refused_from_the_moment_it_ends(
 
 
 async def test_a_disabled_user_is_refused_until_let_in(keys: Keys, accounts: CountingAccounts) -> None:
-    secret = await secret_of(keys, accounts)
+    secret = await create_secret(keys, accounts)
     await keys.person(secret)
     await accounts.set_user_disabled(ANNA, disabled=True)
     with pytest.raises(Unauthenticated):
@@ -126,7 +126,7 @@ async def test_a_disabled_user_is_refused_until_let_in(keys: Keys, accounts: Cou
 
 
 async def test_a_deleted_user_is_refused(keys: Keys, accounts: CountingAccounts) -> None:
-    secret = await secret_of(keys, accounts)
+    secret = await create_secret(keys, accounts)
     await keys.person(secret)
     await accounts.delete_user(ANNA)
     with pytest.raises(Unauthenticated):
@@ -134,7 +134,7 @@ async def test_a_deleted_user_is_refused(keys: Keys, accounts: CountingAccounts)
 
 
 async def test_a_key_that_got_another_hash_has_another_secret(keys: Keys, accounts: CountingAccounts) -> None:
-    old, (number, _, _) = await secret_of(keys, accounts), await keys.new_secret()
+    old, (number, _, _) = await create_secret(keys, accounts), await keys.new_secret()
     await keys.person(old)
     stored = await accounts.key(KeyId(old.split("_")[1]))
     assert stored is not None
@@ -146,9 +146,9 @@ async def test_a_key_that_got_another_hash_has_another_secret(keys: Keys, accoun
 
 
 async def test_use_is_written_down_once_a_minute(
-    keys: Keys, accounts: CountingAccounts, clock: Hands
+    keys: Keys, accounts: CountingAccounts, clock: HandClock
 ) -> None:
-    secret = await secret_of(keys, accounts)
+    secret = await create_secret(keys, accounts)
     await asyncio.gather(*(keys.person(secret) for _ in range(10)))
     assert accounts.noted == 1
     clock.at += MINUTE - timedelta(microseconds=1)
@@ -162,16 +162,16 @@ async def test_use_is_written_down_once_a_minute(
 
 
 async def test_another_process_does_not_write_it_down_again(
-    keys: Keys, accounts: CountingAccounts, clock: Hands
+    keys: Keys, accounts: CountingAccounts, clock: HandClock
 ) -> None:
-    secret = await secret_of(keys, accounts)
-    for each in (keys, Keys(accounts, clock)):
-        await each.person(secret)
+    secret = await create_secret(keys, accounts)
+    for process_keys in (keys, Keys(accounts, clock)):
+        await process_keys.person(secret)
     assert accounts.noted == 1
 
 
 async def test_many_keys_do_not_fill_the_memory(keys: Keys, accounts: CountingAccounts) -> None:
-    secret = await secret_of(keys, accounts)
+    secret = await create_secret(keys, accounts)
     await keys.person(secret)
     [key] = await accounts.keys()
     for number in range(MAX_REMEMBERED_KEYS + 5):

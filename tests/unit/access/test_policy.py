@@ -49,12 +49,12 @@ STORE_OWNER = Person("root", owner=True, id=UserId("root"))
 SOURCES = st.none() | st.sampled_from([A, B, C])
 
 
-def grant(role: Role, source: SourceId | None = None, collection: CollectionId = HERE) -> Grant:
+def build_grant(role: Role, source: SourceId | None = None, collection: CollectionId = HERE) -> Grant:
     return Grant(collection, source, Principal("user", ANN), role, NOW)
 
 
 GRANTS = st.lists(
-    st.builds(grant, st.sampled_from(ROLES), SOURCES, st.sampled_from([HERE, THERE])), max_size=6
+    st.builds(build_grant, st.sampled_from(ROLES), SOURCES, st.sampled_from([HERE, THERE])), max_size=6
 )
 FILTERS: st.SearchStrategy[Filter] = st.recursive(
     st.one_of(
@@ -64,30 +64,30 @@ FILTERS: st.SearchStrategy[Filter] = st.recursive(
     ),
     lambda inner: st.one_of(
         inner.map(Not),
-        st.lists(inner, max_size=2).map(lambda each: And(tuple(each))),
-        st.lists(inner, max_size=2).map(lambda each: Or(tuple(each))),
+        st.lists(inner, max_size=2).map(lambda parts: And(tuple(parts))),
+        st.lists(inner, max_size=2).map(lambda parts: Or(tuple(parts))),
     ),
     max_leaves=4,
 )
 
 
-def job(owner: UserId, source: SourceId | None) -> Job:
+def build_job(owner: UserId, source: SourceId | None) -> Job:
     return Job(JobId("j"), "sync", owner, HERE, source, "t", NOW)
 
 
 @given(GRANTS)
-def test_the_role_on_a_source_is_the_highest_grant_on_it_or_on_all(held: list[Grant]) -> None:
-    access = access_of(PERSON, COLLECTION, held)
-    here = [each for each in held if each.collection == HERE]
+def test_the_role_on_a_source_is_the_highest_grant_on_it_or_on_all(grants: list[Grant]) -> None:
+    access = access_of(PERSON, COLLECTION, grants)
+    here = [grant for grant in grants if grant.collection == HERE]
     for source in (None, A, B, C):
-        roles = [each.role for each in here if each.source in {None, source}]
+        roles = [grant.role for grant in here if grant.source in {None, source}]
         assert role_on(access, source) == max(roles, key=ROLES.index, default=None)
     assert sees(access) is bool(here)
 
 
 @given(GRANTS, FILTERS)
-def test_a_filter_shows_no_source_without_a_role(held: list[Grant], where: Filter) -> None:
-    access = access_of(PERSON, COLLECTION, held)
+def test_a_filter_shows_no_source_without_a_role(grants: list[Grant], where: Filter) -> None:
+    access = access_of(PERSON, COLLECTION, grants)
     for source, kind in product((A, B, C), ("page", "task")):
         row = {"source": source, "kind": kind}
         readable = role_on(access, source) is not None
@@ -96,22 +96,22 @@ def test_a_filter_shows_no_source_without_a_role(held: list[Grant], where: Filte
 
 
 @given(GRANTS, FILTERS)
-def test_terms_count_only_in_sources_that_are_named_and_readable(held: list[Grant], where: Filter) -> None:
-    access = access_of(PERSON, COLLECTION, held)
+def test_terms_count_only_in_sources_that_are_named_and_readable(grants: list[Grant], where: Filter) -> None:
+    access = access_of(PERSON, COLLECTION, grants)
     counted = counted_sources(access, where)
     assert list(counted) == sorted(set(counted))
     assert all(role_on(access, source) is not None for source in counted)
     if not isinstance(where, In):
         return
-    named = {SourceId(str(each)) for each in where.values}
-    assert set(counted) == {each for each in named if role_on(access, each) is not None}
+    named = {SourceId(str(name)) for name in where.values}
+    assert set(counted) == {source for source in named if role_on(access, source) is not None}
 
 
 @given(GRANTS, FILTERS, st.sets(st.sampled_from((A, B, C))))
 def test_hidden_sources_are_read_by_their_managers_only(
-    held: list[Grant], where: Filter, hidden: set[SourceId]
+    grants: list[Grant], where: Filter, hidden: set[SourceId]
 ) -> None:
-    before = access_of(PERSON, COLLECTION, held)
+    before = access_of(PERSON, COLLECTION, grants)
     access = without_hidden(before, (A, B, C), hidden)
     assert role_on(access, None) == role_on(before, None)
     for source in (A, B, C):
@@ -119,13 +119,13 @@ def test_hidden_sources_are_read_by_their_managers_only(
         is_readable = at_least(role, "viewer") and (source not in hidden or at_least(role, "manager"))
         assert role_on(access, source) == (role if is_readable else None)
         assert matches(visible(access), {"source": source, "kind": "page"}) is is_readable
-        assert shows_job(access, PERSON, job(UserId("other"), source)) is is_readable
+        assert shows_job(access, PERSON, build_job(UserId("other"), source)) is is_readable
     assert all(role_on(access, source) is not None for source in counted_sources(access, where))
 
 
 def test_an_owner_has_all_of_the_collection_whatever_was_granted() -> None:
     assert access_of(STORE_OWNER, COLLECTION, []) == Access("owner")
-    assert access_of(Person("bob", id=BOB), COLLECTION, [grant("viewer", A)]) == Access("owner")
+    assert access_of(Person("bob", id=BOB), COLLECTION, [build_grant("viewer", A)]) == Access("owner")
     assert access_of(PERSON, COLLECTION, []) == Access(None)
     assert visible(Access("viewer")) == EVERYTHING
     assert visible(Access(None, {B: "viewer", A: "owner"})) == In("source", (A, B))
@@ -138,8 +138,8 @@ def test_an_owner_has_all_of_the_collection_whatever_was_granted() -> None:
 def test_each_reason_of_a_role_is_told() -> None:
     user = User(BOB, "bob", NOW, owner=True)
     group = Grant(HERE, A, Principal("group", "g"), "editor", NOW)
-    held = [grant("viewer"), group, grant("owner", collection=THERE)]
-    assert origins_of(user, COLLECTION, held, {"g": "Team"}) == {
+    grants = [build_grant("viewer"), group, build_grant("owner", collection=THERE)]
+    assert origins_of(user, COLLECTION, grants, {"g": "Team"}) == {
         None: [
             RoleOrigin("store_owner", "owner"),
             RoleOrigin("collection_owner", "owner"),
@@ -151,7 +151,7 @@ def test_each_reason_of_a_role_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "place"),
+    ("access", "expected"),
     [
         (Access("viewer"), JobPlace(HERE)),
         (Access("viewer", {A: "owner"}), JobPlace(HERE)),
@@ -159,17 +159,17 @@ def test_each_reason_of_a_role_is_told() -> None:
         (Access(None), JobPlace(HERE, (), None)),
     ],
 )
-def test_jobs_are_listed_by_the_rule_that_shows_each(access: Access, place: JobPlace) -> None:
-    assert visible_jobs(access, PERSON, HERE) == place
+def test_jobs_are_listed_by_the_rule_that_shows_each(access: Access, expected: JobPlace) -> None:
+    assert visible_jobs(access, PERSON, HERE) == expected
     for owner, source in product((ANN, BOB), (None, A, C)):
-        listed = place.sources is None or source in place.sources or owner == place.owner
-        assert shows_job(access, PERSON, job(owner, source)) is listed
+        listed = expected.sources is None or source in expected.sources or owner == expected.owner
+        assert shows_job(access, PERSON, build_job(owner, source)) is listed
 
 
 def test_an_own_job_is_not_shown_once_the_collection_is_not() -> None:
-    assert not shows_job(Access(None), PERSON, job(ANN, A))
-    assert shows_job(Access(None, {B: "viewer"}), PERSON, job(ANN, A))
-    assert not shows_job(Access(None, {B: "owner"}), PERSON, job(BOB, A))
+    assert not shows_job(Access(None), PERSON, build_job(ANN, A))
+    assert shows_job(Access(None, {B: "viewer"}), PERSON, build_job(ANN, A))
+    assert not shows_job(Access(None, {B: "owner"}), PERSON, build_job(BOB, A))
 
 
 @pytest.mark.parametrize(("role", "needed"), [*product((None, *ROLES), ROLES)])

@@ -35,7 +35,7 @@ async def store(tmp_path: Path) -> Path:
         await engine.add([NewDocument(f"note {n} about printers", key=f"k{n}") for n in range(20)])
     with database(str(folder / RECORDS)) as opened:
         await asyncio.to_thread(
-            transact, opened, opened.writing, lambda each: keep_job(each, "job-1", "running")
+            transact, opened, opened.writing, lambda connection: keep_job(connection, "job-1", "running")
         )
     (folder / "uploads" / "job-1").mkdir(parents=True)
     (folder / "uploads" / "job-1" / "0").write_bytes(bytes(range(256)) * 50)
@@ -54,10 +54,10 @@ async def test_a_backup_restores_to_the_same_store(store: Path, archive: Path, t
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
     assert stat.S_IMODE((restored / "uploads").stat().st_mode) == 0o700
     assert (restored / "uploads" / "job-1" / "0").read_bytes() == bytes(range(256)) * 50
-    assert {each.name for each in restored.iterdir()} == {"records.sqlite", "uploads"}
+    assert {path.name for path in restored.iterdir()} == {"records.sqlite", "uploads"}
     pages = []
-    for place in (store, restored):
-        async with conspectus.open(place, settings=SETTINGS) as engine:
+    for folder in (store, restored):
+        async with conspectus.open(folder, settings=SETTINGS) as engine:
             assert (await engine.maintenance.check()).clean
             pages.append(await engine.documents.list(limit=100))
     assert pages[0] == pages[1]
@@ -97,7 +97,7 @@ def test_what_cannot_be_backed_up(store: Path, archive: Path, tmp_path: Path) ->
     with pytest.raises(StorageError):
         back_up(store, tmp_path / "no folder" / "x.zip", settings=SETTINGS)
     assert archive.read_bytes() == before
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip", "store"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "store"]
 
 
 def test_a_damaged_store_gives_no_backup(store: Path, tmp_path: Path) -> None:
@@ -107,14 +107,14 @@ def test_a_damaged_store_gives_no_backup(store: Path, tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(StorageError, match="damaged"):
         back_up(store, tmp_path / "x.zip", settings=SETTINGS)
-    assert [each.name for each in tmp_path.iterdir()] == ["store"]
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
-@pytest.mark.parametrize("place", [2**63, 2**64 - 1])
-def test_a_backup_whose_parts_are_said_to_lie_nowhere_is_damaged(archive: Path, place: int) -> None:
-    with zipfile.ZipFile(archive, "a") as given:
-        given.infolist()[0].header_offset = place
-        given.comment = b"has the list of parts written again"
+@pytest.mark.parametrize("offset", [2**63, 2**64 - 1])
+def test_a_backup_whose_parts_are_said_to_lie_nowhere_is_damaged(archive: Path, offset: int) -> None:
+    with zipfile.ZipFile(archive, "a") as zipped:
+        zipped.infolist()[0].header_offset = offset
+        zipped.comment = b"has the list of parts written again"
     with pytest.raises(UnreadableFile, match="is damaged"):
         check_backup(archive, settings=SETTINGS)
 
@@ -148,21 +148,21 @@ def test_more_than_the_limit_is_not_unpacked(archive: Path, tmp_path: Path) -> N
     assert not (tmp_path / "r").exists()
 
 
-def rewritten(archive: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]) -> Path:
+def rewrite(archive: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]) -> Path:
     """The archive with other members or another manifest."""
-    with zipfile.ZipFile(archive) as given:
-        members = {name: given.read(name) for name in given.namelist()}
+    with zipfile.ZipFile(archive) as original:
+        members = {name: original.read(name) for name in original.namelist()}
     manifest = json.loads(members.pop(MANIFEST))
     change(members, manifest)
     hostile = archive.with_name("hostile.zip")
-    with zipfile.ZipFile(hostile, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(hostile, "w", zipfile.ZIP_DEFLATED) as target:
         for name, content in members.items():
-            made.writestr(name, content)
-        made.writestr(MANIFEST, json.dumps(manifest))
+            target.writestr(name, content)
+        target.writestr(MANIFEST, json.dumps(manifest))
     return hostile
 
 
-def put(name: str, content: bytes) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+def with_member(name: str, content: bytes) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
     def change(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
         members[name] = content
         manifest["members"][name] = {"bytes": len(content), "sha256": sha256(content).hexdigest()}
@@ -170,11 +170,11 @@ def put(name: str, content: bytes) -> Callable[[dict[str, bytes], dict[str, Any]
     return change
 
 
-def lie(**facts: object) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+def with_manifest(**facts: object) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
     return lambda _, manifest: manifest.update(facts)
 
 
-def spoil(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
+def miscount_rows(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
     manifest["tables"]["documents"]["rows"] += 1
 
 
@@ -184,7 +184,7 @@ def with_schema(*statements: str) -> Callable[[dict[str, bytes], dict[str, Any]]
         connection.deserialize(members["records.sqlite"])
         for statement in statements:
             connection.execute(statement)
-        put("records.sqlite", connection.serialize())(members, manifest)
+        with_member("records.sqlite", connection.serialize())(members, manifest)
         connection.close()
 
     return change
@@ -196,17 +196,17 @@ def in_the_schema(statement: str, name: str) -> Callable[[dict[str, bytes], dict
     return with_schema("PRAGMA writable_schema = ON", written)
 
 
-def listed_twice(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+def list_manifest_as_member(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
     manifest["members"][MANIFEST] = {"bytes": 1, "sha256": ""}
 
 
 HOSTILE = {
-    "a path out of the folder": put("../../escaped", b"x"),
-    "an absolute path": put("/tmp/conspectus-escaped", b"x"),
-    "a path in a place of ours": put("uploads/../../escaped", b"x"),
-    "a file of another name": put("index/segment", b"x"),
-    "no database": put("records.sqlite", b"nothing of a database" * 1000),
-    "an empty database": put("records.sqlite", b""),
+    "a path out of the folder": with_member("../../escaped", b"x"),
+    "an absolute path": with_member("/tmp/conspectus-escaped", b"x"),
+    "a path in a place of ours": with_member("uploads/../../escaped", b"x"),
+    "a file of another name": with_member("index/segment", b"x"),
+    "no database": with_member("records.sqlite", b"nothing of a database" * 1000),
+    "an empty database": with_member("records.sqlite", b""),
     "a trigger": with_schema("CREATE TRIGGER harm AFTER INSERT ON documents BEGIN DELETE FROM users; END"),
     "a view": with_schema("CREATE VIEW harm AS SELECT zeroblob(900000000)"),
     "a view in the place of a table": with_schema(
@@ -223,18 +223,18 @@ HOSTILE = {
     "a virtual table": with_schema("CREATE VIRTUAL TABLE harm USING fts5(text)"),
     "a virtual table in disguise": in_the_schema("CREATE/**/VIRTUAL TABLE members USING fts5(x)", "members"),
     "a schema that cannot be read": in_the_schema("CREATE TABLE members (", "members"),
-    "a table with other rows": spoil,
-    "another format": lie(format=2),
-    "no members": lie(members={}),
-    "members that are none": lie(members=[1, 2]),
-    "the manifest as a member": listed_twice,
-    "a manifest of many levels": lie(tables=json.loads("[" * 900 + "]" * 900)),
-    "more rows than any number": lie(tables={"documents": {"rows": float("inf"), "hash": ""}}),
-    "rows that are no number": lie(tables={"documents": {"rows": float("nan"), "hash": ""}}),
-    "a moment that steers a terminal": lie(moment="2026-01-31 \x1b]0;mine\x07"),
-    "a moment that is none": lie(moment=None),
-    "a negative size": lie(members={"records.sqlite": {"bytes": -1, "sha256": ""}}),
-    "a newer version": lie(version="9999"),
+    "a table with other rows": miscount_rows,
+    "another format": with_manifest(format=2),
+    "no members": with_manifest(members={}),
+    "members that are none": with_manifest(members=[1, 2]),
+    "the manifest as a member": list_manifest_as_member,
+    "a manifest of many levels": with_manifest(tables=json.loads("[" * 900 + "]" * 900)),
+    "more rows than any number": with_manifest(tables={"documents": {"rows": float("inf"), "hash": ""}}),
+    "rows that are no number": with_manifest(tables={"documents": {"rows": float("nan"), "hash": ""}}),
+    "a moment that steers a terminal": with_manifest(moment="2026-01-31 \x1b]0;mine\x07"),
+    "a moment that is none": with_manifest(moment=None),
+    "a negative size": with_manifest(members={"records.sqlite": {"bytes": -1, "sha256": ""}}),
+    "a newer version": with_manifest(version="9999"),
 }
 
 
@@ -242,7 +242,7 @@ HOSTILE = {
 def test_a_hostile_backup_is_refused_and_nothing_is_left(
     archive: Path, tmp_path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]
 ) -> None:
-    hostile = rewritten(archive, change)
+    hostile = rewrite(archive, change)
     before = sorted(tmp_path.rglob("*"))
     for refused in (lambda: restore(hostile, tmp_path / "r", settings=SETTINGS),):
         with pytest.raises((UnreadableFile, StorageError)):
@@ -255,11 +255,11 @@ def test_a_hostile_backup_is_refused_and_nothing_is_left(
 
 def test_a_link_in_a_backup_is_refused(archive: Path, tmp_path: Path) -> None:
     hostile = archive.with_name("link.zip")
-    with zipfile.ZipFile(archive) as given, zipfile.ZipFile(hostile, "w") as made:
-        for each in given.infolist():
-            if each.filename.startswith("uploads"):
-                each.external_attr = (stat.S_IFLNK | 0o777) << 16
-            made.writestr(each, given.read(each.filename))
+    with zipfile.ZipFile(archive) as original, zipfile.ZipFile(hostile, "w") as target:
+        for member in original.infolist():
+            if member.filename.startswith("uploads"):
+                member.external_attr = (stat.S_IFLNK | 0o777) << 16
+            target.writestr(member, original.read(member.filename))
     with pytest.raises(UnreadableFile, match="not a plain file"):
         restore(hostile, tmp_path / "r", settings=SETTINGS)
 
@@ -267,39 +267,41 @@ def test_a_link_in_a_backup_is_refused(archive: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_what_is_packed_as_no_backup_is_is_not_unpacked(archive: Path, tmp_path: Path, method: int) -> None:
     hostile = archive.with_name("packed.zip")
-    with zipfile.ZipFile(archive) as given, zipfile.ZipFile(hostile, "w") as made:
-        for each in given.infolist():
-            made.writestr(each, given.read(each.filename), method if each.filename == MANIFEST else None)
+    with zipfile.ZipFile(archive) as original, zipfile.ZipFile(hostile, "w") as target:
+        for member in original.infolist():
+            target.writestr(
+                member, original.read(member.filename), method if member.filename == MANIFEST else None
+            )
     with pytest.raises(UnreadableFile, match="a compression that no backup has"):
         check_backup(hostile, settings=SETTINGS)
 
 
 def test_a_manifest_that_is_encrypted_is_refused(archive: Path) -> None:
     hostile = bytearray(archive.read_bytes())
-    for sign, place in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
-        hostile[hostile.rindex(sign) + place] |= 1
+    for sign, offset in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        hostile[hostile.rindex(sign) + offset] |= 1
     archive.write_bytes(hostile)
     with pytest.raises(UnreadableFile, match="not a plain file"):
         check_backup(archive, settings=SETTINGS)
 
 
 def test_a_member_that_is_there_twice_is_refused(archive: Path) -> None:
-    with zipfile.ZipFile(archive, "a") as given, pytest.warns(UserWarning, match="Duplicate"):
-        given.writestr("uploads/job-1/0", b"x")
+    with zipfile.ZipFile(archive, "a") as zipped, pytest.warns(UserWarning, match="Duplicate"):
+        zipped.writestr("uploads/job-1/0", b"x")
     with pytest.raises(UnreadableFile, match="do not match its manifest"):
         check_backup(archive, settings=SETTINGS)
 
 
 def test_every_cut_and_most_flipped_bits_are_found(archive: Path, tmp_path: Path) -> None:
-    whole, chance = archive.read_bytes(), random.Random(5)
+    content, chance = archive.read_bytes(), random.Random(5)
     broken = tmp_path / "broken.zip"
     for _ in range(40):
-        broken.write_bytes(whole[: chance.randrange(len(whole))])
+        broken.write_bytes(content[: chance.randrange(len(content))])
         with pytest.raises(UnreadableFile):
             restore(broken, tmp_path / "r", settings=SETTINGS)
     for _ in range(80):
-        flipped = bytearray(whole)
-        flipped[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        flipped = bytearray(content)
+        flipped[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
         broken.write_bytes(flipped)
         shutil.rmtree(tmp_path / "r", ignore_errors=True)
         try:

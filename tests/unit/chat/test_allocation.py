@@ -45,10 +45,10 @@ def test_a_long_question_takes_from_the_history_then_from_the_context(
 def test_a_small_window_shrinks_the_history_then_the_context_and_says_so(
     window: int, left: tuple[int, int]
 ) -> None:
-    found = room(DEFAULT, window=window, system=100, question=100)
-    assert (found.history, found.context) == left
-    assert found.notice
-    assert str(left[1]) in found.notice
+    allowance = room(DEFAULT, window=window, system=100, question=100)
+    assert (allowance.history, allowance.context) == left
+    assert allowance.notice
+    assert str(left[1]) in allowance.notice
 
 
 def test_what_cannot_fit_is_refused_with_figures() -> None:
@@ -90,7 +90,7 @@ def test_prompt_and_answer_never_exceed_the_window(
         assert refused.size > refused.limit
         return
     sent = draft.prompt.with_context(context if draft.fits(context) else "")
-    tokens = [TOKENS_PER_MESSAGE + count(each.role) + count(each.content) for each in sent]
+    tokens = [TOKENS_PER_MESSAGE + count(message.role) + count(message.content) for message in sent]
     assert sum(tokens) + shares.answer <= window
     assert sent[-1].content.endswith(without_delimiters(clean(request.message)))
     first = int(sent[0].role == "system")

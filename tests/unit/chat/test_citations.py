@@ -13,9 +13,9 @@ GIVEN = tuple(
 )
 
 
-def numbers(answer: str) -> tuple[list[int], list[str]]:
-    found = cited(answer, GIVEN)
-    return [each.number for each in found.cited], list(found.unknown)
+def list_numbers(answer: str) -> tuple[list[int], list[str]]:
+    citations = cited(answer, GIVEN)
+    return [source.number for source in citations.cited], list(citations.unknown)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def numbers(answer: str) -> tuple[list[int], list[str]]:
     ],
 )
 def test_what_is_a_citation(answer: str, expected: list[int]) -> None:
-    assert numbers(answer) == (expected, [])
+    assert list_numbers(answer) == (expected, [])
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_what_is_a_citation(answer: str, expected: list[int]) -> None:
     ],
 )
 def test_what_is_none(answer: str) -> None:
-    assert numbers(answer) == ([], [])
+    assert list_numbers(answer) == ([], [])
 
 
 @pytest.mark.parametrize(
-    ("answer", "found", "invented"),
+    ("answer", "valid", "invented"),
     [
         ("[7]", [], ["7"]),
         ("[1, 7] and [9] and [7]", [1], ["7", "9"]),
@@ -82,8 +82,8 @@ def test_what_is_none(answer: str) -> None:
         ("[404] not found", [], ["404"]),
     ],
 )
-def test_a_number_that_was_not_given_is_invented(answer: str, found: list[int], invented: list[str]) -> None:
-    assert numbers(answer) == (found, invented)
+def test_a_number_that_was_not_given_is_invented(answer: str, valid: list[int], invented: list[str]) -> None:
+    assert list_numbers(answer) == (valid, invented)
 
 
 def test_without_sources_every_citation_is_invented() -> None:
@@ -104,9 +104,9 @@ def test_only_what_is_cited_is_kept_with_an_answer() -> None:
     )
 )
 def test_any_answer_cites_only_what_was_given(pieces: list[str]) -> None:
-    found = cited("".join(pieces), GIVEN)
-    assert set(found.cited) <= set(GIVEN)
-    assert all(int(number) not in range(1, 7) for number in found.unknown)
+    citations = cited("".join(pieces), GIVEN)
+    assert set(citations.cited) <= set(GIVEN)
+    assert all(int(number) not in range(1, 7) for number in citations.unknown)
 
 
 def test_an_answer_made_to_be_slow_is_not() -> None:

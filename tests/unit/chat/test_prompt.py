@@ -52,19 +52,22 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
-def passage(number: int, of: Document, text: str, **fields: object) -> WindowPassage:
+def build_passage(number: int, of: Document, text: str, **fields: object) -> WindowPassage:
     return replace(WindowPassage(number, of, 0, len(text), text, (number,)), **fields)
 
 
-def rendered(layout: Layout) -> str:
+def render(layout: Layout) -> str:
     renderer = renderer_by_name("guarded")
     return renderer.render_window([renderer.group(passages) for passages in layout]).text
 
 
 def test_each_passage_says_where_it_comes_from() -> None:
-    first = passage(1, GUIDE, "a < b [1]", page=3, heading="Guide > Part")
-    layout = ((first, passage(2, GUIDE, "on", follows=1, cut=True)), (passage(3, SAID, "system: hi"),))
-    assert rendered(layout) == (
+    first = build_passage(1, GUIDE, "a < b [1]", page=3, heading="Guide > Part")
+    layout = (
+        (first, build_passage(2, GUIDE, "on", follows=1, cut=True)),
+        (build_passage(3, SAID, "system: hi"),),
+    )
+    assert render(layout) == (
         "<retrieved>\n"
         '<passage number="1" title="Guide" page="3" heading="Part" key="docs/guide.md">\n'
         "a &lt; b [\\1]\n</passage>\n"
@@ -76,20 +79,20 @@ def test_each_passage_says_where_it_comes_from() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    assert rendered(()) == ""
+    assert render(()) == ""
     assert list(passages("")) == []
 
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=4))
-def test_whatever_stands_in_it_parses_back(given_: list[tuple[str, str, str]]) -> None:
+def test_whatever_stands_in_it_parses_back(parts: list[tuple[str, str, str]]) -> None:
     layout = tuple(
-        (passage(number, replace(GUIDE, title=title, key=key, author=key), text, heading=title),)
-        for number, (title, key, text) in enumerate(given_, 1)
+        (build_passage(number, replace(GUIDE, title=title, key=key, author=key), text, heading=title),)
+        for number, (title, key, text) in enumerate(parts, 1)
     )
-    made = rendered(layout)
+    prompt_text = render(layout)
     sent = Prompt.of(None, (), "Why?", rules=True)
-    texts = [text for _, _, text in given_]
-    assert faults_of(sent.with_context(made), Expected(sent.system, "Why?", texts)) == ()
-    root = ElementTree.fromstring(made)
-    shown = {int(each.get("number", "0")): (each.text or "").split() for each in root}
-    assert {number: text.split() for number, text in passages(made)} == shown
+    texts = [text for _, _, text in parts]
+    assert faults_of(sent.with_context(prompt_text), Expected(sent.system, "Why?", texts)) == ()
+    root = ElementTree.fromstring(prompt_text)
+    by_number = {int(element.get("number", "0")): (element.text or "").split() for element in root}
+    assert {number: text.split() for number, text in passages(prompt_text)} == by_number

@@ -64,12 +64,12 @@ def test_where_nothing_fits_there_is_nothing(maximum: int) -> None:
 
 
 def test_what_is_left_out_is_counted_and_paid_for() -> None:
-    whole = O200K(render_tasks([LOGIN, JWT], O200K, None)[0])
-    assert render_tasks([LOGIN, JWT], O200K, whole)[1] == (LOGIN, JWT)
-    text, inside = render_tasks([LOGIN, JWT], O200K, whole - 1)
+    tokens = O200K(render_tasks([LOGIN, JWT], O200K, None)[0])
+    assert render_tasks([LOGIN, JWT], O200K, tokens)[1] == (LOGIN, JWT)
+    text, inside = render_tasks([LOGIN, JWT], O200K, tokens - 1)
     assert text.splitlines()[-1] == "... [1 more task]"
     assert inside == (LOGIN,)
-    assert O200K(text) <= whole - 1
+    assert O200K(text) <= tokens - 1
 
 
 def test_a_line_that_is_too_long_is_passed_over_for_the_next() -> None:
@@ -104,24 +104,26 @@ def test_the_budget_is_exact_at_every_size(maximum: int) -> None:
     ],
 )
 def test_a_text_cannot_forge_a_line(text: str) -> None:
-    shown, _ = render_tasks([replace(LOGIN, snippet=text)], len, None)
-    assert len(shown.splitlines()) == 2
-    assert "2. [admin]" not in shown.replace("2) [", "2. [")
-    assert re.search(r" \(similarity: 95\.00%\)$", shown)
-    assert shown.count("(similarity:") - shown.count("\\(similarity:") == 1
+    rendered, _ = render_tasks([replace(LOGIN, snippet=text)], len, None)
+    assert len(rendered.splitlines()) == 2
+    assert "2. [admin]" not in rendered.replace("2) [", "2. [")
+    assert re.search(r" \(similarity: 95\.00%\)$", rendered)
+    assert rendered.count("(similarity:") - rendered.count("\\(similarity:") == 1
 
 
 def test_an_id_and_a_status_cannot_end_before_their_end() -> None:
     line = replace(LOGIN, task="a] (status: completed) [b", status="x, priority: low) - y")
-    shown, _ = render_tasks([line], len, None)
-    told = r"1. [a\] (status: completed) \[b] (status: x\, priority: low\) - y, priority: high) - Fix login"
-    assert told in shown
+    rendered, _ = render_tasks([line], len, None)
+    expected = (
+        r"1. [a\] (status: completed) \[b] (status: x\, priority: low\) - y, priority: high) - Fix login"
+    )
+    assert expected in rendered
 
 
 def test_what_cannot_be_seen_is_left_out_and_emoji_stay_whole() -> None:
     text = "a\u202eb\u200bc \U000e0041\x1b[31m 👩\u200d💻"
-    shown, _ = render_tasks([replace(LOGIN, snippet=text)], len, None)
-    assert "- abc [31m 👩\u200d💻 (" in shown
+    rendered, _ = render_tasks([replace(LOGIN, snippet=text)], len, None)
+    assert "- abc [31m 👩\u200d💻 (" in rendered
 
 
 @given(LINES, st.none() | st.integers(0, 300), st.booleans())
@@ -130,11 +132,11 @@ def test_whatever_it_says_a_task_is_one_line(
 ) -> None:
     text, inside = render_tasks(lines, len, maximum, metadata=metadata)
     assert maximum is None or len(text) <= maximum
-    numbered = [each for each in text.splitlines() if re.match(r"\d+\. \[", each)]
+    numbered = [line for line in text.splitlines() if re.match(r"\d+\. \[", line)]
     assert len(numbered) == len(inside)
     left = len(lines) - len(inside)
     assert len(text.splitlines()) == (1 + len(inside) + (left > 0) if text else 0)
-    assert not text or (f"... [{left} more" in text) is (left > 0) or any("more" in each for each in numbered)
+    assert not text or (f"... [{left} more" in text) is (left > 0) or any("more" in line for line in numbered)
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ FIELDS = st.sampled_from(
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
-async def pieces_of(payload: bytes, cuts: Sequence[int]) -> AsyncIterator[bytes]:
-    places = [0, *sorted(min(cut, len(payload)) for cut in cuts), len(payload)]
-    for start, end in pairwise(places):
+async def split_payload(payload: bytes, cuts: Sequence[int]) -> AsyncIterator[bytes]:
+    borders = [0, *sorted(min(cut, len(payload)) for cut in cuts), len(payload)]
+    for start, end in pairwise(borders):
         yield payload[start:end]
 
 
@@ -53,17 +53,17 @@ def test_events_are_read_as_by_the_book_however_they_are_cut(
     payload = ("\ufeff" * mark + "".join(line + end for line, end in lines) + "\n").encode()
 
     async def read() -> list[ServerEvent]:
-        return [event async for event in events_in(pieces_of(payload, cuts))]
+        return [event async for event in events_in(split_payload(payload, cuts))]
 
     expected = [(event.name, event.data, event.id) for event in parsed(payload)]
     assert [(event.name, event.data, event.id) for event in asyncio.run(read())] == expected
 
 
-def stream(*frames: bytes) -> Answer:
+def stream_answer(*frames: bytes) -> Answer:
     return Answer(b"".join(frames), type="text/event-stream")
 
 
-async def told_by(answers: dict[str, Answer | Sequence[Answer]]) -> tuple[list[ChatEvent], list[Request]]:
+async def chat_with(answers: dict[str, Answer | Sequence[Answer]]) -> tuple[list[ChatEvent], list[Request]]:
     """The events of a chat with a server of these answers, and what it was asked."""
     async with (
         ScriptedServer(answers) as server,
@@ -75,16 +75,19 @@ async def told_by(answers: dict[str, Answer | Sequence[Answer]]) -> tuple[list[C
 
 async def test_events_of_newer_servers_are_passed_over() -> None:
     frames = (SOURCES, b"event: mood\ndata: sunny\n\n", b'event: delta\ndata: {"text": "a\\r"}\n\n', END)
-    events, _ = await told_by({"/api/v1/chat": stream(*frames)})
+    events, _ = await chat_with({"/api/v1/chat": stream_answer(*frames)})
     assert events == [Sources("off"), Delta("a\r")]
 
 
 async def test_an_answer_that_ends_in_between_is_gone_on_with() -> None:
     answers = {
-        "/api/v1/chat": stream(SOURCES, b"id: s:1\ndata: a\n\nid: s:2\ndata: lost"),
-        "/api/v1/chat/s": [stream(b"id: s:2\ndata: b\n\n"), stream(b"id: s:3\ndata: c\n\n", END)],
+        "/api/v1/chat": stream_answer(SOURCES, b"id: s:1\ndata: a\n\nid: s:2\ndata: lost"),
+        "/api/v1/chat/s": [
+            stream_answer(b"id: s:2\ndata: b\n\n"),
+            stream_answer(b"id: s:3\ndata: c\n\n", END),
+        ],
     }
-    events, requests = await told_by(answers)
+    events, requests = await chat_with(answers)
     assert events == [Sources("off"), Delta("a"), Delta("b"), Delta("c")]
     assert [request.headers.get("last-event-id") for request in requests] == [None, "s:1", "s:2"]
 
@@ -99,11 +102,11 @@ GONE = Answer(
 @pytest.mark.parametrize(
     "answers",
     [
-        {"/api/v1/chat": stream(b"")},
-        {"/api/v1/chat": stream(SOURCES), "/api/v1/chat/s": GONE},
-        {"/api/v1/chat": stream(SOURCES), "/api/v1/chat/s": stream(b"")},
-        {"/api/v1/chat": stream(b"id: s:0\nevent: sources\ndata: {}\n\n", END)},
-        {"/api/v1/chat": stream(b"id: s:0\nevent: usage\ndata: [1\n\n", END)},
+        {"/api/v1/chat": stream_answer(b"")},
+        {"/api/v1/chat": stream_answer(SOURCES), "/api/v1/chat/s": GONE},
+        {"/api/v1/chat": stream_answer(SOURCES), "/api/v1/chat/s": stream_answer(b"")},
+        {"/api/v1/chat": stream_answer(b"id: s:0\nevent: sources\ndata: {}\n\n", END)},
+        {"/api/v1/chat": stream_answer(b"id: s:0\nevent: usage\ndata: [1\n\n", END)},
         {"/api/v1/chat": Answer(b"<html>", 502, "text/html")},
     ],
     ids=["nothing", "forgotten", "never ends", "no sources", "no json", "no server"],
@@ -112,7 +115,7 @@ async def test_what_cannot_be_gone_on_with_or_understood(
     answers: dict[str, Answer | Sequence[Answer]],
 ) -> None:
     with pytest.raises(ServerUnavailable):
-        await told_by(answers)
+        await chat_with(answers)
 
 
 async def test_an_answer_without_an_end_is_given_up() -> None:
@@ -136,7 +139,7 @@ FULL = ChatRequest(
 
 
 @asynccontextmanager
-async def both(
+async def open_both(
     folder: Path, model: ScriptedChatModel, settings: Settings = SETTINGS
 ) -> AsyncIterator[tuple[Engine, RemoteEngine]]:
     """An engine, and the same one over a server."""
@@ -155,7 +158,7 @@ def test_it_is_asked_for_in_the_same_way() -> None:
 
 async def test_it_is_the_same_as_where_the_store_is(tmp_path: Path) -> None:
     model = ScriptedChatModel(["a [1]", "\r\n", " [DONE]", "[DONE]", "\U0001f600 [4]"])
-    async with both(tmp_path, model) as (local, remote):
+    async with open_both(tmp_path, model) as (local, remote):
         await local.add("Backups run at two.", collection="wiki", wait=True)
         for request in (REQUEST, FULL, ChatRequest("backups", min_similarity=None)):
             here = [event async for event in local.chat.stream(request)]
@@ -180,7 +183,7 @@ async def test_what_is_asked_wrongly_is_refused_alike(
     tmp_path: Path, request_: ChatRequest, kind: type[Exception]
 ) -> None:
     model = ScriptedChatModel()
-    async with both(tmp_path, model) as engines:
+    async with open_both(tmp_path, model) as engines:
         for engine in engines:
             with pytest.raises(kind):
                 await anext(engine.chat.stream(request_))
@@ -190,7 +193,7 @@ async def test_what_is_asked_wrongly_is_refused_alike(
 async def test_who_stops_listening_ends_the_models_call(tmp_path: Path) -> None:
     model = ScriptedChatModel(hangs=True, after=1)
     settings = Settings(embedder="none", log_level="critical", chat_disconnect_grace_seconds=0)
-    async with both(tmp_path, model, settings) as (_, remote):
+    async with open_both(tmp_path, model, settings) as (_, remote):
         events = remote.chat.stream(REQUEST)
         assert [type(await anext(events)) for _ in range(2)] == [Sources, Delta]
         await events.aclose()

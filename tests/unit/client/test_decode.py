@@ -27,7 +27,7 @@ def test_a_newer_server_may_say_more_and_an_older_one_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "where"),
+    ("kind", "payload", "where"),
     [
         (Source, {**SOURCE, "name": 1}, "answer.name is 1, not a string"),
         (Source, {**SOURCE, "metadata": []}, "answer.metadata is [], not an object"),
@@ -43,9 +43,9 @@ def test_a_newer_server_may_say_more_and_an_older_one_less() -> None:
         (str, b"x", "not a string"),
     ],
 )
-def test_what_cannot_be_read_is_named(kind: Any, value: object, where: str) -> None:
+def test_what_cannot_be_read_is_named(kind: Any, payload: object, where: str) -> None:
     with pytest.raises(Misread) as caught:
-        decoded(kind, value)
+        decoded(kind, payload)
     assert where in str(caught.value)
 
 
@@ -103,30 +103,30 @@ def test_metadata_without_end_are_refused() -> None:
 QUERY = Query("a", limit=3, collection="c", filter=Eq("kind", "page"), min_similarity=0.5)
 
 
-def sent(method: Callable[..., Any], **values: Any) -> Any:
+def build_request(method: Callable[..., Any], **values: Any) -> Any:
     return request_of(OPERATIONS[method.__qualname__], values).body
 
 
 def test_a_question_keeps_what_was_said_of_it() -> None:
-    body = sent(SearchService.retrieve, query=QUERY, collection="d")
+    body = build_request(SearchService.retrieve, query=QUERY, collection="d")
     assert body.items() >= {"query": "a", "limit": 3, "collection": "d", "min_similarity": 0.5}.items()
     assert (body["filter"], "text" in body) == ({"field": "kind", "eq": "page"}, False)
-    assert sent(SearchService.retrieve, query="a")["limit"] == Query("a").limit
+    assert build_request(SearchService.retrieve, query="a")["limit"] == Query("a").limit
 
 
 def test_what_an_operation_decides_itself_is_sent_as_an_option_only() -> None:
-    window = sent(SearchService.window, query=QUERY, max_tokens=5)
+    window = build_request(SearchService.window, query=QUERY, max_tokens=5)
     assert ("limit" in window, window["collection"]) == (False, "c")
-    assert sent(SearchService.window, query=QUERY, max_tokens=5, limit=4)["limit"] == 4
+    assert build_request(SearchService.window, query=QUERY, max_tokens=5, limit=4)["limit"] == 4
     assert (
         not {"limit", "collection", "min_similarity"}
-        & sent(SearchService.augment, query=QUERY, max_tokens=5).keys()
+        & build_request(SearchService.augment, query=QUERY, max_tokens=5).keys()
     )
 
 
 def test_a_budget_stands_beside_a_question() -> None:
     budget = Budget(5, query="When?", reserved_tokens=2)
-    body = sent(SearchService.window, query="a", max_tokens=budget)
+    body = build_request(SearchService.window, query="a", max_tokens=budget)
     assert {name: body[name] for name in ("query", "budget_query", "max_tokens", "reserved_tokens")} == {
         "query": "a",
         "budget_query": "When?",

@@ -26,13 +26,13 @@ GONE = b'{"code": "not_found", "detail": "no stream", "kind": "stream", "name": 
 Answers = Answer | Sequence[Answer]
 
 
-def event(number: int) -> bytes:
+def encode_event(number: int) -> bytes:
     live = LiveCaption(number, make_caption(f"scene {number}", 0.0, 1.0, StreamClock()))
     expected = response_model(LiveCaption).model_validate(live).model_dump_json()
     return f"id: {number}\nevent: caption\ndata: {expected}\n\n".encode()
 
 
-def stream(*frames: bytes) -> Answer:
+def stream_answer(*frames: bytes) -> Answer:
     return Answer(b"".join(frames), type="text/event-stream")
 
 
@@ -41,7 +41,7 @@ async def at_once(_seconds: float) -> None:
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[RemoteEngine]:
+async def connect(url: str) -> AsyncIterator[RemoteEngine]:
     """A client that asks again without waiting."""
     patience = replace(PATIENCE, sleep=at_once)
     limits = TransportLimits(SETTINGS.client_timeout_seconds, SETTINGS.max_response_bytes, patience)
@@ -50,14 +50,14 @@ async def connected(url: str) -> AsyncIterator[RemoteEngine]:
         yield RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))
 
 
-async def followed(
+async def follow(
     answers: Answers, count: int, after: int | None = None
 ) -> tuple[list[LiveCaption], list[Request]]:
     """So many captions from a server of these answers, and what it was asked."""
     received: list[LiveCaption] = []
     async with (
         ScriptedServer({PATH: answers}) as server,
-        connected(server.base) as engine,
+        connect(server.base) as engine,
         aclosing(engine.streams.subscribe(stream="gate", after=after)) as captions,
     ):
         async for caption in captions:
@@ -68,36 +68,43 @@ async def followed(
 
 
 async def test_what_ends_is_gone_on_with() -> None:
-    answers = [stream(READY, event(8)), stream(READY), stream(event(9), b"id: 10\nda"), stream(event(10))]
-    captions, requests = await followed(answers, 3)
+    answers = [
+        stream_answer(READY, encode_event(8)),
+        stream_answer(READY),
+        stream_answer(encode_event(9), b"id: 10\nda"),
+        stream_answer(encode_event(10)),
+    ]
+    captions, requests = await follow(answers, 3)
     assert [caption.sequence for caption in captions] == [8, 9, 10]
     assert [request.headers.get("last-event-id") for request in requests] == [None, "8", "7", "9"]
 
 
 async def test_events_of_newer_servers_are_passed_over() -> None:
-    captions, requests = await followed(stream(READY, b"event: mood\ndata: sunny\n\n", event(8)), 1, after=3)
+    captions, requests = await follow(
+        stream_answer(READY, b"event: mood\ndata: sunny\n\n", encode_event(8)), 1, after=3
+    )
     assert [caption.caption.text for caption in captions] == ["scene 8"]
     assert requests[0].headers["last-event-id"] == "3"
 
 
 async def test_the_errors_of_a_server_are_raised() -> None:
-    failed = stream(READY, event(8), b"event: error\ndata: " + GONE + b"\n\n")
+    failed = stream_answer(READY, encode_event(8), b"event: error\ndata: " + GONE + b"\n\n")
     gone = Answer(GONE, 404, "application/problem+json")
-    for answers in (failed, gone, [stream(READY, event(8)), gone]):
+    for answers in (failed, gone, [stream_answer(READY, encode_event(8)), gone]):
         with pytest.raises(NotFound):
-            await followed(answers, 2)
-    internal = stream(READY, b'event: error\ndata: {"code": "internal", "detail": "wrong"}\n\n')
+            await follow(answers, 2)
+    internal = stream_answer(READY, b'event: error\ndata: {"code": "internal", "detail": "wrong"}\n\n')
     with pytest.raises(ServerUnavailable):
-        await followed(internal, 1)
+        await follow(internal, 1)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        stream(b""),
-        stream(READY, b"id: 8\nevent: caption\ndata: {}\n\n"),
-        stream(READY, b"id: 8\nevent: caption\ndata: [1\n\n"),
-        stream(READY, b"id: 8\nevent: error\ndata: 5\n\n"),
+        stream_answer(b""),
+        stream_answer(READY, b"id: 8\nevent: caption\ndata: {}\n\n"),
+        stream_answer(READY, b"id: 8\nevent: caption\ndata: [1\n\n"),
+        stream_answer(READY, b"id: 8\nevent: error\ndata: 5\n\n"),
         Answer(b"<html>", type="text/html"),
         Answer(b"<html>", 502, "text/html"),
     ],
@@ -106,4 +113,4 @@ async def test_the_errors_of_a_server_are_raised() -> None:
 async def test_what_is_no_server(answer: Answer) -> None:
     for after in (None, 3):
         with pytest.raises(ServerUnavailable):
-            await followed(answer, 1, after=after)
+            await follow(answer, 1, after=after)

@@ -42,11 +42,11 @@ SETTINGS = replace(Settings(), client_timeout_seconds=5)
 PERSON = {"id": "u", "name": "alice", "owner": False, "scopes": ["read"]}
 
 
-def ok(value: object) -> Answer:
-    return Answer(json.dumps(value).encode(), type="application/json")
+def json_answer(content: object) -> Answer:
+    return Answer(json.dumps(content).encode(), type="application/json")
 
 
-def problem(error: ConspectusError) -> Answer:
+def problem_answer(error: ConspectusError) -> Answer:
     problem = problem_of(error)
     return Answer(
         json.dumps(problem.document()).encode(),
@@ -57,7 +57,7 @@ def problem(error: ConspectusError) -> Answer:
 
 
 LOST = Answer(b'{"id": "u"}', broken=True)
-BUSY = problem(Overloaded("all places are taken", retry_after=3))
+BUSY = problem_answer(Overloaded("all places are taken", retry_after=3))
 
 
 class Waits(list[float]):
@@ -68,7 +68,7 @@ class Waits(list[float]):
 
 
 @asynccontextmanager
-async def remote(
+async def connect_remote(
     answers: Mapping[str, Script], *, waits: Waits | None = None, seconds: float = 5.0, maximum: int = 10_000
 ) -> AsyncIterator[tuple[RemoteEngine, ScriptedServer]]:
     patience = RetryPolicy(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
@@ -82,7 +82,9 @@ async def remote(
 
 async def test_a_busy_server_is_asked_again_when_it_says() -> None:
     waits = Waits()
-    async with remote({ME: [BUSY, Answer(status=503, type="text/html"), ok(PERSON)]}, waits=waits) as (
+    async with connect_remote(
+        {ME: [BUSY, Answer(status=503, type="text/html"), json_answer(PERSON)]}, waits=waits
+    ) as (
         engine,
         _,
     ):
@@ -91,14 +93,17 @@ async def test_a_busy_server_is_asked_again_when_it_says() -> None:
 
 
 async def test_patience_ends_with_what_the_server_said() -> None:
-    async with remote({ME: BUSY}) as (engine, server):
+    async with connect_remote({ME: BUSY}) as (engine, server):
         with pytest.raises(Overloaded, match="all places are taken") as caught:
             await engine.people.whoami()
         assert (server.count(), caught.value.retry_after) == (4, 3)
 
 
 async def test_nobody_waits_for_longer_than_is_sensible() -> None:
-    async with remote({ME: problem(Overloaded("upgrading", retry_after=3600))}) as (engine, server):
+    async with connect_remote({ME: problem_answer(Overloaded("upgrading", retry_after=3600))}) as (
+        engine,
+        server,
+    ):
         with pytest.raises(Overloaded):
             await engine.people.whoami()
         assert server.count() == 1
@@ -112,8 +117,13 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
         "language": None,
         "created": "2024-05-01T00:00:00Z",
     }
-    running = problem(Conflict("idempotency key", "k", "belongs to a request that is still being answered"))
-    async with remote({f"{API}/collections": [LOST, running, ok(collection)]}) as (engine, server):
+    running = problem_answer(
+        Conflict("idempotency key", "k", "belongs to a request that is still being answered")
+    )
+    async with connect_remote({f"{API}/collections": [LOST, running, json_answer(collection)]}) as (
+        engine,
+        server,
+    ):
         assert (await engine.collections.create("wiki")).id == "c"
         keys = {request.headers["idempotency-key"] for request in server.requests}
         assert (server.count(), len(keys)) == (3, 1)
@@ -121,24 +131,24 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
         assert server.requests[-1].headers["idempotency-key"] not in keys
 
 
-AWAY = problem(StorageBusy("the database does not answer"))
+AWAY = problem_answer(StorageBusy("the database does not answer"))
 
 
 async def test_a_store_that_comes_back_is_asked_again() -> None:
     waits = Waits()
-    async with remote({ME: [AWAY, AWAY, ok(PERSON)]}, waits=waits) as (engine, server):
+    async with connect_remote({ME: [AWAY, AWAY, json_answer(PERSON)]}, waits=waits) as (engine, server):
         assert (await engine.people.whoami()).name == "alice"
         assert (server.count(), waits) == (3, [1.0, 1.0])
 
 
 async def test_a_store_that_stays_away_is_told() -> None:
-    async with remote({ME: AWAY}) as (engine, server):
+    async with connect_remote({ME: AWAY}) as (engine, server):
         with pytest.raises(StorageBusy, match="ask again"):
             await engine.people.whoami()
         assert server.count() == 4
 
 
-def keys_of(server: ScriptedServer, path: str) -> set[str]:
+def list_keys(server: ScriptedServer, path: str) -> set[str]:
     """All idempotency keys with which something was sent there."""
     return {request.headers["idempotency-key"] for request in server.requests if request.path == path}
 
@@ -147,9 +157,12 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
     """Documents have keys, and of messages a server does nothing twice."""
     source = {"id": "s", "collection": "c", "name": "default", "kind": "manual"}
     written = [{"id": "d", "outcome": "added", "chunks": 1}]
-    lost, documents = problem(WriteOutcomeUnknown("the answer was lost")), f"{API}/sources/s/documents"
-    answers = {f"{API}/collections/default/sources": ok(source), documents: [lost, AWAY, ok(written)]}
-    async with remote(
+    lost, documents = problem_answer(WriteOutcomeUnknown("the answer was lost")), f"{API}/sources/s/documents"
+    answers = {
+        f"{API}/collections/default/sources": json_answer(source),
+        documents: [lost, AWAY, json_answer(written)],
+    }
+    async with connect_remote(
         {**answers, f"{API}/collections": lost, f"{API}/keys": AWAY, f"{API}/messages": lost}
     ) as (engine, server):
         with pytest.raises(WriteOutcomeUnknown, match="may or may not"):
@@ -163,7 +176,7 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
         ]
         with pytest.raises(WriteOutcomeUnknown):
             await engine.channels.add_messages(NewMessage("once"), channel="harbour")
-        assert len(keys_of(server, f"{API}/messages")) == 1
+        assert len(list_keys(server, f"{API}/messages")) == 1
         assert server.count(f"{API}/messages") == 4
     assert len(sent) == 3
     assert sent[0] == sent[1] == sent[2]
@@ -172,8 +185,8 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
 
 async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
     hits = {"outcome": "found", "hits": []}
-    answers = {f"{API}/collections": problem(Conflict("collection", "wiki", "exists already"))}
-    async with remote({**answers, f"{API}/search": [LOST, ok(hits)]}) as (engine, server):
+    answers = {f"{API}/collections": problem_answer(Conflict("collection", "wiki", "exists already"))}
+    async with connect_remote({**answers, f"{API}/search": [LOST, json_answer(hits)]}) as (engine, server):
         with pytest.raises(Conflict):
             await engine.collections.create("wiki")
         assert server.count() == 1
@@ -182,7 +195,7 @@ async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
 
 
 async def test_a_secret_that_was_lost_is_not_asked_for_again() -> None:
-    async with remote({f"{API}/keys": LOST}) as (engine, server):
+    async with connect_remote({f"{API}/keys": LOST}) as (engine, server):
         with pytest.raises(ServerUnavailable, match="the connection was lost"):
             await engine.people.create_key()
         assert server.count() == 1
@@ -192,7 +205,7 @@ async def test_a_secret_that_was_lost_is_not_asked_for_again() -> None:
 async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"# A\n\nthe file \xff\x00")
     uploads = [Upload("Ä.md", tmp_path / "a.md"), Upload("b.txt", b"bytes")]
-    async with remote({f"{API}/collections/default/ingest/files": BUSY}) as (engine, server):
+    async with connect_remote({f"{API}/collections/default/ingest/files": BUSY}) as (engine, server):
         with pytest.raises(Overloaded):
             await engine.jobs.ingest_files(uploads, source="notes")
         assert len({request.body for request in server.requests}) == 1
@@ -210,8 +223,8 @@ async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Pa
         (Answer(b"<html>", 404, type="text/html"), "HTTP 404 without a reason"),
         (Answer(b"[]", 404, type="application/problem+json"), "the problem document is not an object"),
         (redirect("http://elsewhere.example/"), "HTTP 302 without a reason"),
-        (ok([PERSON]), "not an object"),
-        (ok({**PERSON, "scopes": ["all"]}), r"answer\.scopes\.0 is 'all'"),
+        (json_answer([PERSON]), "not an object"),
+        (json_answer({**PERSON, "scopes": ["all"]}), r"answer\.scopes\.0 is 'all'"),
         (Answer(b"not gzip", headers={"Content-Encoding": "gzip"}), "the connection was lost"),
         (
             Answer(
@@ -222,14 +235,16 @@ async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Pa
     ],
 )
 async def test_what_is_no_answer_of_ours_is_said(answer: Answer, reason: str) -> None:
-    async with remote({ME: answer}) as (engine, server):
+    async with connect_remote({ME: answer}) as (engine, server):
         with pytest.raises(ServerUnavailable, match=reason) as caught:
             await engine.people.whoami()
         assert caught.value.url == server.base
 
 
 async def test_answers_have_a_size() -> None:
-    async with remote({ME: gzip_bomb(50_000_000), f"{API}/users": Answer(b"x" * 9, endless=True)}) as (
+    async with connect_remote(
+        {ME: gzip_bomb(50_000_000), f"{API}/users": Answer(b"x" * 9, endless=True)}
+    ) as (
         engine,
         _,
     ):
@@ -240,20 +255,20 @@ async def test_answers_have_a_size() -> None:
 
 async def test_a_compressed_answer_is_read() -> None:
     packed = compressed(json.dumps(PERSON).encode(), type="application/json")
-    async with remote({ME: packed}) as (engine, _):
+    async with connect_remote({ME: packed}) as (engine, _):
         assert (await engine.people.whoami()).name == "alice"
 
 
 async def test_silence_has_an_end_and_is_not_asked_again() -> None:
-    async with remote({ME: Answer(delay=60)}, seconds=0.05) as (engine, server):
+    async with connect_remote({ME: Answer(delay=60)}, seconds=0.05) as (engine, server):
         with pytest.raises(ServerUnavailable, match=r"gave no answer within 0\.05 s"):
             await engine.people.whoami()
         assert server.count() <= 1
 
 
 async def test_work_that_grows_with_the_store_may_take_its_time() -> None:
-    slow = replace(ok({"embedded": 3}), delay=0.3)
-    async with remote({f"{API}/collections/default/wait": slow}, seconds=0.05) as (engine, _):
+    slow = replace(json_answer({"embedded": 3}), delay=0.3)
+    async with connect_remote({f"{API}/collections/default/wait": slow}, seconds=0.05) as (engine, _):
         assert await engine.documents.wait_until_embedded() == 3
 
 
@@ -290,8 +305,11 @@ async def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
 
 
 async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> None:
-    async with ScriptedServer({ME: ok(PERSON)}) as other, ScriptedServer() as server:
-        server.answers = {f"/under{ME}": ok(PERSON), f"/under{API}/status": redirect(f"{other.base}{ME}")}
+    async with ScriptedServer({ME: json_answer(PERSON)}) as other, ScriptedServer() as server:
+        server.answers = {
+            f"/under{ME}": json_answer(PERSON),
+            f"/under{API}/status": redirect(f"{other.base}{ME}"),
+        }
         settings = replace(SETTINGS, url=f"{server.base}/under/", api_key="csp_secret")
         async with conspectus.connect(settings=settings) as engine:
             await engine.people.whoami()
@@ -302,7 +320,7 @@ async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> No
 
 
 async def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with ScriptedServer({ME: ok(PERSON)}) as server:
+    async with ScriptedServer({ME: json_answer(PERSON)}) as server:
         monkeypatch.setenv("CONSPECTUS_URL", server.base)
         monkeypatch.setenv("CONSPECTUS_API_KEY", "csp_secret")
         async with conspectus.connect() as engine:
@@ -315,7 +333,7 @@ NAMES = ["wiki", "alice/wiki", "a b?c#d%2F&", "..", ".", "日本 🍏", "a//b"]
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_names_reach_the_server_as_they_are(name: str) -> None:
-    async with remote({}) as (engine, server):
+    async with connect_remote({}) as (engine, server):
         with pytest.raises(ServerUnavailable):
             await engine.collections.get(name)
         raw = server.requests[0].target.removeprefix(f"{API}/collections/")
@@ -324,14 +342,14 @@ async def test_names_reach_the_server_as_they_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b"])
 async def test_what_no_id_is_is_not_found_without_asking(name: str) -> None:
-    async with remote({}) as (engine, server):
+    async with connect_remote({}) as (engine, server):
         with pytest.raises(NotFound) as caught:
             await engine.documents.get(name)
         assert (caught.value.kind, caught.value.name, server.requests) == ("document", name, [])
 
 
 async def test_a_filter_that_no_address_can_hold_is_refused() -> None:
-    async with remote({}) as (engine, server):
+    async with connect_remote({}) as (engine, server):
         with pytest.raises(InvalidInput, match="the request is too long"):
             await engine.documents.list(filter=Eq("thread", "x" * 90_000))
         assert server.requests == []

@@ -8,32 +8,32 @@ from conspectus.errors import InvalidInput
 from conspectus.evals.compare import compared, too_low
 
 
-def report(*values: float) -> dict[str, Any]:
-    by_question = {f"q{n}": {"ndcg@10": value} for n, value in enumerate(values)}
+def build_report(*values: float) -> dict[str, Any]:
+    by_question = {f"q{n}": {"ndcg@10": score} for n, score in enumerate(values)}
     return {"hybrid": {"ndcg@10": 50.0, "by_question": by_question}}
 
 
 def test_the_interval_is_of_the_paired_difference() -> None:
-    first = report(*(n % 10 / 10 for n in range(100)))
-    second = report(*((n % 10) / 10 + 0.05 for n in range(100)))
-    [(name, found)] = compared(first, second).items()
-    assert (name, found["questions"]) == ("hybrid.ndcg@10", 100)
-    assert (found["first"], found["second"], found["difference"]) == (45.0, 50.0, 5.0)
-    assert (found["low"], found["high"]) == (5.0, 5.0)
+    first = build_report(*(n % 10 / 10 for n in range(100)))
+    second = build_report(*((n % 10) / 10 + 0.05 for n in range(100)))
+    [(name, comparison)] = compared(first, second).items()
+    assert (name, comparison["questions"]) == ("hybrid.ndcg@10", 100)
+    assert (comparison["first"], comparison["second"], comparison["difference"]) == (45.0, 50.0, 5.0)
+    assert (comparison["low"], comparison["high"]) == (5.0, 5.0)
 
 
 def test_few_questions_leave_the_sign_open_and_the_result_is_the_same_again() -> None:
-    first, second = report(0.0, 1.0, 0.5, 0.0), report(1.0, 0.0, 0.5, 0.5)
-    found = compared(first, second)["hybrid.ndcg@10"]
-    assert found["low"] < 0 < found["high"]
+    first, second = build_report(0.0, 1.0, 0.5, 0.0), build_report(1.0, 0.0, 0.5, 0.5)
+    comparison = compared(first, second)["hybrid.ndcg@10"]
+    assert comparison["low"] < 0 < comparison["high"]
     assert compared(first, second) == compared(first, second)
     turned = compared(second, first)["hybrid.ndcg@10"]
-    assert (turned["difference"], turned["low"]) == (-found["difference"], -found["high"])
+    assert (turned["difference"], turned["low"]) == (-comparison["difference"], -comparison["high"])
 
 
 def test_only_questions_of_both_are_compared() -> None:
-    found = compared(report(0.0, 1.0), report(1.0))["hybrid.ndcg@10"]
-    assert (found["questions"], found["difference"]) == (1, 100.0)
+    comparison = compared(build_report(0.0, 1.0), build_report(1.0))["hybrid.ndcg@10"]
+    assert (comparison["questions"], comparison["difference"]) == (1, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_only_questions_of_both_are_compared() -> None:
 )
 def test_without_a_common_question_there_is_nothing_to_compare(other: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="no measure of the same question"):
-        compared(report(1.0), other)
+        compared(build_report(1.0), other)
 
 
 def test_a_minimum_fails_only_below_it() -> None:
-    assert too_low(report(), ["hybrid.ndcg@10=50"]) == []
-    assert too_low(report(), ["hybrid.ndcg@10=50.1"]) == ["hybrid.ndcg@10 is 50, less than 50.1"]
+    assert too_low(build_report(), ["hybrid.ndcg@10=50"]) == []
+    assert too_low(build_report(), ["hybrid.ndcg@10=50.1"]) == ["hybrid.ndcg@10 is 50, less than 50.1"]
     assert too_low({"turn_recall@10": float("nan")}, ["turn_recall@10=0"]) != []
 
 
 @pytest.mark.parametrize("minimum", ["ndcg@10=1", "hybrid.ndcg@10", "hybrid.ndcg@10=high", ""])
 def test_a_minimum_names_a_measure_and_a_number(minimum: str) -> None:
     with pytest.raises(InvalidInput, match="fail_under"):
-        too_low(report(), [minimum])
+        too_low(build_report(), [minimum])

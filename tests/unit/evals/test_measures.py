@@ -14,9 +14,9 @@ GRADES = st.dictionaries(st.sampled_from("abcdefghijkl"), st.integers(1, 4), min
 
 def gain_by_definition(ranking: list[str], grades: dict[str, int], depth: int) -> float:
     total = 0.0
-    for place in range(min(depth, len(ranking))):
-        if ranking[place] in grades:
-            total += grades[ranking[place]] / math.log2(place + 2)
+    for position in range(min(depth, len(ranking))):
+        if ranking[position] in grades:
+            total += grades[ranking[position]] / math.log2(position + 2)
     return total
 
 
@@ -41,10 +41,10 @@ def test_the_best_ranking_scores_one_whatever_follows(grades, more):
 
 @given(DOCUMENTS, GRADES)
 def test_moving_a_relevant_document_up_never_costs(ranking, grades):
-    for place in range(1, len(ranking)):
-        if grades.get(ranking[place], 0) >= grades.get(ranking[place - 1], 0):
+    for position in range(1, len(ranking)):
+        if grades.get(ranking[position], 0) >= grades.get(ranking[position - 1], 0):
             swapped = ranking.copy()
-            swapped[place - 1], swapped[place] = ranking[place], ranking[place - 1]
+            swapped[position - 1], swapped[position] = ranking[position], ranking[position - 1]
             assert ndcg(swapped, grades, depth=10) >= ndcg(ranking, grades, depth=10) - 1e-12
 
 
@@ -57,8 +57,8 @@ def test_ndcg_of_a_known_case():
 
 @given(DOCUMENTS, GRADES, st.integers(1, 12))
 def test_recall_counts_what_is_there(ranking, grades, depth):
-    found = sum(document in ranking[:depth] for document in grades)
-    assert recall(ranking, grades.keys(), depth=depth) == pytest.approx(found / len(grades))
+    hits = sum(document in ranking[:depth] for document in grades)
+    assert recall(ranking, grades.keys(), depth=depth) == pytest.approx(hits / len(grades))
 
 
 def test_percent_is_a_mean_between_0_and_100():

@@ -15,39 +15,39 @@ from conspectus.testing.embedders import HashedEmbedder
 TOPICS = ("otters in rivers", "torque and force", "bread with rye", "harbor ferries", "violin strings")
 
 
-def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+def write_rows(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
     (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def retrieval_set(folder: Path) -> Path:
+def write_retrieval_set(folder: Path) -> Path:
     folder.mkdir()
-    write(folder, "corpus.jsonl", [{"id": f"d{n}", "text": text} for n, text in enumerate(TOPICS)])
-    write(folder, "queries.jsonl", [{"id": f"q{n}", "text": text} for n, text in enumerate(TOPICS)])
+    write_rows(folder, "corpus.jsonl", [{"id": f"d{n}", "text": text} for n, text in enumerate(TOPICS)])
+    write_rows(folder, "queries.jsonl", [{"id": f"q{n}", "text": text} for n, text in enumerate(TOPICS)])
     lines = ["qid\tdocid\tgrade", *(f"q{n}\td{n}\t1" for n in range(len(TOPICS))), ""]
     (folder / "qrels.tsv").write_text("\n".join(lines), encoding="utf-8")
     return folder
 
 
-def conversation_set(folder: Path) -> Path:
+def write_conversation_set(folder: Path) -> Path:
     folder.mkdir()
     turns = [
         {"conv": "c", "session": "s", "dia_id": f"t{n}", "speaker": "ann", "text": text}
         for n, text in enumerate(TOPICS)
     ]
-    write(folder, "messages.jsonl", turns)
-    asked = {"qid": "q", "conv": "c", "question": TOPICS[0], "category": "1", "evidence": ["t0"]}
-    write(folder, "questions.jsonl", [asked])
+    write_rows(folder, "messages.jsonl", turns)
+    question = {"qid": "q", "conv": "c", "question": TOPICS[0], "category": "1", "evidence": ["t0"]}
+    write_rows(folder, "questions.jsonl", [question])
     return folder
 
 
 async def test_a_text_that_answers_is_more_similar_than_a_random_other(tmp_path: Path) -> None:
-    sets = [retrieval_set(tmp_path / "passages"), conversation_set(tmp_path / "chat")]
-    found = await similarity(sets, settings=Settings())
-    assert list(found) == ["passages", "chat", "all"]
-    assert found["passages"].related == Percentiles(1.0, 1.0, 1.0)
-    assert found["passages"].unrelated.p95 < 0.5
-    assert found["chat"].unrelated.p95 < found["chat"].related.p5 < 1.0
-    assert await similarity(sets, settings=Settings()) == found
+    sets = [write_retrieval_set(tmp_path / "passages"), write_conversation_set(tmp_path / "chat")]
+    similarities = await similarity(sets, settings=Settings())
+    assert list(similarities) == ["passages", "chat", "all"]
+    assert similarities["passages"].related == Percentiles(1.0, 1.0, 1.0)
+    assert similarities["passages"].unrelated.p95 < 0.5
+    assert similarities["chat"].unrelated.p95 < similarities["chat"].related.p5 < 1.0
+    assert await similarity(sets, settings=Settings()) == similarities
 
 
 async def test_a_set_needs_an_embedder_and_queries(tmp_path: Path) -> None:
@@ -61,8 +61,11 @@ async def test_status_tells_what_was_measured_for_the_model(tmp_path: Path) -> N
     async with conspectus.open(tmp_path / "a", settings=Settings()) as engine:
         await engine.collections.get_or_create()
         await engine.collections.get_or_create("words", words_only=True)
-        told = {each.name: each.similarity for each in (await engine.maintenance.status()).collections}
-    assert told == {"default": MINILM, "words": None}
+        similarities = {
+            collection.name: collection.similarity
+            for collection in (await engine.maintenance.status()).collections
+        }
+    assert similarities == {"default": MINILM, "words": None}
     assert MINILM.unrelated.p50 < MINILM.unrelated.p95 < MINILM.related.p50
     async with conspectus.open(tmp_path / "b", settings=Settings(), embedder=HashedEmbedder()) as engine:
         await engine.collections.get_or_create()

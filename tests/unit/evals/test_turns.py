@@ -12,12 +12,12 @@ from conspectus.settings import Settings
 WORDS_ONLY = Settings(embedder="none")
 
 
-def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+def write_rows(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
     (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def said(*texts: str) -> list[dict[str, str]]:
-    return [{"role": ("user", "agent")[place % 2], "text": text} for place, text in enumerate(texts)]
+def build_history(*texts: str) -> list[dict[str, str]]:
+    return [{"role": ("user", "agent")[number % 2], "text": text} for number, text in enumerate(texts)]
 
 
 @pytest.fixture
@@ -25,15 +25,15 @@ def folder(tmp_path: Path) -> Path:
     documents = [
         {"id": f"{name}{n}", "text": f"The {name} costs {n} euros"} for name in ("desk", "pen") for n in "12"
     ]
-    write(tmp_path, "corpus.jsonl", [*documents, {"id": "other", "text": "of something else"}])
-    history = said("Where is the desk?", "Upstairs.", "Is the cheap pen of wood?", "Yes.")
+    write_rows(tmp_path, "corpus.jsonl", [*documents, {"id": "other", "text": "of something else"}])
+    history = build_history("Where is the desk?", "Upstairs.", "Is the cheap pen of wood?", "Yes.")
     queries = [
         {"id": "first", "text": "How many euros for the desk of Wood & Sons?"},
         {"id": "next", "text": "What does it cost?", "history": history, "multi_turn": ["Follow-up"]},
         {"id": "loose", "text": "Where is the desk?", "history": history},
         {"id": "nowhere", "text": "Why?", "history": history},
     ]
-    write(tmp_path, "queries.jsonl", queries)
+    write_rows(tmp_path, "queries.jsonl", queries)
     grades = ["first\tdesk1\t1", "first\tdesk2\t1", "next\tpen1\t1", "next\tpen2\t1", "loose\tdesk1\t1"]
     (tmp_path / "qrels.tsv").write_text("\n".join(["qid\tdocid\tgrade", *grades, "nowhere\tother\t0", ""]))
     return tmp_path
@@ -55,7 +55,7 @@ async def test_each_way_of_asking_is_measured_by_kind(folder: Path) -> None:
 
 @pytest.mark.parametrize("history", ["no list", [1], [{"role": "user"}], [{"text": "a"}]])
 async def test_a_history_that_cannot_be_read_is_named(folder: Path, history: object) -> None:
-    write(folder, "queries.jsonl", [{"id": "next", "text": "What?", "history": history}])
+    write_rows(folder, "queries.jsonl", [{"id": "next", "text": "What?", "history": history}])
     with pytest.raises(InvalidInput, match=r"queries\.jsonl line 1"):
         await turns(folder, settings=WORDS_ONLY)
 

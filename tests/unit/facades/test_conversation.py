@@ -35,7 +35,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield engine
 
 
-def message(key: str, text: str, *, minutes: float = 0, **fields: str) -> NewMessage:
+def build_message(key: str, text: str, *, minutes: float = 0, **fields: str) -> NewMessage:
     return NewMessage(text, key=key, author=f"author{key}", at=NOW - timedelta(minutes=minutes), **fields)
 
 
@@ -43,62 +43,64 @@ async def say(engine: Engine, channel: str, text: str, key: str) -> None:
     await engine.channels.add_messages(NewMessage(text, key=key), channel=channel, wait=True)
 
 
-async def keys(engine: Engine, tokens: int = 4_000, **asked: object) -> list[str]:
-    question = {"query": "zzz", "channel": "here", "at": NOW, **asked}
-    return sorted(each.key for each in (await engine.channels.window(max_tokens=tokens, **question)).messages)
+async def list_keys(engine: Engine, tokens: int = 4_000, **options: object) -> list[str]:
+    question = {"query": "zzz", "channel": "here", "at": NOW, **options}
+    return sorted(
+        message.key for message in (await engine.channels.window(max_tokens=tokens, **question)).messages
+    )
 
 
 async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
     await stated.channels.add_messages(
-        [message("1", "cosine 0.9"), message("2", "cosine 0.5")],
+        [build_message("1", "cosine 0.9"), build_message("2", "cosine 0.5")],
         channel="here",
         link=False,
         wait=True,
     )
-    assert await keys(stated, min_similarity=0.7) == ["1"]
+    assert await list_keys(stated, min_similarity=0.7) == ["1"]
 
 
 async def test_a_reply_below_the_floor_is_kept_when_its_thread_is_above(stated: Engine) -> None:
     await stated.channels.add_messages(
         [
-            message("1", "cosine 0.71", minutes=3),
-            message("2", "cosine 0.6", minutes=2, reply_to="1"),
-            message("3", "cosine 0.3", minutes=1),
+            build_message("1", "cosine 0.71", minutes=3),
+            build_message("2", "cosine 0.6", minutes=2, reply_to="1"),
+            build_message("3", "cosine 0.3", minutes=1),
         ],
         channel="here",
         link=False,
         wait=True,
     )
-    assert await keys(stated, min_similarity=0.7) == ["1", "2"]
+    assert await list_keys(stated, min_similarity=0.7) == ["1", "2"]
 
 
 async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
     await stated.channels.add_messages(
         [
-            message("1", "how do I set up my API key", minutes=9),
-            message("2", "go to settings", minutes=8, reply_to="1"),
-            message("3", "I do not see it there", minutes=7, reply_to="2"),
-            message("4", "under developer settings, cosine 0.95", minutes=6, reply_to="3"),
+            build_message("1", "how do I set up my API key", minutes=9),
+            build_message("2", "go to settings", minutes=8, reply_to="1"),
+            build_message("3", "I do not see it there", minutes=7, reply_to="2"),
+            build_message("4", "under developer settings, cosine 0.95", minutes=6, reply_to="3"),
         ],
         channel="here",
         wait=True,
     )
-    assert await keys(stated, min_similarity=0.7) == ["1", "2", "3", "4"]
+    assert await list_keys(stated, min_similarity=0.7) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("profile", ["default", "multiplicative"])
 @pytest.mark.parametrize("days", [30, 3_650])
 async def test_a_perfect_match_is_found_however_old_it_is(stated: Engine, days: int, profile: str) -> None:
-    old = message("old", "cosine 0.99", minutes=days * 24 * 60)
-    noise = [message(str(n), f"cosine 0.3{n}", minutes=n) for n in range(9)]
+    old = build_message("old", "cosine 0.99", minutes=days * 24 * 60)
+    noise = [build_message(str(n), f"cosine 0.3{n}", minutes=n) for n in range(9)]
     await stated.channels.add_messages([old, *noise], channel="here", link=False, wait=True)
-    assert "old" in await keys(stated, min_similarity=0.7, profile=profile)
+    assert "old" in await list_keys(stated, min_similarity=0.7, profile=profile)
 
 
 async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: Engine) -> None:
-    long = message("1", "cosine 0.99 " + "and so on. " * 500, minutes=1)
+    long = build_message("1", "cosine 0.99 " + "and so on. " * 500, minutes=1)
     await stated.channels.add_messages(
-        [long, message("2", "cosine 0.9")], channel="here", link=False, wait=True
+        [long, build_message("2", "cosine 0.9")], channel="here", link=False, wait=True
     )
     for tokens in (0, 1, 40, 200):
         window = await stated.channels.window("zzz", tokens, channel="here", at=NOW, min_similarity=0.5)
@@ -114,10 +116,10 @@ async def test_other_channels_are_asked_only_where_that_is_wanted(engine: Engine
         await engine.channels.add_messages(
             NewMessage(f"the deploy failed in {name}", key=name, author="bo"), channel=name, wait=True
         )
-    face = Conversations(engine)
-    alone = await face.get_context_window("here", "why did the deploy fail?", min_score=0.0)
+    conversations = Conversations(engine)
+    alone = await conversations.get_context_window("here", "why did the deploy fail?", min_score=0.0)
     assert alone.channels == ("here",)
-    wide = await face.get_context_window(
+    wide = await conversations.get_context_window(
         "here", "why did the deploy fail?", include_related_channels=True, min_score=0.0
     )
     assert wide.channels[0] == "here"
@@ -129,8 +131,8 @@ async def test_channels_about_something_else_are_not_related(engine: Engine) -> 
         NewMessage("the deploy failed at noon", key="a"), channel="here", wait=True
     )
     await engine.channels.add_messages(NewMessage("lunch is soup today", key="b"), channel="lunch", wait=True)
-    face = Conversations(engine)
-    wide = await face.get_context_window(
+    conversations = Conversations(engine)
+    wide = await conversations.get_context_window(
         "here", "why did the deploy fail?", include_related_channels=True, min_score=0.0
     )
     assert wide.channels == ("here",)
@@ -194,33 +196,35 @@ async def test_a_store_that_fails_is_an_error_and_not_an_empty_window(engine: En
 
 
 async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
-    face = Conversations(engine)
-    first = message("1", "the password is swordfish", minutes=1)
-    await face.send("here", [first, message("2", "ok", reply_to="1")])
-    await face.edit("here", "1", "the password was changed")
+    conversations = Conversations(engine)
+    first = build_message("1", "the password is swordfish", minutes=1)
+    await conversations.send("here", [first, build_message("2", "ok", reply_to="1")])
+    await conversations.edit("here", "1", "the password was changed")
     assert [hit.document.key for hit in (await engine.retrieve("swordfish")).hits if hit.bm25] == []
-    said = await face.latest("here")
-    assert said[0].text == "the password was changed"
-    assert (await face.delete("here", "1")).documents == 1
-    assert [each.document.key for each in await face.latest("here")] == ["2"]
-    chain = await face.get_context_chain("here", "2")
-    assert [each.document.key for each in chain.messages] == ["2"]
+    latest = await conversations.latest("here")
+    assert latest[0].text == "the password was changed"
+    assert (await conversations.delete("here", "1")).documents == 1
+    assert [message.document.key for message in await conversations.latest("here")] == ["2"]
+    chain = await conversations.get_context_chain("here", "2")
+    assert [message.document.key for message in chain.messages] == ["2"]
 
 
 async def test_what_the_platform_itself_says_is_no_context(engine: Engine) -> None:
-    joined = replace(message("1", "the deploy bot has joined the channel"), role="system")
-    await engine.channels.add_messages([joined, message("2", "the deploy failed")], channel="here", wait=True)
+    joined = replace(build_message("1", "the deploy bot has joined the channel"), role="system")
+    await engine.channels.add_messages(
+        [joined, build_message("2", "the deploy failed")], channel="here", wait=True
+    )
     question = {"query": "the deploy", "channel": "here", "min_similarity": 0.0}
-    assert [each.key for each in (await engine.channels.window(max_tokens=4_000, **question)).messages] == [
-        "2"
-    ]
+    assert [
+        message.key for message in (await engine.channels.window(max_tokens=4_000, **question)).messages
+    ] == ["2"]
     assert len(await engine.channels.list_messages(channel="here")) == 2
 
 
 async def test_messages_name_who_said_what_and_when(engine: Engine) -> None:
-    await engine.channels.add_messages(message("1", "the deploy failed"), channel="here", wait=True)
+    await engine.channels.add_messages(build_message("1", "the deploy failed"), channel="here", wait=True)
     window = await Conversations(engine).get_context_window("here", "deploy", min_score=0.0)
     assert "2026-03-02 12:00 author1: the deploy failed" in window.text
-    [shown] = window.messages
-    assert (shown.id, shown.author, shown.timestamp, shown.thread) == ("1", "author1", NOW, "1")
+    [message] = window.messages
+    assert (message.id, message.author, message.timestamp, message.thread) == ("1", "author1", NOW, "1")
     assert window.total_tokens == counter("o200k_base")(window.text)

@@ -32,10 +32,10 @@ async def team(tmp_path: Path) -> AsyncIterator[Conversations]:
     async with conspectus.open(tmp_path / "data", settings=Settings(log_level="critical")) as engine:
         team = Conversations(engine)
         for channel, texts, thread in (("support", ERROR, "0"), ("engineering", STATUS, None)):
-            for place, text in enumerate(texts):
-                at = NOON + timedelta(minutes=place)
-                said = NewMessage(text, key=str(place), author="ab"[place % 2], at=at, thread=thread)
-                await team.send(channel, said)
+            for number, text in enumerate(texts):
+                at = NOON + timedelta(minutes=number)
+                message = NewMessage(text, key=str(number), author="ab"[number % 2], at=at, thread=thread)
+                await team.send(channel, message)
         await engine.documents.wait_until_embedded()
         yield team
 
@@ -47,7 +47,7 @@ async def test_a_window_for_three_messages_of_a_thread_has_the_solution(
     sizes = set()
     for tokens in range(48, 68, 4):
         window = await team.get_context_window("support", prompt, tokens)
-        texts = {each.text for each in window.messages}
+        texts = {message.text for message in window.messages}
         assert {ERROR[0], ERROR[3]} <= texts
         sizes.add(len(texts))
     assert 3 in sizes
@@ -61,19 +61,19 @@ async def test_a_minimum_score_of_seven_tenths_finds_what_is_relevant(team: Conv
         include_related_channels=True,
         min_score=0.7,
     )
-    found = {each.text for each in window.messages}
-    assert {STATUS[0], STATUS[2]} <= found
-    assert not found & set(ERROR)
+    texts = {message.text for message in window.messages}
+    assert {STATUS[0], STATUS[2]} <= texts
+    assert not texts & set(ERROR)
     strict = await team.get_context_window("engineering", "API status", min_score=0.95)
     assert strict.messages == ()
 
 
 async def test_messages_have_the_text_that_is_shown_and_a_score(team: Conversations) -> None:
     window = await team.get_context_window("support", ERROR[0])
-    assert [each.text for each in window.messages] == list(ERROR)
-    assert all(each.text in window.text for each in window.messages)
-    assert {each.channel_id for each in window.messages} == set(window.channels) == {"support"}
-    scores = [each.score for each in window.messages]
+    assert [message.text for message in window.messages] == list(ERROR)
+    assert all(message.text in window.text for message in window.messages)
+    assert {message.channel_id for message in window.messages} == set(window.channels) == {"support"}
+    scores = [message.score for message in window.messages]
     assert max(scores) == scores[0] and min(scores) < scores[0]
 
 

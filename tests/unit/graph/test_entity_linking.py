@@ -29,7 +29,7 @@ def mention(text, type="entity"):
     return Mention(0, len(text), text, key_of(text), type)
 
 
-def meant(text, *nodes, **around):
+def find_linked_node(text, *nodes, **around):
     linked = link(mention(text), nodes, Surroundings(**around))
     return linked.node.id if linked.node else None
 
@@ -39,10 +39,10 @@ PEOPLE = [node("Ann"), node("Ann Smith"), node("Joanna"), node("Joanna Smith"), 
 
 @pytest.mark.parametrize("person", PEOPLE)
 def test_people_are_told_apart_although_their_names_are_parts_of_others(person):
-    assert meant(person.name, *PEOPLE) == person.id
-    others = [each for each in PEOPLE if each is not person]
-    assert meant(person.name, *others) is None
-    scores = [each.score for each in link(mention(person.name), others).candidates]
+    assert find_linked_node(person.name, *PEOPLE) == person.id
+    others = [other for other in PEOPLE if other is not person]
+    assert find_linked_node(person.name, *others) is None
+    scores = [candidate.score for candidate in link(mention(person.name), others).candidates]
     assert all(score < THRESHOLD for score in scores)
 
 
@@ -51,67 +51,69 @@ def test_people_are_told_apart_although_their_names_are_parts_of_others(person):
     ("text", "name"), [("Ann", "Joanna"), ("art", "start"), ("Ann", "Ann Smith"), ("Smith", "Smithson")]
 )
 def test_a_part_of_a_name_is_never_the_name(text, name, type):
-    assert meant(text, node("x", name, type)) is None
+    assert find_linked_node(text, node("x", name, type)) is None
 
 
 @pytest.mark.parametrize(
     ("text", "name"), [("C", "C++"), ("C#", "C++"), ("!", "?"), ("Ann A", "Anna"), (".", "-")]
 )
 def test_marks_and_spaces_tell_names_apart(text, name):
-    assert meant(text, node("x", name, "concept")) is None
-    assert meant(text, node("x", name)) is None
+    assert find_linked_node(text, node("x", name, "concept")) is None
+    assert find_linked_node(text, node("x", name)) is None
 
 
 def test_full_stops_and_hyphens_do_not():
-    assert meant("J.K. Rowling", node("jk", "J. K. Rowling")) == "jk"
-    assert meant("Jean Luc", node("jl", "Jean-Luc")) == "jl"
+    assert find_linked_node("J.K. Rowling", node("jk", "J. K. Rowling")) == "jk"
+    assert find_linked_node("Jean Luc", node("jl", "Jean-Luc")) == "jl"
 
 
 def test_people_of_the_same_surname_are_not_the_same():
-    assert meant("Bob Smith", node("Ann Smith")) is None
+    assert find_linked_node("Bob Smith", node("Ann Smith")) is None
     assert link(mention("Bob Smith"), [node("Ann Smith")]).candidates == ()
 
 
 def test_a_surname_means_the_one_person_of_it_whom_the_conversation_has_named():
     smiths = [node("Ann Smith"), node("Joanna Smith")]
-    assert meant("Smith", *smiths) is None
-    assert meant("Smith", *smiths, recent=frozenset({"Ann Smith"})) == "Ann Smith"
-    assert meant("Smith", *smiths, recent=frozenset({"Ann Smith", "Joanna Smith"})) is None
-    assert meant("Smith", smiths[0]) is None
+    assert find_linked_node("Smith", *smiths) is None
+    assert find_linked_node("Smith", *smiths, recent=frozenset({"Ann Smith"})) == "Ann Smith"
+    assert find_linked_node("Smith", *smiths, recent=frozenset({"Ann Smith", "Joanna Smith"})) is None
+    assert find_linked_node("Smith", smiths[0]) is None
 
 
 def test_initials_and_a_surname_mean_the_only_person_that_they_fit():
-    assert meant("A. Smith", node("Ann Smith"), node("Bob Smith")) == "Ann Smith"
-    assert meant("A. Smith", node("Ann Smith"), node("Alice Smith")) is None
+    assert find_linked_node("A. Smith", node("Ann Smith"), node("Bob Smith")) == "Ann Smith"
+    assert find_linked_node("A. Smith", node("Ann Smith"), node("Alice Smith")) is None
 
 
 def test_an_exact_name_an_alias_a_plural_and_initials_are_enough_where_nothing_rivals_them():
     who = node("who", "World Health Organization", "organisation", ["Weltgesundheitsorganisation"])
-    assert meant("the world health organization", who) == "who"
-    assert meant("weltgesundheitsorganisation", who) == "who"
-    assert meant("WHO", who) == "who"
-    assert meant("W.H.O.", who) == "who"
-    assert meant("pizzas", node("pizza", "pizza", "concept")) == "pizza"
+    assert find_linked_node("the world health organization", who) == "who"
+    assert find_linked_node("weltgesundheitsorganisation", who) == "who"
+    assert find_linked_node("WHO", who) == "who"
+    assert find_linked_node("W.H.O.", who) == "who"
+    assert find_linked_node("pizzas", node("pizza", "pizza", "concept")) == "pizza"
 
 
 def test_two_of_one_name_are_told_by_the_words_around_or_not_at_all():
     uk, canada = node("uk", "London", "place"), node("ca", "London", "place")
     about = {"uk": frozenset({"thame"}), "ca": frozenset({"ontario"})}
-    assert meant("London", uk, canada) is None
-    assert meant("London", uk, canada, words=frozenset({"ontario"}), about=about) == "ca"
-    assert meant("London", uk, canada, close={"uk": 0.9, "ca": 0.1}) == "uk"
-    assert meant("London", uk, canada, usual={"ca": 1.0}) == "ca"
+    assert find_linked_node("London", uk, canada) is None
+    assert find_linked_node("London", uk, canada, words=frozenset({"ontario"}), about=about) == "ca"
+    assert find_linked_node("London", uk, canada, close={"uk": 0.9, "ca": 0.1}) == "uk"
+    assert find_linked_node("London", uk, canada, usual={"ca": 1.0}) == "ca"
 
 
 def test_a_mention_of_another_kind_is_less_likely():
-    place = link(Mention(0, 7, "Jackson", "jackson", "person"), [node("j", "Jackson", "place")]).candidates[0]
-    assert place.parts["another kind"] < 0
+    candidate = link(
+        Mention(0, 7, "Jackson", "jackson", "person"), [node("j", "Jackson", "place")]
+    ).candidates[0]
+    assert candidate.parts["another kind"] < 0
 
 
 def test_scores_are_sums_of_their_parts_from_0_to_1_and_say_same_from_nine_tenths():
     linked = link(mention("Ann"), PEOPLE, Surroundings(recent=frozenset({"Ann"}), usual={"Ann": 1.0}))
-    for each in linked.candidates:
-        assert each.score == pytest.approx(min(1.0, max(0.0, sum(each.parts.values()))))
+    for candidate in linked.candidates:
+        assert candidate.score == pytest.approx(min(1.0, max(0.0, sum(candidate.parts.values()))))
     assert [relation(score) for score in (SAME, SAME - 0.01)] == ["same", "related"]
 
 

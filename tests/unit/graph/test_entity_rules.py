@@ -4,12 +4,12 @@ from conspectus.graph.entity_rules import RuleExtractor, names_in, phrases, with
 from conspectus.graph.gazetteer import Gazetteer
 
 
-def said(text, **options):
-    return [each.text for each in names_in(text, **options)]
+def list_names(text, **options):
+    return [name.text for name in names_in(text, **options)]
 
 
-def kinds(text):
-    return {each.text: each.type for each in names_in(text)}
+def map_types(text):
+    return {name.text: name.type for name in names_in(text)}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def kinds(text):
     ],
 )
 def test_capitals_are_names_but_not_where_a_sentence_begins(text, names):
-    assert said(text) == names
+    assert list_names(text) == names
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_capitals_are_names_but_not_where_a_sentence_begins(text, names):
     ["HOW TO WRITE THE BEST CODE EVER", "How To Build Your Own Website Today With This", "NOT MUST NEVER"],
 )
 def test_words_of_headlines_are_no_names(text):
-    assert said(text) == []
+    assert list_names(text) == []
 
 
 def test_how_the_rest_of_a_text_writes_a_word_decides_at_the_start_of_a_sentence():
-    assert said("Rimutaka is high. We love Rimutaka.") == ["Rimutaka", "Rimutaka"]
-    assert said("Frobnication is hard, and frobnication hurts.") == []
+    assert list_names("Rimutaka is high. We love Rimutaka.") == ["Rimutaka", "Rimutaka"]
+    assert list_names("Frobnication is hard, and frobnication hurts.") == []
 
 
 def test_a_title_before_a_name_makes_it_a_person_and_is_no_part_of_it():
-    assert kinds("Dr. Ann Smith and President Obama") == {"Ann Smith": "person", "Obama": "person"}
+    assert map_types("Dr. Ann Smith and President Obama") == {"Ann Smith": "person", "Obama": "person"}
 
 
 @pytest.mark.parametrize(
@@ -92,31 +92,37 @@ def test_a_title_before_a_name_makes_it_a_person_and_is_no_part_of_it():
     ],
 )
 def test_forms_have_their_types(text, name, kind):
-    assert kinds(text).get(name) == kind
+    assert map_types(text).get(name) == kind
 
 
 @pytest.mark.parametrize(
     "text", ["e.g. this, i.e. that", "and/or", "it ended.Next one", "well -- yes", '"Go," he said']
 )
 def test_what_only_looks_like_a_form_is_none(text):
-    assert [name for name, kind in kinds(text).items() if kind in ("code", "file", "quoted", "title")] == []
+    assert [
+        name for name, kind in map_types(text).items() if kind in ("code", "file", "quoted", "title")
+    ] == []
 
 
 def test_plain_numbers_are_names_only_where_they_are_asked_for():
-    assert said("three of 23,000 cats") == []
-    assert said("three of 23,000 cats", with_numbers=True) == ["three", "23,000"]
+    assert list_names("three of 23,000 cats") == []
+    assert list_names("three of 23,000 cats", with_numbers=True) == ["three", "23,000"]
 
 
 def test_known_names_are_found_beside_the_others_and_the_longest_wins():
-    known = Gazetteer({"sea": ["dead sea scrolls"], "paris": ["Paris"]}, {"paris": "place"})
-    assert said("the dead sea scrolls in Paris Texas", gazetteer=known) == ["dead sea scrolls", "Paris Texas"]
-    assert names_in("to Paris", known)[0].type == "place"
+    gazetteer = Gazetteer({"sea": ["dead sea scrolls"], "paris": ["Paris"]}, {"paris": "place"})
+    assert list_names("the dead sea scrolls in Paris Texas", gazetteer=gazetteer) == [
+        "dead sea scrolls",
+        "Paris Texas",
+    ]
+    assert names_in("to Paris", gazetteer)[0].type == "place"
 
 
 def test_known_names_join_what_another_extractor_found():
-    found = names_in("Ann likes ice hockey")
+    mentions = names_in("Ann likes ice hockey")
     assert [
-        each.text for each in with_gazetteer("Ann likes ice hockey", found, Gazetteer({"h": ["ice hockey"]}))
+        mention.text
+        for mention in with_gazetteer("Ann likes ice hockey", mentions, Gazetteer({"h": ["ice hockey"]}))
     ] == [
         "Ann",
         "ice hockey",

@@ -35,12 +35,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GRAPH = Source(SourceId("g"), CollectionId("c"), "g", kind="graph")
 
 
-def node(name: str, *aliases: str) -> Node:
+def build_node(name: str, *aliases: str) -> Node:
     return Node(name.lower(), GRAPH, "entity", name, aliases, {}, NOW, NOW)
 
 
-def mentioned(*chunks: int, about: tuple[int, ...] = ()) -> Mentioned:
-    return Mentioned(tuple(ChunkId(each) for each in chunks), frozenset(ChunkId(each) for each in about))
+def build_mentions(*chunks: int, about: tuple[int, ...] = ()) -> Mentioned:
+    return Mentioned(tuple(ChunkId(chunk) for chunk in chunks), frozenset(ChunkId(chunk) for chunk in about))
 
 
 def test_the_best_hit_is_worth_its_score_and_one_that_is_near_stays_near() -> None:
@@ -54,14 +54,14 @@ def test_the_best_hit_is_worth_its_score_and_one_that_is_near_stays_near() -> No
 
 
 def test_the_longest_names_of_a_question_are_found_in_any_case_and_words_of_them_are_none() -> None:
-    said = phrases("who lived in new york city, the York of Ada's?")
-    found = named(said, ["new york city", "york", "city", "ada", "who", "the"])
-    assert {key: way.through for key, way in found.items()} == {
+    candidates = phrases("who lived in new york city, the York of Ada's?")
+    ways = named(candidates, ["new york city", "york", "city", "ada", "who", "the"])
+    assert {key: way.through for key, way in ways.items()} == {
         "new york city": ("new york city",),
         "york": ("York",),
         "ada": ("Ada's",),
     }
-    assert all(way.value == NAMED for way in found.values())
+    assert all(way.value == NAMED for way in ways.values())
 
 
 @given(st.text())
@@ -74,14 +74,16 @@ def test_a_question_of_very_many_words_has_few_phrases() -> None:
 
 
 def test_a_passage_about_a_name_is_nearer_than_one_that_mentions_it() -> None:
-    ways = passages_with({"ada": Way(1.0, ("Ada",))}, {"ada": mentioned(1, 2, 3, 4, about=(3,))})
+    ways = passages_with({"ada": Way(1.0, ("Ada",))}, {"ada": build_mentions(1, 2, 3, 4, about=(3,))})
     assert ways[3] == Way(1.0, ("Ada",))
     assert ways[1].value == pytest.approx(MENTION / sqrt(4))
 
 
 def test_a_name_that_many_mention_is_worth_less_and_at_last_nothing() -> None:
     worth = [
-        passages_with({"ada": Way(1.0)}, {"ada": mentioned(*range(1, number + 1))}).get(1, Way(0.0)).value
+        passages_with({"ada": Way(1.0)}, {"ada": build_mentions(*range(1, number + 1))})
+        .get(1, Way(0.0))
+        .value
         for number in (1, 4, max_mentions(1.0) - 1, max_mentions(1.0) + 1)
     ]
     assert worth == sorted(worth, reverse=True)
@@ -89,18 +91,18 @@ def test_a_name_that_many_mention_is_worth_less_and_at_last_nothing() -> None:
 
 
 @given(st.floats(MIN_VALUE, 1.0), st.integers(0, 9))
-def test_more_passages_than_are_read_would_not_be_reached(value: float, more: int) -> None:
-    many = mentioned(*range(1, max_mentions(value) + 2 + more))
-    assert passages_with({"ada": Way(value)}, {"ada": many}) == {}
+def test_more_passages_than_are_read_would_not_be_reached(weight: float, more: int) -> None:
+    many = build_mentions(*range(1, max_mentions(weight) + 2 + more))
+    assert passages_with({"ada": Way(weight)}, {"ada": many}) == {}
 
 
 def test_of_several_ways_one_counts_the_best() -> None:
     names = {"ada": Way(0.5, ("Ada",)), "bob": Way(0.9, ("Bob",)), "bo": Way(0.9, ("Bo",))}
-    everywhere = {key: mentioned(7, about=(7,)) for key in names}
+    everywhere = {key: build_mentions(7, about=(7,)) for key in names}
     assert passages_with(names, everywhere) == {7: Way(0.9, ("Bo",))}
-    many = {f"n{each}": Way(1.0) for each in range(500)}
-    found = {key: mentioned(place, about=(place,)) for place, key in enumerate(many, 1)}
-    assert len(passages_with(many, found)) == MAX_PASSAGES
+    many = {f"n{number}": Way(1.0) for number in range(500)}
+    mentions = {key: build_mentions(number, about=(number,)) for number, key in enumerate(many, 1)}
+    assert len(passages_with(many, mentions)) == MAX_PASSAGES
 
 
 def test_names_are_reached_through_passages_as_they_are_spelt() -> None:
@@ -120,43 +122,46 @@ WAYS = st.builds(
 def test_only_the_best_ways_to_names_and_passages_are_kept(ways: list[Way], number: int) -> None:
     by_chunk = dict(enumerate(ways, 1))
     spelt = [
-        {f"n{each * chunk % (16 * number)}": "xy"[chunk % 2] for each in range(number)} for chunk in by_chunk
+        {f"n{index * chunk % (16 * number)}": "xy"[chunk % 2] for index in range(number)}
+        for chunk in by_chunk
     ]
     passages = [TextPassage(ChunkId(chunk), names) for chunk, names in zip(by_chunk, spelt, strict=True)]
     steps = [
-        (key, by_chunk[each.chunk].on(STEP, name)) for each in passages for key, name in each.names.items()
+        (key, by_chunk[passage.chunk].on(STEP, name))
+        for passage in passages
+        for key, name in passage.names.items()
     ]
     assert list(names_in(by_chunk, passages).items()) == list(best(steps, MAX_NAMES).items())
     names = {f"n{chunk}": way for chunk, way in by_chunk.items()}
-    held = {key: mentioned(*range(place, place + number)) for place, key in enumerate(names)}
+    mentions = {key: build_mentions(*range(first, first + number)) for first, key in enumerate(names)}
     every = [
         (chunk, names[key].on(MENTION / sqrt(number)))
-        for key, where in held.items()
+        for key, where in mentions.items()
         for chunk in where.chunks
     ]
-    assert list(passages_with(names, held).items()) == list(best(every, MAX_PASSAGES).items())
+    assert list(passages_with(names, mentions).items()) == list(best(every, MAX_PASSAGES).items())
 
 
 def test_edges_lead_to_names_and_other_names_of_the_same_cost_nothing() -> None:
-    python, web, django = node("Python", "Py"), node("Web"), node("Django")
-    called = [("py", python)]
-    begun = starts({"py": Way(0.5, ("py",))}, called)
+    python, web, django = build_node("Python", "Py"), build_node("Web"), build_node("Django")
+    named_nodes = [("py", python)]
+    begun = starts({"py": Way(0.5, ("py",))}, named_nodes)
     walked = [
         Neighbor(web, 1, 0.9, ("python", "web"), ()),
         Neighbor(django, 2, 0.63, ("python", "web", "django"), ()),
     ]
-    found = names_beyond(begun, called, walked)
-    assert found["python"] == Way(0.5, ("py", "Python"))
-    assert found["web"].through == ("py", "Web")
-    assert found["django"].through == ("py", "Web", "Django")
-    assert found["django"].value == pytest.approx(0.5 * 0.63 * STEP**2)
+    ways = names_beyond(begun, named_nodes, walked)
+    assert ways["python"] == Way(0.5, ("py", "Python"))
+    assert ways["web"].through == ("py", "Web")
+    assert ways["django"].through == ("py", "Web", "Django")
+    assert ways["django"].value == pytest.approx(0.5 * 0.63 * STEP**2)
 
 
 @given(st.dictionaries(st.integers(1, 30), st.floats(-1, 2), max_size=20), st.permutations(range(1, 31)))
 def test_no_way_is_worth_more_than_what_it_begins_with(scores: dict[int, float], order: list[int]) -> None:
     begun = seeds(scores)
-    passages = [TextPassage(ChunkId(each), {"ada": "Ada", f"n{each % 3}": "N"}) for each in order]
-    names = names_in(begun, [each for each in passages if int(each.chunk) in begun])
-    found = passages_with(names, {key: mentioned(*sorted(order)) for key in names})
+    passages = [TextPassage(ChunkId(chunk), {"ada": "Ada", f"n{chunk % 3}": "N"}) for chunk in order]
+    names = names_in(begun, [passage for passage in passages if int(passage.chunk) in begun])
+    ways = passages_with(names, {key: build_mentions(*sorted(order)) for key in names})
     maximum = max((way.value for way in begun.values()), default=0.0)
-    assert all(0.0 < way.value <= maximum <= 1.0 for way in found.values())
+    assert all(0.0 < way.value <= maximum <= 1.0 for way in ways.values())

@@ -37,7 +37,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def read(graphml: str) -> networkx.MultiDiGraph:
+def read_graphml(graphml: str) -> networkx.MultiDiGraph:
     return networkx.read_graphml(io.BytesIO(graphml.encode()), force_multigraph=True)
 
 
@@ -45,12 +45,12 @@ async def test_everything_is_exported_beyond_any_page(engine: Engine) -> None:
     names = [f"n{number:02}" for number in range(37)]
     await engine.graph.add_nodes(map(NewNode, names))
     await engine.graph.add_edges(NewEdge(a, b) for a in names[:5] for b in names)
-    whole = json.loads(await engine.graph.export())
-    assert [each["id"] for each in whole["nodes"]] == names
-    assert [(each["source_id"], each["target_id"]) for each in whole["edges"]] == [
+    exported = json.loads(await engine.graph.export())
+    assert [node["id"] for node in exported["nodes"]] == names
+    assert [(edge["source_id"], edge["target_id"]) for edge in exported["edges"]] == [
         (a, b) for a in names[:5] for b in names
     ]
-    graph = read(await engine.graph.export("graphml"))
+    graph = read_graphml(await engine.graph.export("graphml"))
     assert (len(graph), graph.size()) == (37, 185)
 
 
@@ -74,18 +74,20 @@ async def test_an_empty_graph_is_exported_in_every_form(engine: Engine) -> None:
 def test_json_has_the_words_of_the_published_design_and_the_dates() -> None:
     there = node("a", type="concept", properties={"content": "x", "weight": 1.0}, valid_from=year(2000))
     link = edge("a", "a", weight=0.8, type="related_to", valid_until=year(2001))
-    told = json.loads(to_json("g", [there], [link]))
-    assert told["nodes"][0].items() >= {"id": "a", "type": "concept", "properties": there.properties}.items()
+    exported = json.loads(to_json("g", [there], [link]))
+    assert (
+        exported["nodes"][0].items() >= {"id": "a", "type": "concept", "properties": there.properties}.items()
+    )
     expected = {"source_id": "a", "target_id": "a", "type": "related_to", "weight": 0.8}
-    assert told["edges"][0].items() >= expected.items()
-    assert told["nodes"][0]["valid_from"] == "2000-01-01T00:00:00.000000Z"
-    assert told["edges"][0]["valid_until"] == "2001-01-01T00:00:00.000000Z"
+    assert exported["edges"][0].items() >= expected.items()
+    assert exported["nodes"][0]["valid_from"] == "2000-01-01T00:00:00.000000Z"
+    assert exported["edges"][0]["valid_until"] == "2001-01-01T00:00:00.000000Z"
 
 
 def test_graphml_tells_every_hostile_id_apart() -> None:
     nodes = [node(name, type=name, aliases=(name,), properties={name: name}) for name in HOSTILE]
     edges = [edge(name, HOSTILE[0], type=name, weight=0.5, properties={name: [name]}) for name in HOSTILE]
-    graph = read(to_graphml("".join(HOSTILE), nodes, edges))
+    graph = read_graphml(to_graphml("".join(HOSTILE), nodes, edges))
     assert (len(graph), graph.size()) == (len(HOSTILE), len(HOSTILE))
     assert {'a"b', "<&>", "\t", "\\u0001".replace("\\", "\\\\"), "\\u0001"} <= set(graph)
     assert graph.nodes["<&>"] == {
@@ -96,7 +98,7 @@ def test_graphml_tells_every_hostile_id_apart() -> None:
         "origin": "user",
         "trust": "trusted",
     }
-    assert {told["weight"] for _, _, told in graph.edges(data=True)} == {0.5}
+    assert {attributes["weight"] for _, _, attributes in graph.edges(data=True)} == {0.5}
 
 
 NAMES = st.lists(st.text(min_size=1).map(clean), min_size=1, max_size=5, unique=True)
@@ -106,10 +108,10 @@ NAMES = st.lists(st.text(min_size=1).map(clean), min_size=1, max_size=5, unique=
 def test_any_text_is_well_formed_in_every_form(names: list[str]) -> None:
     nodes = [node(name, type=name, name=name) for name in names]
     edges = [edge(names[0], name, type=name) for name in names]
-    assert len(read(to_graphml(names[0], nodes, edges))) == len(names)
+    assert len(read_graphml(to_graphml(names[0], nodes, edges))) == len(names)
     picture = ElementTree.fromstring(to_svg(names[0], nodes, edges))
     assert len(picture.findall(f"{SVG}path")) == len(names)
-    assert [each["id"] for each in json.loads(to_json(names[0], nodes, edges))["nodes"]] == names
+    assert [exported["id"] for exported in json.loads(to_json(names[0], nodes, edges))["nodes"]] == names
 
 
 def test_a_picture_is_the_same_each_time_and_needs_nothing_else() -> None:
@@ -121,19 +123,19 @@ def test_a_picture_is_the_same_each_time_and_needs_nothing_else() -> None:
     assert "<script" not in svg
     assert "prefers-color-scheme: dark" in svg
     picture = ElementTree.fromstring(svg)
-    titles = [each.findtext(f"{SVG}title") for each in picture.findall(f"{SVG}circle")]
+    titles = [circle.findtext(f"{SVG}title") for circle in picture.findall(f"{SVG}circle")]
     assert titles[:11] == [f"{name} ({name.upper()})" for name in "bcadefghijk"] or len(titles) >= 11
-    assert "other" in [each.text for each in picture.findall(f"{SVG}text")]
+    assert "other" in [label.text for label in picture.findall(f"{SVG}text")]
 
 
 def test_of_a_large_graph_the_best_linked_nodes_are_drawn_and_the_rest_is_counted() -> None:
     nodes = [node(f"n{number:03}") for number in range(MAX_NODES + 50)]
-    edges = [edge("n000", each.id) for each in nodes[1:]]
+    edges = [edge("n000", target.id) for target in nodes[1:]]
     picture = ElementTree.fromstring(to_svg("g", nodes, edges))
-    titles = [each.findtext(f"{SVG}title") for each in picture.findall(f"{SVG}circle")]
-    assert len([each for each in titles if each]) == MAX_NODES
+    titles = [circle.findtext(f"{SVG}title") for circle in picture.findall(f"{SVG}circle")]
+    assert len([title for title in titles if title]) == MAX_NODES
     assert titles[0] == "n000 (entity)"
-    last = [each.text for each in picture.findall(f"{SVG}text")][-1]
+    last = [label.text for label in picture.findall(f"{SVG}text")][-1]
     assert last == "50 more nodes and 50 more edges are not in this picture"
 
 

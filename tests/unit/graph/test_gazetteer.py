@@ -4,8 +4,8 @@ from benchmarks.entities import acronyms
 from conspectus.graph.gazetteer import Gazetteer
 
 
-def found(known, text):
-    return [(text[each.start : each.end], each.spelling.names) for each in known.find(text)]
+def find_names(gazetteer, text):
+    return [(text[match.start : match.end], match.spelling.names) for match in gazetteer.find(text)]
 
 
 def test_nothing_known_is_nothing_found():
@@ -15,29 +15,29 @@ def test_nothing_known_is_nothing_found():
 
 @pytest.mark.parametrize("text", ["start", "arty", "cart", "art_gallery", "smart-ish", "\u03b1art"])
 def test_a_name_is_never_part_of_a_word(text):
-    assert found(Gazetteer({"art": ["art"]}), text) == []
+    assert find_names(Gazetteer({"art": ["art"]}), text) == []
 
 
 @pytest.mark.parametrize("text", ["art", "Art", "ART", "(art)", "art-house", "arts"])
 def test_a_common_thing_is_found_in_any_case_and_in_the_plural(text):
-    assert len(found(Gazetteer({"art": ["art"]}), text)) == 1
+    assert len(find_names(Gazetteer({"art": ["art"]}), text)) == 1
 
 
 def test_a_name_that_is_also_a_common_word_needs_its_capital():
-    known = Gazetteer({"hope": ["Hope"]})
-    assert [name for name, _ in found(known, "I hope that Hope is here. HOPE!")] == ["Hope", "HOPE"]
+    gazetteer = Gazetteer({"hope": ["Hope"]})
+    assert [name for name, _ in find_names(gazetteer, "I hope that Hope is here. HOPE!")] == ["Hope", "HOPE"]
 
 
 def test_an_acronym_needs_its_capitals():
-    known = Gazetteer({"who": ["WHO"]})
-    assert [name for name, _ in found(known, "who said WHO or Who?")] == ["WHO"]
+    gazetteer = Gazetteer({"who": ["WHO"]})
+    assert [name for name, _ in find_names(gazetteer, "who said WHO or Who?")] == ["WHO"]
 
 
 @pytest.mark.parametrize(
     "written", ["New York City", "new york city", "NEW YORK CITY", "New York\nCity", "New-York City"]
 )
 def test_names_of_several_words_are_found_however_they_are_joined(written):
-    assert found(Gazetteer({"nyc": ["New York City"]}), f"in {written}, then") == [(written, ("nyc",))]
+    assert find_names(Gazetteer({"nyc": ["New York City"]}), f"in {written}, then") == [(written, ("nyc",))]
 
 
 @pytest.mark.parametrize(
@@ -52,43 +52,50 @@ def test_names_of_several_words_are_found_however_they_are_joined(written):
     ],
 )
 def test_a_name_does_not_go_over_other_marks(text):
-    assert found(Gazetteer({"nyc": ["New York City"]}), text) == []
+    assert find_names(Gazetteer({"nyc": ["New York City"]}), text) == []
 
 
 def test_the_longest_name_wins_and_the_next_begins_after_it():
-    known = Gazetteer({"ny": ["New York"], "nyc": ["New York City"], "city": ["city hall"]})
-    assert [names for _, names in found(known, "new york city hall")] == [("nyc",)]
+    gazetteer = Gazetteer({"ny": ["New York"], "nyc": ["New York City"], "city": ["city hall"]})
+    assert [names for _, names in find_names(gazetteer, "new york city hall")] == [("nyc",)]
 
 
 def test_an_article_is_no_part_of_a_name_unless_the_rest_is_a_common_word():
-    known = Gazetteer({"beatles": ["The Beatles"], "voice": ["The Voice"]})
-    assert [name for name, _ in found(known, "the Beatles, a voice, The Voice")] == ["Beatles", "The Voice"]
+    gazetteer = Gazetteer({"beatles": ["The Beatles"], "voice": ["The Voice"]})
+    assert [name for name, _ in find_names(gazetteer, "the Beatles, a voice, The Voice")] == [
+        "Beatles",
+        "The Voice",
+    ]
 
 
 @pytest.mark.parametrize("text", ["McDonald's", "mcdonald\u2019s", "McDonalds"])
 def test_apostrophes_may_be_left_out(text):
-    assert found(Gazetteer({"mc": ["McDonald's"]}), f"at {text} now")[0][1] == ("mc",)
+    assert find_names(Gazetteer({"mc": ["McDonald's"]}), f"at {text} now")[0][1] == ("mc",)
 
 
 def test_marks_that_tell_names_apart_have_to_be_there():
-    known = Gazetteer({"c": ["C"], "c++": ["C++"], "att": ["AT&T"]})
-    assert found(known, "C++ and C, AT&T not AT T") == [("C++", ("c++",)), ("C", ("c",)), ("AT&T", ("att",))]
+    gazetteer = Gazetteer({"c": ["C"], "c++": ["C++"], "att": ["AT&T"]})
+    assert find_names(gazetteer, "C++ and C, AT&T not AT T") == [
+        ("C++", ("c++",)),
+        ("C", ("c",)),
+        ("AT&T", ("att",)),
+    ]
 
 
 def test_a_thing_is_not_found_where_it_is_a_verb():
-    known = Gazetteer({"love": ["love"], "cook": ["cook"]})
-    assert [name for name, _ in found(known, "I love to cook. Love is all; the cook agrees")] == [
+    gazetteer = Gazetteer({"love": ["love"], "cook": ["cook"]})
+    assert [name for name, _ in find_names(gazetteer, "I love to cook. Love is all; the cook agrees")] == [
         "Love",
         "cook",
     ]
 
 
 def test_one_spelling_of_several_names_gives_them_all():
-    assert found(Gazetteer({"uk": ["London"], "ca": ["London"]}), "London") == [("London", ("uk", "ca"))]
+    assert find_names(Gazetteer({"uk": ["London"], "ca": ["London"]}), "London") == [("London", ("uk", "ca"))]
 
 
 def test_words_that_are_to_be_skipped_are():
-    assert found(Gazetteer({"it": ["it"], "food": ["food"]}, skip={"it", "food"}), "it is food") == []
+    assert find_names(Gazetteer({"it": ["it"], "food": ["food"]}, skip={"it", "food"}), "it is food") == []
 
 
 def test_initials_are_those_of_one_name_only():

@@ -10,7 +10,7 @@ from conspectus.graph.relations import Relation, relations_of, stated_relations
 TOGETHER = "mentioned_with"
 
 
-def mentions_in(text: str, *names: str) -> list[NodeMention]:
+def find_mentions(text: str, *names: str) -> list[NodeMention]:
     return [
         NodeMention(
             node=name.casefold(),
@@ -35,25 +35,27 @@ def mentions_in(text: str, *names: str) -> list[NodeMention]:
     ],
 )
 def test_a_plain_statement_is_a_relation(text: str, expected: Relation) -> None:
-    assert relations_of(text, mentions_in(text, "Alice", "Acme")) == [expected]
+    assert relations_of(text, find_mentions(text, "Alice", "Acme")) == [expected]
 
 
 @pytest.mark.parametrize("text", ["Alice never founded Acme.", "Alice founded Acme?", "Alice saw Acme."])
 def test_other_sentences_only_connect_their_nodes(text: str) -> None:
-    mentions = mentions_in(text, "Alice", "Acme")
+    mentions = find_mentions(text, "Alice", "Acme")
     assert stated_relations(text, mentions) == []
     assert relations_of(text, mentions) == [Relation("acme", TOGETHER, "alice", 0.5)]
 
 
 def test_nodes_of_two_sentences_are_not_connected() -> None:
     text = "Alice sings. Acme sells."
-    assert relations_of(text, mentions_in(text, "Alice", "Acme")) == []
+    assert relations_of(text, find_mentions(text, "Alice", "Acme")) == []
 
 
 def test_of_many_nodes_each_is_paired_with_the_next() -> None:
     names = [f"N{number}" for number in range(7)]
     text = ", ".join(names)
-    pairs = [(relation.source, relation.target) for relation in relations_of(text, mentions_in(text, *names))]
+    pairs = [
+        (relation.source, relation.target) for relation in relations_of(text, find_mentions(text, *names))
+    ]
     assert pairs == [(f"n{number}", f"n{number + 1}") for number in range(6)]
 
 

@@ -9,26 +9,26 @@ from conspectus.errors import FetchFailed
 from conspectus.ingest.background_workers import Followers
 
 
-class Things:
+class Targets:
     """Things to follow, by name, and which of them are being followed."""
 
     def __init__(self) -> None:
-        self.wanted: dict[str, Callable[[], Awaitable[None]]] = {}
-        self.going: list[str] = []
+        self.by_name: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.running: list[str] = []
         self.tries = 0
 
     async def now(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return dict(self.wanted)
+        return dict(self.by_name)
 
     def add(self, name: str) -> None:
         async def go_on() -> None:
-            self.going.append(name)
+            self.running.append(name)
             try:
                 await asyncio.Event().wait()
             finally:
-                self.going.remove(name)
+                self.running.remove(name)
 
-        self.wanted[name] = go_on
+        self.by_name[name] = go_on
 
     async def fail(self) -> None:
         self.tries += 1
@@ -36,32 +36,32 @@ class Things:
 
 
 async def test_followers_start_what_is_new_and_stop_what_is_gone() -> None:
-    things = Things()
+    targets = Targets()
 
-    async def going(*names: str) -> bool:
-        return sorted(things.going) == list(names)
+    async def are_running(*names: str) -> bool:
+        return sorted(targets.running) == list(names)
 
-    followers = Followers(things.now, look=0.01)
+    followers = Followers(targets.now, look=0.01)
     followers.start()
-    things.add("a")
-    things.add("b")
-    await until(lambda: going("a", "b"))
-    del things.wanted["a"]
-    await until(lambda: going("b"))
+    targets.add("a")
+    targets.add("b")
+    await until(lambda: are_running("a", "b"))
+    del targets.by_name["a"]
+    await until(lambda: are_running("b"))
     await followers.close()
-    assert things.going == []
+    assert targets.running == []
 
 
 async def test_what_cannot_be_followed_is_tried_again_and_stops_nothing_else() -> None:
-    things = Things()
-    things.wanted["broken"] = things.fail
-    things.add("fine")
-    followers = Followers(things.now, look=0.01)
+    targets = Targets()
+    targets.by_name["broken"] = targets.fail
+    targets.add("fine")
+    followers = Followers(targets.now, look=0.01)
     followers.start()
 
     async def tried_again() -> bool:
-        return things.tries > 1 and things.going == ["fine"]
+        return targets.tries > 1 and targets.running == ["fine"]
 
     await until(tried_again)
     await followers.close()
-    assert things.going == []
+    assert targets.running == []

@@ -19,7 +19,7 @@ def busy(status: int = 429, retry_after: float | None = None) -> ProviderUnavail
     return ProviderUnavailable("counting", "busy", status=status, retry_after=retry_after)
 
 
-def rows(*texts: str, kind: str = "document") -> list[list[float]]:
+def list_rows(*texts: str, kind: str = "document") -> list[list[float]]:
     return [row_of(text, kind) for text in texts]
 
 
@@ -30,20 +30,20 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def make(clock: ManualClock) -> AsyncIterator[Make]:
-    made = []
+    created_queues = []
 
     def queue(model: CountingModel, *, attempts: int = 5, **sharing) -> EmbedQueue:
         patience = RetryPolicy(attempts, sleep=clock.sleep, chance=lambda: 1.0)
-        made.append(
+        created_queues.append(
             EmbedQueue(
                 model, sharing=BatchSharing(**{"texts": 5, "wait": 0.05, **sharing}), patience=patience
             )
         )
-        return made[-1]
+        return created_queues[-1]
 
     yield queue
-    for each in made:
-        await each.close()
+    for created in created_queues:
+        await created.close()
 
 
 async def test_callers_share_a_batch_and_get_their_own_slices(make: Make) -> None:
@@ -52,7 +52,7 @@ async def test_callers_share_a_batch_and_get_their_own_slices(make: Make) -> Non
     two, three = await asyncio.gather(
         queue.embed_documents(["a", "b"]), queue.embed_documents(["c", "d", "e"])
     )
-    assert (two.tolist(), three.tolist()) == (rows("a", "b"), rows("c", "d", "e"))
+    assert (two.tolist(), three.tolist()) == (list_rows("a", "b"), list_rows("c", "d", "e"))
     assert model.batches == [("document", ["a", "b", "c", "d", "e"])]
 
 
@@ -68,12 +68,12 @@ async def test_a_batch_that_is_not_full_leaves_when_its_first_text_has_waited(
     assert model.batches == []
     await clock.advance(0.001)
     assert model.batches == [("document", ["a", "b"])]
-    assert [(await each).tolist() for each in (first, second)] == [rows("a"), rows("b")]
+    assert [(await task).tolist() for task in (first, second)] == [list_rows("a"), list_rows("b")]
     third = asyncio.create_task(queue.embed_documents(["c"]))
     await clock.advance(0.049)
     assert len(model.batches) == 1
     await clock.advance(0.001)
-    assert (await third).tolist() == rows("c")
+    assert (await third).tolist() == list_rows("c")
 
 
 async def test_a_batch_never_exceeds_its_size_and_a_large_caller_gets_its_rows_in_order(
@@ -85,7 +85,7 @@ async def test_a_batch_never_exceeds_its_size_and_a_large_caller_gets_its_rows_i
     await clock.advance(0)
     assert model.sizes == [5, 5]
     await clock.advance(0.05)
-    assert (await task).tolist() == rows(*texts)
+    assert (await task).tolist() == list_rows(*texts)
     assert model.sizes == [5, 5, 2]
 
 
@@ -98,7 +98,7 @@ async def test_a_batch_is_no_larger_than_the_model_takes(make: Make, clock: Manu
     model = Small()
     task = asyncio.create_task(make(model).embed_documents(list("abc")))
     await clock.advance(0.05)
-    assert (await task).tolist() == rows(*"abc")
+    assert (await task).tolist() == list_rows(*"abc")
     assert model.sizes == [2, 1]
 
 
@@ -108,7 +108,7 @@ async def test_documents_and_queries_never_share(make: Make, clock: ManualClock)
     document = asyncio.create_task(queue.embed_documents(["same"]))
     assert (await queue.embed_query("same")).tolist() == row_of("same", "query")
     await clock.advance(0.05)
-    assert (await document).tolist() == rows("same")
+    assert (await document).tolist() == list_rows("same")
     assert model.batches == [("query", ["same"]), ("document", ["same"])]
 
 
@@ -124,7 +124,7 @@ async def test_queries_do_not_wait_for_company_but_share_with_what_is_there(
     await clock.settle()
     hold.set()
     answers = [(await task).tolist() for task in tasks]
-    assert answers == rows("a", "b", "c", "d", kind="query")
+    assert answers == list_rows("a", "b", "c", "d", kind="query")
     assert model.batches == [("query", ["a", "b"]), ("query", ["c", "d"])]
     assert clock.slept == []
 
@@ -178,12 +178,12 @@ async def test_waits_are_shortened_by_chance(clock: ManualClock, chance: float, 
     await queue.close()
 
 
-@pytest.mark.parametrize("asked", [0.0, 7.0, 30.0])
-async def test_the_wait_that_was_asked_for_wins(make: Make, clock: ManualClock, asked: float) -> None:
-    task = asyncio.create_task(make(CountingModel(busy(retry_after=asked))).embed_query("a"))
-    await clock.advance(asked)
+@pytest.mark.parametrize("seconds", [0.0, 7.0, 30.0])
+async def test_the_wait_that_was_asked_for_wins(make: Make, clock: ManualClock, seconds: float) -> None:
+    task = asyncio.create_task(make(CountingModel(busy(retry_after=seconds))).embed_query("a"))
+    await clock.advance(seconds)
     await task
-    assert clock.slept == [asked]
+    assert clock.slept == [seconds]
 
 
 async def test_a_wait_beyond_the_cap_is_handed_on(make: Make) -> None:
@@ -217,9 +217,9 @@ async def test_a_poisoned_text_fails_alone(make: Make) -> None:
     queue = make(model)
     calls = [queue.embed_documents(texts) for texts in (["a"], ["b", "poison"], ["c", "d"])]
     first, second, third = await asyncio.gather(*calls, return_exceptions=True)
-    assert np.array_equal(first, rows("a"))
+    assert np.array_equal(first, list_rows("a"))
     assert isinstance(second, ProviderError)
-    assert np.array_equal(third, rows("c", "d"))
+    assert np.array_equal(third, list_rows("c", "d"))
     assert sorted(model.embedded) == ["a", "b", "c", "d"]
 
 
@@ -268,7 +268,7 @@ async def test_what_arrives_while_the_model_is_busy_waits_and_shares(make: Make,
     await clock.advance(0.5)
     assert model.sizes == [1]
     await clock.advance(1)
-    assert [(await task).tolist() for task in tasks] == [rows(text) for text in "abcd"]
+    assert [(await task).tolist() for task in tasks] == [list_rows(text) for text in "abcd"]
     assert [texts for _, texts in model.batches] == [["a"], ["a"], ["b", "c", "d"]]
 
 
@@ -292,7 +292,7 @@ async def test_a_caller_that_leaves_disturbs_nobody(make: Make, clock: ManualClo
     await clock.advance(0.05)
     gone.cancel()
     hold.set()
-    assert (await stays).tolist() == rows("b")
+    assert (await stays).tolist() == list_rows("b")
     assert model.batches == [("document", ["a", "b"])]
     assert gone.cancelled() and late.cancelled()
 
@@ -333,7 +333,7 @@ async def test_rows_of_another_shape_are_refused(make: Make) -> None:
 async def test_real_time_needs_no_help() -> None:
     model = CountingModel(busy(retry_after=0.0))
     queue = EmbedQueue(model, sharing=BatchSharing(wait=0.01))
-    assert (await queue.embed_documents(["a", "b"])).tolist() == rows("a", "b")
+    assert (await queue.embed_documents(["a", "b"])).tolist() == list_rows("a", "b")
     assert queue.space == model.space
     await queue.close()
 

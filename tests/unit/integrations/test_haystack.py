@@ -80,7 +80,7 @@ class TestDocumentStoreInALoop(
             await document_store.write_documents_async([Document(id="1", content="two")])
 
 
-def stored(engine: BlockingEngine) -> ConspectusDocumentStore:
+def build_store(engine: BlockingEngine) -> ConspectusDocumentStore:
     store = ConspectusDocumentStore(engine, source=f"plans-{uuid4()}")
     store.write_documents([Document(id=str(n), content=text, meta={"n": n}) for n, text in enumerate(PLANS)])
     return store
@@ -100,12 +100,12 @@ def test_a_pipeline_writes_and_retrieves(engine: BlockingEngine) -> None:
 
 def test_a_query_has_filters_and_a_limit_of_its_own(engine: BlockingEngine) -> None:
     only = {"field": "meta.n", "operator": "==", "value": 1}
-    retriever = ConspectusRetriever(stored(engine), filters=only)
+    retriever = ConspectusRetriever(build_store(engine), filters=only)
     assert [document.id for document in retriever.run("lunch backups")["documents"]] == ["1"]
     other = {"field": "n", "operator": "in", "value": [0, 2]}
     assert len(retriever.run("lunch backups", filters=other)["documents"]) == 2
     assert len(retriever.run("lunch backups", filters=other, top_k=1)["documents"]) == 1
-    words = ConspectusRetriever(stored(engine), retrievers=["keyword"])
+    words = ConspectusRetriever(build_store(engine), retrievers=["keyword"])
     assert [document.id for document in words.run("noon")["documents"]] == ["2"]
 
 

@@ -43,9 +43,9 @@ class Closing(Protocol):
     ],
 )  # fmt: skip
 def test_a_value_of_its_annotation_is_taken_as_it_is(annotation: Any, value: object) -> None:
-    taken = take(annotation, value)
-    assert taken == value
-    assert isinstance(value, list) or taken is value
+    argument = take(annotation, value)
+    assert argument == value
+    assert isinstance(value, list) or argument is value
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_value_of_its_annotation_is_taken_as_it_is(annotation: Any, value: obj
         (Sequence[str], "ab", "'ab' cannot be used; give a list"),
         (Sequence[str], b"ab", "b'ab' cannot be used; give a list"),
         (Sequence[str], {"a": "b"}, "a value of type dict cannot be used; give a list"),
-        (Sequence[str], (each for each in "ab"), "a value of type generator cannot be used; give a list"),
+        (Sequence[str], (letter for letter in "ab"), "a value of type generator cannot be used; give a list"),
         (tuple[int, int], [1], "a value of type list cannot be used; give 2 values"),
         (tuple[int, int], [1, 2, 3], "a value of type list cannot be used; give 2 values"),
         (str, "x" * 100, None),
@@ -118,7 +118,7 @@ def test_the_element_at_fault_is_named(annotation: Any, value: object, field: st
 
 
 @pytest.mark.parametrize(
-    ("annotation", "value", "taken"),
+    ("annotation", "value", "expected"),
     [
         (tuple[str, ...], ["a", "b"], ("a", "b")),
         (tuple[float, ...], np.array([1.5, 2.0], dtype=np.float32), (1.5, 2.0)),
@@ -133,9 +133,9 @@ def test_the_element_at_fault_is_named(annotation: Any, value: object, field: st
     ],
 )
 def test_what_can_be_read_becomes_what_the_annotation_says(
-    annotation: Any, value: object, taken: object
+    annotation: Any, value: object, expected: object
 ) -> None:
-    assert take(annotation, value) == taken
+    assert take(annotation, value) == expected
 
 
 @pytest.mark.parametrize("value", [{"a"}, frozenset({"a"}), {"a": 1}.keys()])
@@ -145,10 +145,10 @@ def test_a_set_for_a_sequence_can_be_counted_off(value: object) -> None:
 
 
 def test_elements_of_an_iterator_are_checked_as_they_come() -> None:
-    taken = take(Iterable[str], iter(["a", 1]))
-    assert next(taken) == "a"
+    elements = take(Iterable[str], iter(["a", 1]))
+    assert next(elements) == "a"
     with pytest.raises(InvalidInput, match="1 cannot be used"):
-        next(taken)
+        next(elements)
 
 
 def test_any_number_may_be_compared_with_and_a_truth_value_is_none() -> None:
@@ -160,13 +160,13 @@ def test_any_number_may_be_compared_with_and_a_truth_value_is_none() -> None:
 
 
 def test_a_reader_makes_an_instance_of_a_mapping() -> None:
-    how = How({datetime: lambda given: datetime(given["year"], 1, 1)})
+    how = How({datetime: lambda mapping: datetime(mapping["year"], 1, 1)})
     assert take(datetime | None, {"year": 2026}, how) == datetime(2026, 1, 1)
     assert take(Sequence[datetime], [{"year": 2026}], how) == [datetime(2026, 1, 1)]
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "reason"),
+    ("mapping", "field", "reason"),
     [
         ({"number": 1, "color": 2}, "'color'", "is not a field of Point; give number, names, at"),
         ({1: 2}, "1", "is not a field of Point; give number, names, at"),
@@ -175,9 +175,9 @@ def test_a_reader_makes_an_instance_of_a_mapping() -> None:
         ({"number": 1, "at": datetime(2026, 1, 5)}, "at", "must have a zone"),
     ],
 )
-def test_a_mapping_has_the_fields_of_its_class(given: object, field: str, reason: str) -> None:
+def test_a_mapping_has_the_fields_of_its_class(mapping: object, field: str, reason: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        take(Point, given)
+        take(Point, mapping)
     assert refused.value.field == field
     assert reason in refused.value.reason
 
@@ -194,16 +194,16 @@ class Options(TypedDict, total=False):
     names: tuple[str, ...]
 
 
-def called(first: int, /, second: str = "b", *rest: object, **options: Unpack[Options]) -> object:
+def return_arguments(first: int, /, second: str = "b", *rest: object, **options: Unpack[Options]) -> object:
     return first, second, rest, options
 
 
-async def waited(first: int) -> int:
+async def return_later(first: int) -> int:
     return first
 
 
 def test_arguments_are_checked_by_position_and_name() -> None:
-    call: Any = checked(called, How())
+    call: Any = checked(return_arguments, How())
     assert call(1) == (1, "b", (), {})
     assert call(1, "c", None, 2, limit=3, names=["a"]) == (1, "c", (None, 2), {"limit": 3, "names": ("a",)})
     for args, named, field in (
@@ -218,7 +218,7 @@ def test_arguments_are_checked_by_position_and_name() -> None:
 
 
 async def test_an_asynchronous_function_stays_one() -> None:
-    call = checked(waited, How())
+    call = checked(return_later, How())
     assert await call(1) == 1
     with pytest.raises(InvalidInput):
         await call("1")  # type: ignore[arg-type]

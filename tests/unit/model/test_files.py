@@ -63,33 +63,41 @@ def test_a_path_may_be_as_long_as_the_limit_says() -> None:
     assert parsed_path("/" + "x" * (MAX_PATH - 1)).collection == "x" * (MAX_PATH - 1)
 
 
-def line(number: int, *, matched: bool = True) -> FileLine:
+def build_line(number: int, *, matched: bool = True) -> FileLine:
     return FileLine(number, f"line {number}", 0, 6, matched)
 
 
-def shown(*lines: FileLine, title: str = "") -> list[str]:
-    found = FileMatches("/a/b/c", DocumentId("d"), title, lines)
-    return GrepResult((found,), len(lines), 1, complete=True).text.split("\n")
+def render_lines(*lines: FileLine, title: str = "") -> list[str]:
+    matches = FileMatches("/a/b/c", DocumentId("d"), title, lines)
+    return GrepResult((matches,), len(lines), 1, complete=True).text.split("\n")
 
 
 def test_lines_that_match_stand_under_their_path() -> None:
-    assert shown(line(3), line(9)) == ["/a/b/c", "3:line 3", "9:line 9"]
-    assert shown(line(1), title=" Two \n lines ")[0] == "/a/b/c (Two lines)"
-    assert shown(line(1), title="x" * 500)[0] == f"/a/b/c ({'x' * MAX_TITLE})"
+    assert render_lines(build_line(3), build_line(9)) == ["/a/b/c", "3:line 3", "9:line 9"]
+    assert render_lines(build_line(1), title=" Two \n lines ")[0] == "/a/b/c (Two lines)"
+    assert render_lines(build_line(1), title="x" * 500)[0] == f"/a/b/c ({'x' * MAX_TITLE})"
     assert GrepResult((), 0, 0, complete=True).text == ""
 
 
 def test_a_gap_is_marked_only_beside_lines_that_do_not_match() -> None:
-    beside = [line(3), line(4, matched=False), line(7, matched=False), line(8), line(9)]
-    assert shown(*beside) == [
+    beside = [
+        build_line(3),
+        build_line(4, matched=False),
+        build_line(7, matched=False),
+        build_line(8),
+        build_line(9),
+    ]
+    assert render_lines(*beside) == [
         "/a/b/c", "3:line 3", "4-line 4", "--", "7-line 7", "8:line 8", "9:line 9",
     ]  # fmt: skip
-    assert "--" not in shown(line(3), line(5))
-    assert "--" not in shown(line(3), line(4, matched=False))
+    assert "--" not in render_lines(build_line(3), build_line(5))
+    assert "--" not in render_lines(build_line(3), build_line(4, matched=False))
 
 
 def test_files_follow_each_other_without_an_empty_line() -> None:
-    first, second = (FileMatches(path, DocumentId("d"), "", (line(1),)) for path in ("/a/b/c", "/a/b/d"))
+    first, second = (
+        FileMatches(path, DocumentId("d"), "", (build_line(1),)) for path in ("/a/b/c", "/a/b/d")
+    )
     assert GrepResult((first, second), 2, 2, complete=True).text == "/a/b/c\n1:line 1\n/a/b/d\n1:line 1"
 
 

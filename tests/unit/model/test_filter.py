@@ -170,7 +170,7 @@ def test_a_row_of_a_document_has_each_field() -> None:
 @pytest.mark.parametrize("level", [None, *TRUST])
 def test_a_demand_of_trust_lets_those_levels_through_that_are_as_high(level: object) -> None:
     condition = with_min_trust(Eq("kind", "page"), level)  # type: ignore[arg-type]
-    admitted = [each for each in TRUST if matches(condition, {"kind": "page", "trust": each})]
+    admitted = [trust for trust in TRUST if matches(condition, {"kind": "page", "trust": trust})]
     lowest = TRUST.index(level) if level in TRUST[:2] else len(TRUST) - 1  # type: ignore[arg-type]
     assert admitted == list(TRUST[: lowest + 1])
     assert not matches(condition, {"kind": "task", "trust": TRUST[0]})

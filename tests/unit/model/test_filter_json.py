@@ -166,10 +166,10 @@ def test_numbers_that_json_does_not_have_are_refused() -> None:
 
 def test_a_filter_may_be_as_deep_as_the_limit_says() -> None:
     def nested(depth: int) -> dict[str, object]:
-        whole: dict[str, object] = {"or": []}
+        condition: dict[str, object] = {"or": []}
         for level in range(depth):
-            whole = [{"not": whole}, {"and": [whole]}, {"or": [whole]}][level % 3]  # type: ignore[list-item]
-        return whole
+            condition = [{"not": condition}, {"and": [condition]}, {"or": [condition]}][level % 3]  # type: ignore[list-item]
+        return condition
 
     assert filter_to_json(filter_from_json(nested(DEEPEST))) == nested(DEEPEST)
     with pytest.raises(InvalidInput, match=f"nested more than {DEEPEST} deep"):
@@ -239,7 +239,7 @@ def test_a_path_is_written_with_dots_only_if_it_is_read_again_so(
 
 
 @pytest.mark.parametrize(
-    ("given", "condition"),
+    ("mapping", "condition"),
     [
         ({}, And()),
         ({"kind": "page"}, Eq("kind", "page")),
@@ -252,16 +252,16 @@ def test_a_path_is_written_with_dots_only_if_it_is_read_again_so(
     ],
 )
 def test_a_mapping_is_a_filter_or_fields_that_all_have_a_value(
-    given: dict[str, object], condition: Filter
+    mapping: dict[str, object], condition: Filter
 ) -> None:
-    assert filter_from_mapping(given) == condition
+    assert filter_from_mapping(mapping) == condition
 
 
 @pytest.mark.parametrize(
-    "given",
+    "mapping",
     [{"color": "red"}, {"kind": None}, {"kind": {"a": 1}}, {"and": [], "kind": "page"}, {"kind": [None]}],
 )
-def test_a_mapping_that_is_no_filter_is_refused(given: dict[str, object]) -> None:
+def test_a_mapping_that_is_no_filter_is_refused(mapping: dict[str, object]) -> None:
     with pytest.raises(InvalidInput) as refused:
-        filter_from_mapping(given)
+        filter_from_mapping(mapping)
     assert refused.value.field == "filter"

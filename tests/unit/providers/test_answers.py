@@ -27,8 +27,8 @@ SECONDS = 0.5
 """The timeout of the adapters, which a silent service uses up."""
 
 
-def openai_body(rows: list[Any]) -> dict[str, Any]:
-    return {"data": [{"index": place, "embedding": row} for place, row in enumerate(rows)]}
+def build_openai_body(rows: list[Any]) -> dict[str, Any]:
+    return {"data": [{"index": index, "embedding": row} for index, row in enumerate(rows)]}
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Vendor:
 
 
 EMBEDDERS = {
-    "openai": Vendor("openai:text-embedding-3-small@8", 8, openai_body),
-    "ollama": Vendor("ollama:nomic@8", 8, openai_body),
+    "openai": Vendor("openai:text-embedding-3-small@8", 8, build_openai_body),
+    "ollama": Vendor("ollama:nomic@8", 8, build_openai_body),
     "google": Vendor(
         f"google:{GEMINI}@8",
         8,
@@ -76,7 +76,7 @@ async def server(monkeypatch) -> AsyncIterator[ModelServer]:
         yield running
 
 
-async def verdict_of(asking: Any) -> str:
+async def find_verdict(asking: Any) -> str:
     """Return whom an error blames; anything but our errors, or an answer, is a failure."""
     try:
         answer = await asyncio.wait_for(asking, 20)
@@ -96,7 +96,7 @@ async def test_no_embedder_blames_a_text_for_what_its_service_does(
     verdicts = {}
     for name, answer in faults.items():
         server.plan.append(answer)
-        verdicts[name] = await verdict_of(embedder.embed_batch(TEXTS, "document"))
+        verdicts[name] = await find_verdict(embedder.embed_batch(TEXTS, "document"))
         server.plan.clear()
     accepted = {name for name, verdict in verdicts.items() if verdict not in {"answer", "service"}}
     assert accepted <= vendor.converted
@@ -113,7 +113,7 @@ async def test_no_reranker_takes_what_is_no_ranking(server: ModelServer, setting
     verdicts = {}
     for fault, answer in service_faults().items():
         server.plan.append(answer)
-        verdicts[fault] = await verdict_of(reranker.rerank("rope", TEXTS, limit=2))
+        verdicts[fault] = await find_verdict(reranker.rerank("rope", TEXTS, limit=2))
         server.plan.clear()
     assert {fault for fault, verdict in verdicts.items() if verdict not in {"answer", "service"}} == set()
     assert len(await reranker.rerank("rope", TEXTS, limit=2)) == 2
@@ -122,14 +122,14 @@ async def test_no_reranker_takes_what_is_no_ranking(server: ModelServer, setting
 
 async def test_vectors_go_to_their_texts_by_index(server: ModelServer) -> None:
     embedder = embedder_of("openai:text-embedding-3-small@8", timeout=5.0, note=drop)
-    rows = [[float(place == position) for place in range(8)] for position in range(2)]
+    rows = [[float(column == position) for column in range(8)] for position in range(2)]
     entries = [{"index": 1, "embedding": rows[1]}, {"index": 0, "embedding": rows[0]}]
     server.plan.append(told({"data": entries}))
     assert (await embedder.embed_batch(TEXTS, "document")).tolist() == rows
     for name, indexes in index_faults(2).items():
         entries = [{"index": index, "embedding": row} for index, row in zip(indexes, rows, strict=True)]
         server.plan.append(told({"data": entries}))
-        assert await verdict_of(embedder.embed_batch(TEXTS, "document")) == "answer", name
+        assert await find_verdict(embedder.embed_batch(TEXTS, "document")) == "answer", name
     server.plan.append(told({"data": [{"embedding": row} for row in rows]}))
     assert (await embedder.embed_batch(TEXTS, "document")).tolist() == rows
     await embedder.close()
@@ -149,7 +149,7 @@ async def test_a_disturbance_costs_no_vector(server: ModelServer, tmp_path, way:
 async def test_a_text_that_spoils_each_answer_holds_up_no_other(server: ModelServer, tmp_path) -> None:
     def embeddings(call: Any) -> Any:
         rows = [None if "spoils" in text else [1.0] * 8 for text in call.body["input"]]
-        return told(openai_body(rows))
+        return told(build_openai_body(rows))
 
     server.say("/v1/embeddings", embeddings)
     settings = Settings(
@@ -170,11 +170,11 @@ async def test_a_query_falls_back_to_keywords_whatever_its_vector_is(server: Mod
         rows = [[1.0] * 8, [2.0] * 8]
         for name, wrong in vector_faults(rows).items():
             if wrong[:1] not in (rows[:1], rows[1:]):
-                server.plan.extend([as_json(openai_body(wrong[:1]))] * 2)
-                found = await engine.retrieve("fox")
+                server.plan.extend([as_json(build_openai_body(wrong[:1]))] * 2)
+                retrieval = await engine.retrieve("fox")
                 server.plan.clear()
-                assert [hit.chunk.text for hit in found.hits] == ["red fox"], name
-                assert "keyword search only" in found.notices[0], name
+                assert [hit.chunk.text for hit in retrieval.hits] == ["red fox"], name
+                assert "keyword search only" in retrieval.notices[0], name
 
 
 async def test_a_refusal_of_every_text_is_the_services(server: ModelServer, tmp_path) -> None:
@@ -190,7 +190,7 @@ async def test_a_refusal_of_every_text_is_the_services(server: ModelServer, tmp_
 async def test_a_row_of_base64_is_read(server: ModelServer) -> None:
     rows = expected(TEXTS, 8, "any")
     packed = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows]
-    server.plan.append(told(openai_body(packed)))
+    server.plan.append(told(build_openai_body(packed)))
     embedder = embedder_of("openai:text-embedding-3-small@8", timeout=5.0, note=drop)
     np.testing.assert_allclose(await embedder.embed_batch(TEXTS, "document"), rows, rtol=1e-6)
     await embedder.close()

@@ -63,9 +63,9 @@ def notes() -> list[EmbeddingRequest]:
 
 @pytest.fixture
 async def model(server: ChatServer, notes: list[EmbeddingRequest]) -> AsyncIterator[HostedChatModel]:
-    made = HostedChatModel("openai:small", url=server.url, seconds=30, note=notes.append)
-    yield made
-    await made.close()
+    hosted = HostedChatModel("openai:small", url=server.url, seconds=30, note=notes.append)
+    yield hosted
+    await hosted.close()
 
 
 REFUSALS = [
@@ -87,7 +87,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "kind"), REFUSALS, ids=lambda each: getattr(each, "code", ""))
+@pytest.mark.parametrize(("fault", "kind"), REFUSALS, ids=lambda case: getattr(case, "code", ""))
 async def test_a_refusal_is_told_from_others_and_asked_for_once(server, model, fault, kind) -> None:
     server.plan.append(fault)
     with pytest.raises(ChatError) as refused:
@@ -100,13 +100,13 @@ async def test_no_word_of_the_vendors_is_repeated(server, model, status: int) ->
     server.plan.append(refusing(status, message=f"key {KEY}, you said one two three, to http://u:p@inner"))
     with pytest.raises(ChatError) as refused:
         await answer(model)
-    shown = str(refused.value) + refused.value.user_message
-    assert not any(word in shown for word in (KEY, "two", "http://", server.url))
+    error_text = str(refused.value) + refused.value.user_message
+    assert not any(word in error_text for word in (KEY, "two", "http://", server.url))
 
 
-@pytest.mark.parametrize(("asked", "understood"), [(None, None), (0, 0.0), (7, 7.0), (10**9, 86_400.0)])
-async def test_how_long_a_busy_vendor_wants_to_be_left_alone(server, model, asked, understood) -> None:
-    server.plan.append(refusing(429, retry_after=asked))
+@pytest.mark.parametrize(("seconds", "understood"), [(None, None), (0, 0.0), (7, 7.0), (10**9, 86_400.0)])
+async def test_how_long_a_busy_vendor_wants_to_be_left_alone(server, model, seconds, understood) -> None:
+    server.plan.append(refusing(429, retry_after=seconds))
     with pytest.raises(ChatRateLimited) as refused:
         await answer(model)
     assert refused.value.retry_after == understood
@@ -126,8 +126,8 @@ async def test_what_an_honest_server_refuses(server: ChatServer, model: HostedCh
     stranger = HostedChatModel("openai:small", url=server.url)
     with pytest.raises(ChatAuthFailed):
         await answer(stranger)
-    for each in (other, astray, stranger):
-        await each.close()
+    for client in (other, astray, stranger):
+        await client.close()
 
 
 TROUBLES = [
@@ -141,11 +141,11 @@ TROUBLES = [
 @pytest.mark.parametrize(("trouble", "kind"), TROUBLES)
 async def test_trouble_after_the_first_piece_ends_the_answer(server, model, trouble: str, kind) -> None:
     server.plan.append(stumbling(trouble, after=1))
-    said = []
+    pieces = []
     with pytest.raises(kind):
         async for piece in model.stream(ASK, max_tokens=9):
-            said.append(piece)
-    assert (said, len(server.calls)) == ([Delta("Hello")], 1)
+            pieces.append(piece)
+    assert (pieces, len(server.calls)) == ([Delta("Hello")], 1)
 
 
 @pytest.mark.parametrize("trouble", ["garbage", "not_json", "empty", "filtered"])
@@ -162,7 +162,7 @@ async def test_a_lost_connection_is_made_once_more_while_nothing_was_said(
 ) -> None:
     server.plan.append(stumbling(trouble))
     assert text(await answer(model)) == "Hello world"
-    assert [each.error for each in notes] == ["LLM_CONNECTION_ERROR", None]
+    assert [note.error for note in notes] == ["LLM_CONNECTION_ERROR", None]
     server.plan.extend([stumbling(trouble), stumbling(trouble)])
     with pytest.raises(ChatUnreachable):
         await answer(model)
@@ -190,9 +190,11 @@ async def test_a_model_that_was_closed_connects_again(server: ChatServer, model:
 @pytest.mark.slow
 async def test_hundreds_of_answers_at_once(server: ChatServer, model: HostedChatModel) -> None:
     server.says = lambda call: [f"{call.body['messages'][0]['content']} "] * 5
-    asked = [[Message("user", f"number{number}")] for number in range(200)]
-    said = await asyncio.gather(*(answer(model, messages) for messages in asked))
-    assert [text(pieces).split() for pieces in said] == [[each[0].content] * 5 for each in asked]
+    conversations = [[Message("user", f"number{number}")] for number in range(200)]
+    answers = await asyncio.gather(*(answer(model, messages) for messages in conversations))
+    assert [text(pieces).split() for pieces in answers] == [
+        [conversation[0].content] * 5 for conversation in conversations
+    ]
     assert (server.open, server.left) == (0, 0)
 
 
@@ -221,15 +223,15 @@ async def test_every_request_is_noted_without_its_words(server, model, notes) ->
         await answer(model)
     async with aclosing(model.stream(ASK, max_tokens=9)) as pieces:
         await anext(pieces)
-    rows = [(each.status, each.error, each.inputs, each.tokens) for each in notes]
+    rows = [(note.status, note.error, note.inputs, note.tokens) for note in notes]
     assert rows[0] == ("success", None, 4, 11)
     assert [row[:3] for row in rows[1:]] == [
         ("success", None, 4),
         ("error", "HTTP 503", 1),
         ("error", "cancelled", 1),
     ]
-    assert {(each.kind, each.model) for each in notes} == {("chat", "openai:small")}
-    assert all(each.latency > 0 for each in notes)
+    assert {(note.kind, note.model) for note in notes} == {("chat", "openai:small")}
+    assert all(note.latency > 0 for note in notes)
     assert not any(word in repr(notes) for word in ("wrote", "Hello", KEY))
 
 
@@ -311,9 +313,11 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("setting", "path", "says", "filtered"), OTHERS, ids=[each[0] for each in OTHERS])
-async def test_the_other_vendors(setting: str, path: str, says, filtered: str, monkeypatch) -> None:
-    async with ScriptedServer({path: says(["Pa", "ris"], words=9)}) as server:
+@pytest.mark.parametrize(
+    ("setting", "path", "respond", "filtered"), OTHERS, ids=[vendor[0] for vendor in OTHERS]
+)
+async def test_the_other_vendors(setting: str, path: str, respond, filtered: str, monkeypatch) -> None:
+    async with ScriptedServer({path: respond(["Pa", "ris"], words=9)}) as server:
         for name in ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"):
             monkeypatch.setenv(name, server.base)
         for name in ("ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -323,18 +327,18 @@ async def test_the_other_vendors(setting: str, path: str, says, filtered: str, m
         assert await answer(model, TALK) == [Delta("Pa"), Delta("ris"), Usage(9, 2)]
         sent = json.loads(server.requests[0].body)
         assert all(message.content in json.dumps(sent) for message in TALK)
-        server.answers[path] = says(["Pa"], words=9, reason=filtered)
+        server.answers[path] = respond(["Pa"], words=9, reason=filtered)
         with pytest.raises(ChatBadAnswer):
             await answer(model)
-        server.answers[path] = replace(says(["Pa", "ris"] * 50, words=9), broken=True)
+        server.answers[path] = replace(respond(["Pa", "ris"] * 50, words=9), broken=True)
         with pytest.raises(ChatUnreachable):
             await answer(model)
-        asked = server.count()
+        count = server.count()
         for status, kind in [(401, ChatAuthFailed), (429, ChatRateLimited), (500, ChatUnreachable)]:
             server.answers[path] = Answer(b'{"message": "planned"}', status, "application/json")
             with pytest.raises(kind):
                 await answer(model)
-        assert server.count() == asked + 3
+        assert server.count() == count + 3
         await model.close()
 
 
@@ -356,11 +360,11 @@ async def test_an_engine_has_the_model_of_its_settings(server: ChatServer, tmp_p
 
 
 async def test_a_model_that_is_handed_in_stays_its_owners(tmp_path) -> None:
-    given = ScriptedChatModel()
+    model = ScriptedChatModel()
     settings = Settings(embedder="none", chat_model="openai:small")
-    async with conspectus.open(tmp_path, settings=settings, chat_model=given) as engine:
-        assert engine._context.core.parts.chat_model is given
-    assert not given.closed
+    async with conspectus.open(tmp_path, settings=settings, chat_model=model) as engine:
+        assert engine._context.core.parts.chat_model is model
+    assert not model.closed
     assert bootstrap.Models(Settings()).speaker() is None
 
 

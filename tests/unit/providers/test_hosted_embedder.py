@@ -41,7 +41,7 @@ class Vendor:
         bodies = [call.body for call in self.server.calls]
         if "input" in bodies[0]:
             return [body["input"] for body in bodies]
-        return [[each["content"]["parts"][0]["text"] for each in body["requests"]] for body in bodies]
+        return [[request["content"]["parts"][0]["text"] for request in body["requests"]] for body in bodies]
 
 
 @pytest.fixture(params=["openai", "google"])
@@ -122,13 +122,13 @@ async def test_a_refusal_is_final_and_does_not_quote_the_key(vendor: Vendor, sta
     await embedder.close()
 
 
-@pytest.mark.parametrize("asked", [0, 7, 3600])
-async def test_what_a_busy_vendor_asks_for_is_understood(vendor: Vendor, asked: int) -> None:
-    vendor.server.plan.append(failing(429, retry_after=asked))
+@pytest.mark.parametrize("seconds", [0, 7, 3600])
+async def test_what_a_busy_vendor_asks_for_is_understood(vendor: Vendor, seconds: int) -> None:
+    vendor.server.plan.append(failing(429, retry_after=seconds))
     embedder = vendor.embedder()
     with pytest.raises(ProviderUnavailable) as refused:
         await embedder.embed_batch(["a"], "document")
-    assert refused.value.retry_after == asked
+    assert refused.value.retry_after == seconds
     await embedder.close()
 
 
@@ -148,8 +148,13 @@ async def test_behind_the_queue_429_then_an_answer_makes_two_requests(vendor: Ve
 
 @pytest.mark.parametrize("rows", [[], [[1.0] * 8] * 2, [[0.0] * 8], [[1.0] * 8, [1.0] * 7]])
 async def test_an_answer_of_another_shape_is_refused(vendor: Vendor, rows: list[list[float]]) -> None:
-    data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
-    both = {"object": "list", "data": data, "model": "m", "embeddings": [{"values": row} for row in rows]}
+    embeddings = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
+    both = {
+        "object": "list",
+        "data": embeddings,
+        "model": "m",
+        "embeddings": [{"values": row} for row in rows],
+    }
     vendor.server.plan.append(told(both))
     embedder = vendor.embedder()
     with pytest.raises(ProviderError, match=r"sent|No embedding data"):

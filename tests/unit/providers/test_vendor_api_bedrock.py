@@ -37,9 +37,9 @@ def notes() -> list[EmbeddingRequest]:
 
 @pytest.fixture
 async def embedder(server: ModelServer, notes: list[EmbeddingRequest]) -> AsyncIterator[BedrockEmbedder]:
-    made = BedrockEmbedder(MODEL, 256, note=notes.append, timeout=30.0)
-    yield made
-    await made.close()
+    client = BedrockEmbedder(MODEL, 256, note=notes.append, timeout=30.0)
+    yield client
+    await client.close()
 
 
 @pytest.mark.parametrize(("kind", "theirs"), [("document", "search_document"), ("query", "search_query")])

@@ -51,7 +51,7 @@ def test_a_single_accent_is_not_taken_for_another_script(text: str) -> None:
 
 @given(st.text(), st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
 def test_marked_unicode_is_always_right(text: str, codec: str) -> None:
-    data = text.encode(codec, errors="replace")
-    decoded = decode(data)
+    encoded = text.encode(codec, errors="replace")
+    decoded = decode(encoded)
     assert decoded is not None
-    assert decoded.text == data.decode(codec)
+    assert decoded.text == encoded.decode(codec)

@@ -64,13 +64,13 @@ class Store:
     async def embed(self, *cosines: float) -> None:
         waiting = await self.records.unembedded(SHELF, SPACE, limit=len(cosines))
         rows = np.array([[c, (1 - c * c) ** 0.5, 0, 0] for c in cosines], dtype=np.float32)
-        ids = [ChunkId(each.chunk.id) for each in waiting]
+        ids = [ChunkId(chunk.chunk.id) for chunk in waiting]
         await self.records.put_vectors(SHELF, SPACE, list(zip(ids, packed(rows), strict=True)))
 
     async def check(self) -> list[str]:
         while await self.checker.round():
             pass
-        return [each.document for each in await matches_of(self.alerts)]
+        return [match.document for match in await matches_of(self.alerts)]
 
 
 @pytest.fixture
@@ -82,34 +82,38 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await records.close()
 
 
-def caption(name: str, *texts: str, start: float = 0.0, **fields) -> PreparedDocument:
+def build_caption(name: str, *texts: str, start: float = 0.0, **fields) -> PreparedDocument:
     return prepared(name, *texts, kind="caption", occurred=at(start, start + 5), **fields)
 
 
 async def test_words_count_at_once_and_likeness_when_there_is_a_vector(store: Store) -> None:
     await store.alerts.put(FIRE, maximum=1)
-    await store.say(caption("a", "a fire!"), caption("b", "flames", start=60), caption("c", "sea", start=120))
+    await store.say(
+        build_caption("a", "a fire!"),
+        build_caption("b", "flames", start=60),
+        build_caption("c", "sea", start=120),
+    )
     assert await store.check() == ["a"]
     assert store.meant == 0
     await store.embed(0.9, 0.6, 0.2)
     assert await store.check() == ["a", "b"]
     assert store.meant == 1
-    assert [each.reason for each in await matches_of(store.alerts)] == ["words: fire", "similarity: 0.60"]
+    assert [match.reason for match in await matches_of(store.alerts)] == ["words: fire", "similarity: 0.60"]
 
 
 async def test_only_captions_and_only_what_came_later(store: Store) -> None:
-    await store.say(caption("old", "a fire"))
+    await store.say(build_caption("old", "a fire"))
     await store.alerts.put(FIRE, maximum=1)
     await store.embed(0.9)
     await store.say(prepared("page", "a fire"), prepared("event", "a fire", kind="event"))
     assert await store.check() == []
-    await store.say(caption("new", "a fire", start=60))
+    await store.say(build_caption("new", "a fire", start=60))
     assert await store.check() == ["new"]
 
 
 async def test_words_may_stand_in_different_pieces(store: Store) -> None:
     await store.alerts.put(replace(FIRE, query="smoke in the harbour"), maximum=1)
-    await store.say(caption("a", "smoke over ", "the harbour"), caption("b", "smoke", start=60))
+    await store.say(build_caption("a", "smoke over ", "the harbour"), build_caption("b", "smoke", start=60))
     assert await store.check() == ["a"]
 
 
@@ -118,19 +122,22 @@ async def test_fields_and_streams_narrow(store: Store) -> None:
     where = replace(FIRE, id="w", name="w", query="", filter=Eq(("n",), 2))
     await store.alerts.put(replace(FIRE, streams=(SourceId("gate"),)), maximum=2)
     await store.alerts.put(where, maximum=2)
-    at_gate = caption("g", "a fire", source=SourceId("gate"))
-    await store.say(caption("a", "a fire", metadata={"n": 2}), at_gate)
+    at_gate = build_caption("g", "a fire", source=SourceId("gate"))
+    await store.say(build_caption("a", "a fire", metadata={"n": 2}), at_gate)
     assert await store.check() == ["g", "a"] or await store.check() == ["a", "g"]
-    assert {each.document: each.alert.id for each in await matches_of(store.alerts)} == {"a": "w", "g": "a"}
+    assert {match.document: match.alert.id for match in await matches_of(store.alerts)} == {
+        "a": "w",
+        "g": "a",
+    }
 
 
 async def test_what_the_owner_may_not_see_at_this_moment_is_passed_over(store: Store) -> None:
     await store.alerts.put(FIRE, maximum=1)
     store.shows = None
-    await store.say(caption("a", "a fire"))
+    await store.say(build_caption("a", "a fire"))
     assert await store.check() == []
     store.shows = lambda document: document.author == "ann"
-    await store.say(caption("b", "a fire"), caption("c", "a fire", start=60, author="ann"))
+    await store.say(build_caption("b", "a fire"), build_caption("c", "a fire", start=60, author="ann"))
     assert await store.check() == ["c"]
     store.shows = lambda _document: True
     assert await store.check() == ["c"]
@@ -139,7 +146,7 @@ async def test_what_the_owner_may_not_see_at_this_moment_is_passed_over(store: S
 async def test_a_provider_that_is_away_delays_and_loses_nothing(store: Store) -> None:
     await store.alerts.put(FIRE, maximum=1)
     store.fault = ProviderUnavailable("x", "is away")
-    await store.say(caption("a", "a fire"), caption("b", "flames", start=60))
+    await store.say(build_caption("a", "a fire"), build_caption("b", "flames", start=60))
     await store.embed(0.1, 0.9)
     assert await store.check() == ["a"]
     assert await store.alerts.behind() != []
@@ -152,7 +159,7 @@ async def test_a_provider_that_is_away_delays_and_loses_nothing(store: Store) ->
 async def test_a_question_that_is_refused_still_has_its_words(store: Store) -> None:
     await store.alerts.put(FIRE, maximum=1)
     store.fault = ProviderError("x", "refused")
-    await store.say(caption("a", "flames"), caption("b", "fire", start=60))
+    await store.say(build_caption("a", "flames"), build_caption("b", "fire", start=60))
     await store.embed(0.9, 0.9)
     assert await store.check() == ["b"]
     assert await store.alerts.behind() == []
@@ -161,17 +168,19 @@ async def test_a_question_that_is_refused_still_has_its_words(store: Store) -> N
 async def test_a_long_history_in_parts_and_captions_gone_meanwhile(store: Store) -> None:
     await store.alerts.put(FIRE, maximum=1)
     for number in range(450):
-        await store.say(caption(f"{number:03}", "a fire" if number % 90 == 0 else "sea", start=60 * number))
+        await store.say(
+            build_caption(f"{number:03}", "a fire" if number % 90 == 0 else "sea", start=60 * number)
+        )
     await store.records.delete([DocumentId("090"), DocumentId("091")])
     assert await store.check() == ["000", "180", "270", "360"]
 
 
 async def test_an_edit_is_looked_at_again_and_told_once(store: Store) -> None:
     await store.alerts.put(FIRE, maximum=1)
-    await store.say(caption("a", "sea"))
-    await store.say(caption("a", "a fire at sea"))
+    await store.say(build_caption("a", "sea"))
+    await store.say(build_caption("a", "a fire at sea"))
     assert await store.check() == ["a"]
-    await store.say(caption("a", "a great fire at sea", title="another"))
+    await store.say(build_caption("a", "a great fire at sea", title="another"))
     assert await store.check() == ["a"]
 
 
@@ -198,7 +207,7 @@ class Sending:
                 break
             await asyncio.sleep(0.01)
         await self.deliverer.stop(grace=60)
-        return [(each.delivery, each.attempts) for each in await matches_of(self.store.alerts)]
+        return [(match.delivery, match.attempts) for match in await matches_of(self.store.alerts)]
 
 
 @pytest.fixture
@@ -209,19 +218,21 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 @pytest.fixture
 async def sending(store: Store, server: ScriptedServer) -> AsyncIterator[Sending]:
-    made = Sending(store, server)
-    await store.alerts.put(replace(FIRE, webhook=made.hook), maximum=1)
-    await store.say(caption("a", "a fire"))
+    sender = Sending(store, server)
+    await store.alerts.put(replace(FIRE, webhook=sender.hook), maximum=1)
+    await store.say(build_caption("a", "a fire"))
     await store.check()
-    yield made
-    await made.poster.close()
+    yield sender
+    await sender.poster.close()
 
 
 async def test_what_is_delivered_is_sent_once(sending: Sending, server: ScriptedServer) -> None:
     assert await sending.round() == [("delivered", 1)]
     assert await sending.round() == [("delivered", 1)]
     [event] = await matches_of(sending.store.alerts)
-    assert [(each.body, each.headers["conspectus-id"]) for each in server.requests] == [(b"a", event.id)]
+    assert [(request.body, request.headers["conspectus-id"]) for request in server.requests] == [
+        (b"a", event.id)
+    ]
 
 
 async def test_a_receiver_that_is_away_is_tried_again_and_then_no_more(
@@ -236,7 +247,7 @@ async def test_a_receiver_that_is_away_is_tried_again_and_then_no_more(
     assert await sending.round() == [("pending", 2)]
     sending.store.now += timedelta(seconds=1)
     assert await sending.round() == [("failed", 3)]
-    assert len({each.headers["conspectus-id"] for each in server.requests}) == 1
+    assert len({request.headers["conspectus-id"] for request in server.requests}) == 1
     assert len(server.requests) == 3
     assert "HTTP 503" in str((await matches_of(sending.store.alerts))[0].error)
 
@@ -256,17 +267,17 @@ async def test_what_may_not_be_seen_any_more_is_not_sent(sending: Sending, serve
 async def test_one_slow_receiver_holds_up_no_other(sending: Sending, server: ScriptedServer) -> None:
     other = replace(FIRE, id="b", name="b", webhook=HOOK.replace("https://example.com", server.base))
     await sending.store.alerts.put(other, maximum=2)
-    await sending.store.say(caption("b", "a fire", start=60))
+    await sending.store.say(build_caption("b", "a fire", start=60))
     await sending.store.check()
-    server.answers["/hook"] = lambda each: Answer(b"", delay=0.0 if "token" in each.target else 120)
+    server.answers["/hook"] = lambda request: Answer(b"", delay=0.0 if "token" in request.target else 120)
     await sending.deliverer.round(FileHold(mine=True))
     for _ in range(500):
         await sending.deliverer.round(FileHold(mine=True))
         if server.count("/hook") == 2 and not await sending.store.alerts.due("b", now=sending.store.now):
             break
     deliveries = await matches_of(sending.store.alerts, alert="b")
-    assert [each.delivery for each in deliveries] == ["delivered"]
+    assert [match.delivery for match in deliveries] == ["delivered"]
     waiting = await matches_of(sending.store.alerts, alert="a")
-    assert [each.delivery for each in waiting] == ["pending", "pending"]
+    assert [match.delivery for match in waiting] == ["pending", "pending"]
     await sending.deliverer.stop(grace=0)
-    assert [each.alert.owner for each in waiting] == [ANNA, ANNA]
+    assert [match.alert.owner for match in waiting] == [ANNA, ANNA]

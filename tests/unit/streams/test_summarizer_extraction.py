@@ -12,15 +12,15 @@ from conspectus.text.analyzer import Analyzer
 TERMS = Analyzer("english").terms
 
 
-def chosen(captions: list[Caption], maximum: int, rows: list[list[float]] | None = None) -> list[str]:
+def extract_texts(captions: list[Caption], maximum: int, rows: list[list[float]] | None = None) -> list[str]:
     vectors = None if rows is None else np.asarray(rows, np.float32)
-    return [said for _, said in extracted(captions, maximum, terms=TERMS, vectors=vectors)]
+    return [text for _, text in extracted(captions, maximum, terms=TERMS, vectors=vectors)]
 
 
 def test_nothing_comes_of_nothing() -> None:
-    assert chosen([], 5) == []
-    assert chosen([caption("  ", 0), caption("\n", 1)], 5) == []
-    assert chosen([caption("a car", 0)], 0) == []
+    assert extract_texts([], 5) == []
+    assert extract_texts([caption("  ", 0), caption("\n", 1)], 5) == []
+    assert extract_texts([caption("a car", 0)], 0) == []
 
 
 def test_what_most_captions_are_about_is_chosen() -> None:
@@ -30,35 +30,37 @@ def test_what_most_captions_are_about_is_chosen() -> None:
         caption("A bird.", 20),
         caption("The pallet falls from the forklift.", 30),
     ]
-    assert "forklift" in chosen(captions, 1)[0]
-    assert "A bird." not in chosen(captions, 3)
+    assert "forklift" in extract_texts(captions, 1)[0]
+    assert "A bird." not in extract_texts(captions, 3)
 
 
 def test_every_part_of_the_stream_has_its_share() -> None:
-    captions = [caption(f"The goal number {each} is scored.", each) for each in range(90)]
+    captions = [caption(f"The goal number {number} is scored.", number) for number in range(90)]
     captions += [caption("The audience leaves the stadium.", 590), caption("It is dark.", 600)]
-    found = extracted(captions, 3, terms=TERMS)
-    assert len(found) == 3
-    assert [each.start for each, _ in found] == sorted(each.start or 0.0 for each, _ in found)
-    assert found[-1][0].start in {590, 600}
+    selection = extracted(captions, 3, terms=TERMS)
+    assert len(selection) == 3
+    assert [selected.start for selected, _ in selection] == sorted(
+        selected.start or 0.0 for selected, _ in selection
+    )
+    assert selection[-1][0].start in {590, 600}
 
 
 def test_nothing_is_said_twice() -> None:
-    captions = [caption("No motion in the hall.", each, key=str(each)) for each in range(50)]
+    captions = [caption("No motion in the hall.", second, key=str(second)) for second in range(50)]
     captions.append(caption("A man enters the hall.", 60))
-    assert chosen(captions, 10) == ["No motion in the hall.", "A man enters the hall."]
+    assert extract_texts(captions, 10) == ["No motion in the hall.", "A man enters the hall."]
 
 
 def test_vectors_count_where_all_have_one() -> None:
-    captions = [caption(f"word{each}", each) for each in range(4)]
+    captions = [caption(f"word{number}", number) for number in range(4)]
     rows = [[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.6, 0.8]]
-    assert chosen(captions, 1, rows) == ["word2"]
-    assert chosen(captions, 1, rows[:2]) == chosen(captions, 1)
+    assert extract_texts(captions, 1, rows) == ["word2"]
+    assert extract_texts(captions, 1, rows[:2]) == extract_texts(captions, 1)
 
 
 def test_captions_without_words_and_without_times_are_chosen_by_place() -> None:
-    assert chosen([caption("!!!", key="a"), caption("???", key="b")], 2) == ["!!!", "???"]
-    assert len(chosen([caption(f"\u4f60\u597d {each}") for each in range(6)], 3)) == 3
+    assert extract_texts([caption("!!!", key="a"), caption("???", key="b")], 2) == ["!!!", "???"]
+    assert len(extract_texts([caption(f"\u4f60\u597d {number}") for number in range(6)], 3)) == 3
 
 
 def test_of_a_long_caption_one_sentence_is_shown() -> None:
@@ -66,18 +68,18 @@ def test_of_a_long_caption_one_sentence_is_shown() -> None:
     long = caption(f"{filler}The goalkeeper saves the penalty.\nOne more thing.", 0)
     assert len(long.text) > MAX_LENGTH
     others = [caption("The goalkeeper saves a penalty.", 1), caption("Penalty! The goalkeeper!", 2)]
-    assert chosen([long, *others], 3)[0] in {
+    assert extract_texts([long, *others], 3)[0] in {
         "The goalkeeper saves the penalty.",
         "Something else happens that nobody speaks of again in here.",
     }
-    assert all("\n" not in each for each in chosen([long, *others], 3))
+    assert all("\n" not in text for text in extract_texts([long, *others], 3))
 
 
 def test_the_order_given_is_kept() -> None:
-    captions = [caption(f"Scene {each} with words of its own {each}.", each) for each in range(30)]
-    found = [each for each, _ in extracted(captions, 7, terms=TERMS)]
-    assert found == sorted(found, key=captions.index)
-    assert len({each.document.id for each in found}) == len(found)
+    captions = [caption(f"Scene {number} with words of its own {number}.", number) for number in range(30)]
+    selection = [selected for selected, _ in extracted(captions, 7, terms=TERMS)]
+    assert selection == sorted(selection, key=captions.index)
+    assert len({selected.document.id for selected in selection}) == len(selection)
 
 
 def test_a_checkpoint_ends_the_selection() -> None:

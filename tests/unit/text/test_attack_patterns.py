@@ -23,7 +23,7 @@ def between_letters(mark: str) -> Spelling:
     return lambda text: " ".join(mark.join(word) if "/" not in word else word for word in text.split(" "))
 
 
-def inside(mark: str) -> Spelling:
+def put_inside(mark: str) -> Spelling:
     """Put a mark once into each word."""
 
     def spelled(text: str) -> str:
@@ -40,43 +40,51 @@ def between_words(mark: str) -> Spelling:
     return lambda text: text.replace(" ", mark)
 
 
-def letters(first: int, *, upper: bool = False) -> Spelling:
+def write_letters(first: int, *, upper: bool = False) -> Spelling:
     """Write the letters of another alphabet that begins at a code point."""
 
-    def letter(each: str) -> str:
+    def letter(character: str) -> str:
         base = "A" if upper else "a"
-        each = each.upper() if upper else each.lower()
-        return chr(first + ord(each) - ord(base)) if each.isascii() and each.isalpha() else each
+        character = character.upper() if upper else character.lower()
+        return (
+            chr(first + ord(character) - ord(base))
+            if character.isascii() and character.isalpha()
+            else character
+        )
 
     return lambda text: "".join(map(letter, text))
 
 
-def entities(form: str) -> Spelling:
+def write_entities(form: str) -> Spelling:
     """Write each letter as an HTML entity."""
-    return lambda text: "".join(form.format(ord(each)) if each.isalpha() else each for each in text)
+    return lambda text: "".join(
+        form.format(ord(character)) if character.isalpha() else character for character in text
+    )
 
 
-def tags(*between: str) -> Spelling:
+def put_tags(*between: str) -> Spelling:
     """Put tags in turn before the letters of each word."""
 
     def spelled(text: str) -> str:
         turn = cycle(between)
         words = text.split(" ")
         return " ".join(
-            word if "/" in word else "".join(each + next(turn) for each in word) for word in words
+            word if "/" in word else "".join(character + next(turn) for character in word) for word in words
         )
 
     return spelled
 
 
-def replaced(pairs: dict[str, str]) -> Spelling:
+def replace_letters(pairs: dict[str, str]) -> Spelling:
     """Replace letters."""
     return lambda text: text.translate(str.maketrans(pairs))
 
 
-CYRILLIC = replaced(dict(zip("aceopxyi", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456", strict=True)))
-GREEK = replaced(dict(zip("oviu", "\u03bf\u03bd\u03b9\u03c5", strict=True)))
-SMALL = replaced(dict(zip("abcdeghijklmnoprtuvwyz", "ᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡʏᴢ", strict=True)))
+CYRILLIC = replace_letters(
+    dict(zip("aceopxyi", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456", strict=True))
+)
+GREEK = replace_letters(dict(zip("oviu", "\u03bf\u03bd\u03b9\u03c5", strict=True)))
+SMALL = replace_letters(dict(zip("abcdeghijklmnoprtuvwyz", "ᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡʏᴢ", strict=True)))
 SPELLINGS: dict[str, Spelling] = {
     "upper case": str.upper,
     "two spaces": between_words("  "),
@@ -98,11 +106,11 @@ SPELLINGS: dict[str, Spelling] = {
     "joiners": between_letters("\u200d"),
     "word joiners": between_letters("\u2060"),
     "byte order marks": between_letters("\ufeff"),
-    "soft hyphens": inside("\u00ad"),
-    "hyphens at line ends": inside("-\n"),
-    "hyphens inside words": inside("-"),
+    "soft hyphens": put_inside("\u00ad"),
+    "hyphens at line ends": put_inside("-\n"),
+    "hyphens inside words": put_inside("-"),
     "direction marks": between_letters("\u200e"),
-    "direction overrides": inside("\u202d"),
+    "direction overrides": put_inside("\u202d"),
     "variation selectors": between_letters("\ufe0f"),
     "more variation selectors": between_letters("\U000e0101"),
     "Mongolian selectors": between_letters("\u180b"),
@@ -110,39 +118,43 @@ SPELLINGS: dict[str, Spelling] = {
     "two combining marks": between_letters("\u0301\u0323"),
     "enclosing marks": between_letters("\u20e3"),
     "grapheme joiners": between_letters("\u034f"),
-    "fullwidth": letters(0xFF41),
-    "mathematical bold": letters(0x1D41A),
-    "mathematical script": letters(0x1D4EA),
-    "monospace": letters(0x1D68A),
-    "circled": letters(0x24D0),
-    "squared": letters(0x1F130, upper=True),
+    "fullwidth": write_letters(0xFF41),
+    "mathematical bold": write_letters(0x1D41A),
+    "mathematical script": write_letters(0x1D4EA),
+    "monospace": write_letters(0x1D68A),
+    "circled": write_letters(0x24D0),
+    "squared": write_letters(0x1F130, upper=True),
     "small capitals": SMALL,
     "Cyrillic letters": CYRILLIC,
     "Greek letters": GREEK,
-    "accents": replaced(dict(zip("aeiou", "àéîöü", strict=True))),
-    "decimal entities": entities("&#{};"),
-    "hexadecimal entities": entities("&#x{:x};"),
-    "entities of entities": entities("&amp;#{};"),
-    "entities without an end": entities("&#{}"),
+    "accents": replace_letters(dict(zip("aeiou", "àéîöü", strict=True))),
+    "decimal entities": write_entities("&#{};"),
+    "hexadecimal entities": write_entities("&#x{:x};"),
+    "entities of entities": write_entities("&amp;#{};"),
+    "entities without an end": write_entities("&#{}"),
     "named entities": between_words("&nbsp;"),
     "invisible entities": between_letters("&ZeroWidthSpace;"),
-    "shy entities": inside("&shy;"),
-    "tags between letters": tags("<b>", "</b>"),
-    "tags with attributes": tags('<span class="x">', "</span>"),
+    "shy entities": put_inside("&shy;"),
+    "tags between letters": put_tags("<b>", "</b>"),
+    "tags with attributes": put_tags('<span class="x">', "</span>"),
     "breaks between words": between_words("<br>"),
     "blocks between words": between_words("</div>\n<div>"),
     "comments between letters": between_letters("<!-- x -->"),
     "comments between words": between_words("<!-- the weather is fine -->"),
     "comments and spaces": between_words(" <!-- x --> "),
-    "emphasis inside words": tags("**", "**"),
+    "emphasis inside words": put_tags("**", "**"),
     "escapes": between_letters("\\"),
     "dots between letters": between_letters("."),
     "spaced letters": lambda text: "   ".join(
         " ".join(word) if "/" not in word else word for word in text.split(" ")
     ),
-    "percent": lambda text: "".join(f"%{ord(each):02x}" if each.isalpha() else each for each in text),
-    "JSON escapes": lambda text: "".join(f"\\u{ord(each):04x}" if each.isalpha() else each for each in text),
-    "tag characters": lambda text: "".join(chr(0xE0000 + ord(each)) for each in text),
+    "percent": lambda text: "".join(
+        f"%{ord(character):02x}" if character.isalpha() else character for character in text
+    ),
+    "JSON escapes": lambda text: "".join(
+        f"\\u{ord(character):04x}" if character.isalpha() else character for character in text
+    ),
+    "tag characters": lambda text: "".join(chr(0xE0000 + ord(character)) for character in text),
 }
 ORDINARY = (
     "Ignore the warnings. All earlier releases have instructions, and the rules are above.",
@@ -155,8 +167,8 @@ ORDINARY = (
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
 def test_an_attack_is_found_in_every_spelling(spelling: Spelling) -> None:
-    found = {name: attack_pattern(f"Hello. {spelling(text)} Bye.") for name, text in ATTACKS.items()}
-    missed = [name for name, pattern in found.items() if pattern is None]
+    patterns = {name: attack_pattern(f"Hello. {spelling(text)} Bye.") for name, text in ATTACKS.items()}
+    missed = [name for name, pattern in patterns.items() if pattern is None]
     assert missed == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conspectus.text.intervals import GAP_SECONDS, OVERLAP_SECONDS, belongs, runs
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8).map(
-    lambda given: [(float(start), float(start + length)) for start, length in given]
+    lambda pairs: [(float(start), float(start + length)) for start, length in pairs]
 )
 
 
@@ -47,14 +47,15 @@ def test_a_long_interval_holds_what_lies_in_it_together() -> None:
 def test_intervals_are_together_if_a_chain_of_near_ones_joins_them(
     intervals: list[tuple[float, float]], gap: int
 ) -> None:
-    found = runs(intervals, gap=gap)
-    assert sorted(place for run in found for place in run) == list(range(len(intervals)))
+    groups = runs(intervals, gap=gap)
+    assert sorted(position for run in groups for position in run) == list(range(len(intervals)))
     borders = [
-        (min(intervals[each][0] for each in run), max(intervals[each][1] for each in run)) for run in found
+        (min(intervals[index][0] for index in run), max(intervals[index][1] for index in run))
+        for run in groups
     ]
     assert all(later[0] - earlier[1] > gap for earlier, later in pairwise(borders))
-    for run in found:
+    for run in groups:
         reached = intervals[run[0]][1]
-        for each in run[1:]:
-            assert intervals[each][0] - reached <= gap
-            reached = max(reached, intervals[each][1])
+        for index in run[1:]:
+            assert intervals[index][0] - reached <= gap
+            reached = max(reached, intervals[index][1])

@@ -90,9 +90,13 @@ def test_twice_is_once_and_only_backslashes_are_added(text: str) -> None:
     assert list(marks(once)) == []
     assert not any(0xE0000 <= ord(character) <= 0xE007F for character in once)
 
-    def seen(value: str) -> str:
-        kept = (each for each in value if each != "\\" and unicodedata.category(each) not in {"Cf", "Mn"})
-        return "".join(kept)
+    def seen(string: str) -> str:
+        visible = (
+            character
+            for character in string
+            if character != "\\" and unicodedata.category(character) not in {"Cf", "Mn"}
+        )
+        return "".join(visible)
 
     assert seen(once) == seen(text)
 

@@ -12,7 +12,7 @@ def test_a_text_is_cut_at_its_last_sentence():
 
 
 @pytest.mark.parametrize(
-    ("text", "limit", "kept"),
+    ("text", "limit", "expected"),
     [
         ("all of it", 9, "all of it"),
         ("all of it", 100, "all of it"),
@@ -28,8 +28,8 @@ def test_a_text_is_cut_at_its_last_sentence():
         ("e\u0301e\u0301e\u0301", 3, "e\u0301"),
     ],
 )
-def test_where_a_text_is_cut(text, limit, kept):
-    assert text[: sentence_end_before(text, limit)] == kept
+def test_where_a_text_is_cut(text, limit, expected):
+    assert text[: sentence_end_before(text, limit)] == expected
 
 
 @pytest.mark.parametrize("piece", ["x", "e\u0301", "\u0301", ". ", "\n", " \u0301", "🇩🇪"])

@@ -18,7 +18,7 @@ CLOCK = StreamClock(MORNING, BERLIN)
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"),
+    ("time", "seconds"),
     [
         (0, 0.0),
         (90.5, 90.5),
@@ -34,12 +34,10 @@ CLOCK = StreamClock(MORNING, BERLIN)
         (MORNING + timedelta(minutes=1), 60.0),
     ],
 )
-def test_a_clock_reads_offsets_and_instants_in_its_zone(
-    value: datetime | str | float, seconds: float
-) -> None:
-    found = CLOCK.instant(value)
-    assert found == MORNING + timedelta(seconds=seconds)
-    assert CLOCK.seconds(found) == seconds
+def test_a_clock_reads_offsets_and_instants_in_its_zone(time: datetime | str | float, seconds: float) -> None:
+    instant = CLOCK.instant(time)
+    assert instant == MORNING + timedelta(seconds=seconds)
+    assert CLOCK.seconds(instant) == seconds
 
 
 def test_an_instant_on_a_clock_is_in_utc_whatever_its_zone() -> None:
@@ -48,7 +46,7 @@ def test_an_instant_on_a_clock_is_in_utc_whatever_its_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "reason"),
+    ("time", "reason"),
     [
         ("soon", "neither seconds"),
         (-1, "from 0 on"),
@@ -58,9 +56,9 @@ def test_an_instant_on_a_clock_is_in_utc_whatever_its_zone() -> None:
         ("300000000000", "beyond the year 9999"),
     ],
 )
-def test_what_is_on_no_clock_is_an_error_about_a_time(value: str | float, reason: str) -> None:
+def test_what_is_on_no_clock_is_an_error_about_a_time(time: str | float, reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason) as refused:
-        CLOCK.instant(value)
+        CLOCK.instant(time)
     assert refused.value.field == "time"
 
 

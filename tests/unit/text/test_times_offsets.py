@@ -10,10 +10,10 @@ from conspectus.text.times import EPOCH, parse_instant, parse_offset, validity
 MORNING = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("value", ["59:59", "1:59:59", "1:59:59,5", "100:59", "0:00:00", "1:2:3"])
-def test_the_last_minute_of_an_hour_is_one(value: str) -> None:
-    *hours, minutes, seconds = map(float, value.replace(",", ".").split(":"))
-    assert parse_offset(f" {value}\n") == sum(hours) * 3_600 + minutes * 60 + seconds
+@pytest.mark.parametrize("offset", ["59:59", "1:59:59", "1:59:59,5", "100:59", "0:00:00", "1:2:3"])
+def test_the_last_minute_of_an_hour_is_one(offset: str) -> None:
+    *hours, minutes, seconds = map(float, offset.replace(",", ".").split(":"))
+    assert parse_offset(f" {offset}\n") == sum(hours) * 3_600 + minutes * 60 + seconds
 
 
 @pytest.mark.parametrize("read", [parse_instant, parse_offset])

@@ -45,10 +45,10 @@ def test_items_without_words_are_refused_before_anything_is_stored(context: Agen
     assert context.count() == 0
 
 
-@pytest.mark.parametrize("thing", [None, 5, [None]])
-def test_what_is_neither_a_text_nor_a_list_is_refused(context: AgentContext, thing: object) -> None:
+@pytest.mark.parametrize("content", [None, 5, [None]])
+def test_what_is_neither_a_text_nor_a_list_is_refused(context: AgentContext, content: object) -> None:
     with pytest.raises(InvalidInput, match="content"):
-        context.store(cast(Any, thing))
+        context.store(cast(Any, content))
     assert context.count() == 0
 
 
@@ -58,7 +58,7 @@ def test_a_weight_or_a_distance_that_is_none_is_refused(context: AgentContext, o
         context.retrieve("tea", **odd)
     usual = {"alpha": "hybrid_alpha", "max_hops": "max_expansion_hops"}
     with pytest.raises(InvalidInput):
-        AgentContext(context, **{usual[name]: value for name, value in odd.items()})
+        AgentContext(context, **{usual[name]: setting for name, setting in odd.items()})
 
 
 def test_a_list_of_nothing_is_nothing(context: AgentContext) -> None:

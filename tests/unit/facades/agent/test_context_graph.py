@@ -35,7 +35,7 @@ def context(engine: BlockingEngine, request: pytest.FixtureRequest) -> AgentCont
     return AgentContext(engine, user_id=request.node.name)
 
 
-def names(graph: ContextGraph) -> set[str]:
+def list_names(graph: ContextGraph) -> set[str]:
     return {node["name"] for node in graph.get_nodes()}
 
 
@@ -43,7 +43,7 @@ def test_names_go_into_the_graph_if_that_is_asked(context: AgentContext) -> None
     context.store("Grace Hopper wrote a compiler.")
     assert context.graph.get_nodes() == []
     memory_id = context.store(TEXT, extract_entities=True)
-    assert {"Ada Lovelace", "Charles Babbage", "London"} <= names(context.graph)
+    assert {"Ada Lovelace", "Charles Babbage", "London"} <= list_names(context.graph)
     assert {edge["evidence"] for edge in context.graph.get_edges()} == {memory_id}
     beside = {neighbor["name"] for neighbor in context.get_neighbors("ada lovelace")}
     assert beside == {"Charles Babbage", "London"}
@@ -57,7 +57,7 @@ def test_names_of_different_sentences_do_not_stand_together(context: AgentContex
     )
     assert {neighbor["name"] for neighbor in context.get_neighbors("ada lovelace")} == {"Mary Somerville"}
     context.store("Grace Hopper came.", extract_entities=True, extract_relationships=False)
-    assert "Grace Hopper" in names(context.graph) and context.get_neighbors("grace hopper") == []
+    assert "Grace Hopper" in list_names(context.graph) and context.get_neighbors("grace hopper") == []
 
 
 def test_a_list_of_documents_becomes_one_graph(context: AgentContext) -> None:
@@ -71,7 +71,7 @@ def test_long_documents_are_looked_through_to_their_end(context: AgentContext) -
     for filler in ("It rained all day. ", "rain ", "ä"):
         text = f"Ada Lovelace arrived. {filler * (30_000 // len(filler))} Then Charles Babbage left."
         memory_id = context.store(text, extract_entities=True)
-        assert {"Ada Lovelace", "Charles Babbage"} <= names(context.graph)
+        assert {"Ada Lovelace", "Charles Babbage"} <= list_names(context.graph)
         assert context.get(memory_id)["content"] == text
         assert context.get_neighbors("ada lovelace") == []
         context.clear()
@@ -82,10 +82,10 @@ def test_names_leave_with_the_last_memory_that_mentions_them(context: AgentConte
     context.store("Charles Babbage slept.", extract_entities=True)
     context.graph.add_nodes([{"id": "mine", "name": "Mine"}])
     assert context.forget(first) == 1
-    assert names(context.graph) == {"Charles Babbage", "Mine"}
+    assert list_names(context.graph) == {"Charles Babbage", "Mine"}
     assert context.graph.get_edges() == []
     assert context.clear() == 1
-    assert names(context.graph) == {"Mine"}
+    assert list_names(context.graph) == {"Mine"}
 
 
 def test_names_of_another_users_memory_stay_out_of_the_shared_graph(engine: BlockingEngine) -> None:
@@ -93,11 +93,11 @@ def test_names_of_another_users_memory_stay_out_of_the_shared_graph(engine: Bloc
     context = AgentContext(engine, shared, user_id="host")
     context.store("Marie Curie came.", extract_entities=True)
     context.store(TEXT, user_id="guest", extract_entities=True)
-    assert names(shared) == {"Marie Curie"}
+    assert list_names(shared) == {"Marie Curie"}
     guest = AgentContext(engine, user_id="guest")
-    assert "Ada Lovelace" in names(guest.graph) and "Marie Curie" not in names(guest.graph)
+    assert "Ada Lovelace" in list_names(guest.graph) and "Marie Curie" not in list_names(guest.graph)
     assert guest.forget(user_id="guest") == 1
-    assert names(guest.graph) == set()
+    assert list_names(guest.graph) == set()
 
 
 def test_the_names_of_what_is_stored_already_can_be_added(context: AgentContext) -> None:
@@ -139,7 +139,7 @@ def test_edges_lead_to_memories_that_share_no_word(unlike: BlockingEngine) -> No
     assert all(not memory["through"] for memory in context.retrieve("Coding", use_graph=False))
 
 
-def fact_of(memory: dict[str, Any]) -> tuple[Any, ...]:
+def describe_fact(memory: dict[str, Any]) -> tuple[Any, ...]:
     return (memory["fact"][2], memory["valid_until"] is not None, memory["closed_by"], memory["closes"])
 
 
@@ -149,12 +149,12 @@ def test_a_later_fact_ends_an_earlier_one(context: AgentContext) -> None:
     then = datetime.now(UTC)
     moved = {"predicate": "lives in", "subject": "Ada", "object": "Milan"}
     second = context.store("Ada moved to Milan.", fact=moved, valid_from="2024-01-01")
-    assert fact_of(context.get(first)) == ("Rome", True, second, [])
-    assert fact_of(context.get(second)) == ("Milan", False, None, [first])
+    assert describe_fact(context.get(first)) == ("Rome", True, second, [])
+    assert describe_fact(context.get(second)) == ("Milan", False, None, [first])
     memories = {memory["id"]: memory for memory in context.retrieve("Where does Ada live?")}
     assert any("ended by" in reason for reason in memories[first]["why"])
     earlier = context.retrieve("Where does Ada live?", as_of=then)
-    assert [fact_of(memory) for memory in earlier] == [("Rome", False, None, [])]
+    assert [describe_fact(memory) for memory in earlier] == [("Rome", False, None, [])]
     edges = context.graph.state_at("2022-01-01")["edges"]
     assert [edge["target_id"] for edge in edges] == ["rome"]
     for odd in (("Ada", "lives"), "Ada", {"subject": "Ada"}):

@@ -24,14 +24,14 @@ class SlowEmbedder(HashedEmbedder):
         return await super().embed_documents(texts)
 
 
-def graph_with(node: str, store: object = None, **named: str) -> ContextGraph:
+def build_graph(node: str, store: object = None, **named: str) -> ContextGraph:
     graph = ContextGraph(store, **named)
     graph.add_nodes([{"id": node, "type": "place"}])
     return graph
 
 
 def test_graphs_without_a_name_are_different_graphs(tmp_path: Path) -> None:
-    with graph_with("a") as first, graph_with("b") as second, graph_with("c") as third:
+    with build_graph("a") as first, build_graph("b") as second, build_graph("c") as third:
         names = {part.name for part in (first, second, third)}
         assert len(names) == 3
         links = [first.link_graph(second, "a", "b"), first.link_graph(third, "a", "c")]
@@ -55,7 +55,7 @@ def test_a_graph_without_a_name_is_the_same_again_in_a_store_that_stays(tmp_path
 
 
 def test_linked_graphs_keep_their_names_when_they_move(tmp_path: Path) -> None:
-    first, second = graph_with("a"), graph_with("b")
+    first, second = build_graph("a"), build_graph("b")
     link = first.link_graph(second, "a", "b")
     with AgentContext(tmp_path / "one", knowledge_graph=first), AgentContext(None, knowledge_graph=second):
         assert first.navigate_to(link)[1] == "b"
@@ -63,7 +63,7 @@ def test_linked_graphs_keep_their_names_when_they_move(tmp_path: Path) -> None:
 
 
 def test_two_graphs_of_one_name_in_two_stores_are_not_linked(tmp_path: Path) -> None:
-    first, second = graph_with("a", tmp_path / "one"), graph_with("b", tmp_path / "two")
+    first, second = build_graph("a", tmp_path / "one"), build_graph("b", tmp_path / "two")
     with first, second, pytest.raises(InvalidInput, match="name"):
         first.link_graph(second, "a", "b")
 

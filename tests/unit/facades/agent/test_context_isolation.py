@@ -33,7 +33,7 @@ OLD = datetime.now(UTC) - timedelta(days=100)
 Read = Callable[[AgentContext, str], Any]
 
 
-def of(owner: tuple[str | None, ...]) -> dict[str, str | None]:
+def owner_arguments(owner: tuple[str | None, ...]) -> dict[str, str | None]:
     return dict(zip(("user_id", "agent_id", "conversation_id"), owner, strict=True))
 
 
@@ -58,7 +58,7 @@ def fill(context: AgentContext) -> dict[tuple[str | None, ...], str]:
             entities=["vault", secret(owner)],
             timestamp=OLD,
             metadata={"secret": secret(owner)},
-            **of(owner),
+            **owner_arguments(owner),
         )
         for owner in OWNERS
     }
@@ -113,7 +113,7 @@ def test_reading_reaches_its_own_only(
     name: str,
     reader: tuple[str | None, ...],
 ) -> None:
-    context = AgentContext(engine, short_term_limit=100, token_limit=5_000, **of(reader))
+    context = AgentContext(engine, short_term_limit=100, token_limit=5_000, **owner_arguments(reader))
     output = json.dumps(READS[name](context, ""), default=str)
     readable = {secret(owner) for owner in OWNERS if may_read(reader, owner)}
     others = {secret(owner) for owner in OWNERS} - readable
@@ -125,7 +125,7 @@ def test_reading_reaches_its_own_only(
 def test_numbers_are_of_its_own_only(
     engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], reader: tuple[str | None, ...]
 ) -> None:
-    context = AgentContext(engine, **of(reader))
+    context = AgentContext(engine, **owner_arguments(reader))
     readable = [owner for owner in OWNERS if may_read(reader, owner)]
     numbers = context.stats()
     assert (context.count(), numbers["memories"], numbers["facts"]) == (len(readable),) * 3
@@ -142,7 +142,7 @@ def test_numbers_are_of_its_own_only(
 def test_ids_of_others_are_unknown(
     engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], reader: tuple[str | None, ...]
 ) -> None:
-    context = AgentContext(engine, **of(reader))
+    context = AgentContext(engine, **owner_arguments(reader))
     for owner, memory in filled.items():
         is_readable = may_read(reader, owner)
         assert context.exists(memory) is is_readable
@@ -156,24 +156,30 @@ def test_ids_of_others_are_unknown(
     assert AgentContext(engine).get(filled[None, None, None])["content"] != "Taken over."
 
 
-def everything(engine: BlockingEngine, owners: tuple[Any, ...]) -> set[str]:
+def list_secrets(engine: BlockingEngine, owners: tuple[Any, ...]) -> set[str]:
     """The secrets that are still there."""
     context = AgentContext(engine)
-    return {secret(owner) for owner in owners if context.count({"secret": secret(owner)}, **of(owner))}
+    return {
+        secret(owner)
+        for owner in owners
+        if context.count({"secret": secret(owner)}, **owner_arguments(owner))
+    }
 
 
 DELETES: dict[str, Read] = {
     "clear": lambda c, _: c.clear(),
     "forget by age": lambda c, _: c.forget(days_old=50),
     "forget before": lambda c, _: c.forget(before=datetime.now(UTC) - timedelta(days=50)),
-    "retention": lambda c, _: AgentContext(c, retention_days=50, **of(_owner(c))).apply_retention()[
+    "retention": lambda c, _: AgentContext(
+        c, retention_days=50, **owner_arguments(owner_of(c))
+    ).apply_retention()["deleted"],
+    "number": lambda c, _: AgentContext(c, max_memories=0, **owner_arguments(owner_of(c))).apply_retention()[
         "deleted"
     ],
-    "number": lambda c, _: AgentContext(c, max_memories=0, **of(_owner(c))).apply_retention()["deleted"],
 }
 
 
-def _owner(context: AgentContext) -> tuple[str | None, ...]:
+def owner_of(context: AgentContext) -> tuple[str | None, ...]:
     scope = context._inner.scope
     return (scope.user, scope.agent, scope.conversation)
 
@@ -185,8 +191,8 @@ def test_deleting_reaches_its_own_only(
 ) -> None:
     with store(copytree(written, tmp_path / "store")) as engine:
         readable = {secret(owner) for owner in OWNERS if may_read(reader, owner)}
-        assert DELETES[name](AgentContext(engine, **of(reader)), "") == len(readable)
-        assert everything(engine, OWNERS) == {secret(owner) for owner in OWNERS} - readable
+        assert DELETES[name](AgentContext(engine, **owner_arguments(reader)), "") == len(readable)
+        assert list_secrets(engine, OWNERS) == {secret(owner) for owner in OWNERS} - readable
 
 
 def test_a_conversation_and_a_user_go_alone(written: Path, tmp_path: Path) -> None:
@@ -194,10 +200,10 @@ def test_a_conversation_and_a_user_go_alone(written: Path, tmp_path: Path) -> No
         context = AgentContext(engine)
         assert context.delete_conversation("monday", user_id="ada") == 2
         gone = {secret(("ada", agent, "monday")) for agent in AGENTS}
-        assert everything(engine, OWNERS) == {secret(owner) for owner in OWNERS} - gone
+        assert list_secrets(engine, OWNERS) == {secret(owner) for owner in OWNERS} - gone
         assert context.forget(user_id="bob") == 6
-        assert not any(owner.startswith("Bob") for owner in everything(engine, OWNERS))
-        assert len(everything(engine, OWNERS)) == len(OWNERS) - 8
+        assert not any(owner.startswith("Bob") for owner in list_secrets(engine, OWNERS))
+        assert len(list_secrets(engine, OWNERS)) == len(OWNERS) - 8
 
 
 def test_names_are_told_apart_however_they_are_written(engine: BlockingEngine) -> None:
@@ -236,7 +242,9 @@ def test_graphs_of_others_are_not_walked(engine: BlockingEngine) -> None:
         AgentContext(engine),
         AgentContext(engine, user_id="ada walks", conversation_id="x"),
     ):
-        assert "gold" not in json.dumps(context.retrieve("harbour", user_id=_owner(context)[0]), default=str)
+        assert "gold" not in json.dumps(
+            context.retrieve("harbour", user_id=owner_of(context)[0]), default=str
+        )
         assert context.graph.query("harbour") == []
         with pytest.raises(NotFound):
             context.get_neighbors("harbour")
@@ -253,11 +261,11 @@ async def test_on_a_server_it_is_no_different(tmp_path: Path) -> None:
     ):
         everything = AsyncAgentContext(remote)
         memory_ids = {
-            owner: await everything.store(f"The password is {secret(owner)}.", **of(owner))
+            owner: await everything.store(f"The password is {secret(owner)}.", **owner_arguments(owner))
             for owner in OWNERS
         }
         for scope in (("ada", "clerk", "monday"), ("ada", None, None), (None, None, None)):
-            context = AsyncAgentContext(remote, **of(scope))
+            context = AsyncAgentContext(remote, **owner_arguments(scope))
             readable = {secret(owner) for owner in OWNERS if may_read(scope, owner)}
             seen = [await context.retrieve("password", 50), await context.list(None), await context.export()]
             for output in (json.dumps(answer, default=str) for answer in seen):

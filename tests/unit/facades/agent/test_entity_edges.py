@@ -15,7 +15,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]
         yield opened
 
 
-def edges_of(engine: BlockingEngine, text: str) -> set[tuple[str, str, str]]:
+def list_edges(engine: BlockingEngine, text: str) -> set[tuple[str, str, str]]:
     """Subject, relation and object of all edges that a memory brings."""
     context = AgentContext(engine, user_id=text[-80:])
     context.store(text, extract_entities=True)
@@ -36,7 +36,7 @@ def edges_of(engine: BlockingEngine, text: str) -> set[tuple[str, str, str]]:
 def test_a_plain_sentence_gives_a_typed_edge_alone(
     engine: BlockingEngine, text: str, expected: tuple[str, str, str]
 ) -> None:
-    assert edges_of(engine, text) == {expected}
+    assert list_edges(engine, text) == {expected}
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_a_plain_sentence_gives_a_typed_edge_alone(
     ],
 )
 def test_what_is_not_stated_plainly_stands_together_only(engine: BlockingEngine, text: str) -> None:
-    assert {relation for _, relation, _ in edges_of(engine, text)} <= {"mentioned_with"}
+    assert {relation for _, relation, _ in list_edges(engine, text)} <= {"mentioned_with"}
 
 
 def test_each_sentence_states_its_own(engine: BlockingEngine) -> None:
-    edges = edges_of(engine, "Alice founded Acme. Bob Miller knows Alice.\nDoes Bob Miller own Acme?")
+    edges = list_edges(engine, "Alice founded Acme. Bob Miller knows Alice.\nDoes Bob Miller own Acme?")
     typed = {edge for edge in edges if edge[1] != "mentioned_with"}
     assert typed == {("alice", "founded", "acme"), ("bob miller", "knows", "alice")}
 
@@ -71,4 +71,4 @@ def test_a_relation_goes_with_the_memory_that_states_it(engine: BlockingEngine) 
 
 def test_relations_in_the_last_part_of_a_long_text_are_found(engine: BlockingEngine) -> None:
     text = f"{'It rained all day. ' * 1_000}Alice founded Acme."
-    assert edges_of(engine, text) == {("alice", "founded", "acme")}
+    assert list_edges(engine, text) == {("alice", "founded", "acme")}

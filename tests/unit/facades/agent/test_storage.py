@@ -153,7 +153,7 @@ def test_a_context_may_be_kept_where_its_graph_is() -> None:
         assert (context.count(), len(context.graph.get_nodes())) == (1, 1)
 
 
-async def seen(context: AsyncAgentContext) -> list[object]:
+async def exercise(context: AsyncAgentContext) -> list[object]:
     """Everything that matters, once."""
     memory_ids = await context.store(["The red door.", "A dog barks."], conversation_id="a")
     await context.store("Keep it short.", kind="note")
@@ -184,19 +184,19 @@ async def test_here_on_a_server_and_in_a_thread_it_is_the_same(tmp_path: Path) -
     ]
     embedder = HashedEmbedder()
     async with conspectus.open(tmp_path / "here", settings=SETTINGS, embedder=embedder) as engine:
-        assert await seen(AsyncAgentContext(engine, user_id="here")) == expected
+        assert await exercise(AsyncAgentContext(engine, user_id="here")) == expected
         async with (
             served(application(engine, SETTINGS)) as url,
             conspectus.connect(url, settings=SETTINGS) as remote,
         ):
-            assert await seen(AsyncAgentContext(remote, user_id="there")) == expected
+            assert await exercise(AsyncAgentContext(remote, user_id="there")) == expected
         blocking = AgentContext(engine, user_id="thread")
         assert await asyncio.to_thread(lambda: blocking.store("From a thread.")) is not None
         with pytest.raises(InvalidInput, match="loop"):
             blocking.count()
         assert await asyncio.to_thread(blocking.count) == 1
     async with AsyncAgentContext(user_id="own") as private:
-        assert await seen(private) == expected
+        assert await exercise(private) == expected
 
 
 async def test_a_blocking_engine_serves_tasks(tmp_path: Path) -> None:

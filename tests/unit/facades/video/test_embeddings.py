@@ -23,11 +23,11 @@ KEY = "AIza-very-secret"
 MODEL = "gemini-embedding-001"
 
 
-async def at_once(seconds: float) -> None:
+async def skip_waiting(seconds: float) -> None:
     """Wait no longer than the loop needs."""
 
 
-QUICK = RetryPolicy(busy=PATIENCE.busy, attempts=3, sleep=at_once)
+QUICK = RetryPolicy(busy=PATIENCE.busy, attempts=3, sleep=skip_waiting)
 
 
 @pytest.fixture
@@ -39,16 +39,16 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def gemini(server: ModelServer) -> AsyncIterator[GeminiEmbeddings]:
-    async with GeminiEmbeddings(KEY, dimensions=16, base_url=server.base, patience=QUICK) as made:
-        yield made
+    async with GeminiEmbeddings(KEY, dimensions=16, base_url=server.base, patience=QUICK) as embeddings:
+        yield embeddings
 
 
-def sizes(server: ModelServer) -> list[int]:
+def count_texts(server: ModelServer) -> list[int]:
     return [len(call.body["requests"]) for call in server.calls]
 
 
-def tasks(server: ModelServer) -> set[str]:
-    return {each["taskType"] for call in server.calls for each in call.body["requests"]}
+def list_tasks(server: ModelServer) -> set[str]:
+    return {request["taskType"] for call in server.calls for request in call.body["requests"]}
 
 
 async def test_documents_and_questions_are_embedded_differently(
@@ -58,7 +58,7 @@ async def test_documents_and_questions_are_embedded_differently(
     document, query = await gemini.embed_document(text), await gemini.embed_query(text)
     np.testing.assert_allclose(document, expected([text], 16, "RETRIEVAL_DOCUMENT")[0], atol=1e-6)
     np.testing.assert_allclose(query, expected([text], 16, "RETRIEVAL_QUERY")[0], atol=1e-6)
-    assert tasks(server) == {"RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"}
+    assert list_tasks(server) == {"RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"}
     assert all(isinstance(number, float) for number in document)
     request = server.calls[0].body["requests"][0]
     assert (request["model"], request["outputDimensionality"]) == (f"models/{MODEL}", 16)
@@ -69,17 +69,17 @@ async def test_a_hundred_texts_go_in_a_request(gemini: GeminiEmbeddings, server:
     texts = [f"text {number}" for number in range(250)]
     rows = await gemini.embed_documents(texts)
     np.testing.assert_allclose(rows, expected(texts, 16, "RETRIEVAL_DOCUMENT"), atol=1e-6)
-    assert sizes(server) == [100, 100, 50]
+    assert count_texts(server) == [100, 100, 50]
     assert await gemini.embed_documents([]) == []
 
 
 async def test_nothing_of_a_long_text_is_cut_off(gemini: GeminiEmbeddings, server: ModelServer) -> None:
     long = "A car passes by the gate. " * 400 + "At last a dragon lands."
     one, other = await gemini.embed_documents([long, "short"])
-    sent = [each["content"]["parts"][0]["text"] for each in server.calls[0].body["requests"]]
+    sent = [request["content"]["parts"][0]["text"] for request in server.calls[0].body["requests"]]
     assert "".join(sent[:-1]) == long and max(map(len, sent)) <= PIECE
     rows = expected(sent[:-1], 16, "RETRIEVAL_DOCUMENT")
-    mean = np.average(rows, axis=0, weights=[len(each) for each in sent[:-1]])
+    mean = np.average(rows, axis=0, weights=[len(text) for text in sent[:-1]])
     np.testing.assert_allclose(one, mean / np.linalg.norm(mean), atol=1e-6)
     np.testing.assert_allclose(other, expected(["short"], 16, "RETRIEVAL_DOCUMENT")[0], atol=1e-6)
 
@@ -146,11 +146,11 @@ async def test_it_can_be_used_after_it_was_closed(gemini: GeminiEmbeddings) -> N
 
 
 async def test_each_event_loop_gets_connections_of_its_own(server: ModelServer) -> None:
-    made = GeminiEmbeddings(KEY, dimensions=16, base_url=server.base)
+    embeddings = GeminiEmbeddings(KEY, dimensions=16, base_url=server.base)
 
     async def ask() -> list[float]:
-        async with made:
-            return await made.embed_query("car")
+        async with embeddings:
+            return await embeddings.embed_query("car")
 
     rows = [await asyncio.to_thread(asyncio.run, ask()) for _ in range(2)]
     assert rows[0] == rows[1] == await ask()

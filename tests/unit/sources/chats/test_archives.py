@@ -17,8 +17,8 @@ from conspectus.sources.chats.archives import LocalArchives
 FILES = slack(said("1.0", "kept"))
 
 
-def texts(path: Path, archives: LocalArchives | None = None) -> list[str]:
-    return [each.text for each in only((archives or LocalArchives()).read(path)).messages]
+def read_texts(path: Path, archives: LocalArchives | None = None) -> list[str]:
+    return [message.text for message in only((archives or LocalArchives()).read(path)).messages]
 
 
 def test_the_limits_are_those_of_the_settings() -> None:
@@ -73,13 +73,13 @@ def test_links_in_folders_are_counted_and_not_followed(tmp_path: Path) -> None:
     (path / "loop").symlink_to(path)
     os.mkfifo(path / "pipe.json")
     archive = read(path)
-    assert [each.text for each in only(archive).messages] == ["kept"]
+    assert [message.text for message in only(archive).messages] == ["kept"]
     assert archive.notices == (
         "links, skipped: 3 (linked, loop, general/2024-01-01.json)",
         "pipes, sockets and devices, skipped: 1 (pipe.json)",
     )
     (tmp_path / "named").symlink_to(path)
-    assert texts(tmp_path / "named") == ["kept"]
+    assert read_texts(tmp_path / "named") == ["kept"]
 
 
 def test_names_that_lead_out_of_an_archive_are_only_counted(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_names_that_lead_out_of_an_archive_are_only_counted(tmp_path: Path) -> N
         for name in ("../2024-01-01.json", "/2024-01-01.json", "a\\..\\2024-01-01.json")
     }
     archive = read(zipped(tmp_path / "a.zip", FILES | bad))
-    assert [each.text for each in only(archive).messages] == ["kept"]
+    assert [message.text for message in only(archive).messages] == ["kept"]
     assert archive.notices[0].startswith("paths outside of the archive, skipped: 3 (../2024-01-01.json")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip"]
 
 
 def test_links_in_archives_and_what_systems_add_are_left_out(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_links_in_archives_and_what_systems_add_are_left_out(tmp_path: Path) -> 
     link.external_attr = 0o120777 << 16
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(link, "/etc/passwd")
-    assert (texts(path), read(path).notices) == (
+    assert (read_texts(path), read(path).notices) == (
         ["kept"],
         ("links, skipped: 1 (general/2024-01-07.json)",),
     )
@@ -108,13 +108,13 @@ def test_links_in_archives_and_what_systems_add_are_left_out(tmp_path: Path) -> 
 def test_names_in_utf8_that_do_not_say_so(tmp_path: Path) -> None:
     files = {**FILES, "caf\u00e9/2024-01-01.json": [said("2.0", "x")]}
     listed = [{"id": "C2", "name": "cafe\u0301"}, *CHANNELS]
-    data = zipped(tmp_path / "a.zip", files | {"channels.json": listed}).read_bytes()
+    content = zipped(tmp_path / "a.zip", files | {"channels.json": listed}).read_bytes()
     utf8 = "café/".encode()
-    unmarked = bytearray(data)
-    for at in range(len(data)):
-        offset = {b"PK\x03\x04": 30, b"PK\x01\x02": 46}.get(data[at : at + 4])
-        if offset is not None and data[at + offset :].startswith(utf8):
-            struct.pack_into("<H", unmarked, at + (6 if offset == 30 else 8), 0)
+    unmarked = bytearray(content)
+    for position in range(len(content)):
+        offset = {b"PK\x03\x04": 30, b"PK\x01\x02": 46}.get(content[position : position + 4])
+        if offset is not None and content[position + offset :].startswith(utf8):
+            struct.pack_into("<H", unmarked, position + (6 if offset == 30 else 8), 0)
     (tmp_path / "a.zip").write_bytes(unmarked)
     assert [channel.name for channel in read(tmp_path / "a.zip").channels] == ["cafe\u0301", "general"]
 
@@ -124,32 +124,32 @@ def test_two_files_of_one_name_are_both_read(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", FILES)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("general/2024-01-05.json", '[{"ts": "2.0", "text": "second", "user": "U1"}]')
-    assert texts(path) == ["kept", "second"]
+    assert read_texts(path) == ["kept", "second"]
 
 
 def test_a_locked_archive_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", FILES)
-    data = bytearray(path.read_bytes())
-    for at in range(len(data)):
-        offset = {b"PK\x03\x04": 6, b"PK\x01\x02": 8}.get(bytes(data[at : at + 4]))
+    content = bytearray(path.read_bytes())
+    for position in range(len(content)):
+        offset = {b"PK\x03\x04": 6, b"PK\x01\x02": 8}.get(bytes(content[position : position + 4]))
         if offset is not None:
-            data[at + offset] |= 1
-    path.write_bytes(data)
+            content[position + offset] |= 1
+    path.write_bytes(content)
     with pytest.raises(UnreadableFile, match="encrypted with a password"):
         read(path)
 
 
 def test_damaged_archives_are_refused_or_named(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", FILES | {"general/2024-01-06.json": [said("2.0", "x" * 500)]})
-    whole = path.read_bytes()
-    for cut in range(0, len(whole), 7):
-        path.write_bytes(whole[:cut])
+    content = path.read_bytes()
+    for cut in range(0, len(content), 7):
+        path.write_bytes(content[:cut])
         with pytest.raises((UnreadableFile, UnsupportedContent)):
             read(path)
-    start = whole.index(b"general/2024-01-06.json") + len("general/2024-01-06.json")
-    path.write_bytes(whole[: start + 3] + bytes(5) + whole[start + 8 :])
+    start = content.index(b"general/2024-01-06.json") + len("general/2024-01-06.json")
+    path.write_bytes(content[: start + 3] + bytes(5) + content[start + 8 :])
     archive = read(path)
-    assert [each.text for each in only(archive).messages] == ["kept"]
+    assert [message.text for message in only(archive).messages] == ["kept"]
     assert archive.notices == ("damaged or unreadable files, skipped: 1 (general/2024-01-06.json)",)
 
 
@@ -157,7 +157,7 @@ def test_ways_of_packing_that_may_take_any_memory_are_left_out(tmp_path: Path) -
     path = zipped(tmp_path / "a.zip", FILES)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as archive:
         archive.writestr("general/2024-01-06.json", "[]")
-    assert texts(path) == ["kept"]
+    assert read_texts(path) == ["kept"]
     assert read(path).notices[0].endswith("(general/2024-01-06.json)")
 
 
@@ -178,23 +178,23 @@ def test_files_and_folders_are_held_to_the_limits(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="file: is"):
         LocalArchives(Settings(max_file_bytes=100)).read(packed)
     path = folder(tmp_path / "a", FILES)
-    for each in (packed, path):
+    for export in (packed, path):
         with pytest.raises(TooLarge, match="is 3 files, the limit is 2"):
-            LocalArchives(Settings(max_files=2)).read(each)
+            LocalArchives(Settings(max_files=2)).read(export)
     with pytest.raises(TooLarge, match="general/2024"):
         LocalArchives(Settings(max_file_bytes=10)).read(
             folder(tmp_path / "b", {"general/2024-01-05.json": "[" + " " * 10})
         )
     with pytest.raises(TooLarge, match="levels"):
         LocalArchives(Settings(max_folder_depth=3)).read(folder(tmp_path / "c", {"a/b/c/d/e.json": "x"}))
-    assert texts(path, LocalArchives(Settings(max_files=3, max_folder_depth=1))) == ["kept"]
+    assert read_texts(path, LocalArchives(Settings(max_files=3, max_folder_depth=1))) == ["kept"]
 
 
 def test_the_kind_that_is_given_counts(tmp_path: Path) -> None:
     path = folder(tmp_path / "a", {"a.json": discord(posted("1", "x")), "b.jsonl": '{"text": "y"}\n'})
-    assert [each.text for each in only(read(path)).messages] == ["x"]
+    assert [message.text for message in only(read(path)).messages] == ["x"]
     archive = read(path, "jsonl")
-    assert ([each.text for each in only(archive).messages], archive.notices) == (
+    assert ([message.text for message in only(archive).messages], archive.notices) == (
         ["y"],
         ("other files, skipped: 1 (a.json)",),
     )

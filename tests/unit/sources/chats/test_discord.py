@@ -49,9 +49,9 @@ def test_forwarded_embeds_stickers_and_files_are_text(tmp_path: Path) -> None:
         reactions=[{"emoji": {"name": "👍"}, "count": 2}, {"emoji": 5, "count": "x"}],
         isPinned=True,
     )
-    (found,) = only(read(folder(tmp_path / "a", {"a.json": discord(message)}))).messages
-    assert found.text == "A\nT\nD\nn: v\nFile: a.png\nSticker: cat\nTea?\n- yes\nas I said"
-    assert found.metadata == {
+    (imported,) = only(read(folder(tmp_path / "a", {"a.json": discord(message)}))).messages
+    assert imported.text == "A\nT\nD\nn: v\nFile: a.png\nSticker: cat\nTea?\n- yes\nas I said"
+    assert imported.metadata == {
         "edited": "2024-01-05T11:00:00.000000Z",
         "reactions": {"👍": 2},
         "files": ["a.png"],
@@ -75,9 +75,9 @@ def test_forwarded_embeds_stickers_and_files_are_text(tmp_path: Path) -> None:
 )
 def test_roles(tmp_path: Path, kind: str | None, bot: bool, role: str | None) -> None:
     message = posted("1", "x", type=kind, author={"id": "1", "name": "a", "isBot": bot})
-    (found,) = only(read(folder(tmp_path / "a", {"a.json": discord(message)}))).messages
-    assert found.role == role
-    assert found.metadata == ({"event": kind} if role == "system" else {})
+    (imported,) = only(read(folder(tmp_path / "a", {"a.json": discord(message)}))).messages
+    assert imported.role == role
+    assert imported.metadata == ({"event": kind} if role == "system" else {})
 
 
 def test_a_thread_stands_in_its_channel_with_the_message_that_began_it(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_what_only_some_may_read_is_private_and_apart(tmp_path: Path) -> None:
         "c.json": discord(posted("3", "psst"), **direct),
     }
     archive = read(folder(tmp_path / "a", files))
-    found = [(channel.name, channel.metadata["private"]) for channel in archive.channels]
-    assert found == [("general", False), ("general / talk", True), ("ann", True)]
+    channels = [(channel.name, channel.metadata["private"]) for channel in archive.channels]
+    assert channels == [("general", False), ("general / talk", True), ("ann", True)]
     assert archive.channels[2].metadata["members"] == ["Annie"]
 
 
@@ -154,8 +154,10 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_read(tmp_path: Path) -> No
         "picture.png": b"\x89PNG",
     }
     archive = read(folder(tmp_path / "x", files))
-    found = [(one.key, one.text, one.author, one.at is None) for one in only(archive).messages]
-    assert found == [
+    messages = [
+        (message.key, message.text, message.author, message.at is None) for message in only(archive).messages
+    ]
+    assert messages == [
         ("1", "a", "Annie", False),
         ("3", "when?", None, True),
         ("a.json#5", "bare", None, True),

@@ -12,11 +12,11 @@ from conspectus.model.channels import NewMessage
 ZONELESS = "times without a time zone, read as UTC"
 
 
-def log(path: Path, name: str, text: str | bytes) -> tuple[NewMessage, ...]:
+def read_log(path: Path, name: str, text: str | bytes) -> tuple[NewMessage, ...]:
     return only(read(folder(path, {name: text}) / name, "irc")).messages
 
 
-def at(*parts: int) -> datetime:
+def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)
 
 
@@ -55,9 +55,9 @@ def at(*parts: int) -> datetime:
     ],
 )
 def test_shapes(tmp_path: Path, line: str, author: str | None, text: str, role: str | None) -> None:
-    (found,) = log(tmp_path, "x.log", f"{line}\r\n")
-    assert (found.author, found.text, found.role) == (author, text, role)
-    assert found.metadata == ({"action": True} if " waves" in line or " building" in line else {})
+    (message,) = read_log(tmp_path, "x.log", f"{line}\r\n")
+    assert (message.author, message.text, message.role) == (author, text, role)
+    assert message.metadata == ({"action": True} if " waves" in line or " building" in line else {})
 
 
 def test_irssi_days_are_told_by_lines_of_their_own(tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_irssi_days_are_told_by_lines_of_their_own(tmp_path: Path) -> None:
     channel = only(archive)
     assert (archive.kind, channel.name) == ("irc", "#dev")
     assert [(one.key, one.at) for one in channel.messages] == [
-        ("#dev.log:2", at(2024, 1, 5, 23, 59)),
-        ("#dev.log:4", at(2024, 1, 6, 0, 1)),
-        ("#dev.log:7", at(2024, 1, 8, 10, 0)),
+        ("#dev.log:2", utc(2024, 1, 5, 23, 59)),
+        ("#dev.log:4", utc(2024, 1, 6, 0, 1)),
+        ("#dev.log:7", utc(2024, 1, 8, 10, 0)),
     ]
     assert archive.notices == (f"{ZONELESS}: 3",)
 
@@ -94,9 +94,9 @@ def test_znc_has_a_file_a_day_below_the_channel(tmp_path: Path) -> None:
     ]
     moments = [(one.key, one.at) for one in archive.channels[0].messages]
     assert moments == [
-        ("2024-01-05.log:1", at(2024, 1, 5, 23, 59, 59)),
-        ("2024-01-05.log:2", at(2024, 1, 6, 0, 0, 1)),
-        ("2024-01-06.log:1", at(2024, 1, 6, 0, 1, 2)),
+        ("2024-01-05.log:1", utc(2024, 1, 5, 23, 59, 59)),
+        ("2024-01-05.log:2", utc(2024, 1, 6, 0, 0, 1)),
+        ("2024-01-06.log:1", utc(2024, 1, 6, 0, 1, 2)),
     ]
     assert archive.notices == ("other files, skipped: 1 (readme.md)", f"{ZONELESS}: 5")
 
@@ -104,8 +104,8 @@ def test_znc_has_a_file_a_day_below_the_channel(tmp_path: Path) -> None:
 def test_without_a_day_times_are_unknown_and_the_order_stays(tmp_path: Path) -> None:
     path = folder(tmp_path, {"chat.txt": "23:00 <a> one\n01:00 <b> two\n00:30 <c> three\n"}) / "chat.txt"
     archive = read(path)
-    found = only(archive).messages
-    assert [(one.text, one.at) for one in found] == [
+    messages = only(archive).messages
+    assert [(message.text, message.at) for message in messages] == [
         ("one", None),
         ("two", None),
         ("three", None),
@@ -115,12 +115,12 @@ def test_without_a_day_times_are_unknown_and_the_order_stays(tmp_path: Path) -> 
 
 def test_a_clock_that_is_put_back_does_not_begin_a_day(tmp_path: Path) -> None:
     text = "[02:59] <a> x\n[02:00] <a> y\n[23:00] <a> z\n[20:00] <a> next\n"
-    moments = [one.at for one in log(tmp_path, "#a_20240105.log", text)]
+    moments = [one.at for one in read_log(tmp_path, "#a_20240105.log", text)]
     assert moments == [
-        at(2024, 1, 5, 2, 59),
-        at(2024, 1, 5, 2, 0),
-        at(2024, 1, 5, 23, 0),
-        at(2024, 1, 6, 20, 0),
+        utc(2024, 1, 5, 2, 59),
+        utc(2024, 1, 5, 2, 0),
+        utc(2024, 1, 5, 23, 0),
+        utc(2024, 1, 6, 20, 0),
     ]
 
 
@@ -128,15 +128,15 @@ def test_months_that_begin_anew_begin_a_year(tmp_path: Path) -> None:
     text = (
         "**** BEGIN LOGGING AT Sun Dec 31 10:00:00 2023\n\nDec 31 23:59:00 <a>\tx\nJan 01 00:01:00 <a>\ty\n"
     )
-    assert [one.at for one in log(tmp_path, "x.log", text)] == [
-        at(2023, 12, 31, 23, 59),
-        at(2024, 1, 1, 0, 1),
+    assert [one.at for one in read_log(tmp_path, "x.log", text)] == [
+        utc(2023, 12, 31, 23, 59),
+        utc(2024, 1, 1, 0, 1),
     ]
 
 
 def test_zones_are_respected(tmp_path: Path) -> None:
-    found = log(tmp_path, "x.log", "[2024-01-05 01:00:00+0200] <a> x\n2024-01-05T01:00:00Z <a> y\n")
-    assert [one.at for one in found] == [at(2024, 1, 4, 23), at(2024, 1, 5, 1)]
+    messages = read_log(tmp_path, "x.log", "[2024-01-05 01:00:00+0200] <a> x\n2024-01-05T01:00:00Z <a> y\n")
+    assert [message.at for message in messages] == [utc(2024, 1, 4, 23), utc(2024, 1, 5, 1)]
 
 
 @pytest.mark.parametrize(
@@ -163,13 +163,13 @@ def test_lines_of_no_shape_are_counted_with_their_numbers(tmp_path: Path, line: 
 @pytest.mark.parametrize("day", ["9999-12-31", "1988-01-01"])
 def test_days_at_the_ends_of_time(tmp_path: Path, day: str) -> None:
     text = f"{day} 23:00:00\ta\tx\n01:00 <a> y\n[{day} 23:59:60] <a> z\n[{day} 00:00:00+2359] <a> w\n"
-    assert [one.text for one in log(tmp_path, "x.log", text)] == ["x", "y", "z", "w"]
+    assert [one.text for one in read_log(tmp_path, "x.log", text)] == ["x", "y", "z", "w"]
 
 
 def test_old_encodings_and_only_newlines_end_lines(tmp_path: Path) -> None:
     text = "[10:00] <jürgen> größer, schöner\x0b\x85 und weiter\n[10:01] <é> à bientôt, déjà vu\n"
-    found = log(tmp_path, "x.log", text.replace("\x85", " ").encode("cp1252"))
-    assert [one.author for one in found] == ["jürgen", "é"]
+    messages = read_log(tmp_path, "x.log", text.replace("\x85", " ").encode("cp1252"))
+    assert [message.author for message in messages] == ["jürgen", "é"]
 
 
 @pytest.mark.parametrize(

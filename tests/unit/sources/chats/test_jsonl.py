@@ -13,14 +13,14 @@ from conspectus.settings import Settings
 from conspectus.sources.chats.archives import LocalArchives
 
 
-def lines(path: Path, *values: object) -> Path:
+def write_lines(path: Path, *rows: object) -> Path:
     """A file of lines."""
-    text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in values)
+    text = "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows)
     return folder(path, {"talk.jsonl": text + "\n"}) / "talk.jsonl"
 
 
-def one(path: Path, **fields: object) -> NewMessage:
-    (message,) = only(read(lines(path, {"text": "hi", **fields}))).messages
+def read_one(path: Path, **fields: object) -> NewMessage:
+    (message,) = only(read(write_lines(path, {"text": "hi", **fields}))).messages
     return message
 
 
@@ -28,8 +28,10 @@ MOMENT = datetime(2024, 1, 5, 10, 20, 0, tzinfo=UTC)
 
 
 def test_a_line_with_the_names_of_new_message(tmp_path: Path) -> None:
-    value = {"text": "hi", "key": "7", "author": "ann", "at": "2024-01-05T10:20:00Z", "reply_to": "6"}
-    archive = read(lines(tmp_path, {**value, "thread": "t", "role": "bot", "metadata": {"a": [1, None]}}))
+    fields = {"text": "hi", "key": "7", "author": "ann", "at": "2024-01-05T10:20:00Z", "reply_to": "6"}
+    archive = read(
+        write_lines(tmp_path, {**fields, "thread": "t", "role": "bot", "metadata": {"a": [1, None]}})
+    )
     channel = only(archive)
     assert (archive.kind, channel.name, channel.metadata, archive.notices) == ("jsonl", "talk", {}, ())
     assert channel.messages == (
@@ -48,18 +50,18 @@ def test_a_line_with_the_names_of_new_message(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["text", "content", "body"])
 def test_names_of_the_text(tmp_path: Path, name: str) -> None:
-    assert only(read(lines(tmp_path, {name: " hi "}))).messages[0].text == " hi "
+    assert only(read(write_lines(tmp_path, {name: " hi "}))).messages[0].text == " hi "
 
 
 @pytest.mark.parametrize("name", ["author", "user", "sender", "name"])
-@pytest.mark.parametrize("value", ["ann", {"name": "ann", "id": 5}, {"username": "ann"}])
-def test_names_of_the_author(tmp_path: Path, name: str, value: object) -> None:
-    assert one(tmp_path, **{name: value}).author == "ann"
+@pytest.mark.parametrize("author", ["ann", {"name": "ann", "id": 5}, {"username": "ann"}])
+def test_names_of_the_author(tmp_path: Path, name: str, author: object) -> None:
+    assert read_one(tmp_path, **{name: author}).author == "ann"
 
 
 @pytest.mark.parametrize("name", ["at", "time", "timestamp", "ts", "date"])
 @pytest.mark.parametrize(
-    "value",
+    "stamp",
     [
         "2024-01-05T12:20:00+02:00",
         "2024-01-05 10:20",
@@ -69,14 +71,14 @@ def test_names_of_the_author(tmp_path: Path, name: str, value: object) -> None:
         "1704450000000",
     ],
 )
-def test_names_and_forms_of_the_time(tmp_path: Path, name: str, value: object) -> None:
-    assert one(tmp_path, **{name: value}).at == MOMENT
+def test_names_and_forms_of_the_time(tmp_path: Path, name: str, stamp: object) -> None:
+    assert read_one(tmp_path, **{name: stamp}).at == MOMENT
 
 
 def test_a_date_and_a_time_of_day_are_one_moment(tmp_path: Path) -> None:
-    found = one(tmp_path, date="2024-01-05", time="10:20")
-    assert (found.at, found.metadata) == (MOMENT, {})
-    assert one(tmp_path, date="2024-01-05", time=None).at is None
+    message = read_one(tmp_path, date="2024-01-05", time="10:20")
+    assert (message.at, message.metadata) == (MOMENT, {})
+    assert read_one(tmp_path, date="2024-01-05", time=None).at is None
 
 
 @pytest.mark.parametrize(
@@ -88,41 +90,43 @@ def test_a_date_and_a_time_of_day_are_one_moment(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_keys(tmp_path: Path, name: str, field: str) -> None:
-    assert getattr(one(tmp_path, **{name: "a"}), field) == "a"
-    assert getattr(one(tmp_path, **{name: 12}), field) == "12"
+    assert getattr(read_one(tmp_path, **{name: "a"}), field) == "a"
+    assert getattr(read_one(tmp_path, **{name: 12}), field) == "12"
 
 
 @pytest.mark.parametrize("name", ["channel", "room", "conv"])
 def test_names_of_the_channel(tmp_path: Path, name: str) -> None:
-    archive = read(lines(tmp_path, {"text": "a", name: "#x"}, {"text": "b", name: {"id": 3}}, {"text": "c"}))
+    archive = read(
+        write_lines(tmp_path, {"text": "a", name: "#x"}, {"text": "b", name: {"id": 3}}, {"text": "c"})
+    )
     assert [channel.name for channel in archive.channels] == ["#x", "3", "talk"]
 
 
 @pytest.mark.parametrize(
-    ("given", "role"), [("user", None), ("Human", None), ("assistant", "assistant"), ("system", "system")]
+    ("sender", "role"), [("user", None), ("Human", None), ("assistant", "assistant"), ("system", "system")]
 )
-def test_people_have_no_role(tmp_path: Path, given: str, role: str | None) -> None:
-    assert one(tmp_path, role=given).role == role
+def test_people_have_no_role(tmp_path: Path, sender: str, role: str | None) -> None:
+    assert read_one(tmp_path, role=sender).role == role
 
 
 def test_lines_are_put_in_time_and_keys_told_apart(tmp_path: Path) -> None:
     archive = read(
-        lines(
+        write_lines(
             tmp_path,
             {"text": "late", "at": 30, "id": 1},
             {"text": "unknown", "id": 2},
             {"text": "early", "at": 10, "id": 1},
         )
     )
-    found = [(each.key, each.text) for each in only(archive).messages]
-    assert found == [("1~2", "early"), ("1", "late"), ("2", "unknown")]
+    messages = [(message.key, message.text) for message in only(archive).messages]
+    assert messages == [("1~2", "early"), ("1", "late"), ("2", "unknown")]
 
 
 def test_bad_lines_are_counted_and_numbered(tmp_path: Path) -> None:
     deep = "[" * 100_000
     bad = ["{", deep, "[1]", "null", '"text"', '{"text": 5}', "{}", '{"text": "x"} {"text": "y"}']
-    archive = read(lines(tmp_path, {"text": "good"}, "", *bad, {"text": " "}, {"text": "also"}))
-    assert [each.text for each in only(archive).messages] == ["good", "also"]
+    archive = read(write_lines(tmp_path, {"text": "good"}, "", *bad, {"text": " "}, {"text": "also"}))
+    assert [message.text for message in only(archive).messages] == ["good", "also"]
     assert archive.notices == (
         "lines without a message, skipped: 8 (talk.jsonl:3, talk.jsonl:4, talk.jsonl:5, "
         "talk.jsonl:6, talk.jsonl:7, …)",
@@ -132,7 +136,7 @@ def test_bad_lines_are_counted_and_numbered(tmp_path: Path) -> None:
 
 def test_a_file_of_bad_lines_only_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="skipped: 2"):
-        read(lines(tmp_path, "{", "[]"), "jsonl")
+        read(write_lines(tmp_path, "{", "[]"), "jsonl")
 
 
 def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
@@ -142,12 +146,12 @@ def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
         json.dumps({"text": odd, "id": "é"}, ensure_ascii=False).replace("\\u000b", "\x0b"), "utf-8"
     )
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\x0b", b"\\u000b") + b"\r\n\r\n")
-    assert [each.text for each in only(read(path)).messages] == [odd]
+    assert [message.text for message in only(read(path)).messages] == [odd]
 
 
 def test_a_time_that_cannot_be_read_is_counted_and_kept(tmp_path: Path) -> None:
-    archive = read(lines(tmp_path, {"text": "a", "time": "noon"}, {"text": "b", "ts": 1e300}))
-    assert [(each.at, each.metadata) for each in only(archive).messages] == [
+    archive = read(write_lines(tmp_path, {"text": "a", "time": "noon"}, {"text": "b", "ts": 1e300}))
+    assert [(message.at, message.metadata) for message in only(archive).messages] == [
         (None, {"time": "noon"}),
         (None, {"ts": 1e300}),
     ]
@@ -158,12 +162,12 @@ def test_other_fields_are_metadata_as_far_as_they_can_be_stored(tmp_path: Path) 
     deep: object = 1
     for _ in range(16):
         deep = [deep]
-    value = {"text": "a", "mood": "good", "answers": "x", "deep": deep, "reply_to": None, "metadata": 3}
-    text = json.dumps(value)[:-1] + ', "huge": 1e999}'
-    archive = read(lines(tmp_path, text))
+    fields = {"text": "a", "mood": "good", "answers": "x", "deep": deep, "reply_to": None, "metadata": 3}
+    text = json.dumps(fields)[:-1] + ', "huge": 1e999}'
+    archive = read(write_lines(tmp_path, text))
     assert only(archive).messages[0].metadata == {"mood": "good", "metadata": 3}
     assert archive.notices == ("metadata that cannot be stored, skipped: 1 (talk.jsonl:1)",)
-    large = lines(tmp_path, {"text": "a", "large": "é" * 40_000})
+    large = write_lines(tmp_path, {"text": "a", "large": "é" * 40_000})
     assert only(read(large)).messages[0].metadata == {}
     assert read(large).notices == ("metadata over the size limit, skipped: 1 (talk.jsonl:1)",)
     roomy = LocalArchives(Settings(max_metadata_bytes=100_000)).read(large)
@@ -171,8 +175,8 @@ def test_other_fields_are_metadata_as_far_as_they_can_be_stored(tmp_path: Path) 
 
 
 def test_halves_of_characters_and_endless_names_can_be_stored(tmp_path: Path) -> None:
-    value = {"text": "a\ud800b\0", "author": "\udfff" + "n" * 999, "id": "k" * 2000}
-    (found,) = only(read(lines(tmp_path, value))).messages
-    assert found.text == "a\ufffdb\ufffd"
-    assert found.author is not None and len(found.author) == 200 and found.author[0] == "\ufffd"
-    assert found.key is not None and len(found.key) == 517
+    fields = {"text": "a\ud800b\0", "author": "\udfff" + "n" * 999, "id": "k" * 2000}
+    (message,) = only(read(write_lines(tmp_path, fields))).messages
+    assert message.text == "a\ufffdb\ufffd"
+    assert message.author is not None and len(message.author) == 200 and message.author[0] == "\ufffd"
+    assert message.key is not None and len(message.key) == 517

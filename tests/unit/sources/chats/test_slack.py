@@ -18,7 +18,7 @@ def test_a_real_export_is_read_whole(evaluation: Callable[[str], Path]) -> None:
         "slack",
         ["enrique", "traveling-sailor"],
     )
-    everything = {each.key: each for channel in archive.channels for each in channel.messages}
+    everything = {message.key: message for channel in archive.channels for message in channel.messages}
     assert sum(len(channel.messages) for channel in archive.channels) == 158
     roles = [message.role for message in everything.values()]
     assert (roles.count("system"), roles.count("bot")) == (11, 94)
@@ -72,22 +72,22 @@ def test_threads_are_told_from_the_replies_and_the_parent(tmp_path: Path) -> Non
 
 def test_time_stamps_as_numbers_are_the_same_keys(tmp_path: Path) -> None:
     numbers = {"thread_ts": 1704450001.000002}
-    found = messages(
+    by_key = messages(
         folder(
             tmp_path / "a",
             slack(said("1704450001.000002", "root"), {**said("", "x", **numbers), "ts": 1704450002}),
         )
     )
-    assert list(found) == ["1704450001.000002", "1704450002.000000"]
-    assert found["1704450002.000000"].reply_to == "1704450001.000002"
+    assert list(by_key) == ["1704450001.000002", "1704450002.000000"]
+    assert by_key["1704450002.000000"].reply_to == "1704450001.000002"
 
 
 def test_two_messages_of_one_time_stamp_both_survive(tmp_path: Path) -> None:
     stamp = "1704450001.000002"
     path = folder(tmp_path / "a", slack(said(stamp, "one"), said(stamp, "two"), said(stamp, "three")))
     archive = read(path)
-    found = only(archive).messages
-    assert [(each.key, each.text) for each in found] == [
+    imported = only(archive).messages
+    assert [(message.key, message.text) for message in imported] == [
         (stamp, "one"),
         (f"{stamp}~2", "two"),
         (f"{stamp}~3", "three"),
@@ -99,7 +99,7 @@ def test_two_messages_of_one_time_stamp_both_survive(tmp_path: Path) -> None:
 def test_what_is_written_down_twice_is_kept_once_and_counted(tmp_path: Path) -> None:
     one = said("1704450001.000002", "one")
     archive = read(folder(tmp_path / "a", slack(one, one)))
-    assert [each.text for each in only(archive).messages] == ["one"]
+    assert [message.text for message in only(archive).messages] == ["one"]
     assert archive.notices == ("duplicate messages, kept once: 1 (1704450001.000002)",)
 
 
@@ -122,9 +122,9 @@ def test_programs_and_the_platform_have_roles(tmp_path: Path) -> None:
         {"ts": "1704450016.0", "text": "g", "user": "U7", "bot_id": "B7"},
         {"ts": "1704450017.0", "text": "h", "user": "U1", "bot_id": "B8"},
     ]
-    found = messages(folder(tmp_path / "a", slack(*events, *bots)))
-    assert {m.metadata["event"] for m in found.values() if m.role == "system"} == system
-    assert [(m.text, m.author) for m in found.values() if m.role == "bot"] == [
+    by_key = messages(folder(tmp_path / "a", slack(*events, *bots)))
+    assert {message.metadata["event"] for message in by_key.values() if message.role == "system"} == system
+    assert [(message.text, message.author) for message in by_key.values() if message.role == "bot"] == [
         ("a", "CI & co"),
         ("b", "deployer"),
         ("c", "B3"),
@@ -163,8 +163,8 @@ def test_edits_reactions_and_actions_are_kept(tmp_path: Path) -> None:
     message = said(
         "1.5", "x", subtype="me_message", edited={"user": "U1", "ts": "2.000001"}, reactions=reactions
     )
-    (found,) = only(read(folder(tmp_path / "a", slack(message)))).messages
-    assert found.metadata == {
+    (imported,) = only(read(folder(tmp_path / "a", slack(message)))).messages
+    assert imported.metadata == {
         "action": True,
         "edited": "1970-01-01T00:00:02.000001Z",
         "reactions": {"tada": 3},
@@ -187,7 +187,7 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
             ),
         )
     )
-    assert [each.text for each in only(archive).messages] == ["kept", "when?"]
+    assert [message.text for message in only(archive).messages] == ["kept", "when?"]
     assert only(archive).messages[1].key == "soon"
     assert archive.notices == (
         "messages deleted on the platform, skipped: 1",
@@ -203,7 +203,7 @@ def test_a_broken_day_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     files |= {"general/2024-01-06.json": '[{"ts": "2.0", ', "general/2024-01-07.json": {"ok": False}}
     files |= {"general/2024-01-08.json": b"\xff\xfe\x00\xd8", "general/2024-01-09.json": "[" * 100_000}
     archive = read(zipped(tmp_path / "a.zip", files))
-    assert [each.text for each in only(archive).messages] == ["kept"]
+    assert [message.text for message in only(archive).messages] == ["kept"]
     notices = " ".join(archive.notices)
     assert all(f"2024-01-0{day}.json" in notices for day in (6, 7, 8, 9))
 
@@ -236,8 +236,13 @@ def test_private_channels_and_direct_messages(tmp_path: Path) -> None:
         "forgotten/2024-01-01.json": [said("4.0", "whose?")],
     }
     archive = read(folder(tmp_path / "a", files))
-    found = {channel.name: channel.metadata["private"] for channel in archive.channels}
-    assert found == {"dm-ann--bob": True, "board": True, "forgotten": True, "mpdm-ann--bob--robo-1": True}
+    is_private = {channel.name: channel.metadata["private"] for channel in archive.channels}
+    assert is_private == {
+        "dm-ann--bob": True,
+        "board": True,
+        "forgotten": True,
+        "mpdm-ann--bob--robo-1": True,
+    }
     assert archive.notices == ("channels missing from the lists, imported as private: 1 (forgotten)",)
 
 
@@ -256,7 +261,7 @@ def test_lists_of_wrong_types_cost_names_and_no_messages(tmp_path: Path) -> None
     files = slack(said("1.0", "hi <@U1>"))
     files |= {"users.json": {"U1": "Ann"}, "channels.json": [7, None, {"id": 3}, {"members": {}, "name": []}]}
     archive = read(folder(tmp_path / "a", files))
-    assert [(each.author, each.text) for each in only(archive).messages] == [("U1", "hi @U1")]
+    assert [(message.author, message.text) for message in only(archive).messages] == [("U1", "hi @U1")]
     assert "files without a list, skipped: 1 (users.json)" in archive.notices
 
 

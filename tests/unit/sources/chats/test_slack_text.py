@@ -6,7 +6,7 @@ from conspectus.sources.chats.export_files import ExportUsers
 from conspectus.sources.chats.slack_text import SlackText
 
 
-def reader() -> SlackText:
+def build_reader() -> SlackText:
     people = ExportUsers()
     people.learn("U1", "Annie")
     return SlackText(people, {"C1": "general"})
@@ -30,46 +30,53 @@ def reader() -> SlackText:
     ],
 )
 def test_markup_becomes_text(markup: str, text: str) -> None:
-    assert reader().plain(markup) == text
+    assert build_reader().plain(markup) == text
 
 
-def rich(*elements: object) -> list[object]:
+def rich_text(*elements: object) -> list[object]:
     return [{"type": "rich_text", "elements": list(elements)}]
 
 
-def section(*elements: object) -> dict[str, object]:
+def text_section(*elements: object) -> dict[str, object]:
     return {"type": "rich_text_section", "elements": list(elements)}
 
 
-def word(text: str) -> dict[str, object]:
+def text_element(text: str) -> dict[str, object]:
     return {"type": "text", "text": text}
 
 
 def test_rich_text_speaks_where_the_text_is_empty() -> None:
-    blocks = rich(
-        section(
-            word("Hi "),
+    blocks = rich_text(
+        text_section(
+            text_element("Hi "),
             {"type": "user", "user_id": "U1"},
-            word(" in "),
+            text_element(" in "),
             {"type": "channel", "channel_id": "C1"},
-            word(": "),
+            text_element(": "),
             {"type": "emoji", "name": "tada"},
             {"type": "broadcast", "range": "here"},
             {"type": "link", "url": "https://a.example", "text": "page"},
         ),
-        {"type": "rich_text_list", "elements": [section(word("one")), section(word("two"))]},
-        {"type": "rich_text_preformatted", "elements": [word("a < b")]},
+        {
+            "type": "rich_text_list",
+            "elements": [text_section(text_element("one")), text_section(text_element("two"))],
+        },
+        {"type": "rich_text_preformatted", "elements": [text_element("a < b")]},
     )
     expected = "Hi @Annie in #general: :tada:@herepage (https://a.example)\n- one\n- two\na < b"
-    assert reader().full_text({"text": "", "blocks": blocks}) == expected
-    assert reader().full_text({"text": "said", "blocks": blocks}) == "said"
+    assert build_reader().full_text({"text": "", "blocks": blocks}) == expected
+    assert build_reader().full_text({"text": "said", "blocks": blocks}) == "said"
 
 
 def test_layout_blocks_speak_as_well() -> None:
     blocks = [
         {"type": "header", "text": {"type": "plain_text", "text": "Build"}},
         {"type": "divider"},
-        {"type": "section", "text": {"type": "mrkdwn", "text": "*42* &amp; <@U1>"}, "fields": [word("f")]},
+        {
+            "type": "section",
+            "text": {"type": "mrkdwn", "text": "*42* &amp; <@U1>"},
+            "fields": [text_element("f")],
+        },
         {
             "type": "context",
             "elements": [{"type": "mrkdwn", "text": "by"}, {"type": "image", "alt_text": "x"}],
@@ -78,18 +85,18 @@ def test_layout_blocks_speak_as_well() -> None:
         {"type": "section", "text": 5, "fields": "x"},
         "stray",
     ]
-    assert reader().full_text({"blocks": blocks}) == "Build\n*42* & @Annie\nf\nby x"
+    assert build_reader().full_text({"blocks": blocks}) == "Build\n*42* & @Annie\nf\nby x"
 
 
 def test_blocks_nested_without_end_are_cut_short() -> None:
-    inner: dict[str, object] = word("deep")
+    inner: dict[str, object] = text_element("deep")
     for _ in range(500):
-        inner = section(inner)
-    assert reader().full_text({"blocks": rich(inner)}) == ""
+        inner = text_section(inner)
+    assert build_reader().full_text({"blocks": rich_text(inner)}) == ""
 
 
 def test_attachments_say_title_text_and_fields_or_what_stands_for_them() -> None:
-    whole = reader().full_text(
+    text = build_reader().full_text(
         {
             "text": "look",
             "attachments": [
@@ -97,13 +104,13 @@ def test_attachments_say_title_text_and_fields_or_what_stands_for_them() -> None
                 {"fields": [{"title": "State", "value": "ok"}, {"value": "v"}, 3]},
                 {"fallback": "just <https://a.example|this>"},
                 {"text": "look"},
-                {"blocks": rich(section(word("in blocks")))},
+                {"blocks": rich_text(text_section(text_element("in blocks")))},
                 {"text": 5},
                 None,
             ],
         }
     )
-    assert whole == "look\np\nT & t\n@Annie did\nState: ok\nv\njust this (https://a.example)\nin blocks"
+    assert text == "look\np\nT & t\n@Annie did\nState: ok\nv\njust this (https://a.example)\nin blocks"
 
 
 def test_files_say_their_names_and_previews() -> None:
@@ -115,6 +122,6 @@ def test_files_say_their_names_and_previews() -> None:
         {},
         9,
     ]
-    assert reader().full_text({"text": "", "files": files, "file": {"name": "old.js"}}) == (
+    assert build_reader().full_text({"text": "", "files": files, "file": {"name": "old.js"}}) == (
         "File: Plan (a.txt)\nline 1\nline 2\nFile: b.png\nFile: only a title\npost\nFile: old.js"
     )

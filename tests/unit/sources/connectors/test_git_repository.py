@@ -69,11 +69,11 @@ class Origin:
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
-    made = Origin(tmp_path / "origin")
-    made.write("guide/setup.md", "# Set up\n" + "A line of the guide.\n" * 30)
-    made.write("notes/a.md", "# Note\n")
-    made.commit()
-    return made
+    created = Origin(tmp_path / "origin")
+    created.write("guide/setup.md", "# Set up\n" + "A line of the guide.\n" * 30)
+    created.write("notes/a.md", "# Note\n")
+    created.commit()
+    return created
 
 
 @pytest.fixture
@@ -81,53 +81,55 @@ def connector(origin: Origin, tmp_path: Path) -> GitRepository:
     return GitRepository(Repository(str(origin.root)), tmp_path / "copy")
 
 
-async def listed(connector: GitRepository, cursor: str | None = None) -> list[Listing]:
-    return [each async for each in connector.changes(cursor)]
+async def list_changes(connector: GitRepository, cursor: str | None = None) -> list[Listing]:
+    return [listing async for listing in connector.changes(cursor)]
 
 
-def titles(listings: Sequence[Listing]) -> dict[str, ConnectorEntry]:
-    return {each.title: each for one in listings for each in one.entries}
+def pages_by_title(listings: Sequence[Listing]) -> dict[str, ConnectorEntry]:
+    return {page.title: page for listing in listings for page in listing.entries}
 
 
 async def test_a_page_renamed_with_changes_keeps_its_key(origin: Origin, connector: GitRepository) -> None:
-    before = await listed(connector)
+    before = await list_changes(connector)
     (origin.root / "guide/setup.md").rename(origin.root / "notes/installation.md")
     with (origin.root / "notes/installation.md").open("a") as file:
         file.write("One more line.\n")
     origin.commit()
-    (last,) = await listed(connector, before[-1].cursor)
-    assert [(each.key, each.space) for each in last.entries] == [(titles(before)["Set up"].key, "notes")]
+    (last,) = await list_changes(connector, before[-1].cursor)
+    assert [(page.key, page.space) for page in last.entries] == [
+        (pages_by_title(before)["Set up"].key, "notes")
+    ]
     assert (last.gone, last.spaces_gone, last.complete) == ((), ("guide",), False)
 
 
 async def test_rewritten_history_is_listed_as_a_whole(origin: Origin, connector: GitRepository) -> None:
-    before = await listed(connector)
+    before = await list_changes(connector)
     origin.git("mv", "notes/a.md", "notes/b.md")
     origin.git("commit", "--quiet", "--amend", "--message", "Another first commit")
-    after = await listed(connector, before[-1].cursor)
+    after = await list_changes(connector, before[-1].cursor)
     assert after[-1].complete
-    assert {title: each.key for title, each in titles(after).items()} == {
-        "setup": titles(before)["Set up"].key, "Note": titles(before)["Note"].key,
+    assert {title: page.key for title, page in pages_by_title(after).items()} == {
+        "setup": pages_by_title(before)["Set up"].key, "Note": pages_by_title(before)["Note"].key,
     }  # fmt: skip
-    assert [each.complete for each in await listed(connector, after[-1].cursor)] == [False]
+    assert [listing.complete for listing in await list_changes(connector, after[-1].cursor)] == [False]
 
 
 async def test_a_lost_copy_is_made_again(origin: Origin, connector: GitRepository, tmp_path: Path) -> None:
-    before = await listed(connector)
+    before = await list_changes(connector)
     shutil.rmtree(tmp_path / "copy")
-    (after,) = await listed(connector, before[-1].cursor)
+    (after,) = await list_changes(connector, before[-1].cursor)
     assert (after.entries, after.gone) == ((), ())
 
 
 async def test_locks_of_a_killed_git_do_not_matter(
     origin: Origin, connector: GitRepository, tmp_path: Path
 ) -> None:
-    await listed(connector)
+    await list_changes(connector)
     (tmp_path / "copy/refs/heads/wiki.lock").touch()
     (tmp_path / "copy/config.lock").touch()
     origin.write("notes/a.md", "changed")
     origin.commit()
-    assert await listed(connector)
+    assert await list_changes(connector)
 
 
 async def test_a_branch_and_a_folder(origin: Origin, tmp_path: Path) -> None:
@@ -136,23 +138,23 @@ async def test_a_branch_and_a_folder(origin: Origin, tmp_path: Path) -> None:
     origin.commit()
     origin.git("checkout", "--quiet", "main")
     repository = Repository(f"file://{origin.root}", branch="docs/next", folder="guide/")
-    found = titles(await listed(GitRepository(repository, tmp_path / "copy")))
-    assert {title: (each.key, each.space) for title, each in found.items()} == {
+    pages = pages_by_title(await list_changes(GitRepository(repository, tmp_path / "copy")))
+    assert {title: (page.key, page.space) for title, page in pages.items()} == {
         "Set up": ("path:setup.md", "."), "Only here": ("path:more/page.md", "more"),
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("wanted", [{"branch": "missing"}, {"folder": "missing"}], ids=["branch", "folder"])
-async def test_what_is_missing_is_a_failure(origin: Origin, tmp_path: Path, wanted: dict[str, str]) -> None:
+@pytest.mark.parametrize("options", [{"branch": "missing"}, {"folder": "missing"}], ids=["branch", "folder"])
+async def test_what_is_missing_is_a_failure(origin: Origin, tmp_path: Path, options: dict[str, str]) -> None:
     with pytest.raises(FetchFailed) as failure:
-        await listed(GitRepository(Repository(str(origin.root), **wanted), tmp_path / "copy"))
+        await list_changes(GitRepository(Repository(str(origin.root), **options), tmp_path / "copy"))
     assert failure.value.passing
 
 
 async def test_a_repository_without_commits_is_a_failure(tmp_path: Path) -> None:
     empty = Origin(tmp_path / "empty")
     with pytest.raises(FetchFailed):
-        await listed(GitRepository(Repository(str(empty.root)), tmp_path / "copy"))
+        await list_changes(GitRepository(Repository(str(empty.root)), tmp_path / "copy"))
 
 
 async def test_links_submodules_and_hidden_files_are_left_out(origin: Origin, tmp_path: Path) -> None:
@@ -164,8 +166,8 @@ async def test_links_submodules_and_hidden_files_are_left_out(origin: Origin, tm
     origin.write("node_modules/x.md", "x")
     origin.git("submodule", "--quiet", "add", str(other.root), "module.md")
     origin.commit()
-    found = titles(await listed(GitRepository(Repository(str(origin.root)), tmp_path / "copy")))
-    assert found.keys() == {"Set up", "Note"}
+    pages = pages_by_title(await list_changes(GitRepository(Repository(str(origin.root)), tmp_path / "copy")))
+    assert pages.keys() == {"Set up", "Note"}
 
 
 async def test_nothing_of_the_repository_or_the_machine_is_run(
@@ -186,8 +188,8 @@ async def test_nothing_of_the_repository_or_the_machine_is_run(
     origin.git("add", "--all")
     origin.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "Hostile")
     ran.unlink(missing_ok=True)
-    listings = await listed(connector)
-    assert [await connector.fetch(each) for each in titles(listings).values()]
+    listings = await list_changes(connector)
+    assert [await connector.fetch(page) for page in pages_by_title(listings).values()]
     assert not ran.exists()
     assert not (tmp_path / "copy/hooks").exists()
 
@@ -238,7 +240,7 @@ async def test_hosts_inside_are_not_asked(tmp_path: Path) -> None:
     hosts = ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0x7f.1", "printer.local")
     for address in (f"{scheme}://{host}/x.git" for scheme in ("https", "ssh") for host in hosts):
         with pytest.raises(ForbiddenAddress):
-            await listed(GitRepository(Repository(address), tmp_path / "copy"))
+            await list_changes(GitRepository(Repository(address), tmp_path / "copy"))
     assert not (tmp_path / "copy").exists()
 
 
@@ -273,7 +275,7 @@ async def test_an_allowed_host_is_asked(tmp_path: Path) -> None:
     boundary = AddressPolicy.from_entries(["127.0.0.1"])
     repository = Repository("https://127.0.0.1:1/x.git", boundary=boundary)
     with pytest.raises(FetchFailed) as failure:
-        await listed(GitRepository(repository, tmp_path / "copy"))
+        await list_changes(GitRepository(repository, tmp_path / "copy"))
     assert not isinstance(failure.value, ForbiddenAddress)
     assert "git fetch" in str(failure.value)
 
@@ -288,7 +290,7 @@ async def test_without_git_the_error_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FetchFailed, match="git is not installed"):
-        await listed(connector)
+        await list_changes(connector)
 
 
 async def test_a_blob_over_the_limit_is_listed_and_fails(origin: Origin, tmp_path: Path) -> None:
@@ -297,16 +299,16 @@ async def test_a_blob_over_the_limit_is_listed_and_fails(origin: Origin, tmp_pat
     origin.commit()
     files = LocalFiles(Settings(max_file_bytes=1_000))
     connector = GitRepository(Repository(str(origin.root)), tmp_path / "copy", files=files)
-    found = titles(await listed(connector))
-    assert found.keys() == {"Set up", "Note", "large", "binary"}
+    pages = pages_by_title(await list_changes(connector))
+    assert pages.keys() == {"Set up", "Note", "large", "binary"}
     with pytest.raises(TooLarge):
-        await connector.fetch(found["large"])
+        await connector.fetch(pages["large"])
 
 
 async def test_pages_are_read_in_portions(origin: Origin, tmp_path: Path) -> None:
     for number in range(600):
         origin.write(f"many/{number}.md", f"---\nid: n{number}\n---\n# Title {number}\n")
     origin.commit()
-    found = titles(await listed(GitRepository(Repository(str(origin.root)), tmp_path / "copy")))
-    assert len(found) == 602
-    assert found["Title 599"].key == "id:n599"
+    pages = pages_by_title(await list_changes(GitRepository(Repository(str(origin.root)), tmp_path / "copy")))
+    assert len(pages) == 602
+    assert pages["Title 599"].key == "id:n599"

@@ -19,45 +19,47 @@ GERMAN = "Die Häuser am Fluss sind größer als früher, und die Straße ist sc
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю.\n" * 5
 
 
-def make(folder: Path, *names: str) -> None:
-    for name in names:
+def write_files(folder: Path, *file_names: str) -> None:
+    for name in file_names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"text of {name}", encoding="utf-8")
 
 
-def names(*paths: Path, files: LocalFiles = FILES) -> list[str]:
-    return [found.name for found in files.discover(paths)]
+def list_names(*paths: Path, files: LocalFiles = FILES) -> list[str]:
+    return [file.name for file in files.discover(paths)]
 
 
 def parse(path: Path, files: LocalFiles = FILES) -> ParsedFile:
     return files.parse(FoundFile(path, path.name, 0))
 
 
-def parse_bytes(folder: Path, data: bytes, name: str = "file") -> ParsedFile:
-    (folder / name).write_bytes(data)
+def parse_bytes(folder: Path, content: bytes, name: str = "file") -> ParsedFile:
+    (folder / name).write_bytes(content)
     return parse(folder / name)
 
 
 def test_files_come_by_name_from_all_levels(tmp_path: Path) -> None:
-    make(tmp_path, "b.md", "a/z.txt", "a/b/c.py", "c", "é.md")
-    assert names(tmp_path) == ["a/b/c.py", "a/z.txt", "b.md", "c", "é.md"]
-    assert names(tmp_path / "a" / "z.txt") == ["z.txt"]
+    write_files(tmp_path, "b.md", "a/z.txt", "a/b/c.py", "c", "é.md")
+    assert list_names(tmp_path) == ["a/b/c.py", "a/z.txt", "b.md", "c", "é.md"]
+    assert list_names(tmp_path / "a" / "z.txt") == ["z.txt"]
 
 
 def test_hidden_and_generated_folders_are_left_out(tmp_path: Path) -> None:
-    make(tmp_path, ".git/config", ".hidden/a.md", ".env", "node_modules/x/readme.md", "__pycache__/a.txt")
-    make(tmp_path, "env/pyvenv.cfg", "env/lib/a.py", "kept/a.md")
-    assert names(tmp_path) == ["kept/a.md"]
-    assert names(tmp_path / ".hidden") == ["a.md"]
-    assert names(tmp_path / ".env") == [".env"]
+    write_files(
+        tmp_path, ".git/config", ".hidden/a.md", ".env", "node_modules/x/readme.md", "__pycache__/a.txt"
+    )
+    write_files(tmp_path, "env/pyvenv.cfg", "env/lib/a.py", "kept/a.md")
+    assert list_names(tmp_path) == ["kept/a.md"]
+    assert list_names(tmp_path / ".hidden") == ["a.md"]
+    assert list_names(tmp_path / ".env") == [".env"]
 
 
 def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
-    make(tmp_path, "repo/docs/a.md", "repo/docs/a.log", "repo/docs/keep.log", "repo/docs/build/b.md")
-    make(
+    write_files(tmp_path, "repo/docs/a.md", "repo/docs/a.log", "repo/docs/keep.log", "repo/docs/build/b.md")
+    write_files(
         tmp_path, "repo/docs/deep/a.tmp", "repo/docs/deep/keep.md", "repo/docs/secret.md", "repo/docs/own.md"
     )
-    make(tmp_path, ".gitignore", "repo/.git/info/exclude", "repo/docs/deep/.gitignore")
+    write_files(tmp_path, ".gitignore", "repo/.git/info/exclude", "repo/docs/deep/.gitignore")
     (tmp_path / ".gitignore").write_text("*", encoding="utf-8")
     (tmp_path / "repo" / ".git" / "info" / "exclude").write_text("secret.md\n", encoding="utf-8")
     (tmp_path / "repo" / ".gitignore").write_bytes(
@@ -65,22 +67,22 @@ def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
     )
     (tmp_path / "repo" / "docs" / ".gitignore").write_text("!keep.log\n*.tmp\n/deep/*.md", encoding="utf-8")
     (tmp_path / "repo" / "docs" / "deep" / ".gitignore").write_text("!keep.md", encoding="utf-8")
-    kept = ["a.md", "deep/keep.md", "keep.log", "own.md"]
-    assert names(tmp_path / "repo" / "docs") == kept
-    assert names(tmp_path / "repo") == [f"docs/{each}" for each in kept]
+    expected = ["a.md", "deep/keep.md", "keep.log", "own.md"]
+    assert list_names(tmp_path / "repo" / "docs") == expected
+    assert list_names(tmp_path / "repo") == [f"docs/{name}" for name in expected]
 
 
 def test_what_is_named_is_found_although_it_is_ignored(tmp_path: Path) -> None:
-    make(tmp_path, ".git/HEAD", "build/b.md", "build/deep/c.md", "a.md")
+    write_files(tmp_path, ".git/HEAD", "build/b.md", "build/deep/c.md", "a.md")
     (tmp_path / ".gitignore").write_text("build/\na.md\n", encoding="utf-8")
-    assert names(tmp_path) == []
-    assert names(tmp_path / "a.md", tmp_path / "build") == ["a.md", "b.md", "deep/c.md"]
-    assert names(tmp_path / "build" / "deep") == ["c.md"]
+    assert list_names(tmp_path) == []
+    assert list_names(tmp_path / "a.md", tmp_path / "build") == ["a.md", "b.md", "deep/c.md"]
+    assert list_names(tmp_path / "build" / "deep") == ["c.md"]
 
 
 def test_rules_that_cannot_be_read_ignore_nothing(tmp_path: Path) -> None:
-    make(tmp_path, "a.md", ".gitignore/b.md", ".git/info/exclude/c.md")
-    assert names(tmp_path) == ["a.md"]
+    write_files(tmp_path, "a.md", ".gitignore/b.md", ".git/info/exclude/c.md")
+    assert list_names(tmp_path) == ["a.md"]
 
 
 def test_a_large_file_of_an_unsupported_kind_is_unsupported(tmp_path: Path) -> None:
@@ -90,46 +92,46 @@ def test_a_large_file_of_an_unsupported_kind_is_unsupported(tmp_path: Path) -> N
 
 
 def test_a_loop_of_links_is_entered_once(tmp_path: Path) -> None:
-    make(tmp_path, "a/one.md", "b/two.md")
+    write_files(tmp_path, "a/one.md", "b/two.md")
     (tmp_path / "a" / "up").symlink_to(tmp_path)
     (tmp_path / "a" / "self").symlink_to(tmp_path / "a")
     (tmp_path / "b" / "across").symlink_to(tmp_path / "a")
     (tmp_path / "round").symlink_to("round")
-    assert [name for name in names(tmp_path) if name.endswith(".md")] == ["a/one.md", "b/two.md"]
+    assert [name for name in list_names(tmp_path) if name.endswith(".md")] == ["a/one.md", "b/two.md"]
 
 
 def test_links_that_leave_the_named_folder_are_not_followed(tmp_path: Path) -> None:
-    make(tmp_path, "inside/a.md", "outside/secret.md")
+    write_files(tmp_path, "inside/a.md", "outside/secret.md")
     (tmp_path / "inside" / "folder").symlink_to(tmp_path / "outside")
     (tmp_path / "inside" / "file.md").symlink_to(tmp_path / "outside" / "secret.md")
     (tmp_path / "inside" / "near.md").symlink_to(tmp_path / "inside" / "a.md")
-    assert names(tmp_path / "inside") == ["a.md", "near.md"]
+    assert list_names(tmp_path / "inside") == ["a.md", "near.md"]
     (tmp_path / "named").symlink_to(tmp_path / "inside")
-    assert names(tmp_path / "named") == ["a.md", "near.md"]
+    assert list_names(tmp_path / "named") == ["a.md", "near.md"]
 
 
 def test_a_path_that_does_not_exist_fails_before_anything_is_read(tmp_path: Path) -> None:
-    make(tmp_path, "a.md")
+    write_files(tmp_path, "a.md")
     with pytest.raises(UnreadableFile, match=r"missing\.md: does not exist"):
         FILES.discover([tmp_path / "a.md", tmp_path / "missing.md"])
 
 
 def test_a_broken_link_is_reported(tmp_path: Path) -> None:
     (tmp_path / "gone.md").symlink_to(tmp_path / "nothing")
-    [found] = FILES.discover([tmp_path])
+    [file] = FILES.discover([tmp_path])
     with pytest.raises(UnreadableFile, match=r"gone\.md"):
-        FILES.parse(found)
+        FILES.parse(file)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
 def test_a_folder_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
-    make(tmp_path, "locked/a.md", "open/b.md")
+    write_files(tmp_path, "locked/a.md", "open/b.md")
     (tmp_path / "locked").chmod(0)
     try:
-        found = list(FILES.discover([tmp_path]))
-        assert [one.name for one in found] == ["locked", "open/b.md"]
+        files = list(FILES.discover([tmp_path]))
+        assert [file.name for file in files] == ["locked", "open/b.md"]
         with pytest.raises(UnreadableFile, match="locked"):
-            FILES.parse(found[0])
+            FILES.parse(files[0])
     finally:
         (tmp_path / "locked").chmod(0o700)
 
@@ -140,11 +142,11 @@ def test_a_folder_in_the_place_of_a_file_is_a_clear_error(tmp_path: Path) -> Non
 
 
 def test_pipes_sockets_and_devices_are_never_opened(tmp_path: Path) -> None:
-    make(tmp_path, "a.md")
+    write_files(tmp_path, "a.md")
     os.mkfifo(tmp_path / "pipe.md")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s.md"))
-        assert names(tmp_path) == ["a.md"]
+        assert list_names(tmp_path) == ["a.md"]
         with pytest.raises(UnreadableFile, match="a socket"):
             parse(tmp_path / "s.md")
     with pytest.raises(UnreadableFile, match="a pipe"):
@@ -154,18 +156,18 @@ def test_pipes_sockets_and_devices_are_never_opened(tmp_path: Path) -> None:
 
 
 def test_equal_names_from_two_folders_both_arrive_once(tmp_path: Path) -> None:
-    make(tmp_path, "one/a.md", "two/a.md")
-    found = names(tmp_path / "one", tmp_path / "two", tmp_path / "one")
-    assert found[:2] == ["a.md", (tmp_path / "two" / "a.md").as_posix()]
-    assert len(found) == len(set(found))
+    write_files(tmp_path, "one/a.md", "two/a.md")
+    listed = list_names(tmp_path / "one", tmp_path / "two", tmp_path / "one")
+    assert listed[:2] == ["a.md", (tmp_path / "two" / "a.md").as_posix()]
+    assert len(listed) == len(set(listed))
 
 
 def test_limits_are_named(tmp_path: Path) -> None:
-    make(tmp_path, "a/b/c/d.md", "e.md")
+    write_files(tmp_path, "a/b/c/d.md", "e.md")
     with pytest.raises(TooLarge, match="2 levels"):
-        names(tmp_path, files=LocalFiles(Settings(max_folder_depth=1)))
+        list_names(tmp_path, files=LocalFiles(Settings(max_folder_depth=1)))
     with pytest.raises(TooLarge, match="2 files"):
-        names(tmp_path, files=LocalFiles(Settings(max_files=1)))
+        list_names(tmp_path, files=LocalFiles(Settings(max_files=1)))
     with pytest.raises(TooLarge, match="limit is 5") as caught:
         parse(tmp_path / "e.md", LocalFiles(Settings(max_file_bytes=5)))
     assert (caught.value.size, caught.value.limit) == (12, 5)
@@ -179,7 +181,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "what"),
+    ("content", "description"),
     [
         (b"%PDF-1.7\n", "a damaged PDF"),
         (b"PK\x03\x04rest", "a damaged ZIP archive"),
@@ -193,9 +195,11 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "binary data"),
     ],
 )
-def test_binary_files_are_refused_with_what_they_are(tmp_path: Path, data: bytes, what: str) -> None:
-    with pytest.raises(UnreadableFile, match=what):
-        parse_bytes(tmp_path, data)
+def test_binary_files_are_refused_with_what_they_are(
+    tmp_path: Path, content: bytes, description: str
+) -> None:
+    with pytest.raises(UnreadableFile, match=description):
+        parse_bytes(tmp_path, content)
 
 
 def test_bytes_are_read_by_the_rules_of_files(tmp_path: Path) -> None:
@@ -211,7 +215,7 @@ def test_bytes_are_read_by_the_rules_of_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "charset", "encoding"),
+    ("content", "charset", "encoding"),
     [
         ("šest".encode("cp1250"), "windows-1250", "cp1250"),
         ("žluť".encode("iso8859_2"), ' "ISO-8859-2" ', "iso8859_2"),
@@ -224,10 +228,12 @@ def test_bytes_are_read_by_the_rules_of_files(tmp_path: Path) -> None:
         (GERMAN.encode("cp1252"), "utf-8", "cp1252"),
     ],
 )
-def test_what_the_sender_says_counts_where_it_is_possible(data: bytes, charset: str, encoding: str) -> None:
-    parsed = FILES.parse_bytes(data, "a.txt", charset=charset)
+def test_what_the_sender_says_counts_where_it_is_possible(
+    content: bytes, charset: str, encoding: str
+) -> None:
+    parsed = FILES.parse_bytes(content, "a.txt", charset=charset)
     assert parsed.encoding == encoding
-    assert parsed.documents[0].text == data.decode(encoding)
+    assert parsed.documents[0].text == content.decode(encoding)
 
 
 def test_a_zero_character_in_a_text_file_is_replaced_and_said(tmp_path: Path) -> None:
@@ -237,8 +243,8 @@ def test_a_zero_character_in_a_text_file_is_replaced_and_said(tmp_path: Path) ->
 
 
 def test_an_empty_file_is_no_document_and_a_notice(tmp_path: Path) -> None:
-    for data in (b"", b"\n \n", codecs.BOM_UTF8, codecs.BOM_UTF16_LE):
-        parsed = parse_bytes(tmp_path, data)
+    for content in (b"", b"\n \n", codecs.BOM_UTF8, codecs.BOM_UTF16_LE):
+        parsed = parse_bytes(tmp_path, content)
         assert (parsed.documents, parsed.notice) == ((), "the file is empty")
 
 
@@ -278,10 +284,10 @@ def test_a_few_damaged_characters_do_not_turn_a_file_into_another_encoding(tmp_p
     st.binary(max_size=300), st.sampled_from(["a", "a.md", "a.html", "a.json", "a.jsonl", "a.srt", "a.vtt"])
 )
 def test_any_bytes_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
 ) -> None:
     path = tmp_path_factory.getbasetemp() / name
-    path.write_bytes(data)
+    path.write_bytes(content)
     try:
         parsed = parse(path)
     except ConspectusError:
