@@ -22,7 +22,7 @@ from typing import Final
 
 import httpx
 from results import Result, option_parser
-from tests.faults.test_server_killed import founded, serving
+from tests.faults.test_server_killed import create_store_with_key, running_server
 
 WARM_MINUTES: Final = 20
 CLIENTS: Final = 4
@@ -194,7 +194,7 @@ async def load(run: int, minutes: float, key: str) -> None:
     answers: Counter[int] = Counter()
     headers = {"Authorization": f"Bearer {key}"}
     async with (
-        serving(FOLDER / "store", embedder="minilm") as address,
+        running_server(FOLDER / "store", embedder="minilm") as address,
         httpx.AsyncClient(base_url=address, headers=headers, timeout=60) as http,
         asyncio.TaskGroup() as group,
     ):
@@ -251,7 +251,7 @@ def main(options: argparse.Namespace) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     key_file = FOLDER / "key"
     if not key_file.exists():
-        key_file.write_text(asyncio.run(founded(FOLDER / "store")))
+        key_file.write_text(asyncio.run(create_store_with_key(FOLDER / "store")))
     samples = logged()
     done = len(samples)
     if done < options.minutes:

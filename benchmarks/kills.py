@@ -23,8 +23,8 @@ from typing import Final
 
 from results import Result, option_parser
 from tests.faults.job_taker import SETTINGS
-from tests.faults.test_registers import Site, clients
-from tests.faults.test_server_killed import founded, serving
+from tests.faults.test_registers import Site, running_clients
+from tests.faults.test_server_killed import create_store_with_key, running_server
 from tests.files import holding
 from tests.support.milvus_server import MilvusProcess, milvus_server
 from tests.support.postgres_server import PostgresProcess, postgres_server
@@ -113,8 +113,8 @@ async def kill_repeatedly(site: SearchedSite, site_store: Place, kills: int) -> 
         for _ in range(kills):
             while len(running) < site_store.servers:
                 running.append(AsyncExitStack())
-                site.addresses.append(await running[-1].enter_async_context(serving(site_store.path)))
-            await site.reached(site.written + WRITES_BETWEEN_KILLS)
+                site.addresses.append(await running[-1].enter_async_context(running_server(site_store.path)))
+            await site.wait_for_writes(site.done_writes + WRITES_BETWEEN_KILLS)
             if site_store.database is not None and chance.random() < DATABASE_SHARE:
                 database_kills += 1
                 await asyncio.to_thread(site_store.database.kill)
@@ -137,15 +137,15 @@ def run_batch(store: str, kills: int) -> Batch:
 
 async def run_place(store_place: Place, kills: int) -> Batch:
     """Write, read and kill in one place, then check its store."""
-    site = SearchedSite(await founded(store_place.path))
-    async with clients(site):
+    site = SearchedSite(await create_store_with_key(store_place.path))
+    async with running_clients(site):
         database_kills = await kill_repeatedly(site, store_place, kills)
     async with conspectus.open(store_place.path, settings=SETTINGS) as engine:
         is_clean = (await engine.maintenance.check()).clean
     return Batch(
         kills=kills - database_kills,
         database_kills=database_kills,
-        writes=site.written,
+        writes=site.done_writes,
         reads=sum(len(register.reads) for register in site.registers),
         wrong=sum(len(register.faults()) for register in site.registers),
         purged_found=count_purged(site, store_place),

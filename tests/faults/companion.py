@@ -19,7 +19,7 @@ ROUNDS = 5
 NAMED = 450
 
 
-async def say(engine: Engine, who: str) -> None:
+async def add_turns(engine: Engine, who: str) -> None:
     """Several tasks speak into the same conversation, each of them one turn after the other."""
 
     async def speak(task: int) -> None:
@@ -29,15 +29,15 @@ async def say(engine: Engine, who: str) -> None:
     await asyncio.gather(*map(speak, range(TASKS)))
 
 
-async def state(engine: Engine, who: str) -> None:
+async def add_contradicting_facts(engine: Engine, who: str) -> None:
     """Where Ann lives, of which each time only one can be true."""
     for number in range(ROUNDS):
-        place = f"{who}town {number}"
-        told = NewMemory(f"Ann lives in {place}", fact=Fact("Ann", "lives in", place))
-        await engine.memory.add(told, scope=ANN)
+        town = f"{who}town {number}"
+        memory = NewMemory(f"Ann lives in {town}", fact=Fact("Ann", "lives in", town))
+        await engine.memory.add(memory, scope=ANN)
 
 
-async def change(engine: Engine, who: str) -> None:
+async def change_memories(engine: Engine, who: str) -> None:
     """Change what the others forget, until it is gone."""
     for number in range(ROUNDS):
         [done] = await engine.memory.add(NewMemory(f"thing {number}", key=f"k{number}"), scope=ANN)
@@ -49,24 +49,29 @@ async def change(engine: Engine, who: str) -> None:
         await engine.memory.forget(MemorySelection(ids=(done.id,)), scope=ANN)
 
 
-async def name(engine: Engine, who: str) -> None:
+async def add_named_people(engine: Engine, who: str) -> None:
     """Say much that names are in, and begin to look for them."""
-    told = [f"{who} saw {first_of(number)} Nagy in the harbour." for number in range(NAMED)]
-    await engine.memory.add(told, scope=ANN)
+    memories = [f"{who} saw {first_name(number)} Nagy in the harbour." for number in range(NAMED)]
+    await engine.memory.add(memories, scope=ANN)
     print("told", flush=True)
     await asyncio.Event().wait()
 
 
-def first_of(number: int) -> str:
+def first_name(number: int) -> str:
     """A first name of its own."""
-    return "Zol" + "".join("abcdefghij"[int(each)] for each in f"{number:04d}")
+    return "Zol" + "".join("abcdefghij"[int(digit)] for digit in f"{number:04d}")
 
 
 async def main(path: str, what: str, who: str) -> None:
     async with conspectus.open(path, settings=SETTINGS) as engine:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        await {"say": say, "state": state, "change": change, "name": name}[what](engine, who)
+        await {
+            "say": add_turns,
+            "state": add_contradicting_facts,
+            "change": change_memories,
+            "name": add_named_people,
+        }[what](engine, who)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tests.memories import ANN
 MEMORIES = 12
 
 
-def slowly(messages: Sequence[Message]) -> list[str]:
+def answer_slowly(messages: Sequence[Message]) -> list[str]:
     """An answer that takes a moment, so that there is one to be killed in."""
     print(message_in(messages), flush=True)
     time.sleep(0.02)
@@ -24,9 +24,9 @@ def slowly(messages: Sequence[Message]) -> list[str]:
 
 
 async def main(path: str) -> None:
-    async with opened(path, ScriptedChatModel(slowly)) as engine:
-        said = [f"Ann lives_in Town{each}. Ann likes: tea{each}." for each in range(MEMORIES)]
-        await engine.memory.add(said, scope=ANN)
+    async with opened(path, ScriptedChatModel(answer_slowly)) as engine:
+        memories = [f"Ann lives_in Town{number}. Ann likes: tea{number}." for number in range(MEMORIES)]
+        await engine.memory.add(memories, scope=ANN)
         job = await engine.memory.extract()
         print(f"job {job.id}", flush=True)
         await engine.jobs.wait(job.id)

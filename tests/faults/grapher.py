@@ -17,7 +17,7 @@ SIZE = 500
 HUB = "hub"
 
 
-def names(batch: int) -> list[str]:
+def node_names(batch: int) -> list[str]:
     """The nodes of a batch."""
     return [f"{batch:03}-{number:05}" for number in range(SIZE)]
 
@@ -27,14 +27,14 @@ async def main(path: str, batches: int) -> None:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         for batch in range(batches):
-            own = names(batch)
+            batch_names = node_names(batch)
             print("nodes", batch, flush=True)
             await engine.graph.add_nodes(
-                [NewNode(HUB), *(NewNode(each, properties={"x": 50 * "y"}) for each in own)]
+                [NewNode(HUB), *(NewNode(name, properties={"x": 50 * "y"}) for name in batch_names)]
             )
             print("edges", batch, flush=True)
-            chain = [NewEdge(a, b, weight=0.5) for a, b in pairwise(own)]
-            await engine.graph.add_edges([*chain, *(NewEdge(each, HUB, "of") for each in own)])
+            chain = [NewEdge(a, b, weight=0.5) for a, b in pairwise(batch_names)]
+            await engine.graph.add_edges([*chain, *(NewEdge(name, HUB, "of") for name in batch_names)])
             print("done", batch, flush=True)
 
 

@@ -24,13 +24,14 @@ MAX_PAGES = 120
 def main(source: str, target: str, chance: random.Random, kills: int) -> None:
     """Move to the end at last."""
     ends = [
-        ended(lambda: move(source, target, settings=SETTINGS, progress=killer(chance))) for _ in range(kills)
+        run_in_process(lambda: move(source, target, settings=SETTINGS, progress=progress_that_kills(chance)))
+        for _ in range(kills)
     ]
     moved = move(source, target, settings=SETTINGS).moved
     print(json.dumps({"ends": ends, "resumed": moved.resumed, "written": moved.written}))
 
 
-def killer(chance: random.Random) -> Callable[[str, int, int], None]:
+def progress_that_kills(chance: random.Random) -> Callable[[str, int, int], None]:
     """Progress that ends the process a moment after some page."""
     left, moment = chance.randrange(1, MAX_PAGES), chance.uniform(0.0001, 0.01)
 
@@ -43,7 +44,7 @@ def killer(chance: random.Random) -> Callable[[str, int, int], None]:
     return report
 
 
-def ended(work: Callable[[], object]) -> int:
+def run_in_process(work: Callable[[], object]) -> int:
     """Do it in a process of its own, and say how that ended: the signal, or 0."""
     child = os.fork()
     if child == 0:
@@ -52,7 +53,7 @@ def ended(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def bound(largest: int) -> None:
+def limit_file_size(largest: int) -> None:
     """Let every write beyond a file's size fail, as on a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
@@ -60,5 +61,5 @@ def bound(largest: int) -> None:
 
 if __name__ == "__main__":
     for largest in sys.argv[5:]:
-        bound(int(largest))
+        limit_file_size(int(largest))
     main(sys.argv[1], sys.argv[2], random.Random(int(sys.argv[3])), int(sys.argv[4]))

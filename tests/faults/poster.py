@@ -23,15 +23,15 @@ KNOWN = 30
 """So many of the newest messages may be answered."""
 
 
-async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
+async def post_messages(engine: Engine, channel: str, seed: int, count: int) -> None:
     """Messages under keys of the seed's own, answers to those of all."""
     chance = random.Random(seed)
     mine: list[str] = []
     ids: dict[str, DocumentId] = {}
     for number in range(count):
         key, text = f"{seed}-{number}", " ".join(chance.choices(WORDS, k=5)) + f" n{seed}x{number}"
-        said = await engine.channels.list_messages(channel=channel, limit=KNOWN) if number % 5 == 1 else []
-        answered = chance.choice(said).document.key if said else None
+        earlier = await engine.channels.list_messages(channel=channel, limit=KNOWN) if number % 5 == 1 else []
+        answered = chance.choice(earlier).document.key if earlier else None
         if mine and chance.random() < 0.2:
             key = chance.choice(mine)
         print("try", "put", key, text, flush=True)
@@ -43,27 +43,27 @@ async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
         ids[key] = written.id
         if chance.random() < 0.1:
             gone = mine.pop(chance.randrange(len(mine)))
-            await drop(engine, gone, ids[gone])
-            mine = [each for each in mine if each != key] if key not in mine else mine
+            await delete_message(engine, gone, ids[gone])
+            mine = [posted for posted in mine if posted != key] if key not in mine else mine
 
 
-async def drop(engine: Engine, key: str, document: DocumentId) -> None:
+async def delete_message(engine: Engine, key: str, document: DocumentId) -> None:
     """Delete a message, if it is there."""
     print("try", "delete", key, "-", flush=True)
     await engine.documents.delete([document])
     print("done", "delete", key, "-", flush=True)
 
 
-async def main(store: str, what: str, *told: str) -> None:
+async def main(store: str, what: str, *arguments: str) -> None:
     async with conspectus.open(store, settings=SETTINGS) as engine:
         if what == "import":
             print("ready", flush=True)
-            await engine.channels.import_archive(Path(told[0]))
+            await engine.channels.import_archive(Path(arguments[0]))
             print("imported", flush=True)
         else:
-            await engine.collections.get_or_create_source(told[0], kind="channel")
+            await engine.collections.get_or_create_source(arguments[0], kind="channel")
             print("ready", flush=True)
-            await post(engine, told[0], int(told[1]), int(told[2]))
+            await post_messages(engine, arguments[0], int(arguments[1]), int(arguments[2]))
 
 
 if __name__ == "__main__":

@@ -36,18 +36,18 @@ class Register:
         """The reads that fit no order: of what was overwritten or refused, or older than one read before."""
         seen: list[tuple[float, int]] = []
         wrong = []
-        for read in sorted(self.reads, key=lambda each: each.begun):
-            sure = [place for place, each in enumerate(self.writes) if _is_over(each, read.begun)]
-            least = max([*sure, *(place for ended, place in seen if ended < read.begun)])
-            fitting = [place for place in range(least, len(self.writes)) if self._fits(read, place)]
+        for read in sorted(self.reads, key=lambda candidate: candidate.begun):
+            sure = [position for position, write in enumerate(self.writes) if _is_over(write, read.begun)]
+            least = max([*sure, *(position for ended, position in seen if ended < read.begun)])
+            fitting = [position for position in range(least, len(self.writes)) if self._fits(read, position)]
             if fitting:
                 seen.append((read.ended, fitting[0]))
             else:
                 wrong.append(read)
         return wrong
 
-    def _fits(self, read: Read, place: int) -> bool:
-        write = self.writes[place]
+    def _fits(self, read: Read, position: int) -> bool:
+        write = self.writes[position]
         return write.value == read.value and write.begun <= read.ended and write.outcome != "refused"
 
 

@@ -27,7 +27,7 @@ BATCHES = 20
 REQUEST = {"stream": "film"}
 
 
-def slowly(messages: Sequence[Message]) -> list[str]:
+def answer_slowly(messages: Sequence[Message]) -> list[str]:
     """An answer that takes a moment, so that there is one to be killed in."""
     print(material(messages)[0], flush=True)
     time.sleep(0.02)
@@ -35,7 +35,7 @@ def slowly(messages: Sequence[Message]) -> list[str]:
 
 
 async def main(path: str) -> None:
-    model = ScriptedChatModel(slowly)
+    model = ScriptedChatModel(answer_slowly)
     async with conspectus.open(path, settings=SETTINGS, chat_model=model) as engine:
         await engine.streams.add_captions(indexed(*range(6 * BATCHES)), stream="film")
         job = await engine.summaries.start_job(**REQUEST)

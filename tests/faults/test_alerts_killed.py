@@ -30,30 +30,32 @@ async def set_alert(store: Path, server: ScriptedServer, name: str = "fire") -> 
         await engine.alerts.put(NewAlert(name, "fire", webhook=f"{server.base}/hook"))
 
 
-async def delivered(engine: Engine, hooked: int = 1) -> list[AlertEvent]:
+async def wait_for_delivery(engine: Engine, hooked: int = 1) -> list[AlertEvent]:
     """Events of the first alerts, those with webhooks, when all are sent and no caption waits for a check."""
     events: list[AlertEvent] = []
 
-    async def are_all() -> bool:
+    async def are_all_delivered() -> bool:
         newest = (await engine.collections.get("default")).sequence
         alerts = await engine.alerts.list()
-        if not all(each.checked >= newest for each in alerts):
+        if not all(alert.checked >= newest for alert in alerts):
             return False
-        found = [await engine.alerts.list_matches(alert=each.id, limit=1_000) for each in alerts[:hooked]]
-        events[:] = [each for some in found for each in some]
-        return all(each.delivery == "delivered" for each in events)
+        events_by_alert = [
+            await engine.alerts.list_matches(alert=alert.id, limit=1_000) for alert in alerts[:hooked]
+        ]
+        events[:] = [event for alert_events in events_by_alert for event in alert_events]
+        return all(event.delivery == "delivered" for event in events)
 
-    await until(are_all)
+    await until(are_all_delivered)
     return events
 
 
-def bodies(server: ScriptedServer) -> Counter[str]:
+def count_sent_ids(server: ScriptedServer) -> Counter[str]:
     """How often each id was sent."""
-    return Counter(json.loads(each.body)["id"] for each in server.requests)
+    return Counter(json.loads(request.body)["id"] for request in server.requests)
 
 
-def numbers(events: Iterable[AlertEvent]) -> list[int]:
-    return sorted(int(each.text.rsplit(" ", 1)[1]) for each in events)
+def caption_numbers(events: Iterable[AlertEvent]) -> list[int]:
+    return sorted(int(event.text.rsplit(" ", 1)[1]) for event in events)
 
 
 async def test_killed_between_a_match_and_its_delivery(tmp_path: Path, server: ScriptedServer) -> None:
@@ -65,13 +67,13 @@ async def test_killed_between_a_match_and_its_delivery(tmp_path: Path, server: S
     server.answers["/hook"] = Answer(b"")
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await engine.alerts.start()
-        events = await delivered(engine)
-    assert numbers(events) == [0, 3, 6, 9, 12]
-    sent = bodies(server)
-    assert sent == {f"{each.alert}-{each.number}": 1 + (each.number == 1) for each in events}
+        events = await wait_for_delivery(engine)
+    assert caption_numbers(events) == [0, 3, 6, 9, 12]
+    sent = count_sent_ids(server)
+    assert sent == {f"{event.alert}-{event.number}": 1 + (event.number == 1) for event in events}
 
 
-async def killed_again_and_again(store: Path, server: ScriptedServer, times: int) -> None:
+async def kill_repeatedly(store: Path, server: ScriptedServer, times: int) -> None:
     """Whatever a process was about to do: each event is there once and was sent at least once."""
     await set_alert(store, server)
     chance = random.Random(times)
@@ -81,21 +83,21 @@ async def killed_again_and_again(store: Path, server: ScriptedServer, times: int
             await asyncio.sleep(chance.uniform(0.0, 0.2))
     async with conspectus.open(store, settings=SETTINGS) as engine:
         await engine.alerts.start()
-        events = await delivered(engine)
+        events = await wait_for_delivery(engine)
         stored = (await engine.streams.list_captions(stream=STREAM, limit=1_000)).captions
         assert (await engine.maintenance.check()).clean
-    fires = [int(str(each.document.sequence)) for each in stored if "fire" in each.text]
-    assert numbers(events) == sorted(fires)
-    assert set(bodies(server)) == {f"{each.alert}-{each.number}" for each in events}
+    fires = [int(str(caption.document.sequence)) for caption in stored if "fire" in caption.text]
+    assert caption_numbers(events) == sorted(fires)
+    assert set(count_sent_ids(server)) == {f"{event.alert}-{event.number}" for event in events}
 
 
 async def test_killed_at_any_moment(tmp_path: Path, server: ScriptedServer) -> None:
-    await killed_again_and_again(tmp_path, server, 2)
+    await kill_repeatedly(tmp_path, server, 2)
 
 
 @pytest.mark.slow
 async def test_killed_at_many_moments(tmp_path: Path, server: ScriptedServer) -> None:
-    await killed_again_and_again(tmp_path, server, 25)
+    await kill_repeatedly(tmp_path, server, 25)
 
 
 @pytest.mark.slow
@@ -104,9 +106,9 @@ async def test_two_processes_tell_and_send_everything_once(tmp_path: Path, serve
     async with keeper(tmp_path, 0, 60) as one, keeper(tmp_path, 1_002, 60) as other:
         await asyncio.gather(stored_by(one, 60), stored_by(other, 60))
         async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-            events = await delivered(engine)
-    assert numbers(events) == [*range(0, 60, 3), *range(1_002, 1_062, 3)]
-    assert bodies(server) == {f"{each.alert}-{each.number}": 1 for each in events}
+            events = await wait_for_delivery(engine)
+    assert caption_numbers(events) == [*range(0, 60, 3), *range(1_002, 1_062, 3)]
+    assert count_sent_ids(server) == {f"{event.alert}-{event.number}": 1 for event in events}
 
 
 @pytest.mark.slow
@@ -122,9 +124,9 @@ async def test_when_the_one_that_checks_is_killed_another_goes_on(
             await first.wait()
             async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
                 await engine.streams.add_captions(caption(60), stream=STREAM)
-                events = await delivered(engine)
-    assert numbers(events) == [0, 3, 30, 33, 60]
-    assert set(bodies(server)) == {f"{each.alert}-{each.number}" for each in events}
+                events = await wait_for_delivery(engine)
+    assert caption_numbers(events) == [0, 3, 30, 33, 60]
+    assert set(count_sent_ids(server)) == {f"{event.alert}-{event.number}" for event in events}
 
 
 @pytest.mark.slow
@@ -134,8 +136,8 @@ async def test_five_hundred_captions_at_once_against_twenty_alerts(
     words = [f"word{number:02}" for number in range(20)]
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await engine.streams.put(STREAM)
-        for place, word in enumerate(words):
-            hook = f"{server.base}/hook" if place < 2 else None
+        for number, word in enumerate(words):
+            hook = f"{server.base}/hook" if number < 2 else None
             await engine.alerts.put(NewAlert(word, word, webhook=hook))
         await engine.alerts.start()
         captions = [
@@ -144,13 +146,13 @@ async def test_five_hundred_captions_at_once_against_twenty_alerts(
         ]
         random.Random(7).shuffle(captions)
         await engine.streams.add_captions([*captions, *captions[:50]], stream=STREAM)
-        await delivered(engine, hooked=2)
+        await wait_for_delivery(engine, hooked=2)
         for alert in await engine.alerts.list():
             events = await engine.alerts.list_matches(alert=alert.id, limit=1_000)
             assert len(events) == 50
-            assert all(alert.name in each.text for each in events)
-    assert set(bodies(server).values()) == {1}
-    assert len(bodies(server)) == 100
+            assert all(alert.name in event.text for event in events)
+    assert set(count_sent_ids(server).values()) == {1}
+    assert len(count_sent_ids(server)) == 100
 
 
 async def test_a_slow_receiver_holds_up_nobody(tmp_path: Path, server: ScriptedServer) -> None:
@@ -163,5 +165,5 @@ async def test_a_slow_receiver_holds_up_nobody(tmp_path: Path, server: ScriptedS
         await engine.streams.add_captions([caption(number) for number in range(60)], stream=STREAM)
         await until(lambda: server.count("/hook") == 20)
         waiting = await engine.alerts.list_matches(alert=slow.id)
-        assert "delivered" not in {each.delivery for each in waiting}
+        assert "delivered" not in {event.delivery for event in waiting}
         assert len(await engine.alerts.list_matches(alert=quick.id)) == 20

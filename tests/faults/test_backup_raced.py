@@ -25,15 +25,15 @@ Act = Callable[[Path, Path], None]
 
 
 @cache
-def told() -> list[Callable[[str, Any], None]]:
+def audit_listeners() -> list[Callable[[str, Any], None]]:
     """Who is told of what Python is about to do, which no one can stop telling once it began."""
     listeners: list[Callable[[str, Any], None]] = []
 
-    def tell(event: str, arguments: Any) -> None:
-        for each in listeners:
-            each(event, arguments)
+    def notify(event: str, arguments: Any) -> None:
+        for listener in listeners:
+            listener(event, arguments)
 
-    sys.addaudithook(tell)
+    sys.addaudithook(notify)
     return listeners
 
 
@@ -45,11 +45,11 @@ def before_naming(act: Act) -> Iterator[None]:
         if event in {"os.link", "os.rename"}:
             act(Path(arguments[0]), Path(arguments[1]))
 
-    told().append(heard)
+    audit_listeners().append(heard)
     try:
         yield
     finally:
-        told().remove(heard)
+        audit_listeners().remove(heard)
 
 
 @pytest.fixture
@@ -58,9 +58,13 @@ def store(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     with sync.open(folder, settings=SETTINGS) as engine:
         engine.add(NewDocument("a note about printers"))
-    with database(str(folder / RECORDS)) as opened:
+    with database(str(folder / RECORDS)) as records_database:
         for job, state in (("ended", "succeeded"), ("running", "running")):
-            transact(opened, opened.writing, lambda each, job=job, state=state: keep_job(each, job, state))
+            transact(
+                records_database,
+                records_database.writing,
+                lambda connection, job=job, state=state: keep_job(connection, job, state),
+            )
             (folder / "uploads" / job).mkdir(parents=True)
             (folder / "uploads" / job / "0").write_bytes(b"text")
     return folder
@@ -70,27 +74,27 @@ def store(tmp_path: Path) -> Path:
 def test_files_of_jobs_that_have_ended_are_left_out_and_may_go_away(
     store: Path, tmp_path: Path, is_gone: bool
 ) -> None:
-    def drop(file: Path, name: Path) -> None:
+    def drop_folder(file: Path, name: Path) -> None:
         if is_gone and file.parent.name == "ended":
             shutil.rmtree(file.parent)
 
-    with before_naming(drop):
+    with before_naming(drop_folder):
         back_up(store, tmp_path / "a.zip", settings=SETTINGS)
-    found = check_backup(tmp_path / "a.zip", settings=SETTINGS).manifest.members
-    assert set(found) == {"records.sqlite", "uploads/running/0"}
+    members = check_backup(tmp_path / "a.zip", settings=SETTINGS).manifest.members
+    assert set(members) == {"records.sqlite", "uploads/running/0"}
     assert (store / "uploads" / "ended").exists() != is_gone
 
 
 def test_a_backup_is_made_where_files_have_one_name_only(store: Path, tmp_path: Path) -> None:
-    def refuse(file: Path, name: Path) -> None:
+    def refuse_link(file: Path, name: Path) -> None:
         if not name.exists():
             raise PermissionError(errno.EPERM, "no links here")
 
-    with before_naming(refuse):
+    with before_naming(refuse_link):
         back_up(store, tmp_path / "a.zip", settings=SETTINGS)
     assert stat.S_IMODE((tmp_path / "a.zip").stat().st_mode) == 0o600
-    found = check_backup(tmp_path / "a.zip", settings=SETTINGS).manifest.members
-    assert set(found) == {"records.sqlite", "uploads/running/0"}
+    members = check_backup(tmp_path / "a.zip", settings=SETTINGS).manifest.members
+    assert set(members) == {"records.sqlite", "uploads/running/0"}
 
 
 @pytest.mark.parametrize("has_links", [True, False])
@@ -99,13 +103,13 @@ def test_a_file_that_appears_last_of_all_is_not_replaced(
 ) -> None:
     target = tmp_path / "a.zip"
 
-    def appear(file: Path, name: Path) -> None:
+    def create_target(file: Path, name: Path) -> None:
         if name == target:
             name.write_bytes(b"mine")
         if not has_links:
             raise PermissionError(errno.EPERM, "no links here")
 
-    with before_naming(appear), pytest.raises(Conflict, match=r"a\.zip"):
+    with before_naming(create_target), pytest.raises(Conflict, match=r"a\.zip"):
         back_up(store, target, settings=SETTINGS)
     assert target.read_bytes() == b"mine"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip", "store"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "store"]

@@ -26,7 +26,7 @@ def text_of(number: int) -> str:
     return f"harbour {number}: the tide comes in at {number % 12} and " + "goes out again " * number
 
 
-async def write(folder: Path) -> Answers:
+async def write_store(folder: Path) -> Answers:
     """A store whose index has two segments, and what it answers."""
     async with conspectus.open(folder, settings=SETTINGS, embedder=HashedEmbedder(16)) as engine:
         for first in (0, 15):
@@ -38,43 +38,43 @@ async def write(folder: Path) -> Answers:
             await (
                 await engine._context.core.open_indexes.newest((await engine.collections.list())[0].id)
             ).index.flush()
-        return await answers(engine)
+        return await ask_everything(engine)
 
 
-async def answers(engine: Engine) -> Answers:
+async def ask_everything(engine: Engine) -> Answers:
     """Everything that the store is asked here."""
-    found: dict[str, object] = {}
+    answers: dict[str, object] = {}
     for question in QUESTIONS:
         hits = (await engine.retrieve(question, limit=5)).hits
-        found[question] = [(hit.document.key, hit.chunk.text) for hit in hits]
+        answers[question] = [(hit.document.key, hit.chunk.text) for hit in hits]
         for hit in hits:
-            found[hit.document.id] = await engine.documents.get_text(hit.document.id)
-    return found
+            answers[hit.document.id] = await engine.documents.get_text(hit.document.id)
+    return answers
 
 
-def flip(file: Path, chance: random.Random) -> int:
+def flip_bit(file: Path, chance: random.Random) -> int:
     content = bytearray(file.read_bytes())
-    used = [place for place, byte in enumerate(content) if byte]
+    used = [position for position, byte in enumerate(content) if byte]
     bit = 8 * chance.choice(used) + chance.randrange(8)
     content[bit // 8] ^= 1 << bit % 8
     file.write_bytes(content)
     return bit
 
 
-async def outcome(folder: Path, right: Answers) -> str:
+async def open_damaged(folder: Path, right: Answers) -> str:
     """What a store with one wrong bit does."""
     try:
         async with conspectus.open(folder, settings=SETTINGS, embedder=HashedEmbedder(16)) as engine:
-            given = await answers(engine)
-            if given == right:
+            answers = await ask_everything(engine)
+            if answers == right:
                 return "right"
             return "wrong" if (await engine.maintenance.check()).clean else "found"
     except ConspectusError:
         return "error"
 
 
-async def rot(folder: Path, copy: Path, seed: int, flips: int) -> None:
-    right = await write(folder)
+async def damage_copy(folder: Path, copy: Path, seed: int, flips: int) -> None:
+    right = await write_store(folder)
     chance = random.Random(seed)
     files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
     files = [path for path in files if (folder / path).stat().st_size]
@@ -83,8 +83,8 @@ async def rot(folder: Path, copy: Path, seed: int, flips: int) -> None:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy)
         file = DATABASE if number % 2 else files[number // 2 % len(files)]
-        bit = flip(copy / file, chance)
-        (result,) = await asyncio.gather(outcome(copy, right), return_exceptions=True)
+        bit = flip_bit(copy / file, chance)
+        (result,) = await asyncio.gather(open_damaged(copy, right), return_exceptions=True)
         if result not in ("right", "found", "error"):
             wrong.append((file, bit, result))
     assert wrong == []
@@ -94,35 +94,35 @@ async def rot(folder: Path, copy: Path, seed: int, flips: int) -> None:
     "change", ["text = 'I' || substr(text, 2)", "start = start + 1", '"end" = "end" + 1']
 )
 async def test_a_text_that_changes_under_an_open_store_is_shown_to_nobody(
-    tmp_path: Path, change: str
+    tmp_path: Path, change_records: str
 ) -> None:
     settings = replace(SETTINGS, chunk_size=60, chunk_overlap=10)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder(16)) as engine:
-        whole, other = await engine.add([text_of(14), text_of(2)], wait=True)
-        told = "harbour 14 tide"
-        assert (await engine.retrieve(told, limit=1)).hits[0].document.id == whole.id
+        changed_document, other = await engine.add([text_of(14), text_of(2)], wait=True)
+        query = "harbour 14 tide"
+        assert (await engine.retrieve(query, limit=1)).hits[0].document.id == changed_document.id
         with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
-            own = "document = (SELECT number FROM documents WHERE id = ?)"
-            database.execute(f"UPDATE chunks SET {change} WHERE {own}", [whole.id])
-        asked = [engine.documents.get_text(whole.id)]
-        if change.startswith("text"):
-            asked += [engine.retrieve(told, limit=1), engine.window(told, 500)]
-            asked += [engine.documents.list_chunks(whole.id)]
-        for each in asked:
+            of_document = "document = (SELECT number FROM documents WHERE id = ?)"
+            database.execute(f"UPDATE chunks SET {change_records} WHERE {of_document}", [changed_document.id])
+        reads = [engine.documents.get_text(changed_document.id)]
+        if change_records.startswith("text"):
+            reads += [engine.retrieve(query, limit=1), engine.window(query, 500)]
+            reads += [engine.documents.list_chunks(changed_document.id)]
+        for read in reads:
             with pytest.raises(RecordsDamaged):
-                await each
+                await read
         assert await engine.documents.get_text(other.id) == text_of(2)
 
 
 DAMAGED = [
-    *[("chunks", each) for each in ("position", "start", "text")],
-    *[("documents", each) for each in ("metadata", "recorded", "last_chunk")],
-    *[("collections", each) for each in ("id", "model", "dimensions", "version", "sequence")],
+    *[("chunks", column) for column in ("position", "start", "text")],
+    *[("documents", column) for column in ("metadata", "recorded", "last_chunk")],
+    *[("collections", column) for column in ("id", "model", "dimensions", "version", "sequence")],
 ]
 ANYTHING = "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '')"
 
 
-def change(folder: Path, statement: str) -> None:
+def change_records(folder: Path, statement: str) -> None:
     """Change what no program of ours would."""
     with closing(sqlite3.connect(folder / DATABASE)) as database, database:
         database.execute("PRAGMA writable_schema = ON")
@@ -131,22 +131,22 @@ def change(folder: Path, statement: str) -> None:
 
 async def test_a_value_of_another_type_is_an_error(tmp_path: Path) -> None:
     """As where one bit of a row's header changes: its number is nothing, or its text is bytes."""
-    right = await write(tmp_path / "store")
+    right = await write_store(tmp_path / "store")
     for table, column in DAMAGED:
         for value in ("NULL", "CAST('x' AS BLOB)"):
             copy = tmp_path / f"{table} {column} {value}"
             shutil.copytree(tmp_path / "store", copy)
             for statement in (ANYTHING, f"UPDATE {table} SET {column} = {value}"):
-                change(copy, statement)
+                change_records(copy, statement)
             if (table, column, value) != ("collections", "model", "NULL"):
-                assert await outcome(copy, right) == "error", (table, column, value)
+                assert await open_damaged(copy, right) == "error", (table, column, value)
 
 
 async def test_no_bit_gives_a_wrong_answer(tmp_path: Path) -> None:
-    await rot(tmp_path / "store", tmp_path / "copy", seed=1, flips=60)
+    await damage_copy(tmp_path / "store", tmp_path / "copy", seed=1, flips=60)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 6))
 async def test_no_bit_of_many_gives_a_wrong_answer(tmp_path: Path, seed: int) -> None:
-    await rot(tmp_path / "store", tmp_path / "copy", seed=seed, flips=500)
+    await damage_copy(tmp_path / "store", tmp_path / "copy", seed=seed, flips=500)

@@ -18,9 +18,9 @@ POSTER = Path(__file__).with_name("poster.py")
 CHANNEL = "help"
 
 
-def run_and_kill(store: Path, seconds: float, *told: str) -> list[list[str]]:
+def run_and_kill(store: Path, seconds: float, *arguments: str) -> list[list[str]]:
     """What the program said before it was killed, some time after it was ready."""
-    command = [sys.executable, str(POSTER), str(store), *told]
+    command = [sys.executable, str(POSTER), str(store), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as poster:
         assert poster.stdout is not None
         assert poster.stdout.readline() == "ready\n"
@@ -30,7 +30,7 @@ def run_and_kill(store: Path, seconds: float, *told: str) -> list[list[str]]:
     return [line.rstrip("\n").split(" ", 3) for line in lines if line.endswith("\n")]
 
 
-def archive(path: Path, messages: int) -> Path:
+def write_archive(path: Path, messages: int) -> Path:
     """One message a line, in two channels; half of them say what they answer."""
     chance = random.Random(messages)
     rows = []
@@ -47,35 +47,35 @@ def archive(path: Path, messages: int) -> Path:
     return path
 
 
-async def stored(engine: Engine) -> dict[tuple[str, str], tuple[object, ...]]:
+async def stored_messages(engine: Engine) -> dict[tuple[str, str], tuple[object, ...]]:
     """All messages with their threads and what they answer."""
-    found: dict[tuple[str, str], tuple[object, ...]] = {}
+    messages: dict[tuple[str, str], tuple[object, ...]] = {}
     after = None
-    names = {each.id: each.name for each in await engine.collections.list_sources()}
+    names = {source.id: source.name for source in await engine.collections.list_sources()}
     while True:
         page = await engine.documents.list(after=after, limit=1_000)
-        for each in page.documents:
-            key = (names[each.source], each.key)
-            assert key not in found
-            found[key] = (each.thread, each.metadata, each.occurred, each.content_hash)
+        for document in page.documents:
+            key = (names[document.source], document.key)
+            assert key not in messages
+            messages[key] = (document.thread, document.metadata, document.occurred, document.content_hash)
         after = page.next
         if after is None:
-            return found
+            return messages
 
 
 async def kill_imports(folder: Path, *, messages: int, times: int) -> None:
-    export = archive(folder / "log.jsonl", messages)
+    export = write_archive(folder / "log.jsonl", messages)
     async with conspectus.open(folder / "whole", settings=SETTINGS) as engine:
         await engine.channels.import_archive(export)
-        whole = await stored(engine)
-    assert len(whole) == messages
+        complete = await stored_messages(engine)
+    assert len(complete) == messages
     chance = random.Random(times)
     for _ in range(times):
         run_and_kill(folder / "cut", chance.uniform(0.0, min(1.2, messages / 2_000)), "import", str(export))
     async with conspectus.open(folder / "cut", settings=SETTINGS) as engine:
         report = await engine.channels.import_archive(export)
         assert report.added + report.unchanged == messages
-        assert await stored(engine) == whole
+        assert await stored_messages(engine) == complete
         assert (await engine.maintenance.check()).clean
         again = await engine.channels.import_archive(export)
         assert (again.added, again.replaced, again.unchanged) == (0, 0, messages)
@@ -85,13 +85,15 @@ async def kill_posts(folder: Path, times: int) -> None:
     chance = random.Random(times)
     possible: dict[str, set[str | None]] = {}
     for seed in range(times):
-        said = run_and_kill(folder / "store", chance.uniform(0.3, 1.5), "post", CHANNEL, str(seed), "100000")
-        for state, operation, key, text in said:
+        reported = run_and_kill(
+            folder / "store", chance.uniform(0.3, 1.5), "post", CHANNEL, str(seed), "100000"
+        )
+        for state, operation, key, text in reported:
             after = content_hash(text) if operation == "put" else None
             possible[key] = {after} if state == "done" else possible.get(key, {None}) | {after}
         async with conspectus.open(folder / "store", settings=SETTINGS) as engine:
             assert (await engine.maintenance.check()).clean
-            hashes = {key: told[-1] for (_, key), told in (await stored(engine)).items()}
+            hashes = {key: fields[-1] for (_, key), fields in (await stored_messages(engine)).items()}
             assert hashes.keys() <= possible.keys()
             assert all(hashes.get(key) in states for key, states in possible.items())
     assert possible

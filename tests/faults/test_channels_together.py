@@ -26,48 +26,48 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield engine
 
 
-async def documents(engine: Engine) -> dict[str, Document]:
+async def documents_by_key(engine: Engine) -> dict[str, Document]:
     page = await engine.documents.list(limit=1_000)
     assert page.next is None
-    assert len({each.key for each in page.documents}) == len(page.documents)
-    return {each.key: each for each in page.documents}
+    assert len({document.key for document in page.documents}) == len(page.documents)
+    return {document.key: document for document in page.documents}
 
 
-def assert_together(found: dict[str, Document]) -> None:
+def assert_replies_in_threads(messages: dict[str, Document]) -> None:
     """Every reply stands in the thread of what it answers, while that is there."""
-    for each in found.values():
-        answered = found.get(str(each.metadata.get(REPLY_TO)))
+    for message in messages.values():
+        answered = messages.get(str(message.metadata.get(REPLY_TO)))
         if answered is not None:
-            assert each.thread == answered.thread, (each.key, answered.key)
+            assert message.thread == answered.thread, (message.key, answered.key)
 
 
 async def test_many_tasks_answer_each_other(engine: Engine) -> None:
     await engine.channels.add_messages(NewMessage("the first", key="0"), channel=CHANNEL)
-    said = ["0"]
+    posted_keys = ["0"]
 
-    async def person(name: int) -> None:
+    async def post_replies(name: int) -> None:
         chance = random.Random(name)
         for number in range(12):
-            key, answered = f"{name}-{number}", chance.choice(said)
+            key, answered = f"{name}-{number}", chance.choice(posted_keys)
             [written] = await engine.channels.add_messages(
                 NewMessage(f"note {key} on {answered}", key=key, author=str(name), reply_to=answered),
                 channel=CHANNEL,
             )
             assert written.outcome == "added"
-            said.append(key)
+            posted_keys.append(key)
 
-    await asyncio.gather(*map(person, range(8)))
-    found = await documents(engine)
-    assert found.keys() == set(said)
-    assert {each.thread for each in found.values()} == {"0"}
-    assert len((await engine.channels.get_reply_chain(found["7-11"].id, limit=100)).messages) == 97
+    await asyncio.gather(*map(post_replies, range(8)))
+    messages = await documents_by_key(engine)
+    assert messages.keys() == set(posted_keys)
+    assert {message.thread for message in messages.values()} == {"0"}
+    assert len((await engine.channels.get_reply_chain(messages["7-11"].id, limit=100)).messages) == 97
     assert (await engine.maintenance.check()).clean
 
 
 async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> None:
     faults: list[ConspectusError] = []
 
-    async def person(name: int) -> None:
+    async def change_messages(name: int) -> None:
         chance = random.Random(name)
         for number in range(15):
             key = str(chance.randrange(4))
@@ -79,8 +79,8 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
                     text = f"changed {name} {number} " * chance.choice([1, 200])
                     await engine.documents.update(document.id, text=text)
                 else:
-                    said = f"said {name} {number} " * chance.choice([1, 200])
-                    message = NewMessage(said, key=key, author=str(name))
+                    text = f"said {name} {number} " * chance.choice([1, 200])
+                    message = NewMessage(text, key=key, author=str(name))
                     await engine.channels.add_messages(message, channel=CHANNEL)
                 await engine.channels.list_messages(channel=CHANNEL)
                 await engine.channels.window("said", 300, channel=CHANNEL)
@@ -88,11 +88,11 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
                 faults.append(fault)
 
     await engine.collections.get_or_create_source(CHANNEL, kind="channel")
-    await asyncio.gather(*map(person, range(6)))
-    assert {type(each).__name__ for each in faults} <= {"NotFound", "PreconditionFailed"}
-    for each in await engine.channels.list_messages(channel=CHANNEL):
-        assert len(set(each.text.split())) == 3
-        assert each.text == await engine.documents.get_text(each.document.id)
+    await asyncio.gather(*map(change_messages, range(6)))
+    assert {type(fault).__name__ for fault in faults} <= {"NotFound", "PreconditionFailed"}
+    for message in await engine.channels.list_messages(channel=CHANNEL):
+        assert len(set(message.text.split())) == 3
+        assert message.text == await engine.documents.get_text(message.document.id)
     assert (await engine.maintenance.check()).clean
 
 
@@ -103,11 +103,11 @@ async def test_a_message_is_edited_while_it_is_answered(engine: Engine) -> None:
     edits = [NewMessage(f"edited {number}", key="1") for number in range(10)]
     replies = [NewMessage(f"reply {number}", key=f"a{number}", reply_to="1") for number in range(10)]
     turns = [turn for pair in zip(edits, replies, strict=True) for turn in pair]
-    await asyncio.gather(*(engine.channels.add_messages(each, channel=CHANNEL) for each in turns))
-    found = await documents(engine)
-    assert len(found) == 12
-    assert {each.thread for each in found.values()} == {"r"}
-    assert found["1"].metadata == {REPLY_TO: "r"}
+    await asyncio.gather(*(engine.channels.add_messages(message, channel=CHANNEL) for message in turns))
+    messages = await documents_by_key(engine)
+    assert len(messages) == 12
+    assert {message.thread for message in messages.values()} == {"r"}
+    assert messages["1"].metadata == {REPLY_TO: "r"}
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Pat
         await asyncio.create_subprocess_exec(sys.executable, *command, str(seed), "40", stdout=PIPE)
         for seed in (1, 2)
     ]
-    own = asyncio.gather(
+    own_posts = asyncio.gather(
         *(
             engine.channels.add_messages(
                 NewMessage(f"own {number}", key=f"own-{number}", author="own"), channel=CHANNEL
@@ -126,17 +126,17 @@ async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Pat
             for number in range(40)
         )
     )
-    said = [
+    outputs = [
         output.decode().splitlines()
-        for output, _ in await asyncio.gather(*(each.communicate() for each in others))
+        for output, _ in await asyncio.gather(*(process.communicate() for process in others))
     ]
-    await own
-    assert [each.returncode for each in others] == [0, 0]
+    await own_posts
+    assert [process.returncode for process in others] == [0, 0]
     there: set[str] = {f"own-{number}" for number in range(40)}
-    for line in (line for lines in said for line in lines if line.startswith("done ")):
+    for line in (line for lines in outputs for line in lines if line.startswith("done ")):
         _, operation, key, _ = line.split(" ", 3)
         there = there | {key} if operation == "put" else there - {key}
-    found = await documents(engine)
-    assert found.keys() == there
-    assert_together(found)
+    messages = await documents_by_key(engine)
+    assert messages.keys() == there
+    assert_replies_in_threads(messages)
     assert (await engine.maintenance.check()).clean

@@ -92,12 +92,12 @@ async def test_the_last_change_holds(engine: Engine, clock: Clock) -> None:
     await engine.add([NewDocument("first words", key="a"), NewDocument("a ferry", key="gone")], wait=True)
     clock.move(-HOUR)
     await engine.add([NewDocument("second words", key="a"), NewDocument("a boat", key="b")], wait=True)
-    (gone,) = [each for each in (await engine.documents.list()).documents if each.key == "gone"]
+    (gone,) = [document for document in (await engine.documents.list()).documents if document.key == "gone"]
     await engine.documents.delete(gone.id)
     clock.move(-HOUR)
     await engine.add(NewDocument("third words", key="a"), wait=True)
-    found = await engine.retrieve("words ferry boat")
-    assert {hit.chunk.text for hit in found.hits} == {"third words", "a boat"}
+    results = await engine.retrieve("words ferry boat")
+    assert {hit.chunk.text for hit in results.hits} == {"third words", "a boat"}
 
 
 async def test_versions_of_memories_are_in_the_order_in_which_they_came(engine: Engine, clock: Clock) -> None:
@@ -105,10 +105,10 @@ async def test_versions_of_memories_are_in_the_order_in_which_they_came(engine: 
     for hour in ("two", "three"):
         clock.move(-HOUR)
         await engine.memory.add(NewMemory(f"the tide is at {hour}", key="tide"), scope=ANN, wait=True)
-    told = await engine.memory.recall("when is the tide?", scope=ANN)
-    assert [each.memory.text for each in told.memories] == ["the tide is at three"]
-    versions = await engine.memory.list_versions(told.memories[0].memory.id, scope=ANN)
-    assert [each.text.rpartition(" ")[2] for each in versions] == ["one", "two", "three"]
+    recalled = await engine.memory.recall("when is the tide?", scope=ANN)
+    assert [hit.memory.text for hit in recalled.memories] == ["the tide is at three"]
+    versions = await engine.memory.list_versions(recalled.memories[0].memory.id, scope=ANN)
+    assert [version.text.rpartition(" ")[2] for version in versions] == ["one", "two", "three"]
 
 
 async def test_retention_lets_nothing_go_too_early_and_is_carried_out(engine: Engine, clock: Clock) -> None:
@@ -160,12 +160,12 @@ async def test_chats_are_kept_whole(engine: Engine, clock: Clock) -> None:
     questions = ["when is the ferry?", "and the boat?"]
     for question in questions:
         request = ChatRequest(question, collection="default", store_in="desk")
-        told = [event async for event in engine.chat.stream(request)]
-        assert "".join(each.text for each in told if isinstance(each, Delta)) == "at noon"
+        events = [event async for event in engine.chat.stream(request)]
+        assert "".join(event.text for event in events if isinstance(event, Delta)) == "at noon"
         clock.move(-HOUR)
-    said = await engine.channels.list_messages(channel="desk")
-    pairs = [(said[place].text, said[place + 1].text) for place in (0, 2)]
-    assert sorted(pairs) == sorted((each, "at noon") for each in questions)
+    messages = await engine.channels.list_messages(channel="desk")
+    pairs = [(messages[position].text, messages[position + 1].text) for position in (0, 2)]
+    assert sorted(pairs) == sorted((question, "at noon") for question in questions)
 
 
 async def test_jobs_go_on(engine: Engine, clock: Clock) -> None:
@@ -175,4 +175,4 @@ async def test_jobs_go_on(engine: Engine, clock: Clock) -> None:
     after = await engine.jobs.ingest_files([Upload("b.md", b"# Boats")])
     for job in (before, after):
         assert (await engine.jobs.wait(job.id)).state == "succeeded"
-    assert {each.key for each in (await engine.documents.list()).documents} == {"a.md", "b.md"}
+    assert {document.key for document in (await engine.documents.list()).documents} == {"a.md", "b.md"}

@@ -17,58 +17,60 @@ ROUNDS = 12
 @pytest.fixture
 async def stores(postgres_url: str) -> AsyncIterator[tuple[SqlRecords, SqlRecords]]:
     first, second = await open_records(postgres_url), await open_records(postgres_url)
-    for place in PLACES:
-        await first.create_collection(shelf(place))
-        await first.put_source(notes(f"notes of {place}", place))
+    for collection in PLACES:
+        await first.create_collection(shelf(collection))
+        await first.put_source(notes(f"notes of {collection}", collection))
     yield first, second
     await first.close()
     await second.close()
 
 
-def text_of(place: CollectionId, key: str, *chunks: str) -> PreparedDocument:
-    return prepared(f"{place} {key}", *chunks, collection=place, source=SourceId(f"notes of {place}"))
+def text_of(collection: CollectionId, key: str, *chunks: str) -> PreparedDocument:
+    return prepared(
+        f"{collection} {key}", *chunks, collection=collection, source=SourceId(f"notes of {collection}")
+    )
 
 
-async def write(records: SqlRecords, writer: int, place: CollectionId) -> None:
+async def write_in_turn(records: SqlRecords, writer: int, collection: CollectionId) -> None:
     """Add, replace, embed and delete; now and then in a batch for two collections."""
     for number in range(ROUNDS):
         key = f"{writer}.{number % 4}"
-        batch = [text_of(place, key, *[f"{number} "] * (1 + number % 3))]
+        batch = [text_of(collection, key, *[f"{number} "] * (1 + number % 3))]
         if number % 5 == 4:
-            other = PLACES[(PLACES.index(place) + 1) % len(PLACES)]
-            batch.append(text_of(other, f"{place} {key}", f"{number} "))
+            other = PLACES[(PLACES.index(collection) + 1) % len(PLACES)]
+            batch.append(text_of(other, f"{collection} {key}", f"{number} "))
         await records.write(batch)
-        waiting = await records.unembedded(place, SPACE, limit=5)
-        await records.put_vectors(place, SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+        waiting = await records.unembedded(collection, SPACE, limit=5)
+        await records.put_vectors(collection, SPACE, [(missing.chunk.id, vector(1)) for missing in waiting])
         if number % 3 == 2:
-            await records.delete([DocumentId(f"{place} {key}")])
+            await records.delete([DocumentId(f"{collection} {key}")])
 
 
-async def follow(records: SqlRecords, place: CollectionId, ended: asyncio.Event) -> list[Change]:
+async def follow_changes(records: SqlRecords, collection: CollectionId, ended: asyncio.Event) -> list[Change]:
     """All changes in the order in which they are seen, each asked for after the one before it."""
-    reader, seen = records.reader(place, SPACE), list[Change]()
+    reader, seen = records.reader(collection, SPACE), list[Change]()
     last_round = False
     while not last_round:
         last_round = ended.is_set()
-        while found := await reader.changes_since(seen[-1].sequence if seen else 0, limit=3):
-            seen += found
+        while changes := await reader.changes_since(seen[-1].sequence if seen else 0, limit=3):
+            seen += changes
         await asyncio.sleep(0)
     return seen
 
 
 async def test_no_change_is_overtaken_by_a_later_one(stores: tuple[SqlRecords, SqlRecords]) -> None:
     ended = asyncio.Event()
-    following = [asyncio.create_task(follow(stores[1], place, ended)) for place in PLACES]
+    following = [asyncio.create_task(follow_changes(stores[1], collection, ended)) for collection in PLACES]
     await asyncio.gather(
         *(
-            write(records, 2 * number + place_number % 2, place)
+            write_in_turn(records, 2 * number + collection_number % 2, collection)
             for number, records in enumerate(stores)
-            for place_number, place in enumerate(PLACES)
+            for collection_number, collection in enumerate(PLACES)
         )
     )
     ended.set()
-    for place, seen in zip(PLACES, await asyncio.gather(*following), strict=True):
-        history = await stores[0].reader(place, SPACE).changes_since(0, limit=100_000)
+    for collection, seen in zip(PLACES, await asyncio.gather(*following), strict=True):
+        history = await stores[0].reader(collection, SPACE).changes_since(0, limit=100_000)
         assert seen == list(history)
-        assert len({each.sequence for each in seen}) == len(seen) > ROUNDS
+        assert len({change.sequence for change in seen}) == len(seen) > ROUNDS
     assert await stores[0].check() == []

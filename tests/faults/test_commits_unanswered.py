@@ -67,19 +67,19 @@ class Wire:
         answers, requests = await asyncio.open_unix_connection(self._target)
         writes = asyncio.Event()
         both = [
-            asyncio.create_task(self._asked(reader, requests, writes)),
-            asyncio.create_task(self._answered(answers, writer, writes)),
+            asyncio.create_task(self._pump_requests(reader, requests, writes)),
+            asyncio.create_task(self._pump_answers(answers, writer, writes)),
         ]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in both:
-                each.cancel()
+            for pump in both:
+                pump.cancel()
             await asyncio.gather(*both, return_exceptions=True)
             for end in (writer, requests):
                 end.close()
 
-    async def _asked(
+    async def _pump_requests(
         self, reader: asyncio.StreamReader, to: asyncio.StreamWriter, writes: asyncio.Event
     ) -> None:
         while data := await reader.read(BLOCK):
@@ -88,7 +88,7 @@ class Wire:
             to.write(data)
             await to.drain()
 
-    async def _answered(
+    async def _pump_answers(
         self, answers: asyncio.StreamReader, to: asyncio.StreamWriter, writes: asyncio.Event
     ) -> None:
         while data := await answers.read(BLOCK):
@@ -108,7 +108,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def through(url: str, folder: Path) -> AsyncIterator[tuple[Wire, str]]:
+async def running_wire(url: str, folder: Path) -> AsyncIterator[tuple[Wire, str]]:
     """A wire to the server of a URL, and the URL through it."""
     there = urlsplit(url)
     wire = Wire(f"{parse_qs(there.query)['host'][0]}/{SOCKET}")
@@ -118,12 +118,12 @@ async def through(url: str, folder: Path) -> AsyncIterator[tuple[Wire, str]]:
 
 
 @asynccontextmanager
-async def owner_of(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def open_as_owner(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """The owner account of a store, which has all that operations ask for and does nothing by itself."""
     # A broken commit can leave a lease behind; the next request that needs it waits until it has run out.
     soon = {"lease_seconds": 1, "lock_timeout_seconds": 5}
-    chosen = Settings(embedder="none", run_background_jobs="off", log_level="critical", **soon)
-    settings = replace(chosen, cache=str(folder))
+    base_settings = Settings(embedder="none", run_background_jobs="off", log_level="critical", **soon)
+    settings = replace(base_settings, cache=str(folder))
     models = {"embedder": HashedEmbedder(), "chat_model": ScriptedChatModel()}
     async with bootstrap.open(url, settings=settings, **models) as engine:
         owner = await engine.people.create_owner()
@@ -134,22 +134,22 @@ async def owner_of(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
             yield client
 
 
-def rows(connection: psycopg.Connection) -> dict[str, str]:
+def hash_tables(connection: psycopg.Connection) -> dict[str, str]:
     """A hash of every table that says what is stored."""
-    found = connection.execute(
+    tables = connection.execute(
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
     )
-    names = [name for (name,) in found if name not in APART and not name.startswith("index_")]
+    names = [name for (name,) in tables if name not in APART and not name.startswith("index_")]
     count = "SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM {} t"
     return {name: connection.execute(count.format(name)).fetchone()[0] for name in names}
 
 
-async def told_after(
+async def request_after(
     commits: int, label: str, world: World, wire: Wire, beside: psycopg.Connection
 ) -> str | None:
     """The answer to a request whose server loses its database after so many commits; None: it made fewer."""
     request = await world.request(label, WRITES[label])
-    before = await asyncio.to_thread(rows, beside)
+    before = await asyncio.to_thread(hash_tables, beside)
     wire.break_after(commits)
     answer = await request.sent(world.client)
     broke = wire.broken
@@ -159,15 +159,19 @@ async def told_after(
     if answer.is_success:
         return "done"
     code: str = answer.json()["code"]
-    changed = [name for name, row in (await asyncio.to_thread(rows, beside)).items() if before[name] != row]
+    changed = [
+        name for name, row in (await asyncio.to_thread(hash_tables, beside)).items() if before[name] != row
+    ]
     return f"{code} although {changed} changed" if changed and code != "write_outcome_unknown" else code
 
 
-async def told(label: str, world: World, wire: Wire, beside: psycopg.Connection) -> AsyncIterator[str]:
+async def request_repeatedly(
+    label: str, world: World, wire: Wire, beside: psycopg.Connection
+) -> AsyncIterator[str]:
     """The answers to a request when its server loses its database after one commit, two, and so on."""
     for commits in itertools.count(1):
         once = World(world.client) if ENDS.search(label) else world
-        answer = await told_after(commits, label, once, wire, beside)
+        answer = await request_after(commits, label, once, wire, beside)
         if answer is None:
             return
         yield f"{label}, commit {commits}: {answer}"
@@ -179,14 +183,14 @@ async def test_no_answer_says_that_nothing_was_done(
 ) -> None:
     folder = tmp_path_factory.mktemp("s")
     beside = psycopg.connect(postgres_url, autocommit=True)
-    async with through(postgres_url, folder) as (wire, url), owner_of(url, folder) as client:
+    async with running_wire(postgres_url, folder) as (wire, url), open_as_owner(url, folder) as client:
         assert (await client.get("/me")).is_success
         world = World(client)
         answers = [
             answer
             for label in list(WRITES)[share::SHARES]
-            async for answer in told(label, world, wire, beside)
+            async for answer in request_repeatedly(label, world, wire, beside)
         ]
     beside.close()
-    assert [each for each in answers if "although" in each] == []
-    assert any(each.endswith("done") for each in answers)
+    assert [answer for answer in answers if "although" in answer] == []
+    assert any(answer.endswith("done") for answer in answers)

@@ -229,7 +229,7 @@ def test_several_processes_may_delete_the_same_index(tmp_path: Path) -> None:
             (index / "segment-a").mkdir(parents=True)
             (index / "segment-a" / "arrays.bin").touch()
             deletions = [threads.submit(remove, index, wait_seconds=10) for _ in range(6)]
-            assert all(each.result() for each in deletions)
+            assert all(deletion.result() for deletion in deletions)
             assert not index.exists()
 
 
@@ -238,7 +238,7 @@ def test_an_index_that_is_built_is_emptied_but_not_gone(tmp_path: Path) -> None:
     with locked(tmp_path) as mine:
         assert mine
         assert not remove(tmp_path, wait_seconds=0.1)
-        assert [each.name for each in tmp_path.iterdir()] == ["lock"]
+        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
     assert remove(tmp_path)
     with locked(tmp_path) as mine:
         assert mine

@@ -38,7 +38,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def filled(disk: Path) -> Path:
+def fill_disk(disk: Path) -> Path:
     """A file that leaves no room for another."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
@@ -50,28 +50,28 @@ def filled(disk: Path) -> Path:
     return ballast
 
 
-def batch(number: int) -> list[NewDocument]:
+def build_batch(number: int) -> list[NewDocument]:
     return [
-        NewDocument(f"tide {number} of {place} " + "comes in " * 200, key=f"{number}-{place}")
-        for place in range(BATCH)
+        NewDocument(f"tide {number} of {position} " + "comes in " * 200, key=f"{number}-{position}")
+        for position in range(BATCH)
     ]
 
 
-async def written_until_full(engine: Engine) -> int:
+async def write_until_full(engine: Engine) -> int:
     """How many batches were acknowledged before the first that was refused."""
     for number in range(200):
         try:
-            await engine.add(batch(number))
+            await engine.add(build_batch(number))
         except StorageError as fault:
             assert FULL in str(fault)
             return number
     raise AssertionError("the disk never was full")
 
 
-async def require_whole(engine: Engine, batches: int) -> None:
+async def require_complete(engine: Engine, batches: int) -> None:
     """All that was acknowledged is there and is found, and nothing else."""
-    keys = {each.key for each in (await engine.documents.list(limit=1000)).documents}
-    assert keys == {"first"} | {each.key for number in range(batches) for each in batch(number)}
+    keys = {document.key for document in (await engine.documents.list(limit=1000)).documents}
+    assert keys == {"first"} | {document.key for number in range(batches) for document in build_batch(number)}
     assert (await engine.retrieve("ferry", retrievers=["keyword"])).hits[0].chunk.text == "a ferry"
     assert (await engine.maintenance.check()).records == ()
 
@@ -79,19 +79,21 @@ async def require_whole(engine: Engine, batches: int) -> None:
 async def require_recovery(engine: Engine, disk: Path) -> None:
     """Full, then not full any more, without a restart in between."""
     await engine.add(NewDocument("a ferry", key="first"), wait=True)
-    ballast = filled(disk)
-    stored = await written_until_full(engine)
+    ballast = fill_disk(disk)
+    stored = await write_until_full(engine)
     with pytest.raises(StorageError, match="space left"):
         await engine.jobs.ingest_files([Upload("a.md", b"# Ferries\n" * 100_000)])
-    await require_whole(engine, stored)
+    await require_complete(engine, stored)
     ballast.unlink()
-    await engine.add(batch(stored))
+    await engine.add(build_batch(stored))
     await engine.maintenance.resume()
     await engine.documents.wait_until_embedded()
-    await require_whole(engine, stored + 1)
+    await require_complete(engine, stored + 1)
     assert (await engine.maintenance.check()).clean
     assert (await engine.jobs.list()).jobs == ()
-    assert {each.status for each in (await engine.documents.list(limit=1000)).documents} == {"embedded"}
+    assert {document.status for document in (await engine.documents.list(limit=1000)).documents} == {
+        "embedded"
+    }
 
 
 async def test_a_folder_without_room_goes_on_when_there_is_some(tmp_path: Path) -> None:
@@ -105,12 +107,12 @@ async def test_a_folder_without_room_goes_on_when_there_is_some(tmp_path: Path) 
 def small_database(postgres: PostgresProcess) -> Iterator[tuple[str, Path]]:
     """The URL of a database on a disk of its own, and the disk."""
     with small_disk(postgres.folder.parent / "small", 32) as disk:
-        place = disk / "tables"
-        place.mkdir()
+        tablespace = disk / "tables"
+        tablespace.mkdir()
         shutil.chown(disk, postgres.folder.owner(), postgres.folder.group())
-        shutil.chown(place, postgres.folder.owner(), postgres.folder.group())
-        place.chmod(0o700)
-        postgres.run(f"CREATE TABLESPACE small LOCATION '{place}'")
+        shutil.chown(tablespace, postgres.folder.owner(), postgres.folder.group())
+        tablespace.chmod(0o700)
+        postgres.run(f"CREATE TABLESPACE small LOCATION '{tablespace}'")
         postgres.run(f"CREATE DATABASE small TEMPLATE {TEMPLATE} TABLESPACE small")
         yield postgres.url("small"), disk
         (disk / "ballast").unlink(missing_ok=True)

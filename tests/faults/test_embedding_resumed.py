@@ -53,7 +53,7 @@ asyncio.run(main())
 
 
 @asynccontextmanager
-async def server(url: str, cache: Path, embedder: Embedder) -> AsyncIterator[Engine]:
+async def running_server(url: str, cache: Path, embedder: Embedder) -> AsyncIterator[Engine]:
     """A process with background work, which nobody asks for anything."""
     settings = replace(SETTINGS, cache=str(cache))
     async with (
@@ -75,7 +75,7 @@ async def has_stored_files(engine: Engine) -> bool:
     return (await engine.maintenance.status()).collections[0].documents > len(FILES) // 2
 
 
-async def ended(engine: Engine, job: Job) -> Job:
+async def has_ended(engine: Engine, job: Job) -> Job:
     async def has_ended() -> bool:
         return (await engine.jobs.get(job.id)).state in FINISHED
 
@@ -84,7 +84,7 @@ async def ended(engine: Engine, job: Job) -> Job:
 
 
 async def test_what_a_cancelled_job_stored(postgres_url: str, tmp_path: Path) -> None:
-    async with server(postgres_url, tmp_path, HashedEmbedder()) as engine:
+    async with running_server(postgres_url, tmp_path, HashedEmbedder()) as engine:
         job = await engine.jobs.ingest_files(FILES)
 
         async def has_begun() -> bool:
@@ -97,9 +97,9 @@ async def test_what_a_cancelled_job_stored(postgres_url: str, tmp_path: Path) ->
 
 async def test_what_a_failed_job_stored(postgres_url: str, tmp_path: Path) -> None:
     """Its provider is away for longer than it is tried, and then comes back."""
-    async with server(postgres_url, tmp_path, PickyEmbedder(away=40)) as engine:
+    async with running_server(postgres_url, tmp_path, PickyEmbedder(away=40)) as engine:
         job = await engine.jobs.ingest_files(FILES)
-        assert (await ended(engine, job)).state == "failed"
+        assert (await has_ended(engine, job)).state == "failed"
         work = engine._context.core.backfill.of(job.collection)
 
         async def is_embedded() -> bool:
@@ -115,10 +115,10 @@ async def test_what_a_killed_worker_stored(postgres_url: str, tmp_path: Path) ->
     """A server of its machine, which was there before, goes on."""
     async with (
         program("-c", WORKER, postgres_url, tmp_path) as worker,
-        server(postgres_url, tmp_path, HashedEmbedder()) as engine,
+        running_server(postgres_url, tmp_path, HashedEmbedder()) as engine,
     ):
         await until(lambda: has_stored_files(engine))
         worker.kill()
         await expect_embedded(engine)
         (job,) = (await engine.jobs.list(limit=1)).jobs
-        assert (await ended(engine, job)).state == "succeeded"
+        assert (await has_ended(engine, job)).state == "succeeded"

@@ -54,7 +54,7 @@ def texts(count: int) -> list[NewDocument]:
 async def verify(engine: Engine, *models: Remote) -> None:
     """Every text has been asked for once and has its vector."""
     assert Counter(text for model in models for text in model.texts) == Counter(
-        each.text for each in texts(COUNT)
+        document.text for document in texts(COUNT)
     )
     report = await engine.maintenance.check()
     assert report.clean, report
@@ -114,4 +114,4 @@ async def test_what_one_leaves_the_other_embeds(postgres_url: str, tmp_path: Pat
         await one.documents.wait_until_embedded()
         (collection,) = (await one.maintenance.status()).collections
         assert (collection.vectors, collection.pending) == (COUNT, 0)
-        assert set(first.texts) | tried == {each.text for each in texts(COUNT)}
+        assert set(first.texts) | tried == {document.text for document in texts(COUNT)}

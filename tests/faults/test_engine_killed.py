@@ -29,9 +29,9 @@ def run_and_kill(path: Path, seed: int, seconds: float) -> list[list[str]]:
     return [line.split() for line in lines if line.endswith("\n")]
 
 
-def follow(expected: dict[int, set[int | None]], said: list[list[str]]) -> None:
+def note_possible_states(expected: dict[int, set[int | None]], reported: list[list[str]]) -> None:
     """Take in what was said: an acknowledged state is certain, one that was only tried is possible."""
-    for state, operation, key, version in said:
+    for state, operation, key, version in reported:
         after = int(version) if operation == "put" else None
         if state == "done":
             expected[int(key)] = {after}
@@ -48,8 +48,8 @@ async def verify(path: Path, expected: dict[int, set[int | None]]) -> None:
         }
         for key, possible in expected.items():
             stored = documents.get(str(key))
-            found = await engine.retrieve(subject(key), limit=100)
-            texts = [hit.chunk.text for hit in found.hits]
+            results = await engine.retrieve(subject(key), limit=100)
+            texts = [hit.chunk.text for hit in results.hits]
             if stored is None:
                 assert None in possible
                 assert texts == []
@@ -65,9 +65,9 @@ async def kill_repeatedly(path: Path, times: int) -> None:
     chance = random.Random(times)
     expected: dict[int, set[int | None]] = {key: {None} for key in range(KEYS)}
     for seed in range(times):
-        said = run_and_kill(path, seed, chance.uniform(0.0, 1.5))
-        assert said, "the writer acknowledged nothing before it was killed"
-        follow(expected, said)
+        reported = run_and_kill(path, seed, chance.uniform(0.0, 1.5))
+        assert reported, "the writer acknowledged nothing before it was killed"
+        note_possible_states(expected, reported)
         await verify(path, expected)
 
 

@@ -58,7 +58,7 @@ SETTINGS = "settings=Settings(embedder='none')"
 REMOTE = "connect('http://127.0.0.1:9', api_key='k')"
 
 
-def printed(program: str, folder: Path) -> list[str]:
+def run_program(program: str, folder: Path) -> list[str]:
     """What a program prints, line by line."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=True)
@@ -75,8 +75,8 @@ def printed(program: str, folder: Path) -> list[str]:
     ids=["here", "remote"],
 )
 def test_a_blocking_engine_refuses_to_work_in_a_forked_child(opened: str, after: str, tmp_path: Path) -> None:
-    said = printed(BLOCKING.format(opened=opened, after=after), tmp_path)
-    assert said == ["forked_engine", "forked_engine", "child ended", "0", "parent ended"]
+    lines = run_program(BLOCKING.format(opened=opened, after=after), tmp_path)
+    assert lines == ["forked_engine", "forked_engine", "child ended", "0", "parent ended"]
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_a_blocking_engine_refuses_to_work_in_a_forked_child(opened: str, after:
     ids=["here", "remote"],
 )
 def test_an_engine_refuses_to_work_in_a_forked_child(opened: str, after: str, tmp_path: Path) -> None:
-    said = printed(ASYNC.format(opened=opened, after=after), tmp_path)
-    assert said == ["forked_engine", "0", "parent ended"]
+    lines = run_program(ASYNC.format(opened=opened, after=after), tmp_path)
+    assert lines == ["forked_engine", "0", "parent ended"]

@@ -12,29 +12,29 @@ import pytest
 import conspectus
 from conspectus import Engine
 from conspectus.model.graph import Traversal
-from tests.faults.grapher import HUB, SETTINGS, SIZE, names
+from tests.faults.grapher import HUB, SETTINGS, SIZE, node_names
 from tests.programs import program, said, tell
 
 EDGES = 2 * SIZE - 1
 
 
-def adding(store: Path, batches: int) -> AbstractAsyncContextManager[Process]:
+def running_grapher(store: Path, batches: int) -> AbstractAsyncContextManager[Process]:
     """The program, ready to begin when it is told; killed at the end of the block."""
     return program("-m", "tests.faults.grapher", store, str(batches))
 
 
-async def stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
+async def count_stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
     """How many nodes and edges each batch has."""
     nodes, edges, after = Counter[str](), Counter[str](), None
     while True:
         page = await engine.graph.list_nodes(after=after, limit=1_000)
-        nodes.update(each.id.partition("-")[0] for each in page.nodes)
+        nodes.update(node.id.partition("-")[0] for node in page.nodes)
         if (after := page.next) is None:
             break
     while True:
-        some = await engine.graph.list_edges(after=after, limit=1_000)
-        edges.update(each.source.partition("-")[0] for each in some.edges)
-        if (after := some.next) is None:
+        edge_page = await engine.graph.list_edges(after=after, limit=1_000)
+        edges.update(edge.source.partition("-")[0] for edge in edge_page.edges)
+        if (after := edge_page.next) is None:
             return nodes, edges
 
 
@@ -44,7 +44,7 @@ async def stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
 async def test_a_batch_is_there_as_a_whole_or_not_at_all(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     heard: list[tuple[str, str]] = []
-    async with adding(tmp_path, 100) as running:
+    async with running_grapher(tmp_path, 100) as running:
         await tell(running, "go")
         for _ in range(chance.randrange(1, 9)):
             kind, number = (await said(running)).split()
@@ -53,7 +53,7 @@ async def test_a_batch_is_there_as_a_whole_or_not_at_all(tmp_path: Path, seed: i
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         assert await engine._context.core.records.check() == []
         await engine.graph.get_or_create()
-        nodes, edges = await stored(engine)
+        nodes, edges = await count_stored(engine)
         del nodes[HUB]
         assert set(nodes.values()) <= {SIZE}
         assert set(edges.values()) <= {EDGES}
@@ -62,16 +62,16 @@ async def test_a_batch_is_there_as_a_whole_or_not_at_all(tmp_path: Path, seed: i
 
 
 async def test_processes_that_add_the_same_at_once_have_it_once(tmp_path: Path) -> None:
-    async with adding(tmp_path, 2) as one, adding(tmp_path, 2) as other:
-        for each in (one, other):
-            await tell(each, "go")
-        for each in (one, other):
-            output, _ = await each.communicate()
-            assert each.returncode == 0, output
+    async with running_grapher(tmp_path, 2) as one, running_grapher(tmp_path, 2) as other:
+        for grapher in (one, other):
+            await tell(grapher, "go")
+        for grapher in (one, other):
+            output, _ = await grapher.communicate()
+            assert grapher.returncode == 0, output
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        nodes, edges = await stored(engine)
+        nodes, edges = await count_stored(engine)
         assert nodes == {HUB: 1, "000": SIZE, "001": SIZE}
         assert edges == {"000": EDGES, "001": EDGES}
-        found = await engine.graph.neighbors(HUB, Traversal(hops=2, limit=1_000, offset=900))
-        assert [each.node.id for each in found] == (names(0) + names(1))[900:]
+        neighbors = await engine.graph.neighbors(HUB, Traversal(hops=2, limit=1_000, offset=900))
+        assert [neighbor.node.id for neighbor in neighbors] == (node_names(0) + node_names(1))[900:]
         assert await engine._context.core.records.check() == []

@@ -18,7 +18,7 @@ LONG = 60.0
 
 
 @asynccontextmanager
-async def two(url: str, folder: Path) -> AsyncIterator[tuple[RemoteEngine, RemoteEngine]]:
+async def open_two_servers(url: str, folder: Path) -> AsyncIterator[tuple[RemoteEngine, RemoteEngine]]:
     """Clients of both; the first server checks alerts, the second does nothing but answer."""
     async with AsyncExitStack() as opened:
         remotes = []
@@ -29,17 +29,17 @@ async def two(url: str, folder: Path) -> AsyncIterator[tuple[RemoteEngine, Remot
             engine = await opened.enter_async_context(conspectus.open(url, settings=settings))
             if name == "first":
                 await engine.alerts.start()
-            place = await opened.enter_async_context(served(application(engine, settings)))
-            remotes.append(await opened.enter_async_context(conspectus.connect(place)))
+            url_of_server = await opened.enter_async_context(served(application(engine, settings)))
+            remotes.append(await opened.enter_async_context(conspectus.connect(url_of_server)))
         yield remotes[0], remotes[1]
 
 
 async def test_captions_and_alerts_are_heard_at_another_server(postgres_url: str, tmp_path: Path) -> None:
-    async with two(postgres_url, tmp_path) as (first, second):
+    async with open_two_servers(postgres_url, tmp_path) as (first, second):
         await first.streams.add_captions([NewCaption("nothing", 0.0, 1.0)], stream="gate")
         await second.alerts.put(NewAlert(name="fire", query="fire"))
-        heard = asyncio.create_task(four(second))
-        events = asyncio.create_task(told(second))
+        heard = asyncio.create_task(hear_captions(second))
+        events = asyncio.create_task(wait_for_matches(second))
         await asyncio.sleep(0.5)
         for number in range(3):
             writer = (first, second)[number % 2]
@@ -51,21 +51,21 @@ async def test_captions_and_alerts_are_heard_at_another_server(postgres_url: str
             assert await events == ["fire 0", "fire 1", "fire 2"]
 
 
-async def four(remote: RemoteEngine) -> list[str]:
+async def hear_captions(remote: RemoteEngine) -> list[str]:
     """The texts of the first captions, as they come."""
-    found = []
+    texts = []
     async with aclosing(remote.streams.subscribe(stream="gate", after=0)) as captions:
-        async for each in captions:
-            found.append(each.caption.text)
-            if len(found) == 4:
+        async for change in captions:
+            texts.append(change.caption.text)
+            if len(texts) == 4:
                 break
-    return found
+    return texts
 
 
-async def told(remote: RemoteEngine) -> list[str]:
+async def wait_for_matches(remote: RemoteEngine) -> list[str]:
     """What alerts tell, when there is so much of it."""
     while True:
-        found = await remote.alerts.list_matches()
-        if len(found) == 3:
-            return [each.text for each in found]
+        matches = await remote.alerts.list_matches()
+        if len(matches) == 3:
+            return [match.text for match in matches]
         await asyncio.sleep(0.1)

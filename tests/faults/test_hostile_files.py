@@ -19,12 +19,12 @@ LANGUAGES = re.compile("-(croatian|hungarian|polish|slovak|bulgarian|russian|gre
 DECLARATION = re.compile(rb"(?i)(encoding|charset)\s*=\s*[\"']?[\w.-]+")
 
 
-def outcomes(folder: Path) -> Iterator[tuple[str, ParsedFile | ConspectusError]]:
-    for found in FILES.discover([folder]):
+def parse_files(folder: Path) -> Iterator[tuple[str, ParsedFile | ConspectusError]]:
+    for file in FILES.discover([folder]):
         try:
-            yield found.name, FILES.parse(found)
+            yield file.name, FILES.parse(file)
         except ConspectusError as error:
-            yield found.name, error
+            yield file.name, error
 
 
 def storable(document: NewDocument) -> bool:
@@ -91,7 +91,7 @@ def test_no_pattern_is_slow_on_a_line_made_for_it(tmp_path: Path, name: str, tex
 )  # fmt: skip
 def test_every_file_is_read_or_refused(evaluation: Callable[[str], Path], name: str) -> None:
     read = 0
-    for file, outcome in outcomes(evaluation(name)):
+    for file, outcome in parse_files(evaluation(name)):
         read += 1
         if isinstance(outcome, ParsedFile):
             assert outcome.documents or outcome.notice, file
@@ -102,7 +102,7 @@ def test_every_file_is_read_or_refused(evaluation: Callable[[str], Path], name: 
 @pytest.mark.data
 def test_json_is_accepted_and_rejected_as_its_test_suite_says(evaluation: Callable[[str], Path]) -> None:
     counts: Counter[str] = Counter()
-    for file, outcome in outcomes(evaluation("json_test_suite") / "test_parsing"):
+    for file, outcome in parse_files(evaluation("json_test_suite") / "test_parsing"):
         refused = isinstance(outcome, ConspectusError) or outcome.notice == "the file is empty"
         counts[file[0]] += 1
         assert not (file.startswith("y_") and refused), file

@@ -75,7 +75,7 @@ parser_process.main()
 """
 
 
-def refused(data: bytes, name: str = "a.docx", files: LocalFiles = FILES) -> str:
+def refusal_of(data: bytes, name: str = "a.docx", files: LocalFiles = FILES) -> str:
     """Why a file is not taken; the files stay able to read another."""
     with pytest.raises(UnreadableFile) as caught:
         files.parse_bytes(data, name)
@@ -83,24 +83,24 @@ def refused(data: bytes, name: str = "a.docx", files: LocalFiles = FILES) -> str
     return caught.value.reason
 
 
-def outcome(data: bytes, name: str) -> ParsedFile | ConspectusError:
+def parse(data: bytes, name: str) -> ParsedFile | ConspectusError:
     try:
         return FILES.parse_bytes(data, name)
     except ConspectusError as error:
         return error
 
 
-def children() -> set[int]:
+def reader_processes() -> set[int]:
     """The readers that this process has started and that still run."""
-    found = set()
+    processes = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             ours = path.read_text().rpartition(")")[2].split()[1] == str(os.getpid())
             if ours and b"parser_process" in (path.parent / "cmdline").read_bytes():
-                found.add(int(path.parent.name))
+                processes.add(int(path.parent.name))
         except OSError:
             continue
-    return found
+    return processes
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def children() -> set[int]:
     ids=["laughs", "entities", "a file of ours", "an address"],
 )
 def test_entities_are_never_expanded(doctype: str, body: str) -> None:
-    assert "entit" in refused(docx(paragraph(body), doctype=doctype)).lower()
+    assert "entit" in refusal_of(docx(paragraph(body), doctype=doctype)).lower()
 
 
 def test_nesting_without_end() -> None:
     deep = "<w:ins>" * 100_000 + paragraph("x") + "</w:ins>" * 100_000
-    assert "depth" in refused(docx(deep))
+    assert "depth" in refusal_of(docx(deep))
     tables = "<w:tbl><w:tr><w:tc><w:p/></w:tc><w:tc>" * 70 + paragraph("x") + "</w:tc></w:tr></w:tbl>" * 70
     [document] = FILES.parse_bytes(docx(tables), "a.docx").documents
     assert document.text.count("\\") < 1_000
@@ -128,7 +128,7 @@ def test_nesting_without_end() -> None:
 def test_names_in_an_archive_lead_nowhere(tmp_path: Path) -> None:
     secret = tmp_path / "secret.xml"
     secret.write_text("<a>secret</a>")
-    assert "main part is missing" in refused(docx("", main=f"../../../../../..{secret}"))
+    assert "main part is missing" in refusal_of(docx("", main=f"../../../../../..{secret}"))
     names = (f"../../../../../..{tmp_path}/new.xml", f"{tmp_path}/new.xml", "C:\\new.xml", "..\\..\\new.xml")
     traps = dict.fromkeys(names, "<a/>")
     [document] = FILES.parse_bytes(docx(paragraph("text"), parts=traps), "a.docx").documents
@@ -141,16 +141,16 @@ def test_what_unpacks_to_too_much_is_not_unpacked() -> None:
         with pytest.raises(TooLarge, match="the limit is 50000000"):
             FILES.parse_bytes(data, name)
     spread = docx(paragraph("x"), parts={f"word/part{n}.xml": "" for n in range(20_001)})
-    assert "parts, more than 20000" in refused(spread)
+    assert "parts, more than 20000" in refusal_of(spread)
 
 
 def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
     wide = f'<w:tc><w:tcPr><w:gridSpan w:val="100"/></w:tcPr>{paragraph("y" * 100_000)}</w:tc>'
-    assert "bytes of memory" in refused(docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>"))
+    assert "bytes of memory" in refusal_of(docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>"))
     far = '<row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
-    assert "bytes of memory" in refused(xlsx({"One": row(1, "1") + far}), "a.xlsx")
+    assert "bytes of memory" in refusal_of(xlsx({"One": row(1, "1") + far}), "a.xlsx")
     hasty = LocalFiles(replace(LIMITS, parse_timeout_seconds=1, parse_max_memory_bytes=4_000_000_000))
-    assert "more than 1 seconds" in refused(SLOW, "a.pdf", hasty)
+    assert "more than 1 seconds" in refusal_of(SLOW, "a.pdf", hasty)
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
     ],
 )  # fmt: skip
 def test_containers_that_lie(data: bytes, name: str, reason: str | None) -> None:
-    found = outcome(data, name)
+    parsed = parse(data, name)
     if reason is None:
-        assert isinstance(found, ParsedFile) and found.documents
+        assert isinstance(parsed, ParsedFile) and parsed.documents
     else:
-        assert isinstance(found, UnreadableFile)
-        assert any(part in found.reason for part in reason.split("|")), found.reason
+        assert isinstance(parsed, UnreadableFile)
+        assert any(part in parsed.reason for part in reason.split("|")), parsed.reason
 
 
 def test_an_encrypted_part_is_said_to_be_one() -> None:
@@ -183,14 +183,14 @@ def test_an_encrypted_part_is_said_to_be_one() -> None:
         while start >= 0:
             data[start + offset] |= 1
             start = data.find(mark, start + 4)
-    assert "password" in refused(bytes(data))
+    assert "password" in refusal_of(bytes(data))
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_a_file_cut_off_anywhere_is_read_or_refused(name: str) -> None:
     data = SOUND[name]
-    found = [outcome(data[:end], name) for end in range(1, len(data), max(1, len(data) // 40))]
-    assert all(each.documents or each.notice for each in found if isinstance(each, ParsedFile))
+    outcomes = [parse(data[:end], name) for end in range(1, len(data), max(1, len(data) // 40))]
+    assert all(parsed.documents or parsed.notice for parsed in outcomes if isinstance(parsed, ParsedFile))
     assert FILES.parse_bytes(data, name).documents
 
 
@@ -198,10 +198,10 @@ def test_a_file_cut_off_anywhere_is_read_or_refused(name: str) -> None:
 @given(st.sampled_from(sorted(SOUND)), st.data())
 def test_a_file_with_any_bytes_changed_is_read_or_refused(name: str, data: st.DataObject) -> None:
     damaged = bytearray(SOUND[name])
-    for place in data.draw(st.lists(st.integers(0, len(damaged) - 1), max_size=8)):
-        damaged[place] = data.draw(st.integers(0, 255))
-    found = outcome(bytes(damaged), name)
-    assert not isinstance(found, ParsedFile) or found.documents or found.notice
+    for position in data.draw(st.lists(st.integers(0, len(damaged) - 1), max_size=8)):
+        damaged[position] = data.draw(st.integers(0, 255))
+    parsed = parse(bytes(damaged), name)
+    assert not isinstance(parsed, ParsedFile) or parsed.documents or parsed.notice
 
 
 def test_a_reader_can_open_nothing_and_have_no_more_memory() -> None:
@@ -217,30 +217,30 @@ def test_a_reader_can_open_nothing_and_have_no_more_memory() -> None:
 
 def test_one_child_reads_many_files_and_ends_with_its_files() -> None:
     gc.collect()
-    before = children()
+    before = reader_processes()
     files = LocalFiles(LIMITS)
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
-    [child] = children() - before
+    [child] = reader_processes() - before
     for name, data in SOUND.items():
         assert files.parse_bytes(data, name).documents
-    refused(b"%PDF-1.7\n", "a.pdf", files)
-    assert children() - before == {child}
+    refusal_of(b"%PDF-1.7\n", "a.pdf", files)
+    assert reader_processes() - before == {child}
     del files
     gc.collect()
-    assert children() == before
+    assert reader_processes() == before
 
 
 def test_a_child_that_is_killed_while_it_waits_is_replaced() -> None:
     files = LocalFiles(LIMITS)
-    before = children()
+    before = reader_processes()
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
-    for child in children() - before:
+    for child in reader_processes() - before:
         os.kill(child, signal.SIGKILL)
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
 
 
 def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
-    files, reasons, before = LocalFiles(LIMITS), [], children()
+    files, reasons, before = LocalFiles(LIMITS), [], reader_processes()
 
     def read() -> None:
         with pytest.raises(UnreadableFile) as caught:
@@ -249,8 +249,8 @@ def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
 
     reading = threading.Thread(target=read)
     reading.start()
-    blocking_until(lambda: children() - before)
-    os.kill(*children() - before, signal.SIGKILL)
+    blocking_until(lambda: reader_processes() - before)
+    os.kill(*reader_processes() - before, signal.SIGKILL)
     reading.join()
     assert "SIGKILL" in reasons[0]
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents

@@ -39,19 +39,19 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-async def stored_and_given_back(engine: Engine, texts: list[str]) -> None:
+async def check_round_trip(engine: Engine, texts: list[str]) -> None:
     news = [
-        NewDocument(text=text, title=text[:200], key=f"{place} {text[:100]}", metadata={"k": text[:100]})
-        for place, text in enumerate(texts)
+        NewDocument(text=text, title=text[:200], key=f"{position} {text[:100]}", metadata={"k": text[:100]})
+        for position, text in enumerate(texts)
     ]
     written = await engine.add(news, wait=True)
-    for text, each in zip(texts, written, strict=True):
+    for text, document in zip(texts, written, strict=True):
         expected = clean(text) if text.strip() else ""
-        assert await engine.documents.get_text(each.id) == expected
+        assert await engine.documents.get_text(document.id) == expected
         assert await engine.documents.count(filter=Eq(("k",), clean(text[:100]))) >= 1
 
 
-async def asked_about(engine: Engine, texts: list[str]) -> None:
+async def ask_about(engine: Engine, texts: list[str]) -> None:
     for text in texts:
         question = text[:5_000]
         await engine.retrieve(question, filter=Eq("author", question))
@@ -62,16 +62,16 @@ async def asked_about(engine: Engine, texts: list[str]) -> None:
 
 
 async def test_hostile_texts_are_stored_whole_and_packed_within_the_budget(engine: Engine) -> None:
-    await stored_and_given_back(engine, HOSTILE)
-    await asked_about(engine, HOSTILE)
+    await check_round_trip(engine, HOSTILE)
+    await ask_about(engine, HOSTILE)
     assert (await engine.maintenance.check()).clean
 
 
 @pytest.mark.data
 async def test_the_big_list_of_naughty_strings(engine: Engine, evaluation: Callable[[str], Path]) -> None:
     texts = json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8"))
-    await stored_and_given_back(engine, texts)
-    await asked_about(engine, texts[::9])
+    await check_round_trip(engine, texts)
+    await ask_about(engine, texts[::9])
     assert (await engine.maintenance.check()).clean
 
 

@@ -29,7 +29,7 @@ def page(number: int) -> list[Answer]:
 
 
 @asynccontextmanager
-async def taking(path: Path, base: str, first: int, accepted: dict[str, int]) -> AsyncIterator[None]:
+async def running_taker(path: Path, base: str, first: int, accepted: dict[str, int]) -> AsyncIterator[None]:
     """While a program accepts jobs; it is killed at the end, and those that it accepted are added."""
     command = [sys.executable, str(TAKER), str(path), base, str(first), str(EACH)]
     taker = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
@@ -39,45 +39,45 @@ async def taking(path: Path, base: str, first: int, accepted: dict[str, int]) ->
     taker.kill()
     lines += (await taker.stdout.read()).splitlines(keepends=True)
     await taker.wait()
-    said = [line.split() for line in lines if line.endswith(b"\n")]
-    assert said, "no job was accepted before the kill"
-    accepted |= {job.decode(): int(number) for job, number in said}
+    accepted_lines = [line.split() for line in lines if line.endswith(b"\n")]
+    assert accepted_lines, "no job was accepted before the kill"
+    accepted |= {job.decode(): int(number) for job, number in accepted_lines}
 
 
-async def settled(engine: Engine) -> None:
+async def wait_until_settled(engine: Engine) -> None:
     await engine.jobs.start()
     for state in ("queued", "running"):
         while page := (await engine.jobs.list(state=state)).jobs:
             await engine.jobs.wait(page[0].id)
 
 
-async def every_document(engine: Engine) -> list[Document]:
+async def all_documents(engine: Engine) -> list[Document]:
     page = await engine.documents.list(limit=1_000)
-    found = list(page.documents)
+    documents = list(page.documents)
     while page.next is not None:
         page = await engine.documents.list(after=page.next, limit=1_000)
-        found += page.documents
-    return found
+        documents += page.documents
+    return documents
 
 
 async def verify(engine: Engine, accepted: dict[str, int]) -> None:
-    await settled(engine)
-    jobs = [await engine.jobs.get(each) for each in accepted]
+    await wait_until_settled(engine)
+    jobs = [await engine.jobs.get(job) for job in accepted]
     assert Counter(job.state for job in jobs) == {"succeeded": len(accepted)}, jobs
-    documents = await every_document(engine)
-    numbers = Counter(int(each.key.rpartition("/")[2]) for each in documents)
+    documents = await all_documents(engine)
+    numbers = Counter(int(document.key.rpartition("/")[2]) for document in documents)
     assert set(numbers) >= set(accepted.values())
     assert set(numbers.values()) == {1}
-    for each in documents:
-        assert await engine.documents.get_text(each.id) == text_of(int(each.key.rpartition("/")[2]))
+    for document in documents:
+        assert await engine.documents.get_text(document.id) == text_of(int(document.key.rpartition("/")[2]))
     assert (await engine.maintenance.check()).clean
 
 
-def kept_secrets(path: Path) -> set[str]:
+def jobs_with_secrets(path: Path) -> set[str]:
     """The jobs whose secret is still kept; in no other file may one be found."""
     files = holding(path, SECRET)
-    assert {each.parent.name for each in files} <= {"secrets"}
-    return {each.name for each in files}
+    assert {file.parent.name for file in files} <= {"secrets"}
+    return {file.name for file in files}
 
 
 @asynccontextmanager
@@ -91,17 +91,17 @@ async def kill_repeatedly(path: Path, times: int) -> None:
     accepted: dict[str, int] = {}
     async with pages(times * EACH) as base:
         for turn in range(times):
-            async with taking(path, base, turn * EACH, accepted):
+            async with running_taker(path, base, turn * EACH, accepted):
                 await asyncio.sleep(chance.uniform(0.0, 1.5))
         async with conspectus.open(path, settings=SETTINGS) as engine:
             await verify(engine, accepted)
-    assert not kept_secrets(path) & accepted.keys()
+    assert not jobs_with_secrets(path) & accepted.keys()
 
 
 async def test_another_process_goes_on_with_what_the_killed_one_ran(tmp_path: Path) -> None:
     accepted: dict[str, int] = {}
     async with pages(EACH) as base, AsyncExitStack() as opened:
-        async with taking(tmp_path, base, 0, accepted):
+        async with running_taker(tmp_path, base, 0, accepted):
             engine = await opened.enter_async_context(conspectus.open(tmp_path, settings=SETTINGS))
             await engine.jobs.start()
         await verify(engine, accepted)

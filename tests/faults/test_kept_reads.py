@@ -95,8 +95,8 @@ def inline_of(records: SqlRecords) -> InlineReads:
     return inline
 
 
-async def texts(records: SqlRecords, *ids: int) -> list[str]:
-    return [each.chunk.text for each in await records.hydrate([ChunkId(each) for each in ids])]
+async def read_texts(records: SqlRecords, *ids: int) -> list[str]:
+    return [chunk.chunk.text for chunk in await records.hydrate([ChunkId(chunk) for chunk in ids])]
 
 
 async def test_a_grant_of_another_process_holds_for_the_very_next_request(
@@ -120,18 +120,18 @@ async def test_a_grant_of_another_process_holds_for_the_very_next_request(
 async def test_what_another_process_writes_and_deletes_is_seen_by_the_very_next_request(
     engine: Engine, other: Other
 ) -> None:
-    async def found() -> list[tuple[str, str]]:
+    async def find_herons() -> list[tuple[str, str]]:
         hits = (await engine.retrieve("heron")).hits
-        return [(each.chunk.text, each.document.title) for each in hits]
+        return [(hit.chunk.text, hit.document.title) for hit in hits]
 
     added = "add([NewDocument({!r}, key='a', title={!r})], wait=True)"
     for turn in range(3):
         other.do(added.format("a heron", f"{turn}"))
-        assert await found() == await found() == [("a heron", f"{turn}")]
+        assert await find_herons() == await find_herons() == [("a heron", f"{turn}")]
         other.do(added.format("a heron", f"{turn}, again"))
-        assert await found() == await found() == [("a heron", f"{turn}, again")]
+        assert await find_herons() == await find_herons() == [("a heron", f"{turn}, again")]
         other.do("documents.delete_by_filter(__import__('conspectus').model.filter.EVERYTHING)")
-        assert await found() == await found() == []
+        assert await find_herons() == await find_herons() == []
 
 
 async def test_keys_and_users_are_refused_at_once_by_another_process(engine: Engine, other: Other) -> None:
@@ -153,22 +153,22 @@ async def test_what_is_not_committed_and_what_is_undone_is_not_seen(
     records: SqlRecords, tmp_path: Path
 ) -> None:
     other = sqlite3.connect(tmp_path / "records.sqlite", isolation_level=None)
-    assert await texts(records, 1, 2, 3) == ["one", "two", "three"]
+    assert await read_texts(records, 1, 2, 3) == ["one", "two", "three"]
     for end in ("ROLLBACK", "COMMIT"):
         other.execute("BEGIN IMMEDIATE")
         other.execute("DELETE FROM documents WHERE id = 'a'")
         other.execute("DELETE FROM chunks WHERE id < 3")
-        assert await texts(records, 1, 2, 3) == ["one", "two", "three"]
+        assert await read_texts(records, 1, 2, 3) == ["one", "two", "three"]
         other.execute(end)
         expected = ["three"] if end == "COMMIT" else ["one", "two", "three"]
-        assert await texts(records, 1, 2, 3) == await texts(records, 1, 2, 3) == expected
+        assert await read_texts(records, 1, 2, 3) == await read_texts(records, 1, 2, 3) == expected
     other.close()
 
 
 async def test_rows_come_from_memory_until_something_is_committed(records: SqlRecords) -> None:
     first = await records.hydrate([ChunkId(2), ChunkId(1)])
     again = await records.hydrate([ChunkId(1), ChunkId(3), ChunkId(2), ChunkId(99)])
-    assert [each.chunk.id for each in again] == [1, 3, 2]
+    assert [row.chunk.id for row in again] == [1, 3, 2]
     assert again[0] is first[1]
     assert again[2] is first[0]
     await records.fail(DocumentId("b"), "no vector")
@@ -191,19 +191,19 @@ async def test_a_commit_between_two_parts_of_a_read_leaves_one_view(records: Sql
 
 
 async def test_a_file_that_was_replaced_has_no_version(records: SqlRecords, tmp_path: Path) -> None:
-    assert await texts(records, 1) == ["one"]
+    assert await read_texts(records, 1) == ["one"]
     path = tmp_path / "records.sqlite"
     shutil.copy(path, tmp_path / "backup")
     assert inline_of(records).version() is not None
     (tmp_path / "backup").replace(path)
     assert inline_of(records).version() is None
-    assert await texts(records, 1) == ["one"]
+    assert await read_texts(records, 1) == ["one"]
     path.unlink()
     assert inline_of(records).version() is None
 
 
 async def test_a_closed_store_says_so(records: SqlRecords) -> None:
-    assert await texts(records, 1) == ["one"]
+    assert await read_texts(records, 1) == ["one"]
     await records.close()
     for read in (records.collection(SHELF), records.hydrate([ChunkId(1)])):
         with pytest.raises(StorageError, match="the store is closed"):
@@ -211,7 +211,7 @@ async def test_a_closed_store_says_so(records: SqlRecords) -> None:
     assert inline_of(records).version() is None
 
 
-def refused_in_a_child(read: Coroutine[Any, Any, object]) -> bool:
+def assert_refused_in_child(read: Coroutine[Any, Any, object]) -> bool:
     child = os.fork()
     if not child:
         try:
@@ -226,16 +226,16 @@ def refused_in_a_child(read: Coroutine[Any, Any, object]) -> bool:
 
 async def test_a_store_of_the_process_that_this_was_forked_from_is_refused(records: SqlRecords) -> None:
     assert await records.collection(SHELF) == await records.collection(SHELF)
-    assert refused_in_a_child(records.collection(SHELF))
+    assert assert_refused_in_child(records.collection(SHELF))
     names = SqlNames(records.transactions).passages(None, SHELF, {"ada": 1}, maximum=1)
-    assert refused_in_a_child(names)
+    assert assert_refused_in_child(names)
 
 
 async def test_no_more_is_kept_than_may_be(records: SqlRecords) -> None:
     large = "x" * 1_000_000
     await records.write([prepared(f"large {number}", large) for number in range(20)])
     ids = [ChunkId(4 + number) for number in range(20)]
-    assert [len(each.chunk.text) for each in await records.hydrate(ids)] == [1_000_000] * 20
+    assert [len(row.chunk.text) for row in await records.hydrate(ids)] == [1_000_000] * 20
     inline = inline_of(records)
     version = inline.version()
     assert version is not None

@@ -76,14 +76,14 @@ def holder_of(url: str, name: str) -> str:
     return "" if row is None else str(row[0])
 
 
-async def delivered(engine: Engine, count: int) -> list[AlertEvent]:
+async def wait_for_delivery(engine: Engine, count: int) -> list[AlertEvent]:
     """Every event, when so many are delivered."""
 
-    async def are() -> bool:
+    async def are_delivered() -> bool:
         events = await engine.alerts.list_matches(limit=1_000)
-        return sum(each.delivery == "delivered" for each in events) >= count
+        return sum(event.delivery == "delivered" for event in events) >= count
 
-    await until(are)
+    await until(are_delivered)
     return list(await engine.alerts.list_matches(limit=1_000))
 
 
@@ -96,15 +96,15 @@ async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
         await engine.alerts.put(NewAlert("fire", "fire", webhook=f"{server.base}/hook"))
         async with keeper(postgres_url, 0, 3, tmp_path) as first, keeper(postgres_url, 30, 3, tmp_path):
             await stored_by(first, 3)
-            await delivered(engine, 2)
+            await wait_for_delivery(engine, 2)
             frozen = first if holder_of(postgres_url, "alerts").endswith(f" {first.pid}") else None
             assert frozen is not None
             frozen.send_signal(signal.SIGSTOP)
             await engine.streams.add_captions([caption(number) for number in range(60, 90)], stream=STREAM)
-            events = await delivered(engine, 12)
+            events = await wait_for_delivery(engine, 12)
             frozen.send_signal(signal.SIGCONT)
             await engine.streams.add_captions([caption(number) for number in range(120, 150)], stream=STREAM)
-            events = await delivered(engine, 22)
+            events = await wait_for_delivery(engine, 22)
             assert frozen.returncode is None
             assert not holder_of(postgres_url, "alerts").endswith(f" {frozen.pid}")
     sent = server.count("/hook")
@@ -157,8 +157,8 @@ async def test_a_process_that_stops_in_the_middle_of_a_write_does_not_keep_other
     going.set()
     assert await writing == 1
     assert begun == [0, 1]
-    for each in (slow, other):
-        await each.close()
+    for opened in (slow, other):
+        await opened.close()
 
 
 @pytest.fixture

@@ -55,8 +55,8 @@ class Cable:
                 await writer.drain()
         finally:
             asking.cancel()
-            for each in (writer, requests):
-                each.close()
+            for stream in (writer, requests):
+                stream.close()
             await asyncio.gather(asking, return_exceptions=True)
 
 
@@ -67,7 +67,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 @asynccontextmanager
-async def connected(folder: Path) -> AsyncIterator[tuple[RemoteEngine, Cable]]:
+async def open_through_cable(folder: Path) -> AsyncIterator[tuple[RemoteEngine, Cable]]:
     async with conspectus.open(folder, settings=SETTINGS) as local:
         first = await local.people.create_owner()
         assert first is not None
@@ -81,11 +81,11 @@ async def connected(folder: Path) -> AsyncIterator[tuple[RemoteEngine, Cable]]:
 
 
 async def test_documents_are_written_once(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (engine, cable):
+    async with open_through_cable(tmp_path) as (engine, cable):
         await engine.collections.get_or_create()
         cable.losing = 2
         written = await engine.add(["the same text, twice", "the same text, twice"])
-        assert [each.outcome for each in written] == ["added", "added"]
+        assert [document.outcome for document in written] == ["added", "added"]
         assert (cable.lost, await engine.documents.count()) == (2, 2)
         read = await engine.documents.get(written[0].id)
         cable.losing = 1
@@ -97,7 +97,7 @@ async def test_documents_are_written_once(tmp_path: Path) -> None:
 
 
 async def test_names_are_taken_once(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (engine, cable):
+    async with open_through_cable(tmp_path) as (engine, cable):
         for number, write in enumerate(
             (
                 engine.collections.create("wiki"),
@@ -115,24 +115,24 @@ async def test_names_are_taken_once(tmp_path: Path) -> None:
 
 
 async def test_files_are_taken_in_once(tmp_path: Path) -> None:
-    async with connected(tmp_path / "data") as (engine, cable):
+    async with open_through_cable(tmp_path / "data") as (engine, cable):
         cable.losing = 1
         job = await engine.jobs.ingest_files([Upload("a.md", b"# Ferries"), Upload("b.md", b"# Boats")])
         assert (await engine.jobs.wait(job.id)).state == "succeeded"
-        assert [each.id for each in (await engine.jobs.list()).jobs] == [job.id]
+        assert [listed.id for listed in (await engine.jobs.list()).jobs] == [job.id]
         assert (cable.lost, await engine.documents.count()) == (1, 2)
 
 
 async def test_a_key_that_was_lost_is_said_to_be(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (engine, cable):
+    async with open_through_cable(tmp_path) as (engine, cable):
         cable.losing = 1
         with pytest.raises(ServerUnavailable, match="the connection was lost"):
             await engine.people.create_key(label="lost")
-        assert [each.label for each in await engine.people.list_keys()] == ["first key", "lost"]
+        assert [key.label for key in await engine.people.list_keys()] == ["first key", "lost"]
 
 
 async def test_a_large_batch_goes_through_whole(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (engine, cable):
+    async with open_through_cable(tmp_path) as (engine, cable):
         await engine.collections.get_or_create()
         cable.losing = 1
         text = "Die Fähre legt um zwölf ab. " * 40_000

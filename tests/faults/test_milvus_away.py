@@ -27,7 +27,7 @@ SETTINGS = replace(Settings(), index="milvus", milvus_timeout_seconds=2, log_lev
 WORDS = "does not answer within 2 s; nothing is lost"
 
 
-async def writes(engine: Engine, seconds: float) -> int:
+async def write_for(engine: Engine, seconds: float) -> int:
     """Documents that were acknowledged, for so long and at least a few."""
     until, number = time.monotonic() + seconds, 0
     while number < 5 or time.monotonic() < until:
@@ -51,14 +51,14 @@ async def is_told_why(engine: Engine) -> None:
 
 @pytest.mark.parametrize("seconds", [0.5, pytest.param(60.0, marks=pytest.mark.slow)])
 async def test_milvus_away_and_back(tmp_path: Path, postgres_url: str, seconds: float) -> None:
-    chosen = replace(SETTINGS, cache=str(tmp_path / "cache"))
+    settings = replace(SETTINGS, cache=str(tmp_path / "cache"))
     with milvus_server(tmp_path / "milvus") as process:
-        chosen = replace(chosen, milvus_uri=process.uri)
-        async with conspectus.open(postgres_url, settings=chosen, embedder=HashedEmbedder()) as engine:
+        settings = replace(settings, milvus_uri=process.uri)
+        async with conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder()) as engine:
             await engine.people.create_owner()
             await engine.add([NewDocument(f"before {n}", key=str(n)) for n in range(10)], wait=True)
             assert len((await engine.retrieve("before", limit=50)).hits) == 10
-            writing = asyncio.create_task(writes(engine, seconds))
+            writing = asyncio.create_task(write_for(engine, seconds))
             asking = asyncio.create_task(engine.retrieve("meanwhile"))
             await asyncio.sleep(0.05)
             process.kill()
@@ -70,17 +70,17 @@ async def test_milvus_away_and_back(tmp_path: Path, postgres_url: str, seconds: 
             gone = (await engine.documents.list()).documents[0]
             await engine.documents.delete([gone.id])
             process.start()
-            found = await engine.retrieve("meanwhile before asked to wait", limit=number + 50)
-            keys = {f"meanwhile-{each}" for each in range(number)} | {"waited", *map(str, range(10))}
-            assert sorted(str(hit.document.key) for hit in found.hits) == sorted(keys - {gone.key})
+            results = await engine.retrieve("meanwhile before asked to wait", limit=number + 50)
+            keys = {f"meanwhile-{written}" for written in range(number)} | {"waited", *map(str, range(10))}
+            assert sorted(str(hit.document.key) for hit in results.hits) == sorted(keys - {gone.key})
             assert list((await engine.maintenance.check()).index.values()) == [()]
 
 
 async def test_a_collection_goes_with_its_index_or_stays_with_it(tmp_path: Path) -> None:
     """Once it is gone nobody knows of its index any more."""
     with milvus_server(tmp_path / "milvus") as process:
-        chosen = replace(SETTINGS, milvus_uri=process.uri)
-        async with conspectus.open(tmp_path / "data", settings=chosen, embedder=HashedEmbedder()) as engine:
+        settings = replace(SETTINGS, milvus_uri=process.uri)
+        async with conspectus.open(tmp_path / "data", settings=settings, embedder=HashedEmbedder()) as engine:
             await engine.add("the fox", wait=True)
             process.kill()
             with pytest.raises(StorageBusy, match="does not answer"):

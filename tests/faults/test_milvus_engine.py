@@ -29,19 +29,19 @@ def settings_for(milvus: MilvusProcess) -> Settings:
     return replace(SETTINGS, milvus_uri=milvus.uri)
 
 
-async def indexes(server: MilvusServer, start: str) -> list[str]:
+async def list_index_collections(server: MilvusServer, start: str) -> list[str]:
     """Return the Milvus collections of the server, which other tests use as well, whose names begin so."""
     return [name for name in await server.collections() if name.startswith(start)]
 
 
 async def test_from_adding_to_forgetting(tmp_path: Path, milvus: MilvusProcess) -> None:
     server = MilvusServer(milvus.uri)
-    chosen = replace(settings_for(milvus), milvus_prefix="whole")
-    async with conspectus.open(tmp_path, settings=chosen, embedder=HashedEmbedder()) as engine:
+    settings = replace(settings_for(milvus), milvus_prefix="whole")
+    async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as engine:
         await engine.add([NewDocument(f"the fox number {n}", key=str(n)) for n in range(30)], wait=True)
-        found = await engine.retrieve("fox number 7", limit=5)
-        assert found.hits[0].document.key == "7"
-        await engine.documents.delete([found.hits[0].document.id])
+        results = await engine.retrieve("fox number 7", limit=5)
+        assert results.hits[0].document.key == "7"
+        await engine.documents.delete([results.hits[0].document.id])
         again = await engine.retrieve("fox number 7", limit=50)
         assert len(again.hits) == 29
         await engine.maintenance.reindex()
@@ -50,17 +50,19 @@ async def test_from_adding_to_forgetting(tmp_path: Path, milvus: MilvusProcess) 
         assert list((await engine.maintenance.check()).index.values()) == [()]
         home = await engine.collections.get("default")
         name = index_name("whole", home, space_name(home.space))
-        assert [each.startswith(name) for each in await indexes(server, "whole_")] == [True] * 2
+        assert [
+            collection.startswith(name) for collection in await list_index_collections(server, "whole_")
+        ] == [True] * 2
         await engine.collections.delete("default")
-        assert await indexes(server, "whole_") == []
+        assert await list_index_collections(server, "whole_") == []
     await server.close()
 
 
 async def test_two_engines_at_once(tmp_path: Path, milvus: MilvusProcess) -> None:
-    chosen = replace(settings_for(milvus), embedder="none")
+    settings = replace(settings_for(milvus), embedder="none")
     async with (
-        conspectus.open(tmp_path, settings=chosen) as first,
-        conspectus.open(tmp_path, settings=chosen) as second,
+        conspectus.open(tmp_path, settings=settings) as first,
+        conspectus.open(tmp_path, settings=settings) as second,
     ):
         for number, word in enumerate(("fox", "sun", "moon", "sea", "sky", "tree")):
             writer, reader = (first, second) if number % 2 else (second, first)
@@ -101,27 +103,27 @@ async def test_a_file_is_for_one_process(tmp_path: Path) -> None:
     [("index", "pinecone"), ("milvus_prefix", "a-b"), ("milvus_prefix", ""), ("milvus_uri", "a file")],
 )
 async def test_settings_that_cannot_be_used(tmp_path: Path, field: str, value: str) -> None:
-    chosen = replace(SETTINGS, embedder="none", **{field: value})
+    settings = replace(SETTINGS, embedder="none", **{field: value})
     with pytest.raises(InvalidInput, match=field):
-        async with conspectus.open(tmp_path, settings=chosen) as engine:
+        async with conspectus.open(tmp_path, settings=settings) as engine:
             await engine.collections.create("default")
             await engine.retrieve("anything")
 
 
-async def lose(server: MilvusServer, ending: str) -> None:
-    for name in await indexes(server, "lost_"):
+async def drop_collections(server: MilvusServer, ending: str) -> None:
+    for name in await list_index_collections(server, "lost_"):
         if name.endswith(ending):
             await server.drop(name)
 
 
 async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, milvus: MilvusProcess) -> None:
-    chosen = replace(settings_for(milvus), embedder="none", milvus_prefix="lost")
+    settings = replace(settings_for(milvus), embedder="none", milvus_prefix="lost")
     server = MilvusServer(milvus.uri)
-    async with conspectus.open(tmp_path, settings=chosen) as engine:
+    async with conspectus.open(tmp_path, settings=settings) as engine:
         await engine.add(NewDocument("still here", key="a"))
-        await lose(server, "")
+        await drop_collections(server, "")
         assert len((await engine.retrieve("still here")).hits) == 1
-        await lose(server, "_rows")
+        await drop_collections(server, "_rows")
         with pytest.raises(IndexDamaged, match="conspectus reindex"):
             await engine.retrieve("still here")
         await engine.maintenance.reindex()

@@ -38,24 +38,29 @@ class Hesitant(MilvusServer):
         await super().delete(name, where)
 
 
-def everybodys_turn(server: MilvusServer, name: str) -> MilvusLocation:
+def location_without_turns(server: MilvusServer, name: str) -> MilvusLocation:
     """A place whose turns keep nobody out: a lease has run out whenever that is worst."""
     return MilvusLocation(server, name, lambda work: nullcontext(FileHold(mine=True)), DIMENSIONS)
 
 
-async def begun(index: MilvusIndex, journal: Journal, place: MilvusLocation) -> tuple[Notes, MilvusWriter]:
+async def open_writer(
+    index: MilvusIndex, journal: Journal, location: MilvusLocation
+) -> tuple[Notes, MilvusWriter]:
     """A writer of an index that others write too."""
     await catch_up(index, journal)
-    notes = Notes(place.server, place.name, identity_of(str.split, place))
+    notes = Notes(location.server, location.name, identity_of(str.split, location))
     terms = Terms(notes)
     return notes, MilvusWriter(notes, terms, journal, str.split, dimensions=DIMENSIONS, bm25=Bm25())
 
 
 @pytest.mark.parametrize("stopped", ["before writing", "before the state", "after the state"])
 async def test_a_writer_that_wakes_late(milvus_client: MilvusServer, stopped: str) -> None:
-    journal, place = history(7, size=40), everybodys_turn(milvus_client, "late_" + stopped.replace(" ", "_"))
-    index = await MilvusIndex.open(place, journal, str.split)
-    notes, frozen = await begun(index, journal, place)
+    journal, location = (
+        history(7, size=40),
+        location_without_turns(milvus_client, "late_" + stopped.replace(" ", "_")),
+    )
+    index = await MilvusIndex.open(location, journal, str.split)
+    notes, frozen = await open_writer(index, journal, location)
     before = await notes.read()
     journal.replace([3, 5], [make_chunk(700, "fox of the one that froze"), make_chunk(5, "sea again")])
     changes = await journal.changes_since(before.applied, limit=1_000)
@@ -74,13 +79,13 @@ async def test_a_writer_that_wakes_late(milvus_client: MilvusServer, stopped: st
         assert (await frozen.commit(draft)).version == newest.version
     assert await notes.read() == newest
     await assert_right(index, journal)
-    await assert_right(await MilvusIndex.open(place, journal, str.split), journal)
+    await assert_right(await MilvusIndex.open(location, journal, str.split), journal)
 
 
 async def test_a_writer_of_a_generation_that_is_gone(milvus_client: MilvusServer) -> None:
-    journal, place = history(8, size=40), everybodys_turn(milvus_client, "gone")
-    index = await MilvusIndex.open(place, journal, str.split)
-    notes, frozen = await begun(index, journal, place)
+    journal, location = history(8, size=40), location_without_turns(milvus_client, "gone")
+    index = await MilvusIndex.open(location, journal, str.split)
+    notes, frozen = await open_writer(index, journal, location)
     draft = await frozen.begin(await notes.read())
     await index.rebuild()
     rebuilt = await notes.read()
@@ -91,14 +96,14 @@ async def test_a_writer_of_a_generation_that_is_gone(milvus_client: MilvusServer
 
 
 async def test_values_that_came_too_late_are_stored_again(milvus_client: MilvusServer) -> None:
-    journal, place = history(12, size=20), everybodys_turn(milvus_client, "values")
-    index = await MilvusIndex.open(place, journal, str.split)
-    notes, frozen = await begun(index, journal, place)
-    asked = Probe(Between(("price",), 700, 800), "fox", None, 10)
+    journal, location = history(12, size=20), location_without_turns(milvus_client, "values")
+    index = await MilvusIndex.open(location, journal, str.split)
+    notes, frozen = await open_writer(index, journal, location)
+    probe = Probe(Between(("price",), 700, 800), "fox", None, 10)
     draft = await frozen.begin(await notes.read())
     journal.put([make_chunk(700, "fox for sale", metadata={"price": 1})])
     await catch_up(index, journal)
-    assert (await index.search(asked)).ids.tolist() == []
+    assert (await index.search(probe)).ids.tolist() == []
     await frozen.write(draft, [make_chunk(701, "fox for sale", metadata={"price": 777})])
     await frozen.commit(draft)
     journal.put([make_chunk(702, "fox for sale", metadata={"price": 777})])
@@ -106,7 +111,7 @@ async def test_values_that_came_too_late_are_stored_again(milvus_client: MilvusS
     await frozen.take_in(again, await journal.changes_since(again.applied, limit=10))
     await frozen.commit(again)
     await catch_up(index, journal)
-    assert (await index.search(asked)).ids.tolist() == [702]
+    assert (await index.search(probe)).ids.tolist() == [702]
     await assert_right(index, journal)
 
 
@@ -114,9 +119,9 @@ async def test_two_that_both_believe_it_is_their_turn(
     milvus_client: MilvusServer, milvus: MilvusProcess
 ) -> None:
     journal, hesitant = history(9, size=40), Hesitant(milvus.uri, seconds=20)
-    first = await MilvusIndex.open(everybodys_turn(milvus_client, "both"), journal, str.split)
+    first = await MilvusIndex.open(location_without_turns(milvus_client, "both"), journal, str.split)
     await catch_up(first, journal)
-    second = await MilvusIndex.open(everybodys_turn(hesitant, "both"), journal, str.split)
+    second = await MilvusIndex.open(location_without_turns(hesitant, "both"), journal, str.split)
     behind = asyncio.create_task(asyncio.sleep(0))
     for number in range(12):
         journal.replace([number, 900 + number], [make_chunk(901 + number, "fox sea both")])

@@ -40,9 +40,9 @@ async def opened(server: MilvusServer, folder: Path, journal: Journal) -> Milvus
     return index
 
 
-async def admitted(index: MilvusIndex, where: Filter) -> list[int]:
-    found = await index.search(Probe(where, "fox", None, 100))
-    return [int(number) for number in found.ids]
+async def find_admitted(index: MilvusIndex, where: Filter) -> list[int]:
+    candidates = await index.search(Probe(where, "fox", None, 100))
+    return [int(number) for number in candidates.ids]
 
 
 def everywhere(text: str) -> list[Filter]:
@@ -67,9 +67,9 @@ async def test_hostile_strings_are_values_only(tmp_path: Path, milvus_client: Mi
     index = await opened(milvus_client, tmp_path, journal)
     for number, text in enumerate(HOSTILE):
         for where in everywhere(text):
-            assert await admitted(index, where) == [number], where
+            assert await find_admitted(index, where) == [number], where
     for text in HOSTILE:
-        assert await admitted(index, Eq("author", text + '" or chunk >= 0 or "')) == []
+        assert await find_admitted(index, Eq("author", text + '" or chunk >= 0 or "')) == []
     assert await index.check() == []
 
 
@@ -91,7 +91,7 @@ async def test_rows_beyond_what_milvus_holds(tmp_path: Path, milvus_client: Milv
         In(("path7",), tuple(range(3_000))),
     ):
         expected = [chunk.chunk.id for chunk in journal.live() if matches(where, chunk.row())]
-        assert await admitted(index, where) == expected, where
+        assert await find_admitted(index, where) == expected, where
     journal.remove([1, 3, 4])
     await index.apply(await journal.changes_since(index.applied(), limit=10))
-    assert await admitted(index, Not(Eq("author", "z" * 5_000))) == [2, 5]
+    assert await find_admitted(index, Not(Eq("author", "z" * 5_000))) == [2, 5]

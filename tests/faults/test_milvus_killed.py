@@ -35,9 +35,9 @@ asyncio.run(main())
 """
 
 
-async def own(server: MilvusServer) -> list[str]:
+async def list_own_collections(server: MilvusServer) -> list[str]:
     """The collections of the index that is called `killed`."""
-    return [each for each in await server.collections() if each.startswith("killed_")]
+    return [name for name in await server.collections() if name.startswith("killed_")]
 
 
 async def test_client_killed(tmp_path: Path, own_milvus: MilvusProcess) -> None:
@@ -47,12 +47,12 @@ async def test_client_killed(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     for _ in range(2):
         async with program("-c", WRITER, records, own_milvus.uri, tmp_path):
             await asyncio.sleep(chance.random())
-        place = location_in(server, tmp_path, DIMENSIONS, "killed")
-        await assert_right(await MilvusIndex.open(place, journal, str.split), journal)
-    await (await MilvusIndex.open(place, journal, str.split)).rebuild()
-    assert len(await own(server)) == 2
-    await forget(place)
-    assert await own(server) == []
+        location = location_in(server, tmp_path, DIMENSIONS, "killed")
+        await assert_right(await MilvusIndex.open(location, journal, str.split), journal)
+    await (await MilvusIndex.open(location, journal, str.split)).rebuild()
+    assert len(await list_own_collections(server)) == 2
+    await forget(location)
+    assert await list_own_collections(server) == []
     await server.close()
 
 
@@ -70,8 +70,8 @@ async def test_server_killed_while_it_is_written_to(tmp_path: Path, own_milvus: 
 async def test_server_away_and_back(tmp_path: Path, own_milvus: MilvusProcess) -> None:
     journal = history(3, size=60)
     server = MilvusServer(own_milvus.uri, seconds=4)
-    place = location_in(server, tmp_path, DIMENSIONS)
-    index = await MilvusIndex.open(place, journal, str.split)
+    location = location_in(server, tmp_path, DIMENSIONS)
+    index = await MilvusIndex.open(location, journal, str.split)
     await catch_up(index, journal)
     own_milvus.kill()
     journal.put([make_chunk(1_000, "written meanwhile")])
@@ -80,7 +80,7 @@ async def test_server_away_and_back(tmp_path: Path, own_milvus: MilvusProcess) -
     with pytest.raises(StorageBusy, match="CONSPECTUS_MILVUS_URI"):
         await catch_up(index, journal)
     with pytest.raises(StorageBusy):
-        await MilvusIndex.open(place, journal, str.split)
+        await MilvusIndex.open(location, journal, str.split)
     own_milvus.start()
     await assert_right(index, journal)
     assert (await index.search(Probe(EVERYTHING, "meanwhile", None, 5))).ids.tolist() == [1_000]

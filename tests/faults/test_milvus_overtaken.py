@@ -34,36 +34,38 @@ class Overtaken(MilvusServer):
             await asyncio.wait_for(self.other_has_read.wait(), 60)
             overtake, self.overtake = self.overtake, None
             await overtake()
-        found = await super().search(name, where, fields, query)
+        rows = await super().search(name, where, fields, query)
         self.other_has_read.set()
-        return found
+        return rows
 
 
 @pytest.mark.parametrize("of", ["terms", "vector"])
 async def test_an_answer_is_of_one_version(
     tmp_path: Path, milvus: MilvusProcess, milvus_client: MilvusServer, of: str
 ) -> None:
-    journal, asked = Journal(), Overtaken(milvus.uri, of)
+    journal, overtaken_server = Journal(), Overtaken(milvus.uri, of)
     journal.put([make_chunk(n, "fox" if n < 2 else "sea", vector=FAR if n < 2 else NEAR) for n in range(9)])
     name = f"overtaken_{of}"
     writer = await MilvusIndex.open(
         location_in(milvus_client, tmp_path, DIMENSIONS, name), journal, str.split
     )
     await catch_up(writer, journal)
-    reader = await MilvusIndex.open(location_in(asked, tmp_path, DIMENSIONS, name), journal, str.split)
+    reader = await MilvusIndex.open(
+        location_in(overtaken_server, tmp_path, DIMENSIONS, name), journal, str.split
+    )
 
-    async def replaced() -> None:
+    async def overtake() -> None:
         gone = [0, 1] if of == "vector" else range(2, 9)
         journal.replace(gone, [make_chunk(100 + n, "fox sea", vector=unit(FAR + n * NEAR)) for n in gone])
         await catch_up(writer, journal)
 
-    asked.overtake = replaced
+    overtaken_server.overtake = overtake
     probe = Probe(EVERYTHING, "fox", NEAR, 2)
-    found, reference = await reader.search(probe), MemoryIndex(journal, str.split)
+    candidates, reference = await reader.search(probe), MemoryIndex(journal, str.split)
     await catch_up(reference, journal)
     expected = await reference.search(probe)
-    assert asked.overtake is None
-    assert found.ids.tolist() == expected.ids.tolist()
-    assert np.array_equal(found.words, expected.words)
-    assert np.array_equal(found.cosine, expected.cosine, equal_nan=True)
-    await asked.close()
+    assert overtaken_server.overtake is None
+    assert candidates.ids.tolist() == expected.ids.tolist()
+    assert np.array_equal(candidates.words, expected.words)
+    assert np.array_equal(candidates.cosine, expected.cosine, equal_nan=True)
+    await overtaken_server.close()

@@ -74,12 +74,12 @@ def same(first: Candidates, second: Candidates) -> bool:
     return np.array_equal(first.ids, second.ids) and np.array_equal(first.words, second.words)
 
 
-async def ask_without_rest(index: MilvusIndex, expected: Candidates, stop: asyncio.Event) -> int:
-    asked = 0
-    while not stop.is_set() or asked < 3:
+async def ask_until_stopped(index: MilvusIndex, expected: Candidates, stop: asyncio.Event) -> int:
+    answers = 0
+    while not stop.is_set() or answers < 3:
         assert same(await index.search(EVERY_FOX), expected)
-        asked += 1
-    return asked
+        answers += 1
+    return answers
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -87,23 +87,27 @@ async def test_killed_in_a_rebuild(
     tmp_path: Path, milvus: MilvusProcess, milvus_client: MilvusServer, step: str
 ) -> None:
     name, journal, stop = f"killed_{STEPS.index(step)}", history(41, size=60), asyncio.Event()
-    place = location_in(milvus_client, tmp_path, DIMENSIONS, name)
-    index = await MilvusIndex.open(place, journal, str.split)
+    location = location_in(milvus_client, tmp_path, DIMENSIONS, name)
+    index = await MilvusIndex.open(location, journal, str.split)
     await catch_up(index, journal)
     records, expected = kept_at(tmp_path / "journal", journal), await index.search(EVERY_FOX)
-    reader = await MilvusIndex.open(replace(place, turn=no_turn), journal, str.split)
+    reader = await MilvusIndex.open(replace(location, turn=no_turn), journal, str.split)
     arguments = (records, milvus.uri, tmp_path, name, step)
     async with program("-c", REBUILDER, *arguments) as rebuilder:
-        asking = asyncio.create_task(ask_without_rest(reader, expected, stop))
+        asking = asyncio.create_task(ask_until_stopped(reader, expected, stop))
         await tell(rebuilder, "go on")
         assert await rebuilder.wait() == -9
-    left = [each for each in await milvus_client.collections() if each.startswith(f"{name}_")]
+    remaining = [
+        collection for collection in await milvus_client.collections() if collection.startswith(f"{name}_")
+    ]
     stop.set()
     assert await asking >= 3
-    assert len(left) == (3 if step == STEPS[-1] else 4)
+    assert len(remaining) == (3 if step == STEPS[-1] else 4)
     journal.replace([3], [make_chunk(700, "fox after it")])
     await assert_right(index, journal)
     await index.rebuild()
-    left = [each for each in await milvus_client.collections() if each.startswith(f"{name}_")]
-    assert len(left) == 2
+    remaining = [
+        collection for collection in await milvus_client.collections() if collection.startswith(f"{name}_")
+    ]
+    assert len(remaining) == 2
     assert same(await reader.search(EVERY_FOX), await index.search(EVERY_FOX))

@@ -40,8 +40,8 @@ class Cluster(lite.MilvusServicer):  # type: ignore[misc, name-defined]
 
     def DropCollection(self, request: Any, context: Any) -> Any:
         """As Milvus from 2.5.5 on: not while an alias means it."""
-        asked = answers.ListAliasesRequest(collection_name=request.collection_name)
-        if self.ListAliases(asked, context).aliases:
+        alias_request = answers.ListAliasesRequest(collection_name=request.collection_name)
+        if self.ListAliases(alias_request, context).aliases:
             return protocol.Status(error_code=1, code=65535, reason="unset the alias first")
         return super().DropCollection(request, context)
 
@@ -50,8 +50,8 @@ class Guard(grpc.ServerInterceptor):  # type: ignore[misc]
     """Asks for a token, as Milvus does where authorization is on."""
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        given = dict(details.invocation_metadata).get("authorization", "")
-        if base64.b64decode(given).decode() == TOKEN:
+        credentials = dict(details.invocation_metadata).get("authorization", "")
+        if base64.b64decode(credentials).decode() == TOKEN:
             return continuation(details)
         return grpc.unary_unary_rpc_method_handler(_denied)
 
@@ -61,7 +61,7 @@ def _denied(_: object, context: grpc.ServicerContext) -> None:
 
 
 @contextmanager
-def running(folder: Path, *guards: Guard) -> Iterator[tuple[Cluster, str]]:
+def running_cluster(folder: Path, *guards: Guard) -> Iterator[tuple[Cluster, str]]:
     data = database.MilvusLite(str(folder / "data"))
     cluster = Cluster(data)
     server = grpc.server(ThreadPoolExecutor(4), interceptors=guards)
@@ -77,7 +77,7 @@ def running(folder: Path, *guards: Guard) -> Iterator[tuple[Cluster, str]]:
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[tuple[Cluster, MilvusServer]]:
-    with running(tmp_path) as (cluster, uri):
+    with running_cluster(tmp_path) as (cluster, uri):
         server = MilvusServer(uri, seconds=20)
         yield cluster, server
         await server.close()
@@ -132,7 +132,7 @@ async def test_what_does_not_pass_is_not(cluster: tuple[Cluster, MilvusServer]) 
 
 @pytest.mark.parametrize("token", ["", "root:wrong"])
 async def test_a_token_that_is_refused(tmp_path: Path, token: str) -> None:
-    with running(tmp_path, Guard()) as (_, uri):
+    with running_cluster(tmp_path, Guard()) as (_, uri):
         right, wrong = MilvusServer(uri, token=TOKEN), MilvusServer(uri, token=token, seconds=20)
         assert await right.collections() == []
         with pytest.raises(StorageBusy, match=r"refuses the token; .* CONSPECTUS_MILVUS_TOKEN"):

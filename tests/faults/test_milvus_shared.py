@@ -29,10 +29,10 @@ async def engines(
 ) -> AsyncIterator[list[Engine]]:
     async with AsyncExitStack() as stack:
         opened = []
-        chosen = replace(SETTINGS, milvus_uri=milvus.uri, milvus_prefix=prefix)
+        settings = replace(SETTINGS, milvus_uri=milvus.uri, milvus_prefix=prefix)
         for machine in ("first", "second"):
-            chosen = replace(chosen, cache=str(tmp_path / machine))
-            opening = conspectus.open(postgres_url, settings=chosen, embedder=HashedEmbedder())
+            settings = replace(settings, cache=str(tmp_path / machine))
+            opening = conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder())
             opened.append(await stack.enter_async_context(opening))
         yield opened
 
@@ -47,8 +47,8 @@ async def test_writers_and_askers_in_two_places(engines: list[Engine]) -> None:
     await asyncio.gather(*(_adds(engine, name) for engine, name in zip(engines, "ab", strict=True)))
     for engine in engines:
         await engine.documents.wait_until_embedded()
-        found = await engine.retrieve("together", limit=50)
-        assert {hit.document.key for hit in found.hits} >= {f"{name}{n}" for name in "ab" for n in range(8)}
+        results = await engine.retrieve("together", limit=50)
+        assert {hit.document.key for hit in results.hits} >= {f"{name}{n}" for name in "ab" for n in range(8)}
     assert list((await engines[0].maintenance.check()).index.values()) == [()]
 
 
@@ -85,9 +85,9 @@ async def _adds(engine: Engine, name: str) -> None:
 
 async def _finds_all(engine: Engine, name: str, done: asyncio.Event) -> int:
     """Ask without rest; what was there from the beginning is in every answer."""
-    asked = 0
+    answers = 0
     while not done.is_set():
         hits = (await engine.retrieve(f"together {name}", limit=50)).hits
         assert {hit.document.key for hit in hits} >= {f"{name}{number}" for number in range(8)}
-        asked += 1
-    return asked
+        answers += 1
+    return answers

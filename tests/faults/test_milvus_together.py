@@ -33,14 +33,14 @@ async def servers(milvus: MilvusProcess) -> AsyncIterator[list[MilvusServer]]:
         await server.close()
 
 
-async def names(server: MilvusServer, start: str) -> list[str]:
+async def collection_names(server: MilvusServer, start: str) -> list[str]:
     return [name for name in await server.collections() if name.startswith(start)]
 
 
 async def test_every_answer_is_one_version(tmp_path: Path, servers: list[MilvusServer]) -> None:
     versions = Versions()
-    places = [location_in(server, tmp_path, 0, "versions") for server in servers]
-    indexes = [await MilvusIndex.open(place, versions.journal, str.split) for place in places]
+    locations = [location_in(server, tmp_path, 0, "versions") for server in servers]
+    indexes = [await MilvusIndex.open(location, versions.journal, str.split) for location in locations]
     await assert_every_answer_is_one_version(versions, indexes, replacements=15, rebuilds=2)
 
 
@@ -64,17 +64,17 @@ async def test_what_one_has_applied_the_other_need_not(tmp_path: Path, servers: 
 async def test_what_is_deleted_while_it_is_built_leaves_nothing(
     tmp_path: Path, servers: list[MilvusServer]
 ) -> None:
-    place = location_in(servers[0], tmp_path, 0, "deleted")
-    async with place.turn("build"):
+    location = location_in(servers[0], tmp_path, 0, "deleted")
+    async with location.turn("build"):
         deleting = asyncio.create_task(forget(location_in(servers[1], tmp_path, 0, "deleted")))
         await asyncio.sleep(0.2)
         await servers[0].create("deleted_half_notes", *notes_layout())
     await deleting
-    assert await names(servers[0], "deleted") == []
+    assert await collection_names(servers[0], "deleted") == []
     await servers[0].create("deleted_late_notes", *notes_layout())
     with pytest.raises(NotFound):
-        await (await MilvusIndex.open(place, Deleted(), str.split)).rebuild()
-    assert await names(servers[0], "deleted") == []
+        await (await MilvusIndex.open(location, Deleted(), str.split)).rebuild()
+    assert await collection_names(servers[0], "deleted") == []
 
 
 async def test_many_may_drop_the_same_collection(servers: list[MilvusServer], milvus: MilvusProcess) -> None:

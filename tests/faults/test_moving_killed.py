@@ -26,7 +26,7 @@ KILLS = {"folder": 5, "postgresql": 3}
 ASIDE = frozenset({"job_secrets", "job_files"})
 
 
-def mover(
+def run_mover(
     source: Path | str, target: Path | str, kills: int = 0, *, largest: int | None = None
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", MOVER, str(source), str(target), "7", str(kills)]
@@ -34,45 +34,47 @@ def mover(
     return subprocess.run(command + bound, capture_output=True, text=True, check=False)
 
 
-def full_store(folder: Path, rows: int) -> Path:
+def create_full_store(folder: Path, rows: int) -> Path:
     folder.mkdir()
-    with database(str(folder / RECORDS)) as made:
-        bring_up_to_date(made)
-        with made.migrating() as connection:
+    with database(str(folder / RECORDS)) as records:
+        bring_up_to_date(records)
+        with records.migrating() as connection:
             fill(connection, rows=rows)
     return folder
 
 
-def everything(address: str) -> object:
-    with database(address) as opened:
-        return transact(opened, opened.reading, lambda each: contents(each, without=NOT_MOVED | ASIDE))
+def read_all_rows(address: str) -> object:
+    with database(address) as records:
+        return transact(
+            records, records.reading, lambda connection: contents(connection, without=NOT_MOVED | ASIDE)
+        )
 
 
 @pytest.mark.parametrize("kind", [pytest.param("folder", marks=pytest.mark.slow), "postgresql"])
 def test_a_move_that_is_killed_again_and_again_goes_on(
     tmp_path: Path, postgres: PostgresProcess, kind: str
 ) -> None:
-    source = full_store(tmp_path / "source", 30)
+    source = create_full_store(tmp_path / "source", 30)
     with postgres.fresh(empty=True) as url:
         target = url if kind == "postgresql" else str(tmp_path / "target")
-        outcome = mover(source, target, KILLS[kind])
+        outcome = run_mover(source, target, KILLS[kind])
         assert outcome.returncode == 0, outcome.stderr
-        told = json.loads(outcome.stdout)
-        assert told["ends"] == [-signal.SIGALRM] * KILLS[kind]
-        assert told["resumed"]
+        report = json.loads(outcome.stdout)
+        assert report["ends"] == [-signal.SIGALRM] * KILLS[kind]
+        assert report["resumed"]
         address = url if kind == "postgresql" else str(tmp_path / "target" / RECORDS)
-        assert everything(address) == everything(str(source / RECORDS))
+        assert read_all_rows(address) == read_all_rows(str(source / RECORDS))
 
 
 def test_without_room_the_source_is_untouched_and_the_reason_said(tmp_path: Path) -> None:
-    source = full_store(tmp_path / "source", 60)
-    before = everything(str(source / RECORDS))
-    failed = mover(source, tmp_path / "target", largest=700_000)
+    source = create_full_store(tmp_path / "source", 60)
+    before = read_all_rows(str(source / RECORDS))
+    failed = run_mover(source, tmp_path / "target", largest=700_000)
     assert failed.returncode == 1
     assert "StorageError" in failed.stderr
-    assert everything(str(source / RECORDS)) == before
-    assert mover(source, tmp_path / "target").returncode == 0
-    assert everything(str(tmp_path / "target" / RECORDS)) == before
+    assert read_all_rows(str(source / RECORDS)) == before
+    assert run_mover(source, tmp_path / "target").returncode == 0
+    assert read_all_rows(str(tmp_path / "target" / RECORDS)) == before
 
 
 async def test_nothing_acknowledged_before_the_moment_is_missing(tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ async def test_nothing_acknowledged_before_the_moment_is_missing(tmp_path: Path)
         await writing
     before = {key for key, at in acknowledged.items() if at < receipt.moved.moment}
     async with conspectus.open(target, settings=SETTINGS) as engine:
-        found = (await engine.documents.list(limit=1_000)).documents
-        assert before <= {each.key for each in found}
+        documents = (await engine.documents.list(limit=1_000)).documents
+        assert before <= {document.key for document in documents}
         assert (await engine.maintenance.check()).clean
     assert before

@@ -23,7 +23,7 @@ from conspectus.model.ids import DocumentId
 from conspectus.records.jobs.idempotency import CLAIM_SECONDS, SqlIdempotencyStore
 from conspectus.records.jobs.locks import POOLED_SECONDS, Leases
 from conspectus.records.store import SqlRecords, open_records
-from tests.faults.test_workers_shared import LONG, worker
+from tests.faults.test_workers_shared import LONG, running_worker
 from tests.programs import program
 from tests.support.postgres_server import PostgresProcess
 from tests.support.samples import SHELF, SPACE, notes, prepared, shelf, vector
@@ -49,7 +49,9 @@ WORKERS = ("one", "two")
 
 
 @contextmanager
-def pooled(postgres: PostgresProcess, url: str, connections: int, *, patience: int = 5) -> Iterator[str]:
+def running_pooler(
+    postgres: PostgresProcess, url: str, connections: int, *, patience: int = 5
+) -> Iterator[str]:
     """Where a pooler answers for a database that has so many connections to it, whoever asks.
 
     One that waits for a connection is refused after `patience` seconds.
@@ -61,16 +63,21 @@ def pooled(postgres: PostgresProcess, url: str, connections: int, *, patience: i
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         settings = Path(folder) / "pgbouncer.ini"
-        given = {"server": postgres.host, "folder": folder, "connections": connections, "patience": patience}
-        settings.write_text(SETTINGS.format(**given))
+        options = {
+            "server": postgres.host,
+            "folder": folder,
+            "connections": connections,
+            "patience": patience,
+        }
+        settings.write_text(SETTINGS.format(**options))
         owner = postgres.folder.owner()
         as_owner = ["--user", owner] if os.geteuid() == 0 else []
         running = subprocess.Popen([program, "--quiet", *as_owner, str(settings)])
         name = url.rpartition("/")[2].partition("?")[0]
         try:
-            there = f"postgresql://postgres@/{name}?host={quote(folder, safe='')}&port=6432"
-            wait_for(there)
-            yield there
+            url_of_pooler = f"postgresql://postgres@/{name}?host={quote(folder, safe='')}&port=6432"
+            wait_for(url_of_pooler)
+            yield url_of_pooler
         finally:
             running.send_signal(signal.SIGINT)
             running.wait()
@@ -79,7 +86,7 @@ def pooled(postgres: PostgresProcess, url: str, connections: int, *, patience: i
 @pytest.fixture
 def pooled_url(postgres: PostgresProcess, postgres_url: str) -> Iterator[str]:
     """A fresh database behind a pooler that has two connections to it."""
-    with pooled(postgres, postgres_url, connections=2) as url:
+    with running_pooler(postgres, postgres_url, connections=2) as url:
         yield url
 
 
@@ -94,13 +101,13 @@ def wait_for(url: str) -> None:
     raise AssertionError("pgbouncer does not answer")
 
 
-async def some_of_each(records: SqlRecords, name: str) -> None:
+async def work_in_turn(records: SqlRecords, name: str) -> None:
     """Writes, copies, reads and vectors of one client among those of others."""
     for number in range(12):
         batch = [prepared(f"{name}-{number}-{part}", *[f"{name}{part} "] * 10) for part in range(3)]
         await records.write(batch)
         waiting = await records.unembedded(SHELF, SPACE, limit=20)
-        await records.put_vectors(SHELF, SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+        await records.put_vectors(SHELF, SPACE, [(missing.chunk.id, vector(1)) for missing in waiting])
         assert await records.text(DocumentId(f"{name}-{number}-1")) == f"{name}1 " * 10
         assert await records.count(SHELF, EVERYTHING) >= 3 * (number + 1)
 
@@ -109,13 +116,13 @@ async def test_clients_take_turns_on_the_connections_of_a_pooler(pooled_url: str
     clients = [await open_records(pooled_url, connections=4) for _ in range(3)]
     await clients[0].create_collection(shelf())
     await clients[0].put_source(notes())
-    await asyncio.gather(*(some_of_each(each, f"c{place}") for place, each in enumerate(clients)))
+    await asyncio.gather(*(work_in_turn(client, f"c{number}") for number, client in enumerate(clients)))
     assert await clients[1].count(SHELF, EVERYTHING) == 3 * 36
     assert await clients[2].check() == []
     await clients[0].delete([DocumentId("c0-0-0")])
     await clients[1].purge()
-    for each in clients:
-        await each.close()
+    for client in clients:
+        await client.close()
 
 
 async def test_no_lock_and_no_setting_is_left_to_the_next(pooled_url: str) -> None:
@@ -123,13 +130,15 @@ async def test_no_lock_and_no_setting_is_left_to_the_next(pooled_url: str) -> No
     await records.create_collection(shelf())
     with psycopg.connect(pooled_url, prepare_threshold=None, autocommit=True) as other:
         for _ in range(4):
-            told = other.execute(
+            timeouts = other.execute(
                 "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')"
             )
-            assert told.fetchone() == ("0", "0")
-            held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM"
+            assert timeouts.fetchone() == ("0", "0")
+            count_locks = (
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM"
+            )
             assert other.execute(
-                f"{held} pg_database WHERE datname = current_database())".encode()
+                f"{count_locks} pg_database WHERE datname = current_database())".encode()
             ).fetchone() == (0,)
             prepared_statements = other.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
             assert prepared_statements == (0,)
@@ -140,15 +149,15 @@ async def test_no_lock_and_no_setting_is_left_to_the_next(pooled_url: str) -> No
 async def test_a_pooler_without_a_free_connection_says_so(
     postgres: PostgresProcess, postgres_url: str
 ) -> None:
-    with pooled(postgres, postgres_url, connections=2, patience=1) as url:
+    with running_pooler(postgres, postgres_url, connections=2, patience=1) as url:
         records = await open_records(url, busy_seconds=1, connections=4)
         holding = [psycopg.connect(url) for _ in range(2)]
-        for each in holding:
-            each.execute("SELECT 1")
+        for connection in holding:
+            connection.execute("SELECT 1")
         with pytest.raises(StorageBusy):
             await asyncio.wait_for(records.collections(), 30)
-        for each in holding:
-            each.close()
+        for connection in holding:
+            connection.close()
         assert await records.collections() == []
         await records.close()
 
@@ -209,7 +218,7 @@ async def test_a_request_of_a_killed_process_can_be_sent_again_in_seconds(
     postgres: PostgresProcess, postgres_url: str, pooler: bool
 ) -> None:
     with ExitStack() as stack:
-        url = stack.enter_context(pooled(postgres, postgres_url, 4)) if pooler else postgres_url
+        url = stack.enter_context(running_pooler(postgres, postgres_url, 4)) if pooler else postgres_url
         records = await open_records(url, connections=3)
         claims = SqlIdempotencyStore(records.transactions, seconds=600.0, alone=False)
 
@@ -226,7 +235,7 @@ async def test_a_request_of_a_killed_process_can_be_sent_again_in_seconds(
         await records.close()
 
 
-def kept_locks(url: str) -> list[tuple[object, ...]]:
+def session_locks(url: str) -> list[tuple[object, ...]]:
     """Locks of the database that no transaction ends; what it is asked with has none."""
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(
@@ -236,26 +245,26 @@ def kept_locks(url: str) -> list[tuple[object, ...]]:
         ).fetchall()
 
 
-async def ended(client: httpx.AsyncClient, job: str) -> str:
+async def wait_for_end(client: httpx.AsyncClient, job: str) -> str:
     """What became of a job."""
     while (state := (await client.get(f"/jobs/{job}?wait=10")).json()["state"]) in {"queued", "running"}:
         continue
     return str(state)
 
 
-async def take_in(server: Process, name: str) -> None:
+async def ingest_files(server: Process, name: str) -> None:
     """Hand in files by jobs, and find what they say when these have ended."""
     async with httpx.AsyncClient(base_url=f"{server.address}/api/v1", timeout=LONG) as client:
         jobs = []
         for number in range(JOBS):
             files = [("files", (f"{name}{number}{part}.md", f"{name} {part}".encode())) for part in PARTS]
-            taken = await client.post("/collections/wiki/ingest/files", files=files)
-            jobs.append(taken.raise_for_status().json()["id"])
+            accepted = await client.post("/collections/wiki/ingest/files", files=files)
+            jobs.append(accepted.raise_for_status().json()["id"])
         async with asyncio.timeout(LONG):
-            assert {await ended(client, job) for job in jobs} == {"succeeded"}
-        asked = {"query": name, "collection": "wiki", "limit": 100}
-        found = (await client.post("/search", json=asked)).json()["hits"]
-        assert len(found) == len(PARTS) * JOBS
+            assert {await wait_for_end(client, job) for job in jobs} == {"succeeded"}
+        question = {"query": name, "collection": "wiki", "limit": 100}
+        hits = (await client.post("/search", json=question)).json()["hits"]
+        assert len(hits) == len(PARTS) * JOBS
 
 
 @pytest.fixture
@@ -264,7 +273,7 @@ def served(postgres: PostgresProcess, tmp_path: Path) -> Iterator[tuple[str, str
     quiet = {"run_background_jobs": "off", "log_level": "error", "cache": tmp_path / "cache"}
     with (
         postgres.fresh(empty=True) as direct,
-        pooled(postgres, direct, connections=4) as url,
+        running_pooler(postgres, direct, connections=4) as url,
         serving(tmp_path, "--no-auth", "--workers", "2", path=url, **quiet) as server,
     ):
         with server.client(None) as client:
@@ -277,14 +286,14 @@ async def test_servers_and_workers_share_jobs(served: tuple[str, str, Process], 
     """Workers start together on tables that nobody has made; one dies, and all servers are replaced."""
     direct, url, server = served
     async with AsyncExitStack() as stack:
-        starting = [stack.enter_async_context(worker(url, tmp_path / name)) for name in WORKERS]
+        starting = [stack.enter_async_context(running_worker(url, tmp_path / name)) for name in WORKERS]
         first, other = await asyncio.gather(*starting)
-        await take_in(server, "heron")
+        await ingest_files(server, "heron")
         first.kill()
         server.process.send_signal(signal.SIGHUP)
-        await take_in(server, "egret")
+        await ingest_files(server, "egret")
         other.send_signal(signal.SIGTERM)
         assert await other.wait() == 0
     assert server.end() == ""
     assert server.process.returncode == 0
-    assert kept_locks(direct) == []
+    assert session_locks(direct) == []

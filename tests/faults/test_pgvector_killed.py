@@ -54,25 +54,25 @@ asyncio.run(main())
 """
 
 
-def tables(url: str) -> list[str]:
+def index_tables(url: str) -> list[str]:
     with psycopg.connect(url) as connection:
-        found = connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^index_'")
-        return [name for (name,) in found]
+        rows = connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^index_'")
+        return [name for (name,) in rows]
 
 
 async def test_client_killed(tmp_path: Path, postgres_url: str) -> None:
     journal, chance = history(1), random.Random(1)
     records = kept_at(tmp_path / "journal", journal)
-    async with options_at(postgres_url, DIMENSIONS) as place:
+    async with options_at(postgres_url, DIMENSIONS) as options:
         for _ in range(3):
             async with program("-c", WRITER, records, postgres_url):
                 await asyncio.sleep(chance.random() * 0.5)
-            await assert_right(await PgvectorIndex.open(place, journal, str.split), journal)
-        index = await PgvectorIndex.open(place, journal, str.split)
+            await assert_right(await PgvectorIndex.open(options, journal, str.split), journal)
+        index = await PgvectorIndex.open(options, journal, str.split)
         await index.rebuild()
-        assert len(tables(postgres_url)) == 6
-        await place.database.write(lambda connection: forget(connection, place.name))
-        assert tables(postgres_url) == []
+        assert len(index_tables(postgres_url)) == 6
+        await options.database.write(lambda connection: forget(connection, options.name))
+        assert index_tables(postgres_url) == []
         await assert_right(index, journal)
         await index.close()
 
@@ -80,7 +80,9 @@ async def test_client_killed(tmp_path: Path, postgres_url: str) -> None:
 async def test_several_apply_at_once(postgres_url: str) -> None:
     journal = history(2)
     async with options_at(postgres_url, DIMENSIONS) as one, options_at(postgres_url, DIMENSIONS) as other:
-        indexes = [await PgvectorIndex.open(place, journal, str.split) for place in (one, other, one, other)]
+        indexes = [
+            await PgvectorIndex.open(options, journal, str.split) for options in (one, other, one, other)
+        ]
         await asyncio.gather(
             *(
                 catch_up(index, journal, limit)
@@ -92,7 +94,7 @@ async def test_several_apply_at_once(postgres_url: str) -> None:
         for index in indexes:
             await assert_right(index, journal)
             await index.close()
-    assert len(tables(postgres_url)) == 6
+    assert len(index_tables(postgres_url)) == 6
 
 
 class Slow(Journal):
@@ -123,7 +125,7 @@ async def test_deleting_waits_for_nobody_who_builds(postgres_url: str) -> None:
         slow.go_on.set()
         with pytest.raises(StorageBusy):
             await building
-        assert tables(postgres_url) == []
+        assert index_tables(postgres_url) == []
 
 
 async def test_who_stands_still_while_building_is_waited_for_no_longer_than_that(postgres_url: str) -> None:
@@ -131,8 +133,8 @@ async def test_who_stands_still_while_building_is_waited_for_no_longer_than_that
     slow = Slow()
     async with options_at(postgres_url, DIMENSIONS) as one, options_at(postgres_url, DIMENSIONS) as other:
         journal = history(11, size=20)
-        place = replace(one, idle_seconds=1)
-        building = asyncio.create_task((await PgvectorIndex.open(place, slow, str.split)).rebuild())
+        options = replace(one, idle_seconds=1)
+        building = asyncio.create_task((await PgvectorIndex.open(options, slow, str.split)).rebuild())
         await slow.begun.wait()
         index = await PgvectorIndex.open(other, journal, str.split)
         async with asyncio.timeout(60):
@@ -146,7 +148,7 @@ async def test_who_stands_still_while_building_is_waited_for_no_longer_than_that
 async def test_every_answer_is_one_version(postgres_url: str) -> None:
     versions = Versions()
     async with options_at(postgres_url, 0) as one, options_at(postgres_url, 0) as other:
-        indexes = [await PgvectorIndex.open(place, versions.journal, str.split) for place in (one, other)]
+        indexes = [await PgvectorIndex.open(options, versions.journal, str.split) for options in (one, other)]
         await assert_every_answer_is_one_version(versions, indexes, replacements=25, rebuilds=3)
 
 
@@ -176,7 +178,7 @@ async def test_an_index_tells_of_itself_while_it_is_built_anew(postgres_url: str
         await catch_up(builder, journal)
         index = await PgvectorIndex.open(replace(other, database=overtaken), journal, str.split)
         overtaken.first = builder.rebuild()
-        assert (await index.status()).details["tables"] in tables(postgres_url)[0]
+        assert (await index.status()).details["tables"] in index_tables(postgres_url)[0]
         overtaken.first = builder.rebuild()
         assert await index.check() == []
         overtaken.first = builder.rebuild()
@@ -187,15 +189,15 @@ async def test_an_index_tells_of_itself_while_it_is_built_anew(postgres_url: str
 
 async def test_closing_stops_what_is_built_beside(postgres_url: str) -> None:
     journal = history(3)
-    async with options_at(postgres_url, DIMENSIONS, graph_from=200) as place:
-        index = await PgvectorIndex.open(place, journal, str.split)
+    async with options_at(postgres_url, DIMENSIONS, graph_from=200) as options:
+        index = await PgvectorIndex.open(options, journal, str.split)
         await catch_up(index, journal, limit=20)
         await index.close()
-        again = await PgvectorIndex.open(place, journal, str.split)
+        again = await PgvectorIndex.open(options, journal, str.split)
         await assert_right(again, journal)
         await again.rebuild()
         assert (await again.status()).details["graph"] == "yes"
-    assert len(tables(postgres_url)) == 6
+    assert len(index_tables(postgres_url)) == 6
 
 
 @pytest.fixture
@@ -207,17 +209,17 @@ def process() -> Iterator[PostgresProcess]:
 async def test_server_killed_and_started_again(process: PostgresProcess) -> None:
     journal, chance = history(4), random.Random(4)
     with process.fresh() as url:
-        async with options_at(url, DIMENSIONS) as place:
-            index = await PgvectorIndex.open(place, journal, str.split)
+        async with options_at(url, DIMENSIONS) as options:
+            index = await PgvectorIndex.open(options, journal, str.split)
             for _ in range(2):
                 await write_until_killed(process, index, journal, after=0.2 + chance.random() / 2)
                 await asyncio.to_thread(process.start)
-                await until_it_answers(index)
+                await wait_until_it_answers(index)
                 await assert_right(index, journal)
             await index.close()
 
 
-async def until_it_answers(index: PgvectorIndex) -> None:
+async def wait_until_it_answers(index: PgvectorIndex) -> None:
     """Connections from before are broken, and each may be found out by one who asks."""
     for _ in range(8):
         try:
@@ -232,30 +234,30 @@ async def test_without_the_right_to_have_vectors(postgres: PostgresProcess, post
     postgres.run("GRANT CREATE ON SCHEMA public TO clerk", database)
     journal = Journal()
     journal.put([make_chunk(1, "fox")])
-    async with options_at(postgres.url(database, "clerk"), DIMENSIONS) as place:
-        index = await PgvectorIndex.open(place, journal, str.split)
+    async with options_at(postgres.url(database, "clerk"), DIMENSIONS) as options:
+        index = await PgvectorIndex.open(options, journal, str.split)
         with pytest.raises(StorageError, match="CREATE EXTENSION vector"):
             await catch_up(index, journal)
-        words = await PgvectorIndex.open(PgvectorOptions(place.database, "index_2"), journal, str.split)
+        words = await PgvectorIndex.open(PgvectorOptions(options.database, "index_2"), journal, str.split)
         await catch_up(words, journal)
         assert len((await words.search(EVERY_FOX)).ids) == 1
 
 
 async def test_a_newer_format_is_refused(postgres_url: str) -> None:
     journal = history(6, size=20)
-    async with options_at(postgres_url, DIMENSIONS) as place:
-        await catch_up(await PgvectorIndex.open(place, journal, str.split), journal)
+    async with options_at(postgres_url, DIMENSIONS) as options:
+        await catch_up(await PgvectorIndex.open(options, journal, str.split), journal)
         with psycopg.connect(postgres_url) as connection:
             connection.execute("UPDATE conspectus_indexes SET format = 99")
         with pytest.raises(StorageTooNew, match="99"):
-            await PgvectorIndex.open(place, journal, str.split)
+            await PgvectorIndex.open(options, journal, str.split)
 
 
 async def test_another_analysis_makes_another_index(postgres_url: str) -> None:
     journal = history(7, size=20)
-    async with options_at(postgres_url, DIMENSIONS) as place:
-        await catch_up(await PgvectorIndex.open(place, journal, str.split), journal)
-        index = await PgvectorIndex.open(place, journal, list)
+    async with options_at(postgres_url, DIMENSIONS) as options:
+        await catch_up(await PgvectorIndex.open(options, journal, str.split), journal)
+        index = await PgvectorIndex.open(options, journal, list)
         assert index.applied() == 0
         await catch_up(index, journal)
         assert (await index.search(Probe(EVERYTHING, "f", None, 5))).terms[0].documents > 0
@@ -264,16 +266,16 @@ async def test_another_analysis_makes_another_index(postgres_url: str) -> None:
 async def test_what_was_removed_is_in_no_table(postgres_url: str) -> None:
     journal = history(8, size=20)
     journal.put([make_chunk(1_000, "xyzzysecret", metadata={"who": "plughsecret"}, author="xyzzysecret")])
-    async with options_at(postgres_url, DIMENSIONS) as place:
-        index = await PgvectorIndex.open(place, journal, str.split)
+    async with options_at(postgres_url, DIMENSIONS) as options:
+        index = await PgvectorIndex.open(options, journal, str.split)
         await catch_up(index, journal)
-        before = tables(postgres_url)
+        before = index_tables(postgres_url)
         journal.remove([1_000])
         await catch_up(index, journal)
         await index.purge()
-        assert not set(before) & set(tables(postgres_url))
+        assert not set(before) & set(index_tables(postgres_url))
         with psycopg.connect(postgres_url) as connection:
-            for table in tables(postgres_url):
-                shown = str(connection.execute(f"SELECT * FROM {table}".encode()).fetchall())
-                assert "secret" not in shown
+            for table in index_tables(postgres_url):
+                content = str(connection.execute(f"SELECT * FROM {table}".encode()).fetchall())
+                assert "secret" not in content
         await assert_right(index, journal)

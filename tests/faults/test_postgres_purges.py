@@ -40,19 +40,19 @@ def server() -> Iterator[PostgresProcess]:
         yield running
 
 
-def in_tables(server: PostgresProcess, told: str) -> bool:
+def is_in_tables(server: PostgresProcess, marker: str) -> bool:
     server.run("CHECKPOINT")
-    return bool(holding(server.folder / "base", told))
+    return bool(holding(server.folder / "base", marker))
 
 
-def files(url: str) -> set[Any]:
+def index_files(url: str) -> set[Any]:
     """The tables of all indexes, with their own indexes, and the files they lie in."""
     with psycopg.connect(url) as connection:
         return set(connection.execute(FILES).fetchall())
 
 
 @contextmanager
-def beside(url: str) -> Iterator[tuple[Connection, psycopg.Connection]]:
+def open_two_connections(url: str) -> Iterator[tuple[Connection, psycopg.Connection]]:
     """A connection that can erase, and another one."""
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with (
@@ -68,17 +68,19 @@ async def test_a_purge_leaves_no_byte_of_what_was_deleted(server: PostgresProces
         records = await open_records(url, connections=3)
         await records.create_collection(shelf())
         await records.put_source(notes())
-        kept = [prepared(f"k{number}", f"kept {number} " * 50) for number in range(200)]
-        await records.write([*kept, prepared("a", f"{MARKER} " * 3000, title=MARKER, metadata={"m": MARKER})])
+        remaining = [prepared(f"k{number}", f"kept {number} " * 50) for number in range(200)]
+        await records.write(
+            [*remaining, prepared("a", f"{MARKER} " * 3000, title=MARKER, metadata={"m": MARKER})]
+        )
         await records.write([prepared("a", *[f"{MARKER} {number} " for number in range(500)], author=MARKER)])
         waiting = await records.unembedded(SHELF, SPACE, limit=1000)
-        await records.put_vectors(SHELF, SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+        await records.put_vectors(SHELF, SPACE, [(missing.chunk.id, vector(1)) for missing in waiting])
         server.run("ANALYZE", database=url.rpartition("/")[2].partition("?")[0])
-        assert await asyncio.to_thread(in_tables, server, MARKER)
+        assert await asyncio.to_thread(is_in_tables, server, MARKER)
         await records.delete([DocumentId("a")])
         await records.purge()
-        assert not await asyncio.to_thread(in_tables, server, MARKER)
-        assert await asyncio.to_thread(in_tables, server, "kept 199")
+        assert not await asyncio.to_thread(is_in_tables, server, MARKER)
+        assert await asyncio.to_thread(is_in_tables, server, "kept 199")
         assert await records.check() == []
         await records.close()
 
@@ -91,50 +93,50 @@ async def test_a_purge_replaces_the_index_of_its_collection_alone(
         async with conspectus.open(url, settings=settings, embedder=HashedEmbedder()) as engine:
             await engine.collections.create("other")
             await engine.add("kept 1", collection="other", wait=True)
-            other = files(url)
+            other = index_files(url)
             await engine.collections.create("mine")
             (gone,) = await engine.add(f"{MARKER} fox", collection="mine", wait=True)
-            assert await asyncio.to_thread(in_tables, server, MARKER.lower())
-            mine = files(url) - other
+            assert await asyncio.to_thread(is_in_tables, server, MARKER.lower())
+            mine = index_files(url) - other
             await engine.documents.delete(gone.id, purge=True)
-            assert files(url) >= other
-            assert not files(url) & mine
-            assert not await asyncio.to_thread(in_tables, server, MARKER)
-            assert not await asyncio.to_thread(in_tables, server, MARKER.lower())
+            assert index_files(url) >= other
+            assert not index_files(url) & mine
+            assert not await asyncio.to_thread(is_in_tables, server, MARKER)
+            assert not await asyncio.to_thread(is_in_tables, server, MARKER.lower())
             assert len((await engine.retrieve("kept", collection="other")).hits) == 1
 
 
 def test_a_table_that_is_dropped_meanwhile_does_not_stop_a_purge(postgres_url: str) -> None:
-    with beside(postgres_url) as (connection, other):
+    with open_two_connections(postgres_url) as (connection, other):
         other.execute("CREATE TABLE gone (id bigint)")
         other.commit()
 
-        def listed(*told: Any) -> None:
-            if "pg_relation_filenode(c.oid)" in told[2]:
+        def drop_when_listed(*arguments: Any) -> None:
+            if "pg_relation_filenode(c.oid)" in arguments[2]:
                 other.execute("DROP TABLE gone")
                 other.commit()
 
-        event.listen(connection, "after_cursor_execute", listed)
+        event.listen(connection, "after_cursor_execute", drop_when_listed)
         erase(connection, busy_seconds=30)
         assert other.execute("SELECT to_regclass('gone')").fetchone() == (None,)
 
 
 def test_a_table_is_waited_for_however_long_others_took(postgres_url: str) -> None:
     attempts: list[str] = []
-    with beside(postgres_url) as (connection, other):
+    with open_two_connections(postgres_url) as (connection, other):
 
-        def attempted(*told: Any) -> None:
-            if told[2].startswith("VACUUM"):
-                attempts.append(told[2])
+        def note_attempt(*arguments: Any) -> None:
+            if arguments[2].startswith("VACUUM"):
+                attempts.append(arguments[2])
                 time.sleep(1.1 if len(attempts) == 1 else 0)
-                if told[2].endswith(".documents"):
+                if arguments[2].endswith(".documents"):
                     other.rollback()
 
         other.execute("LOCK TABLE documents IN ROW EXCLUSIVE MODE")
-        event.listen(connection, "after_cursor_execute", attempted)
+        event.listen(connection, "after_cursor_execute", note_attempt)
         erase(connection, busy_seconds=1)
     assert not attempts[0].endswith(".documents")
-    assert sum(each.endswith(".documents") for each in attempts) == 2
+    assert sum(attempt.endswith(".documents") for attempt in attempts) == 2
 
 
 HOLDERS = {
@@ -145,7 +147,7 @@ HOLDERS = {
 
 
 @contextmanager
-def held_back(server: PostgresProcess, url: str, how: str) -> Iterator[None]:
+def holding_rows_back(server: PostgresProcess, url: str, how: str) -> Iterator[None]:
     """Something because of which the server keeps rows that are deleted in the database of the URL."""
     with server.fresh() as elsewhere, psycopg.connect(url if "this" in how else elsewhere) as holder:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -176,13 +178,13 @@ async def test_an_erasure_that_is_held_back_is_pending_and_ends_by_itself(
             return await erasures() == 0
 
         (written,) = await engine.add(f"{MARKER} fox", wait=True)
-        with held_back(server, url, how):
+        with holding_rows_back(server, url, how):
             receipt = await engine.documents.delete(written.id, purge=True)
             assert (receipt.documents, receipt.purged, receipt.erasure_pending) == (1, False, True)
             assert await erasures() == 1
-            assert await asyncio.to_thread(in_tables, server, MARKER)
+            assert await asyncio.to_thread(is_in_tables, server, MARKER)
         await until(is_erased)
-        assert not await asyncio.to_thread(in_tables, server, MARKER)
+        assert not await asyncio.to_thread(is_in_tables, server, MARKER)
 
 
 @contextmanager
@@ -209,9 +211,9 @@ async def test_a_snapshot_of_a_user_whose_sessions_are_hidden_is_noticed(server:
             await records.delete([DocumentId("a")])
             with pytest.raises(StorageBusy, match="in any database"):
                 await records.purge()
-            assert await asyncio.to_thread(in_tables, server, MARKER)
+            assert await asyncio.to_thread(is_in_tables, server, MARKER)
         await records.purge()
-        assert not await asyncio.to_thread(in_tables, server, MARKER)
+        assert not await asyncio.to_thread(is_in_tables, server, MARKER)
         await records.close()
 
 
@@ -242,6 +244,6 @@ async def test_a_purge_copies_the_index_and_stops_the_building_of_graphs(
         with pytest.raises(psycopg.OperationalError):
             building.execute("SELECT 1")
         for text in (MARKER, MARKER.lower()):
-            assert not await asyncio.to_thread(in_tables, server, text)
+            assert not await asyncio.to_thread(is_in_tables, server, text)
         assert await keys(engine) == before - {"gone"}
         assert (await engine.maintenance.check()).clean

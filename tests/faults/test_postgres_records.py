@@ -31,7 +31,7 @@ def mortal() -> Iterator[PostgresProcess]:
         yield running
 
 
-async def stocked(url: str, *, busy_seconds: float = 30.0) -> SqlRecords:
+async def open_stocked(url: str, *, busy_seconds: float = 30.0) -> SqlRecords:
     records = await open_records(url, busy_seconds=busy_seconds, connections=3)
     await records.create_collection(shelf())
     await records.put_source(notes())
@@ -40,7 +40,7 @@ async def stocked(url: str, *, busy_seconds: float = 30.0) -> SqlRecords:
 
 @pytest.fixture
 async def records(postgres_url: str) -> AsyncIterator[SqlRecords]:
-    opened = await stocked(postgres_url)
+    opened = await open_stocked(postgres_url)
     yield opened
     await opened.close()
 
@@ -48,7 +48,7 @@ async def records(postgres_url: str) -> AsyncIterator[SqlRecords]:
 @pytest.fixture
 async def impatient(postgres_url: str) -> AsyncIterator[SqlRecords]:
     """Records that wait for others half a second."""
-    opened = await stocked(postgres_url, busy_seconds=0.5)
+    opened = await open_stocked(postgres_url, busy_seconds=0.5)
     yield opened
     await opened.close()
 
@@ -62,7 +62,7 @@ def terminate(url: str, connection: Connection) -> None:
 
 async def test_the_first_requests_after_a_restart_are_answered(mortal: PostgresProcess) -> None:
     with mortal.fresh() as url:
-        records = await stocked(url)
+        records = await open_stocked(url)
         await asyncio.gather(*(records.count(SHELF, EVERYTHING) for _ in range(8)))
         await records.write([prepared("before", "x")])
         await asyncio.to_thread(mortal.kill)
@@ -78,18 +78,18 @@ async def test_the_first_requests_after_a_restart_are_answered(mortal: PostgresP
 
 async def test_a_server_killed_in_the_middle_of_a_write_leaves_nothing_of_it(mortal: PostgresProcess) -> None:
     with mortal.fresh() as url:
-        records = await stocked(url)
+        records = await open_stocked(url)
 
-        def killed(connection: Connection) -> None:
+        def write_and_kill(connection: Connection) -> None:
             add_user(connection, a_user("half"))
             mortal.kill()
             add_user(connection, a_user("whole"))
 
         with pytest.raises(StorageBusy, match="what was acknowledged is stored; do the rest again"):
-            await records.transactions.write(killed)
+            await records.transactions.write(write_and_kill)
         await asyncio.to_thread(mortal.start)
         users = text("SELECT count(*) FROM users")
-        assert await records.transactions.read(lambda each: each.scalar(users)) == 0
+        assert await records.transactions.read(lambda connection: connection.scalar(users)) == 0
         await records.close()
 
 
@@ -117,7 +117,9 @@ async def test_a_commit_without_an_answer_is_not_run_again(records: SqlRecords, 
     def work(connection: Connection) -> None:
         runs.append(1)
         add_user(connection, a_user("anna"))
-        event.listen(database.writing, "commit", lambda each: terminate(postgres_url, each), once=True)
+        event.listen(
+            database.writing, "commit", lambda connection: terminate(postgres_url, connection), once=True
+        )
 
     with pytest.raises(WriteOutcomeUnknown, match="may or may not have been stored") as raised:
         await records.transactions.write(work)
@@ -150,16 +152,16 @@ async def test_a_real_deadlock_is_run_again(records: SqlRecords, postgres_url: s
 
 
 async def test_a_writer_that_waits_too_long_says_so(postgres_url: str) -> None:
-    records, other = await stocked(postgres_url, busy_seconds=0.5), await stocked(postgres_url)
-    held, leave = asyncio.Event(), threading.Event()
+    records, other = await open_stocked(postgres_url, busy_seconds=0.5), await open_stocked(postgres_url)
+    locked, leave = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
-    def hold(_: Connection) -> None:
-        loop.call_soon_threadsafe(held.set)
+    def hold_lock(_: Connection) -> None:
+        loop.call_soon_threadsafe(locked.set)
         leave.wait()
 
-    holding = asyncio.create_task(other.transactions.write(hold))
-    await held.wait()
+    holding = asyncio.create_task(other.transactions.write(hold_lock))
+    await locked.wait()
     with pytest.raises(StorageBusy, match="held by others"):
         await records.write([prepared("a", "x")])
     assert await records.count(SHELF, EVERYTHING) == 0
@@ -207,7 +209,7 @@ async def test_a_statement_that_takes_too_long_is_stopped(records: SqlRecords) -
 
 
 async def test_who_may_not_is_told_so(postgres: PostgresProcess, postgres_url: str) -> None:
-    records = await stocked(postgres_url)
+    records = await open_stocked(postgres_url)
     postgres.run("DROP ROLE IF EXISTS stranger")
     postgres.run("CREATE ROLE stranger LOGIN")
     with pytest.raises(StorageError, match="grant it all rights"):
@@ -229,16 +231,16 @@ async def test_who_finds_no_connection_left_is_told_so(postgres: PostgresProcess
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reason",
     [
         "FATAL:  sorry, too many clients already",
         "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
         "FATAL:  no more connections allowed (max_client_conn)",
     ],
 )
-def test_every_way_to_say_that_no_connection_is_left_is_known(said: str) -> None:
+def test_every_way_to_say_that_no_connection_is_left_is_known(reason: str) -> None:
     with pytest.raises(StorageBusy, match="has no connection left"), translated_errors("x"):
-        raise psycopg.OperationalError(f'connection failed: connection to server at "h" failed: {said}')
+        raise psycopg.OperationalError(f'connection failed: connection to server at "h" failed: {reason}')
 
 
 async def test_a_wrong_password_is_told_without_it(mortal: PostgresProcess) -> None:
@@ -304,7 +306,7 @@ def test_a_server_that_is_too_old_is_named() -> None:
     assert unfit("UTF8", 150_000) is None
 
 
-async def without_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def refuse_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """What a PostgreSQL server without certificates answers to a client that asks for TLS."""
     await reader.readexactly(8)
     writer.write(b"N")
@@ -313,7 +315,7 @@ async def without_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 
 
 async def test_a_server_without_the_tls_that_the_url_demands_is_not_asked_again() -> None:
-    async with await asyncio.start_server(without_tls, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(refuse_tls, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(StorageError, match="refuses the connection") as raised:
             await open_records(f"postgresql://u@127.0.0.1:{port}/x?sslmode=require")
@@ -321,15 +323,15 @@ async def test_a_server_without_the_tls_that_the_url_demands_is_not_asked_again(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "error",
     [
         psycopg.errors.ReadOnlySqlTransaction("cannot execute UPDATE in a read-only transaction"),
         psycopg.errors.FeatureNotSupported("cannot set transaction read-write mode during recovery"),
     ],
 )
-def test_a_standby_is_taken_for_one(said: psycopg.Error) -> None:
+def test_a_standby_is_taken_for_one(error: psycopg.Error) -> None:
     with pytest.raises(StorageError, match="name the server that writes"), translated_errors("x"):
-        raise said
+        raise error
 
 
 async def test_a_purge_waits_for_readers_and_says_when_it_cannot(

@@ -56,9 +56,9 @@ class Book:
     client: httpx.AsyncClient
     written: set[str] = field(default_factory=set)
     refused: int = 0
-    found: int = 0
+    searches: int = 0
 
-    async def answered(self, path: str, body: Any, key: str = "") -> Any:
+    async def ask_until_answered(self, path: str, body: Any, key: str = "") -> Any:
         """The answer, asked for until there is one, and with the same key."""
         while True:
             headers = {"Idempotency-Key": key} if key else {}
@@ -70,56 +70,56 @@ class Book:
             self.refused += 1
             await asyncio.sleep(0.1)
 
-    async def write_and_ask(self, place: int, stop: asyncio.Event) -> None:
+    async def write_and_search(self, client_number: int, stop: asyncio.Event) -> None:
         """Write and ask by turns: what was acknowledged is found by the next question that is answered."""
         number = 0
         while not stop.is_set():
-            name, number = f"tide{place}x{number}", number + 1
+            name, number = f"tide{client_number}x{number}", number + 1
             body = {"documents": [{"text": f"the {name} comes in", "key": name}], "source": "kept"}
-            await self.answered("/collections/wiki/documents", body, key=name)
+            await self.ask_until_answered("/collections/wiki/documents", body, key=name)
             self.written.add(name)
             question = {"query": name, "limit": 1, "collection": "wiki", "retrievers": ["keyword"]}
-            hits = (await self.answered("/search", question))["hits"]
+            hits = (await self.ask_until_answered("/search", question))["hits"]
             assert hits[0]["chunk"]["text"] == f"the {name} comes in"
-            self.found += 1
+            self.searches += 1
 
-    async def reached(self, more: int) -> None:
+    async def wait_for_answers(self, more: int) -> None:
         """Wait until so many more questions were answered."""
-        goal = self.found + more
-        await until(lambda: self.found >= goal)
+        goal = self.searches + more
+        await until(lambda: self.searches >= goal)
 
     async def kill_and_start(self, postgres: PostgresProcess) -> None:
         """Leave the store away until all clients were told so."""
-        await self.reached(CLIENTS)
+        await self.wait_for_answers(CLIENTS)
         await asyncio.to_thread(postgres.kill)
         goal = self.refused + 2 * CLIENTS
         await until(lambda: self.refused >= goal)
         await asyncio.to_thread(postgres.start)
-        await self.reached(CLIENTS)
+        await self.wait_for_answers(CLIENTS)
 
 
 @asynccontextmanager
-async def loaded(client: httpx.AsyncClient) -> AsyncIterator[Book]:
+async def running_clients(client: httpx.AsyncClient) -> AsyncIterator[Book]:
     """While clients write and ask; one that is answered in a way that it should not be fails the test."""
     book, stop = Book(client), asyncio.Event()
     async with asyncio.TaskGroup() as clients:
-        for place in range(CLIENTS):
-            clients.create_task(book.write_and_ask(place, stop))
+        for client_number in range(CLIENTS):
+            clients.create_task(book.write_and_search(client_number, stop))
         try:
             yield book
         finally:
             stop.set()
 
 
-async def documents(client: httpx.AsyncClient, collection: str) -> list[dict[str, Any]]:
+async def list_documents(client: httpx.AsyncClient, collection: str) -> list[dict[str, Any]]:
     """All of them."""
     page = (await client.get(f"/collections/{collection}/documents", params={"limit": 1000})).json()
     assert page["next"] is None
-    found: list[dict[str, Any]] = page["documents"]
-    return found
+    list_documents: list[dict[str, Any]] = page["documents"]
+    return list_documents
 
 
-async def ended(client: httpx.AsyncClient, job: str) -> str:
+async def wait_for_end(client: httpx.AsyncClient, job: str) -> str:
     """The state that a job ended in."""
     state = ""
 
@@ -132,8 +132,8 @@ async def ended(client: httpx.AsyncClient, job: str) -> str:
     return state
 
 
-async def all_embedded(client: httpx.AsyncClient) -> bool:
-    return {each["status"] for each in await documents(client, "wiki")} == {"embedded"}
+async def are_all_embedded(client: httpx.AsyncClient) -> bool:
+    return {document["status"] for document in await list_documents(client, "wiki")} == {"embedded"}
 
 
 async def live_through_it(server: Process, site: str, postgres: PostgresProcess) -> None:
@@ -142,30 +142,30 @@ async def live_through_it(server: Process, site: str, postgres: PostgresProcess)
         for name in ("wiki", "pages"):
             await client.post("/collections", json={"name": name})
         addresses = [f"{site}/{number}" for number in range(JOBS)]
-        async with loaded(client) as book:
+        async with running_clients(client) as book:
             path = "/collections/pages/ingest/url"
-            jobs = [await book.answered(path, {"url": each}) for each in addresses]
+            jobs = [await book.ask_until_answered(path, {"url": address}) for address in addresses]
             await book.kill_and_start(postgres)
-        assert [await ended(client, each["id"]) for each in jobs] == ["succeeded"] * JOBS
-        pages = Counter(each["key"] for each in await documents(client, "pages"))
+        assert [await wait_for_end(client, job["id"]) for job in jobs] == ["succeeded"] * JOBS
+        pages = Counter(document["key"] for document in await list_documents(client, "pages"))
         assert pages == Counter(addresses)
-        await until(lambda: all_embedded(client))
-        kept = Counter(each["key"] for each in await documents(client, "wiki"))
-        assert kept == Counter(book.written)
+        await until(lambda: are_all_embedded(client))
+        stored_keys = Counter(document["key"] for document in await list_documents(client, "wiki"))
+        assert stored_keys == Counter(book.written)
 
 
 async def test_a_server_goes_on_when_its_database_comes_back(
     postgres: PostgresProcess, own_url: str, tmp_path: Path
 ) -> None:
     pages = {f"/{number}": Answer(f"page {number}".encode(), delay=0.5) for number in range(JOBS)}
-    given = {
+    options = {
         **QUICK,
         "cache": tmp_path / "cache",
         "embedder": "minilm",
         "fetch_allowed_networks": "127.0.0.1",
     }
     async with ScriptedServer(pages) as site:
-        with serving(tmp_path, "--no-auth", path=own_url, **given) as server:
+        with serving(tmp_path, "--no-auth", path=own_url, **options) as server:
             await live_through_it(server, site.base, postgres)
             log = server.end()
         assert server.process.returncode == 0

@@ -46,19 +46,21 @@ asyncio.run(main())
 """
 
 
-def here(texts: list[str], language: str | None) -> dict[str, bytes]:
+def build_here(texts: list[str], language: str | None) -> dict[str, bytes]:
     writer = PostingWriter()
     for text in texts:
         writer.add(text, analyzer_for(language).terms)
-    return {name: each.tobytes() for name, each in writer.finish(Bm25()).items()}
+    return {name: array.tobytes() for name, array in writer.finish(Bm25()).items()}
 
 
-def elsewhere(made: PostingProcess, texts: list[str], language: str | None = "english") -> dict[str, bytes]:
+def build_elsewhere(
+    process: PostingProcess, texts: list[str], language: str | None = "english"
+) -> dict[str, bytes]:
     """What the process answers once it is ready."""
     until = time.monotonic() + 60
-    while (found := made.postings(language, texts, Bm25())) is None and time.monotonic() < until:
+    while (arrays := process.postings(language, texts, Bm25())) is None and time.monotonic() < until:
         time.sleep(0.02)
-    return {name: each.tobytes() for name, each in (found or {}).items()}
+    return {name: array.tobytes() for name, array in (arrays or {}).items()}
 
 
 def child_of(engine: Engine) -> Popen[bytes] | None:
@@ -69,44 +71,44 @@ def child_of(engine: Engine) -> Popen[bytes] | None:
 
 @pytest.mark.parametrize("language", ["german", None])
 def test_the_bytes_are_those_that_this_process_makes(language: str | None) -> None:
-    with closing(PostingProcess(COMMAND)) as made:
-        assert elsewhere(made, MANY, language) == here(MANY, language)
-        assert elsewhere(made, MANY[:150], language) == here(MANY[:150], language)
+    with closing(PostingProcess(COMMAND)) as process:
+        assert build_elsewhere(process, MANY, language) == build_here(MANY, language)
+        assert build_elsewhere(process, MANY[:150], language) == build_here(MANY[:150], language)
 
 
 def test_few_texts_start_nothing() -> None:
-    with closing(PostingProcess(COMMAND)) as made:
-        assert made.postings("english", MANY[:1_999], Bm25()) is None
-        assert made._child is None
-        assert all(made.postings("english", MANY[:99], Bm25()) is None for _ in range(100))
-        assert made._child is None
+    with closing(PostingProcess(COMMAND)) as process:
+        assert process.postings("english", MANY[:1_999], Bm25()) is None
+        assert process._child is None
+        assert all(process.postings("english", MANY[:99], Bm25()) is None for _ in range(100))
+        assert process._child is None
 
 
 @pytest.mark.parametrize(
     "program", [*(pytest.param(each, id=name) for name, each in FAILING.items()), SILENT]
 )
 def test_a_process_that_fails_leaves_the_texts_to_the_caller(program: str) -> None:
-    with closing(PostingProcess((sys.executable, "-c", program))) as made:
-        assert made.postings("english", MANY, Bm25()) is None
-        first = made._child
+    with closing(PostingProcess((sys.executable, "-c", program))) as process:
+        assert process.postings("english", MANY, Bm25()) is None
+        first = process._child
         until = time.monotonic() + 60
-        while made._child is first and time.monotonic() < until:
-            assert made.postings("english", MANY[:100], Bm25()) is None
+        while process._child is first and time.monotonic() < until:
+            assert process.postings("english", MANY[:100], Bm25()) is None
             time.sleep(0.02)
-        assert made._child is None
+        assert process._child is None
 
 
 def test_a_killed_process_is_replaced() -> None:
-    with closing(PostingProcess(COMMAND)) as made:
-        assert elsewhere(made, MANY)
-        assert made._child is not None
-        made._child.kill()
-        assert made.postings("english", MANY[:100], Bm25()) is None
-        assert elsewhere(made, MANY) == here(MANY, "english")
+    with closing(PostingProcess(COMMAND)) as process:
+        assert build_elsewhere(process, MANY)
+        assert process._child is not None
+        process._child.kill()
+        assert process.postings("english", MANY[:100], Bm25()) is None
+        assert build_elsewhere(process, MANY) == build_here(MANY, "english")
 
 
 @contextmanager
-def killing(find: Callable[[], Popen[bytes] | None]) -> Iterator[Callable[[int], None]]:
+def kill_during(find: Callable[[], Popen[bytes] | None]) -> Iterator[Callable[[int], None]]:
     """Kills the process when so many texts came, as often as there is one."""
     killed: list[int] = []
 
@@ -123,15 +125,15 @@ def killing(find: Callable[[], Popen[bytes] | None]) -> Iterator[Callable[[int],
 async def test_a_bulk_add_is_right_while_the_process_is_killed(tmp_path: Path) -> None:
     settings = Settings(embedder="none")
     async with conspectus.open(tmp_path, settings=settings) as engine:
-        with killing(lambda: child_of(engine)) as kill:
-            await engine.add(documents(10_000, kill))
+        with kill_during(lambda: child_of(engine)) as kill:
+            await engine.add(build_documents(10_000, kill))
         assert (await engine.maintenance.check()).clean
         for number in (0, 4_999, 9_999):
             hits = (await engine.retrieve(f"numbered{number}", limit=1)).hits
             assert [hit.document.key for hit in hits] == [str(number)]
 
 
-def documents(size: int, seen: Callable[[int], None]) -> Iterator[NewDocument]:
+def build_documents(size: int, seen: Callable[[int], None]) -> Iterator[NewDocument]:
     for number in range(size):
         seen(number)
         yield NewDocument(text=f"text numbered{number} of a bulk", key=str(number))
@@ -141,7 +143,9 @@ async def test_a_query_sees_the_batches_before_it(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
         done: list[int] = []
         adding = asyncio.create_task(
-            engine.add(documents(6_000, lambda _: None), progress=lambda _, count, __: done.append(count))
+            engine.add(
+                build_documents(6_000, lambda _: None), progress=lambda _, count, __: done.append(count)
+            )
         )
         while not adding.done():
             await asyncio.sleep(0.01)

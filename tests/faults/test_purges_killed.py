@@ -25,7 +25,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """A store with a text in its records and in the files of its index; the document and its collection."""
     store = tmp_path_factory.mktemp("stock")
     with sync.open(store, settings=SMALL, embedder=HashedEmbedder()) as engine:
-        written = engine.add([f"{MARKER} {each}" for each in range(3)], wait=True)
+        written = engine.add([f"{MARKER} {number}" for number in range(3)], wait=True)
         engine.maintenance.reindex()
         return store, written[0].id, engine.collections.get("default").id
 
@@ -38,7 +38,7 @@ def stocked(stock: tuple[Path, str, str], tmp_path: Path) -> tuple[str, str]:
     return document, collection
 
 
-async def erased(store: Path) -> None:
+async def wait_until_erased(store: Path) -> None:
     """Wait until no purge is left to be finished."""
     records = await open_records(store / "records.sqlite")
     await until(lambda: is_done(records))
@@ -65,7 +65,7 @@ async def test_the_next_opening_erases_what_a_killed_process_deleted(
     if all_of_it:
         assert holding(tmp_path / "index", MARKER) != []
     async with conspectus.open(tmp_path, settings=SMALL, embedder=HashedEmbedder()):
-        await erased(tmp_path)
+        await wait_until_erased(tmp_path)
     assert holding(tmp_path, word) == []
 
 
@@ -80,7 +80,7 @@ async def test_a_purge_asked_for_again_erases_what_the_first_deleted(
     idle = replace(SMALL, run_background_jobs="off")
     async with conspectus.open(tmp_path, settings=idle, embedder=HashedEmbedder()) as engine:
         assert (await engine.documents.delete(document, purge=True)).purged
-        await erased(tmp_path)
+        await wait_until_erased(tmp_path)
     assert holding(tmp_path, f"{MARKER} 0") == []
 
 
@@ -97,5 +97,5 @@ async def test_a_caller_waits_for_seconds_and_the_erasure_goes_on(
             receipt = await engine.documents.delete(document, purge=True)
             assert (receipt.documents, receipt.purged, receipt.erasure_pending) == (1, False, True)
             assert holding(tmp_path, f"{MARKER} 0")
-        await erased(tmp_path)
+        await wait_until_erased(tmp_path)
         assert not holding(tmp_path, f"{MARKER} 0")

@@ -46,7 +46,7 @@ def run_read_only(folder: Path, *commands: Sequence[str]) -> list[Outcome]:
     return [Outcome(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -67,21 +67,21 @@ async def test_a_read_only_store_is_read_and_refuses_writes_also_where_its_write
 ) -> None:
     stores, document, reeds = tmp_path / "stores", tmp_path / "new.md", ("search", "reeds")
     await make_stores(stores)
-    before = contents(stores)
+    before = read_files(stores)
     document.write_text("A third heron.")
     closed = (*READS, reeds, ("add", str(document)), ("reindex",))
-    commands = [(str(stores / "closed"), *each) for each in closed]
+    commands = [(str(stores / "closed"), *command) for command in closed]
     commands += [(str(stores / name), *reeds) for name in ("killed", "in part")]
-    *read, found, adding, building, killed, refused = run_read_only(stores, *commands)
+    *read, search, adding, building, killed, refused = run_read_only(stores, *commands)
     assert len(read) == len(READS)
-    for told in (*read, found, killed):
-        assert told.code == 0, told.err
-    assert "reeds" in found.out
+    for outcome in (*read, search, killed):
+        assert outcome.code == 0, outcome.err
+    assert "reeds" in search.out
     assert "reeds" in killed.out
-    for told in (adding, building):
-        assert told.code != 0
-        assert "is read-only" in told.err
-        assert "Traceback" not in told.err
+    for outcome in (adding, building):
+        assert outcome.code != 0
+        assert "is read-only" in outcome.err
+        assert "Traceback" not in outcome.err
     assert refused.code != 0
     assert "was not closed; open it once with write access" in refused.err
-    assert contents(stores) == before
+    assert read_files(stores) == before

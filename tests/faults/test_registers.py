@@ -16,7 +16,7 @@ import pytest
 import conspectus
 from tests.faults.job_taker import SETTINGS
 from tests.faults.registers import Outcome, Read, Register, Write
-from tests.faults.test_server_killed import founded, serving
+from tests.faults.test_server_killed import create_store_with_key, running_server
 from tests.files import holding
 from tests.waiting import until
 
@@ -69,15 +69,15 @@ class Site:
     stopped: bool = False
 
     @property
-    def written(self) -> int:
+    def done_writes(self) -> int:
         """How many writes were done."""
-        return sum(each.outcome == "done" for register in self.registers for each in register.writes)
+        return sum(write.outcome == "done" for register in self.registers for write in register.writes)
 
-    async def reached(self, goal: int) -> None:
+    async def wait_for_writes(self, goal: int) -> None:
         """Wait until so many writes were done."""
-        await until(lambda: self.written >= goal)
+        await until(lambda: self.done_writes >= goal)
 
-    async def asked(self, method: str, path: str, **parts: object) -> httpx.Response | None:
+    async def request(self, method: str, path: str, **parts: object) -> httpx.Response | None:
         """The answer of one of the servers; None if it was lost."""
         await until(lambda: bool(self.addresses) or self.stopped)
         if not self.addresses:
@@ -99,11 +99,11 @@ class Site:
             begun = time.monotonic()
             if value is not None:
                 body = {"documents": [{"text": value, "key": f"register{number}"}]}
-                answer = await self.asked("POST", "/collections/default/documents", json=body)
+                answer = await self.request("POST", "/collections/default/documents", json=body)
             else:
                 purge = {"purge": act > 0.95}
-                answer = await self.asked("DELETE", f"/documents/{document}", params=purge)
-            outcome = told(answer)
+                answer = await self.request("DELETE", f"/documents/{document}", params=purge)
+            outcome = outcome_of(answer)
             register.writes.append(Write(value, begun, time.monotonic(), outcome))
             if answer is not None and outcome == "done":
                 self._noted(number, value, answer)
@@ -112,8 +112,8 @@ class Site:
         if value is not None:
             self.documents[number] = answer.json()[0]["id"]
         elif answer.json()["purged"]:
-            known = (each.value for each in self.registers[number].writes)
-            self.purged |= {each.split()[1] for each in known if each is not None}
+            values = (text.value for text in self.registers[number].writes)
+            self.purged |= {text.split()[1] for text in values if text is not None}
 
     async def read(self) -> None:
         """Read registers by their ids and by their words."""
@@ -123,13 +123,13 @@ class Site:
                 await asyncio.sleep(0.01)
                 continue
             begun = time.monotonic()
-            found = await (self.by_id if self.chance.random() < 0.5 else self.by_words)(number)
-            if found is not LOST:
-                self.registers[number].reads.append(Read(found, begun, time.monotonic()))
+            text = await (self.by_id if self.chance.random() < 0.5 else self.by_words)(number)
+            if text is not LOST:
+                self.registers[number].reads.append(Read(text, begun, time.monotonic()))
 
     async def by_id(self, number: int) -> str | None:
         """The text of a register, None if it is deleted."""
-        answer = await self.asked("GET", f"/documents/{self.documents[number]}/text")
+        answer = await self.request("GET", f"/documents/{self.documents[number]}/text")
         if answer is None or answer.status_code == 503:
             return LOST
         assert answer.status_code in {200, 404}, answer.text
@@ -138,18 +138,18 @@ class Site:
     async def by_words(self, number: int) -> str | None:
         """The same, as a search finds it."""
         question = {"query": f"register{number}", "limit": 1, "retrievers": ["keyword"]}
-        answer = await self.asked("POST", "/search", json=question)
+        answer = await self.request("POST", "/search", json=question)
         if answer is None or answer.status_code == 503:
             return LOST
         assert answer.is_success, answer.text
-        hits = [each["chunk"]["text"] for each in answer.json()["hits"]]
+        hits = [hit["chunk"]["text"] for hit in answer.json()["hits"]]
         return next((text for text in hits if text.split()[0] == f"register{number}"), None)
 
 
 LOST: Final = "lost"
 
 
-def told(answer: httpx.Response | None) -> Outcome:
+def outcome_of(answer: httpx.Response | None) -> Outcome:
     """What an answer says of a write."""
     if answer is None or (not answer.is_success and answer.json()["code"] == "write_outcome_unknown"):
         return "unknown"
@@ -158,7 +158,7 @@ def told(answer: httpx.Response | None) -> Outcome:
 
 
 @asynccontextmanager
-async def clients(site: Site) -> AsyncIterator[None]:
+async def running_clients(site: Site) -> AsyncIterator[None]:
     """While clients write and read; one that is told what it should not be fails the test."""
     async with asyncio.TaskGroup() as group:
         for number in range(REGISTERS):
@@ -171,14 +171,14 @@ async def clients(site: Site) -> AsyncIterator[None]:
             site.stopped = True
 
 
-async def lives(site: Site, path: str | Path, servers: int) -> None:
+async def run_servers(site: Site, path: str | Path, servers: int) -> None:
     """Servers that are killed one by one under load, and replaced."""
     running: list[AsyncExitStack] = []
     for _ in range(LIVES + servers):
         running.append(AsyncExitStack())
-        site.addresses.append(await running[-1].enter_async_context(serving(path)))
+        site.addresses.append(await running[-1].enter_async_context(running_server(path)))
         if len(running) == servers:
-            await site.reached(site.written + WRITES_A_LIFE)
+            await site.wait_for_writes(site.done_writes + WRITES_A_LIFE)
             site.addresses.pop(0)
             await running.pop(0).aclose()
     site.stopped = True
@@ -186,7 +186,7 @@ async def lives(site: Site, path: str | Path, servers: int) -> None:
         await stack.aclose()
 
 
-async def check(site: Site, path: str | Path) -> None:
+async def check_registers(site: Site, path: str | Path) -> None:
     """Every read fits, there were some of each kind, and index and records agree."""
     reads = [read for register in site.registers for read in register.reads]
     assert [fault for register in site.registers for fault in register.faults()] == []
@@ -198,17 +198,17 @@ async def check(site: Site, path: str | Path) -> None:
 @pytest.mark.slow
 async def test_every_read_of_a_folder_fits_what_was_done(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    site = Site(await founded(path))
-    async with clients(site):
-        await lives(site, path, 1)
-    await check(site, path)
+    site = Site(await create_store_with_key(path))
+    async with running_clients(site):
+        await run_servers(site, path, 1)
+    await check_registers(site, path)
     assert site.purged
     assert [value for value in site.purged if holding(path, value)] == []
 
 
 @pytest.mark.slow
 async def test_every_read_of_a_database_fits_what_was_done(postgres_url: str) -> None:
-    site = Site(await founded(postgres_url))
-    async with clients(site):
-        await lives(site, postgres_url, 2)
-    await check(site, postgres_url)
+    site = Site(await create_store_with_key(postgres_url))
+    async with running_clients(site):
+        await run_servers(site, postgres_url, 2)
+    await check_registers(site, postgres_url)

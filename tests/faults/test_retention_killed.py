@@ -22,17 +22,17 @@ BOB = Scope("bob", "bot", "monday")
 PATIENCE = 6_000
 
 
-async def remembered(engine: Engine) -> None:
+async def add_memories(engine: Engine) -> None:
     """Many memories of Ann, every hundredth with a fact and a version; one of Bob."""
-    told = [
+    memories = [
         NewMemory(
             f"memory {number}", str(number), at=number, fact=fact_of(number) if number % 100 == 0 else None
         )
         for number in range(MANY)
     ]
-    done = await engine.memory.add(told, scope=ANN)
-    for each in done[::100]:
-        await engine.memory.update(each.id, scope=ANN, text="changed")
+    done = await engine.memory.add(memories, scope=ANN)
+    for memory in done[::100]:
+        await engine.memory.update(memory.id, scope=ANN, text="changed")
     await engine.memory.add("Bob's own", scope=BOB)
 
 
@@ -40,23 +40,23 @@ def fact_of(number: int) -> Fact:
     return Fact(f"thing {number}", "is", f"number {number}")
 
 
-async def count(engine: Engine) -> int:
+async def count_memories(engine: Engine) -> int:
     return await engine.memory.count(scope=ANN)
 
 
-async def killed_in_the_middle(store: Path, how: str, engine: Engine) -> None:
+async def run_and_kill(store: Path, how: str, engine: Engine) -> None:
     """Let the program forget, and kill it when it has begun to."""
-    before = await count(engine)
+    before = await count_memories(engine)
     async with program("-m", "tests.faults.forgetter", store, how) as running:
         for _ in range(PATIENCE):
-            if await count(engine) < before:
+            if await count_memories(engine) < before:
                 break
             await asyncio.sleep(0.002)
         running.kill()
         assert await said(running) == "", "it was through before it was killed"
 
 
-async def require_whole(engine: Engine, left: int) -> None:
+async def require_complete(engine: Engine, left: int) -> None:
     """What is left is there in full and nothing is left of what went, in records, index and graph."""
     exported = await engine.memory.export(scope=ANN)
     stats = await engine.memory.stats(scope=ANN)
@@ -69,32 +69,32 @@ async def require_whole(engine: Engine, left: int) -> None:
     assert (await engine.maintenance.check()).clean
 
 
-async def last_job(engine: Engine) -> Job:
+async def find_last_job(engine: Engine) -> Job:
     [job] = (await engine.jobs.list()).jobs
     return job
 
 
-async def counted(engine: Engine) -> dict[str, Any]:
-    return dict((await last_job(engine)).result or {})
+async def removed_counts(engine: Engine) -> dict[str, Any]:
+    return dict((await find_last_job(engine)).result or {})
 
 
 @pytest.mark.parametrize("how", ["retention", pytest.param("forget", marks=pytest.mark.slow)])
 async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        await remembered(engine)
+        await add_memories(engine)
         await engine.retention.set(Retention(max_count=STAY), scope=ANN)
-        await killed_in_the_middle(tmp_path, how, engine)
-        left = await count(engine)
+        await run_and_kill(tmp_path, how, engine)
+        left = await count_memories(engine)
         assert STAY < left < MANY
-        await require_whole(engine, left)
+        await require_complete(engine, left)
         if how == "forget":
             receipt = await engine.memory.forget(MemorySelection(everything=True), scope=ANN)
-            assert (receipt.memories, await count(engine)) == (left, 0)
+            assert (receipt.memories, await count_memories(engine)) == (left, 0)
             return
-        assert (await counted(engine))["memories"] == MANY - left
-        job = await engine.jobs.wait((await last_job(engine)).id)
+        assert (await removed_counts(engine))["memories"] == MANY - left
+        job = await engine.jobs.wait((await find_last_job(engine)).id)
         assert (job.state, job.done, job.total) == ("succeeded", MANY - STAY, MANY - STAY)
-        wanted = {
+        expected = {
             "memories": MANY - STAY,
             "versions": FACTS,
             "facts": 0,
@@ -102,26 +102,26 @@ async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
             "vectors": 0,
             "edges": FACTS,
         }
-        assert await counted(engine) == wanted
-        await require_whole(engine, STAY)
+        assert await removed_counts(engine) == expected
+        await require_complete(engine, STAY)
 
 
 async def test_a_job_that_is_cancelled_tells_what_went(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        await remembered(engine)
+        await add_memories(engine)
         await engine.retention.set(Retention(max_count=0), scope=ANN)
         job = await engine.retention.start_job()
         assert (await engine.retention.start_job()).id == job.id
         for _ in range(PATIENCE):
-            if await count(engine) < MANY:
+            if await count_memories(engine) < MANY:
                 break
             await asyncio.sleep(0.002)
         cancelled = await engine.jobs.cancel(job.id)
         assert cancelled.state == "cancelled"
         for _ in range(PATIENCE):
-            gone = MANY - await count(engine)
-            if (await counted(engine))["memories"] == gone:
+            gone = MANY - await count_memories(engine)
+            if (await removed_counts(engine))["memories"] == gone:
                 break
             await asyncio.sleep(0.002)
-        assert 0 < (await counted(engine))["memories"] == gone < MANY
-        await require_whole(engine, MANY - gone)
+        assert 0 < (await removed_counts(engine))["memories"] == gone < MANY
+        await require_complete(engine, MANY - gone)

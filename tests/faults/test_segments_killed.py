@@ -45,7 +45,7 @@ asyncio.run(main())
 """
 
 
-async def opened(
+async def open_index(
     directory: Path, journal: Journal, builder: SubprocessBuilder | None = None
 ) -> SegmentsIndex:
     return await SegmentsIndex.open(
@@ -59,10 +59,10 @@ async def test_killed_while_building(tmp_path: Path) -> None:
     for _ in range(4):
         async with program("-c", WRITER, records, directory):
             await asyncio.sleep(chance.random() * 0.4)
-        index = await opened(directory, journal)
+        index = await open_index(directory, journal)
         await assert_right(index, journal)
         await index.close()
-    index = await opened(directory, journal)
+    index = await open_index(directory, journal)
     await index.purge()
     assert list(directory.glob("unfinished-*")) == []
     await index.close()
@@ -71,7 +71,7 @@ async def test_killed_while_building(tmp_path: Path) -> None:
 async def test_a_child_builds(tmp_path: Path) -> None:
     journal = history(2, size=600)
     command = [sys.executable, "-c", CHILD, str(kept_at(tmp_path / "journal", journal))]
-    index = await opened(tmp_path / "index", journal, SubprocessBuilder(command))
+    index = await open_index(tmp_path / "index", journal, SubprocessBuilder(command))
     await index.apply(await journal.changes_since(0, limit=10_000))
     steps: list[int] = []
     await index.rebuild(lambda _, done, __: steps.append(done))
@@ -85,7 +85,7 @@ async def test_a_child_builds(tmp_path: Path) -> None:
 async def test_closing_kills_the_child(tmp_path: Path) -> None:
     journal = history(3, size=60)
     waiting = SubprocessBuilder([sys.executable, "-c", "import time; time.sleep(1000)"])
-    index = await opened(tmp_path / "index", journal, waiting)
+    index = await open_index(tmp_path / "index", journal, waiting)
     building = asyncio.create_task(index.rebuild())
     await asyncio.sleep(0.05)
     await index.close()
@@ -97,7 +97,7 @@ async def test_closing_kills_the_child(tmp_path: Path) -> None:
 async def test_a_failing_child_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
     journal = history(4, size=200)
     failing = SubprocessBuilder([sys.executable, "-c", "import sys; sys.exit('no room left')"])
-    index = await opened(tmp_path / "index", journal, failing)
+    index = await open_index(tmp_path / "index", journal, failing)
     with pytest.raises(StorageError, match="no room left"):
         await index.rebuild()
     # The tail is written here; only when there are five segments, a child is to make one of them.
@@ -112,8 +112,8 @@ async def test_a_failing_child_is_told_and_nothing_is_lost(tmp_path: Path) -> No
     await index.close()
 
 
-async def built(directory: Path, journal: Journal) -> Path:
-    index = await opened(directory, journal)
+async def build_index(directory: Path, journal: Journal) -> Path:
+    index = await open_index(directory, journal)
     await index.rebuild()
     await index.close()
     return next(directory.glob("segment-*"))
@@ -123,13 +123,13 @@ async def built(directory: Path, journal: Journal) -> Path:
 @pytest.mark.parametrize("size", [0, 100])
 async def test_cut_files_are_damage(tmp_path: Path, name: str, size: int) -> None:
     journal = history(5, size=60)
-    segment = await built(tmp_path / "index", journal)
+    segment = await build_index(tmp_path / "index", journal)
     with (segment / name).open("r+b") as file:
         file.truncate(size)
     with pytest.raises(IndexDamaged):
-        await opened(tmp_path / "index", journal)
+        await open_index(tmp_path / "index", journal)
     forget(tmp_path / "index")
-    index = await opened(tmp_path / "index", journal)
+    index = await open_index(tmp_path / "index", journal)
     await assert_right(index, journal)
     await index.rebuild()
     await assert_right(index, journal)
@@ -139,12 +139,12 @@ async def test_cut_files_are_damage(tmp_path: Path, name: str, size: int) -> Non
 @pytest.mark.parametrize("name", ["arrays.bin", "vectors.bin"])
 async def test_changed_bytes_are_found(tmp_path: Path, name: str) -> None:
     journal = history(6, size=60)
-    segment = await built(tmp_path / "index", journal)
-    index = await opened(tmp_path / "index", journal)
+    segment = await build_index(tmp_path / "index", journal)
+    index = await open_index(tmp_path / "index", journal)
     overwrite(segment / name, (segment / name).stat().st_size // 2, 1)
     assert "damaged" in {difference.problem for difference in await index.check()}
     with pytest.raises(IndexDamaged):
-        await opened(tmp_path / "index", journal)
+        await open_index(tmp_path / "index", journal)
     await index.rebuild()
     assert await index.check() == []
     await index.close()
@@ -153,8 +153,8 @@ async def test_changed_bytes_are_found(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["postings.row", "runs.rows"])
 async def test_files_damaged_while_open_are_rebuilt(tmp_path: Path, name: str) -> None:
     journal = history(6, size=60)
-    segment = await built(tmp_path / "index", journal)
-    index = await opened(tmp_path / "index", journal)
+    segment = await build_index(tmp_path / "index", journal)
+    index = await open_index(tmp_path / "index", journal)
     header = json.loads(read_text(segment / "segment.json"))
     dtype, shape, offset = header["arrays"][name]
     overwrite(segment / "arrays.bin", offset, np.dtype(dtype).itemsize * shape[0])
@@ -165,7 +165,7 @@ async def test_files_damaged_while_open_are_rebuilt(tmp_path: Path, name: str) -
 
 async def test_an_error_in_files_that_are_replaced_by_now_is_damage(tmp_path: Path) -> None:
     """Another query found it first, and the rebuild that it began has removed the folder."""
-    segment = await built(tmp_path / "index", history(6, size=60))
+    segment = await build_index(tmp_path / "index", history(6, size=60))
     for gone in ("vectors.bin", "segment.json"):
         (segment / gone).unlink()
         with pytest.raises(IndexDamaged, match="is missing"), decoding([segment]):
@@ -183,11 +183,11 @@ def overwrite(file: Path, offset: int, size: int) -> None:
 
 async def test_a_missing_segment_is_damage_and_a_missing_directory_is_empty(tmp_path: Path) -> None:
     journal = history(7, size=60)
-    segment = await built(tmp_path / "index", journal)
+    segment = await build_index(tmp_path / "index", journal)
     (segment / "vectors.bin").unlink()
     with pytest.raises(IndexDamaged):
-        await opened(tmp_path / "index", journal)
-    index = await opened(tmp_path / "nothing" / "here", journal)
+        await open_index(tmp_path / "index", journal)
+    index = await open_index(tmp_path / "nothing" / "here", journal)
     assert index.applied() == 0
     await assert_right(index, journal)
     await index.close()
@@ -195,10 +195,10 @@ async def test_a_missing_segment_is_damage_and_a_missing_directory_is_empty(tmp_
 
 async def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     journal = history(8, size=60)
-    await built(tmp_path / "index", journal)
+    await build_index(tmp_path / "index", journal)
     from_the_future = write_format(tmp_path / "index", 99)
     with pytest.raises(StorageTooNew, match="99"):
-        await opened(from_the_future, journal)
+        await open_index(from_the_future, journal)
 
 
 def write_format(directory: Path, version: int) -> Path:
@@ -210,10 +210,10 @@ def write_format(directory: Path, version: int) -> Path:
 async def test_removed_content_leaves_the_files(tmp_path: Path) -> None:
     journal = history(9, size=60)
     journal.put([make_chunk(1_000, "xyzzysecret", metadata={"who": "plughsecret"})])
-    await built(tmp_path / "index", journal)
+    await build_index(tmp_path / "index", journal)
     assert holding(tmp_path / "index", "secret", "*.bin") != []
     journal.remove([1_000])
-    index = await opened(tmp_path / "index", journal)
+    index = await open_index(tmp_path / "index", journal)
     await index.apply(await journal.changes_since(index.applied(), limit=10))
     await index.purge()
     assert holding(tmp_path / "index", "secret") == []
@@ -223,7 +223,7 @@ async def test_removed_content_leaves_the_files(tmp_path: Path) -> None:
 
 async def test_another_analysis_makes_another_index(tmp_path: Path) -> None:
     journal = history(10, size=60)
-    await built(tmp_path / "index", journal)
+    await build_index(tmp_path / "index", journal)
     index = await SegmentsIndex.open(
         tmp_path / "index", journal, list, dimensions=DIMENSIONS, options=OPTIONS
     )

@@ -54,7 +54,7 @@ def fetcher(network: DeadNetwork, names: Directory) -> WebFetcher:
     return WebFetcher(FetchLimits(), resolve=names, backend=network, certificates=trusting_none)
 
 
-async def tried_for(url: str, address: str) -> tuple[list[str], type[Exception]]:
+async def addresses_tried(url: str, address: str) -> tuple[list[str], type[Exception]]:
     """The addresses that a fetch of the URL connects to, where every name stands for one address."""
     network = DeadNetwork()
     web = fetcher(network, Directory({}, address))
@@ -73,7 +73,7 @@ def urls(evaluation: Callable[[str], Path]) -> list[str]:
 @pytest.mark.parametrize("target", TARGETS.split())
 async def test_no_spelling_leads_inside(target: str) -> None:
     for host in spellings(target):
-        tried, error = await tried_for(f"http://{host}/", OUTSIDE)
+        tried, error = await addresses_tried(f"http://{host}/", OUTSIDE)
         assert all(is_public(ip_address(address)) for address in tried), host
         assert tried in ([], [OUTSIDE]), host
         assert tried or error in {InvalidInput, ForbiddenAddress}, host
@@ -82,27 +82,27 @@ async def test_no_spelling_leads_inside(target: str) -> None:
 @pytest.mark.data
 async def test_no_known_address_leads_inside_when_names_do(urls: list[str]) -> None:
     for url in urls:
-        tried, error = await tried_for(url, "127.0.0.1")
+        tried, error = await addresses_tried(url, "127.0.0.1")
         assert (tried, error in {InvalidInput, ForbiddenAddress}) == ([], True), url
 
 
 @pytest.mark.data
 async def test_of_the_known_addresses_only_public_sites_are_asked(urls: list[str]) -> None:
-    asked = set()
+    hosts = set()
     for url in urls:
-        tried, error = await tried_for(url, OUTSIDE)
+        tried, error = await addresses_tried(url, OUTSIDE)
         assert tried in ([], [OUTSIDE]), url
         assert bool(tried) == (error is FetchFailed), url
         if tried:
-            asked.add(parse_url(url).host)
-    assert asked <= set(PUBLIC_SITES.split()) and len(asked) > 20
+            hosts.add(parse_url(url).host)
+    assert hosts <= set(PUBLIC_SITES.split()) and len(hosts) > 20
 
 
 @pytest.mark.data
 async def test_no_redirect_to_a_known_address_leads_inside(urls: list[str]) -> None:
     inside = []
     for url in urls:
-        tried, _ = await tried_for(url, OUTSIDE)
+        tried, _ = await addresses_tried(url, OUTSIDE)
         inside += [] if tried else [url]
     async with ScriptedServer() as server:
         for url in inside:

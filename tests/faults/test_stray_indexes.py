@@ -28,12 +28,12 @@ async def engine(postgres_url: str, tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def told(url: str, statement: str) -> list[object]:
+def query_names(url: str, statement: str) -> list[object]:
     with psycopg.connect(url) as connection:
         return [value for (value,) in connection.execute(statement.encode())]
 
 
-def of_index(line: str) -> str:
+def index_in(line: str) -> str:
     """The index that a line of a report names."""
     return next(word.rstrip(";") for word in line.split() if word.startswith("index_"))
 
@@ -46,14 +46,14 @@ async def delete_half(url: str, collection: str) -> None:
 
 
 async def test_what_a_killed_process_left_is_named_and_deleted(engine: Engine, postgres_url: str) -> None:
-    every = told(postgres_url, TABLES)
+    every = query_names(postgres_url, TABLES)
     await delete_half(postgres_url, (await engine.collections.get("gone")).id)
     (line,) = (await engine.maintenance.check()).records
     assert line.startswith("no collection needs the index index_")
-    assert of_index(line) in told(postgres_url, "SELECT name FROM conspectus_indexes")
+    assert index_in(line) in query_names(postgres_url, "SELECT name FROM conspectus_indexes")
     await engine.maintenance.reindex(collection="kept")
     assert (await engine.maintenance.check()).clean
-    assert told(postgres_url, TABLES) != every
+    assert query_names(postgres_url, TABLES) != every
     assert len((await engine.retrieve("fox", collection="kept")).hits) == 1
 
 
@@ -61,7 +61,7 @@ async def test_what_somebody_builds_stays(engine: Engine, postgres_url: str) -> 
     await delete_half(postgres_url, (await engine.collections.get("gone")).id)
     with psycopg.connect(postgres_url) as builder:
         (line,) = (await engine.maintenance.check()).records
-        builder.execute(f"{BUILDING} FROM (VALUES ('{of_index(line)}')) AS stray (name)".encode())
+        builder.execute(f"{BUILDING} FROM (VALUES ('{index_in(line)}')) AS stray (name)".encode())
         await engine.maintenance.reindex(collection="kept")
         assert (await engine.maintenance.check()).records == (line,)
 
@@ -71,15 +71,15 @@ async def test_what_a_collection_moves_to_is_not_stray(engine: Engine, postgres_
     records = await open_records(postgres_url)
     waiting = await records.unembedded(home.id, SPACE, limit=9)
     await records.put_vectors(
-        home.id, SPACE, [(each.chunk.id, bytes(2 * SPACE.dimensions)) for each in waiting]
+        home.id, SPACE, [(missing.chunk.id, bytes(2 * SPACE.dimensions)) for missing in waiting]
     )
-    names = set(told(postgres_url, "SELECT name FROM conspectus_indexes"))
+    names = set(query_names(postgres_url, "SELECT name FROM conspectus_indexes"))
     shelf = await engine._context.core.open_indexes.another(home, SPACE)
     await shelf.index.rebuild()
     await shelf.index.close()
     await engine.maintenance.reindex(collection="kept")
-    assert set(told(postgres_url, "SELECT name FROM conspectus_indexes")) > names
+    assert set(query_names(postgres_url, "SELECT name FROM conspectus_indexes")) > names
     await records.switch_space(home.id, SPACE)
     (line,) = (await engine.maintenance.check()).records
-    assert of_index(line) in names
+    assert index_in(line) in names
     await records.close()

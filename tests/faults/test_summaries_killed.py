@@ -16,7 +16,7 @@ from tests.films import asked_about, scenes, told
 ROOT = Path(__file__).parents[2]
 
 
-async def killed_after(path: Path, questions: int) -> str:
+async def run_and_kill(path: Path, questions: int) -> str:
     """Run the program until it has put so many questions; its job."""
     command = [sys.executable, "-m", "tests.faults.summariser", str(path)]
     program = await asyncio.create_subprocess_exec(*command, stdout=PIPE, cwd=ROOT)
@@ -34,7 +34,7 @@ async def killed_after(path: Path, questions: int) -> str:
     return job
 
 
-def kept(path: Path) -> int:
+def count_stored(path: Path) -> int:
     """How many summaries were stored."""
     database = sqlite3.connect(path / "records.sqlite")
     try:
@@ -45,8 +45,8 @@ def kept(path: Path) -> int:
 
 @pytest.mark.parametrize("questions", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 19)), 7])
 async def test_each_batch_that_was_answered_is_asked_once(tmp_path: Path, questions: int) -> None:
-    job = await killed_after(tmp_path, questions)
-    stored = await asyncio.to_thread(kept, tmp_path)
+    job = await run_and_kill(tmp_path, questions)
+    stored = await asyncio.to_thread(count_stored, tmp_path)
     assert questions - SETTINGS.summary_concurrency <= stored <= BATCHES
     model = ScriptedChatModel(told)
     async with conspectus.open(tmp_path, settings=SETTINGS, chat_model=model) as engine:
@@ -55,10 +55,10 @@ async def test_each_batch_that_was_answered_is_asked_once(tmp_path: Path, questi
         assert ended.result is not None
         assert (ended.result["captions"], ended.result["failures"]) == (6 * BATCHES, [])
         assert len(model.asked) == BATCHES - stored + 1
-        batches = [each for each in asked_about(model) if len(each) == 6]
+        batches = [asked_scenes for asked_scenes in asked_about(model) if len(asked_scenes) == 6]
         assert len(batches) == BATCHES - stored
-        made = await engine.summaries.get(**REQUEST)
-        assert made is not None
-        assert made.text == f"[{', '.join(scenes(*range(6 * BATCHES)))}]"
-        assert sum(each.captions for each in made.batches) == 6 * BATCHES
+        summary = await engine.summaries.get(**REQUEST)
+        assert summary is not None
+        assert summary.text == f"[{', '.join(scenes(*range(6 * BATCHES)))}]"
+        assert sum(batch.captions for batch in summary.batches) == 6 * BATCHES
         assert (await engine.maintenance.check()).clean

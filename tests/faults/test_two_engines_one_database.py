@@ -33,7 +33,7 @@ async def engines(request: pytest.FixtureRequest, postgres_url: str, tmp_path: P
         yield both[0], both[1]
 
 
-async def found(engine: Engine, question: str, collection: str) -> list[str]:
+async def find_everywhere(engine: Engine, question: str, collection: str) -> list[str]:
     """The texts of what is found, everywhere that a question looks."""
     hits = (await engine.retrieve(question, collection=collection)).hits
     return sorted(hit.chunk.text for hit in hits)
@@ -67,40 +67,40 @@ async def test_grants_and_memberships_hold_for_the_next_question(engines: Two) -
     await one.add([NewDocument("a secret word", key="b")], source="secret", collection="wiki", wait=True)
     for _ in range(2):
         with pytest.raises(NotFound):
-            await found(ada, "word", "wiki")
+            await find_everywhere(ada, "word", "wiki")
         await one.people.grant("wiki", ADA, "viewer", source="open")
-        assert await found(ada, "word", "wiki") == ["an open word"]
+        assert await find_everywhere(ada, "word", "wiki") == ["an open word"]
         await one.people.grant("wiki", ADA, "viewer")
-        assert await found(ada, "word", "wiki") == ["a secret word", "an open word"]
+        assert await find_everywhere(ada, "word", "wiki") == ["a secret word", "an open word"]
         await one.people.revoke("wiki", ADA)
-        assert await found(ada, "word", "wiki") == ["an open word"]
+        assert await find_everywhere(ada, "word", "wiki") == ["an open word"]
         await one.people.revoke("wiki", ADA, source="open")
     await one.people.create_group("all")
     await one.people.grant("wiki", Principal("group", "all"), "viewer")
     await one.people.add_member("all", "ada")
-    assert len(await found(ada, "word", "wiki")) == 2
+    assert len(await find_everywhere(ada, "word", "wiki")) == 2
     await one.people.remove_member("all", "ada")
     with pytest.raises(NotFound):
-        await found(ada, "word", "wiki")
+        await find_everywhere(ada, "word", "wiki")
 
 
 async def test_collections_are_what_they_are_called_now(engines: Two) -> None:
     one, two = engines
     for engine, other in ((one, two), (two, one)):
         await engine.add(NewDocument("the old text", key="a"), collection="wiki", wait=True)
-        assert await found(other, "text", "wiki") == ["the old text"]
+        assert await find_everywhere(other, "text", "wiki") == ["the old text"]
         await engine.collections.update("wiki", name="notes")
-        assert await found(other, "text", "notes") == ["the old text"]
+        assert await find_everywhere(other, "text", "notes") == ["the old text"]
         with pytest.raises(NotFound):
-            await found(other, "text", "wiki")
+            await find_everywhere(other, "text", "wiki")
         await engine.add(NewDocument("the new text", key="a"), collection="wiki", wait=True)
-        assert await found(other, "text", "wiki") == ["the new text"]
+        assert await find_everywhere(other, "text", "wiki") == ["the new text"]
         await engine.collections.delete("notes")
         await engine.collections.update("wiki", name="notes")
-        assert await found(other, "text", "notes") == ["the new text"]
+        assert await find_everywhere(other, "text", "notes") == ["the new text"]
         await engine.collections.delete("notes")
         with pytest.raises(NotFound):
-            await found(other, "text", "notes")
+            await find_everywhere(other, "text", "notes")
 
 
 async def test_another_space_and_names_are_known_to_both(engines: Two) -> None:
@@ -116,7 +116,7 @@ async def test_another_space_and_names_are_known_to_both(engines: Two) -> None:
     await two.add(NewDocument("Grace Hopper met Ada Lovelace", key="g"), wait=True)
     await two.graph.wait_until_extracted()
     for engine in engines:
-        assert "Ada Lovelace" in {each.name for each in await engine.graph.list_entities()}
+        assert "Ada Lovelace" in {entity.name for entity in await engine.graph.list_entities()}
 
 
 async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> None:
@@ -127,7 +127,7 @@ async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> N
         for name in ("one", "two")
     ]
     await asyncio.gather(
-        *(engine.add(each) for engine, batch in zip(engines, batches, strict=True) for each in batch)
+        *(engine.add(document) for engine, batch in zip(engines, batches, strict=True) for document in batch)
     )
     await asyncio.gather(*(engine.documents.wait_until_embedded() for engine in engines))
     for engine in engines:

@@ -41,7 +41,7 @@ asyncio.run(main())
 WORDS = [f"word{first}{second}" for first in "abcdefgh" for second in "abcdefgh"]
 
 
-async def say(other: Process, line: str) -> str:
+async def send_line(other: Process, line: str) -> str:
     """Give the other process a line and wait for its answer."""
     await tell(other, line)
     return await asyncio.wait_for(said(other), 60)
@@ -52,16 +52,16 @@ async def test_each_sees_the_others_acknowledged_writes_at_once(tmp_path: Path) 
         program("-c", OTHER, tmp_path) as other,
         conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine,
     ):
-        for place, word in enumerate(WORDS):
-            if place % 2:
+        for number, word in enumerate(WORDS):
+            if number % 2:
                 await engine.add(NewDocument(text=f"{word} is here", key=word))
-                assert await say(other, f"find {word}") == "1"
-                assert await say(other, f"delete {word}") == "done"
+                assert await send_line(other, f"find {word}") == "1"
+                assert await send_line(other, f"delete {word}") == "done"
             else:
-                assert await say(other, f"put {word}") == "done"
-            found = await engine.retrieve(word)
-            expected = [] if place % 2 else [f"{word} is here"]
-            assert [hit.chunk.text for hit in found.hits if word in hit.chunk.text] == expected
+                assert await send_line(other, f"put {word}") == "done"
+            results = await engine.retrieve(word)
+            expected = [] if number % 2 else [f"{word} is here"]
+            assert [hit.chunk.text for hit in results.hits if word in hit.chunk.text] == expected
         assert (await engine.maintenance.check()).clean
         await other.communicate(b"")
         assert other.returncode == 0
@@ -75,7 +75,10 @@ async def test_two_processes_may_make_one_new_store_at_the_same_time(tmp_path: P
         for _ in range(2)
     ]
     outputs = await asyncio.gather(
-        *(each.communicate(f"put {word}\n".encode()) for each, word in zip(others, WORDS[:2], strict=True))
+        *(
+            process.communicate(f"put {word}\n".encode())
+            for process, word in zip(others, WORDS[:2], strict=True)
+        )
     )
     assert [output for output, _ in outputs] == [b"ready\ndone\n"] * 2
     async with conspectus.open(tmp_path / "new", settings=SETTINGS, embedder=HashedEmbedder()) as engine:

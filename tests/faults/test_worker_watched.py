@@ -13,7 +13,7 @@ import pytest
 
 import conspectus
 from tests.deployed import pods
-from tests.faults.test_workers_shared import SETTINGS, worker
+from tests.faults.test_workers_shared import SETTINGS, running_worker
 from tests.waiting import PATIENCE, until
 
 UNREADABLE = {
@@ -25,7 +25,7 @@ UNREADABLE = {
 """What no version of the program wrote, by the task that it ends."""
 
 
-def probe() -> list[str]:
+def read_probe() -> list[str]:
     """What is asked of a worker by those who watch over it; the compose file has the same."""
     (pod,) = [pod for name, _, pod in pods() if name == "worker"]
     python, *arguments, _, _ = pod["containers"][0]["livenessProbe"]["exec"]["command"]
@@ -33,9 +33,9 @@ def probe() -> list[str]:
     return [sys.executable, *arguments]
 
 
-async def probed(pulse: Path, seconds: str, *, code: int) -> bool:
+async def run_probe(pulse: Path, seconds: str, *, code: int) -> bool:
     """Whether the probe, of another file and of another age, ends with this code."""
-    process = await asyncio.create_subprocess_exec(*probe(), str(pulse), seconds, stderr=DEVNULL)
+    process = await asyncio.create_subprocess_exec(*read_probe(), str(pulse), seconds, stderr=DEVNULL)
     return await process.wait() == code
 
 
@@ -43,27 +43,29 @@ async def probed(pulse: Path, seconds: str, *, code: int) -> bool:
 async def test_a_worker_that_cannot_go_on_ends_and_says_why(tmp_path: Path, task: str) -> None:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS) as engine:
         await engine.collections.get_or_create()
-    async with worker(str(tmp_path / "data"), tmp_path / "cache") as process:
+    async with running_worker(str(tmp_path / "data"), tmp_path / "cache") as process:
         assert process.stderr is not None
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other, other:
             other.execute(UNREADABLE[task])
         async with asyncio.timeout(PATIENCE):
-            said = json.loads(await process.stderr.readline())
+            event = json.loads(await process.stderr.readline())
             assert await process.wait() == 1
-        assert said["event"] == "worker_failed"
-        assert said["traceback"][0].endswith(task)
+        assert event["event"] == "worker_failed"
+        assert event["traceback"][0].endswith(task)
 
 
 async def test_a_worker_that_stands_still_has_no_pulse(tmp_path: Path) -> None:
     pulse = tmp_path / "pulse"
     async with conspectus.open(tmp_path / "data", settings=SETTINGS):
         pass
-    assert await probed(pulse, "60", code=1)
-    async with worker(str(tmp_path / "data"), tmp_path / "cache", "--heartbeat-file", str(pulse)) as process:
-        assert await probed(pulse, "60", code=0)
+    assert await run_probe(pulse, "60", code=1)
+    async with running_worker(
+        str(tmp_path / "data"), tmp_path / "cache", "--heartbeat-file", str(pulse)
+    ) as process:
+        assert await run_probe(pulse, "60", code=0)
         process.send_signal(signal.SIGSTOP)
-        await until(lambda: probed(pulse, "3", code=1))
+        await until(lambda: run_probe(pulse, "3", code=1))
         process.send_signal(signal.SIGCONT)
-        await until(lambda: probed(pulse, "3", code=0))
+        await until(lambda: run_probe(pulse, "3", code=0))
         process.send_signal(signal.SIGTERM)
         assert await process.wait() == 0

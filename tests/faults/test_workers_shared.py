@@ -41,17 +41,17 @@ def text_of(number: int) -> str:
 
 
 @asynccontextmanager
-async def worker(url: str, cache: Path, *arguments: str) -> AsyncIterator[Process]:
+async def running_worker(url: str, cache: Path, *arguments: str) -> AsyncIterator[Process]:
     """A `conspectus worker` that works."""
-    chosen = replace(SETTINGS, path=url, cache=str(cache), run_background_jobs="on")
-    given = {f"CONSPECTUS_{name.upper()}": str(value) for name, value in asdict(chosen).items()}
+    settings = replace(SETTINGS, path=url, cache=str(cache), run_background_jobs="on")
+    variables = {f"CONSPECTUS_{name.upper()}": str(value) for name, value in asdict(settings).items()}
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM, *arguments, env={**os.environ, **given}, stderr=PIPE
+        *PROGRAM, *arguments, env={**os.environ, **variables}, stderr=PIPE
     )
     assert process.stderr is not None
     try:
-        said = await process.stderr.readline()
-        assert said == b"working\n", said + await process.stderr.read()
+        line = await process.stderr.readline()
+        assert line == b"working\n", line + await process.stderr.read()
         yield process
     finally:
         if process.returncode is None:
@@ -59,37 +59,37 @@ async def worker(url: str, cache: Path, *arguments: str) -> AsyncIterator[Proces
         await process.communicate()
 
 
-async def submitted(engine: Engine, base: str) -> list[str]:
+async def submit_jobs(engine: Engine, base: str) -> list[str]:
     """Jobs of every kind of need: an address, a secret header, a file that is handed in."""
-    made = []
+    jobs = []
     for number in range(COUNT):
         if number % 4 == 3:
             job = await engine.jobs.ingest_files([Upload(f"files/{number}", text_of(number).encode())])
         else:
             job = await engine.jobs.ingest_url(f"{base}/{number}", headers={"X-Secret": "s3cr3t"})
-        made.append(str(job.id))
-    return made
+        jobs.append(str(job.id))
+    return jobs
 
 
 async def verify(engine: Engine, jobs: list[str]) -> None:
     """Each has succeeded, its document is there once, and nothing that it needed is kept any more."""
-    for each in jobs:
-        await engine.jobs.wait(each, timeout=LONG)
-    done = [await engine.jobs.get(each) for each in jobs]
+    for job in jobs:
+        await engine.jobs.wait(job, timeout=LONG)
+    done = [await engine.jobs.get(job) for job in jobs]
     assert Counter(job.state for job in done) == {"succeeded": COUNT}, done
     documents = (await engine.documents.list(limit=1000)).documents
-    assert Counter(int(each.key.rpartition("/")[2]) for each in documents) == Counter(range(COUNT))
+    assert Counter(int(document.key.rpartition("/")[2]) for document in documents) == Counter(range(COUNT))
     assert (await engine.maintenance.check()).clean
 
 
-async def begun(engine: Engine, least: int) -> None:
+async def wait_until_begun(engine: Engine, least: int) -> None:
     async def have_begun() -> bool:
         return sum(job.state != "queued" for job in (await engine.jobs.list()).jobs) >= least
 
     await until(have_begun)
 
 
-async def asked(server: ScriptedServer, least: int) -> None:
+async def wait_until_asked(server: ScriptedServer, least: int) -> None:
     for _ in range(int(20 * LONG)):
         if len(server.requests) >= least:
             return
@@ -97,37 +97,37 @@ async def asked(server: ScriptedServer, least: int) -> None:
     raise TimeoutError
 
 
-def page(number: int) -> list[Answer]:
+def build_page(number: int) -> list[Answer]:
     """What is asked for a second time says more."""
     first = text_of(number).encode()
     return [Answer(first, delay=0.5), Answer(first + b" So it is.", delay=0.5)]
 
 
-async def stored(engine: Engine) -> dict[str, str]:
+async def stored_texts(engine: Engine) -> dict[str, str]:
     """Every document, by its key, with its text."""
     return {
-        each.key: await engine.documents.get_text(each.id)
-        for each in (await engine.documents.list(limit=1000)).documents
+        document.key: await engine.documents.get_text(document.id)
+        for document in (await engine.documents.list(limit=1000)).documents
     }
 
 
 @asynccontextmanager
-async def site(url: str, cache: Path) -> AsyncIterator[tuple[Engine, list[str], ScriptedServer]]:
+async def site_with_jobs(url: str, cache: Path) -> AsyncIterator[tuple[Engine, list[str], ScriptedServer]]:
     """Jobs that wait for workers, as the process that takes them in leaves them alone."""
-    pages = {f"/{number}": page(number) for number in range(COUNT)}
+    pages = {f"/{number}": build_page(number) for number in range(COUNT)}
     settings = replace(SETTINGS, cache=str(cache))
     async with ScriptedServer(pages) as server, conspectus.open(url, settings=settings) as engine:
-        jobs = await submitted(engine, server.base)
+        jobs = await submit_jobs(engine, server.base)
         yield engine, jobs, server
 
 
 async def test_workers_share_jobs_and_take_over_what_one_left(postgres_url: str, tmp_path: Path) -> None:
-    async with site(postgres_url, tmp_path / "server") as (engine, jobs, _):
+    async with site_with_jobs(postgres_url, tmp_path / "server") as (engine, jobs, _):
         assert {job.state for job in (await engine.jobs.list()).jobs} == {"queued"}
-        async with worker(postgres_url, tmp_path / "one") as first:
-            await begun(engine, 2)
+        async with running_worker(postgres_url, tmp_path / "one") as first:
+            await wait_until_begun(engine, 2)
             first.kill()
-            async with worker(postgres_url, tmp_path / "two") as second:
+            async with running_worker(postgres_url, tmp_path / "two") as second:
                 await verify(engine, jobs)
                 second.send_signal(signal.SIGTERM)
                 assert await second.wait() == 0
@@ -138,31 +138,31 @@ async def test_workers_share_jobs_and_take_over_what_one_left(postgres_url: str,
 async def test_a_worker_that_stood_still_ends_no_job_that_another_took(
     postgres_url: str, tmp_path: Path
 ) -> None:
-    async with site(postgres_url, tmp_path / "server") as (engine, jobs, pages):
-        async with worker(postgres_url, tmp_path / "one") as first:
-            await asked(pages, 2)
+    async with site_with_jobs(postgres_url, tmp_path / "server") as (engine, jobs, pages):
+        async with running_worker(postgres_url, tmp_path / "one") as first:
+            await wait_until_asked(pages, 2)
             first.send_signal(signal.SIGSTOP)
-            async with worker(postgres_url, tmp_path / "two"):
+            async with running_worker(postgres_url, tmp_path / "two"):
                 await verify(engine, jobs)
-                before = [await engine.jobs.get(each) for each in jobs], await stored(engine)
+                before = [await engine.jobs.get(job) for job in jobs], await stored_texts(engine)
                 assert any(text.endswith("So it is.") for text in before[1].values())
                 first.send_signal(signal.SIGCONT)
                 await asyncio.sleep(2)
                 first.send_signal(signal.SIGTERM)
                 assert await first.wait() == 0
-                assert ([await engine.jobs.get(each) for each in jobs], await stored(engine)) == before
+                assert ([await engine.jobs.get(job) for job in jobs], await stored_texts(engine)) == before
         await verify(engine, jobs)
 
 
 async def test_what_a_worker_has_to_say_is_a_line_of_json(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS):
         pass
-    async with worker(str(tmp_path / "data"), tmp_path / "cache") as process:
+    async with running_worker(str(tmp_path / "data"), tmp_path / "cache") as process:
         assert process.stderr is not None
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:
             other.execute("ALTER TABLE collections RENAME TO gone")
             async with asyncio.timeout(LONG):
-                said = json.loads(await process.stderr.readline())
-        assert said["level"] == "warning"
-        assert said["logger"].startswith("conspectus.")
-        assert {"timestamp", "event"} <= said.keys()
+                event = json.loads(await process.stderr.readline())
+        assert event["level"] == "warning"
+        assert event["logger"].startswith("conspectus.")
+        assert {"timestamp", "event"} <= event.keys()

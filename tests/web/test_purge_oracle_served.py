@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import conspectus
-from tests.faults.test_rolling import children
+from tests.faults.test_rolling import child_processes
 from tests.stores import SETTINGS
 from tests.support.chat_server import ChatServer
 from tests.support.web_server import Answer, ScriptedServer
@@ -109,7 +109,7 @@ async def purge_until_killed(folder: Path, delay: float) -> None:
     async with served(folder) as (process, client):
         purging = asyncio.create_task(purge_all(client))
         await asyncio.wait([purging], timeout=delay)
-        for each in (process.process.pid, *children(process.process.pid)):
+        for each in (process.process.pid, *child_processes(process.process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
         with suppress(httpx.TransportError):
