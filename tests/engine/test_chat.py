@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Settings
 from conspectus.chat.prompt import NOTHING_FOUND
-from conspectus.engine.chat import FAILED, NOT_STORED, PARTLY, UNSURE
+from conspectus.engine.chat import BELOW_MIN_CONFIDENCE, NOT_STORED, SEARCH_FAILED, SEARCH_INCOMPLETE
 from conspectus.errors import (
     ChatRateLimited,
     InvalidInput,
@@ -171,7 +171,7 @@ async def test_a_search_that_fails_does_not_break_the_chat(open_engine: OpenEngi
         sources, delta, *_ = await collect_events(blind, ChatRequest("heron"))
     assert isinstance(sources, Sources)
     assert (sources.outcome, sources.sources) == ("failed", ())
-    assert sources.notice == FAILED
+    assert sources.notice == SEARCH_FAILED
     assert delta == Delta("Hello")
     assert model.asked[0].messages[-1] == Message("user", "heron")
 
@@ -185,7 +185,7 @@ async def test_a_question_that_cannot_be_embedded_is_looked_for_by_its_words(ope
         await engine.add(HERON, wait=True)
         sources = await receive_sources(engine, ChatRequest("heron"))
     assert (sources.outcome, len(sources.sources)) == ("found", 1)
-    assert sources.notice == PARTLY
+    assert sources.notice == SEARCH_INCOMPLETE
 
 
 @pytest.mark.parametrize("form", ["passages", "tasks"])
@@ -198,7 +198,7 @@ async def test_a_chat_says_that_nothing_answers_it_with_enough_confidence(
         request = ChatRequest("the heron of the emperor", min_confidence=0.99, format=form)
         unsure = await receive_sources(engine, replace(request, min_similarity=None))
     assert (sure.outcome, sure.notice) == ("found", None)
-    assert (unsure.outcome, unsure.sources, unsure.notice) == ("no_match", (), UNSURE)
+    assert (unsure.outcome, unsure.sources, unsure.notice) == ("no_match", (), BELOW_MIN_CONFIDENCE)
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,11 @@ class AlertService(Service):
         self, *, collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None
     ) -> Sequence[Alert]:
         """List your alerts by name, in collections that you may read now."""
-        one = None if collection is None else await self._authorized.collection(collection)
-        readable_collections = await self._authorized.collections() if one is None else [one]
-        accesses = {access.collection.id: access for access in readable_collections}
+        if collection is None:
+            readable = await self._authorized.collections()
+        else:
+            readable = [await self._authorized.collection(collection)]
+        accesses = {access.collection.id: access for access in readable}
         owned = await self._parts.alerts.rows.owned(self._person.id)
         return [
             _without_unreadable_fields(alert, accesses[CollectionId(alert.collection)])
@@ -173,13 +175,13 @@ class AlertService(Service):
 
     def _make_alert_worker(self) -> AlertWorker:
         parts, core = self._parts, self._core
-        settings, rows = parts.settings, parts.alerts.rows
+        settings, alerts = parts.settings, parts.alerts.rows
         checker = Checker(
-            core.records, rows, eyes=self._read_check, meaning=self._embed_query, clock=parts.clock
+            core.records, alerts, eyes=self._read_check, meaning=self._embed_query, clock=parts.clock
         )
-        patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_RETRY_SECONDS, MAX_WAIT_SECONDS)
+        retries = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_RETRY_SECONDS, MAX_WAIT_SECONDS)
         deliverer = Deliverer(
-            rows, core.poster(), body=self._webhook_body, patience=patience, clock=parts.clock
+            alerts, core.poster(), body=self._webhook_body, patience=retries, clock=parts.clock
         )
         return AlertWorker(
             checker,
@@ -190,7 +192,7 @@ class AlertService(Service):
         )
 
     async def _read_check(self, alert: Alert) -> CanRead | None:
-        """Return the reader with the current rights of an alert's owner."""
+        """Return the check for documents that an alert's owner may read now; None without a collection."""
         try:
             person = await self._context.person_of(UserId(alert.owner))
             authorized = self._context.as_person(person).authorized
@@ -203,7 +205,7 @@ class AlertService(Service):
         return None if embedder is None else await embedder.embed_query(query)
 
     async def _webhook_body(self, match: AlertMatch) -> bytes | None:
-        """Return the webhook body of an event, if the alert's owner may read it now."""
+        """Return the webhook body of a match, if the alert's owner may read the caption now."""
         try:
             person = await self._context.person_of(UserId(match.alert.owner))
         except NotFound:
@@ -225,7 +227,7 @@ class AlertService(Service):
 
 
 async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
-    """Return the events whose captions the person may read now, with their texts."""
+    """Return the matches whose captions the person may read now, as events with the texts of the captions."""
     pairs = await authorized.documents(list(dict.fromkeys(event.document for event in events)))
     texts = await authorized.texts([document for document, _ in pairs])
     accesses = {access.collection.id: access for _, access in pairs}

@@ -22,7 +22,7 @@ from conspectus.model.trust import Origin
 
 
 class AnyEngine(TaskEngine, Protocol):
-    """The services of Engine and of RemoteEngine."""
+    """The services that `Engine` and `RemoteEngine` share; those of tasks are in TaskEngine."""
 
     def with_origin(self, origin: Origin) -> "AnyEngine":
         """Return an engine whose writes have at most the level of texts of an origin."""

@@ -37,11 +37,12 @@ MAX_TASKS = 20
 MAX_SESSIONS = 1_000
 """Sessions of chats whose last window is known; older ones begin anew."""
 SNIPPET_CHARACTERS = 200
-FAILED = "The stored documents could not be searched; the answer does without them."
-PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
-UNSURE = "What is stored probably does not answer this."
+SEARCH_FAILED = "The stored documents could not be searched; the answer does without them."
+SEARCH_INCOMPLETE = "Not everything that is stored could be looked at; the answer may miss something."
+BELOW_MIN_CONFIDENCE = "What is stored probably does not answer this."
 NOT_STORED = "Message and answer could not be kept in the channel."
-NO_ROOM = "No tokens are left for context; the answer does without it."
+NO_CONTEXT_TOKENS = "No tokens are left for context; the answer does without it."
+"""Notices for users."""
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class _PromptContext:
     sources: Sources
     window: ContextWindow | None = None
     cached: tuple[int, ...] = ()
-    """Where a provider may cache it, in characters."""
+    """Lengths in characters of the beginnings that a model provider may cache."""
 
 
 class ChatService(Service):
@@ -94,15 +95,17 @@ class ChatService(Service):
             count,
             characters=sum(len(turn.content) for turn in (*request.history, *request.since)),
         )
+        # That of a thread sleeps at its checkpoints, which would hold up the event loop.
         draft = replace(draft, count=count)
         channel = None
         if request.store_in is not None:
-            everywhere = request.collection == EVERYWHERE
-            target = self._parts.settings.default_collection if everywhere else request.collection
+            collection = request.collection
+            if collection == EVERYWHERE:
+                collection = settings.default_collection
             with as_field("store_in", was="source"):
-                channel, _ = await self._writer.writable(request.store_in, target, kind="channel")
+                channel, _ = await self._writer.writable(request.store_in, collection, kind="channel")
         began = self._parts.clock()
-        prompt_context = await self._prompt_context(request, draft)
+        prompt_context = await self._find_context(request, draft)
         yield prompt_context.sources
         call = ModelRequest(
             messages=draft.prompt.with_context(prompt_context.context, prompt_context.cached),
@@ -177,11 +180,13 @@ class ChatService(Service):
             return Failure(fault.code, NOT_STORED)
         return None
 
-    async def _prompt_context(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
+    async def _find_context(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
+        """Search for the context of a prompt, unless the request needs none or no tokens are left for it."""
         if not draft.question:
             return _PromptContext("", Sources("off", notice=draft.room.notice))
         if draft.room.context <= draft.frame:
-            return _PromptContext("", Sources("off", notice=_joined_notices(draft.room.notice, NO_ROOM)))
+            notice = _join_notices(draft.room.notice, NO_CONTEXT_TOKENS)
+            return _PromptContext("", Sources("off", notice=notice))
         try:
             if (request.format or self._parts.settings.chat_form) == "tasks":
                 return await self._retrieve_tasks(request, draft)
@@ -190,32 +195,34 @@ class ChatService(Service):
             raise
         except ConspectusError as fault:
             logger.warning("chat_context_failed error=%(error)s", {"error": fault})
-            failed = _joined_notices(draft.room.notice, FAILED)
-            return _PromptContext("", Sources("failed", question=draft.question, notice=failed))
+            notice = _join_notices(draft.room.notice, SEARCH_FAILED)
+            return _PromptContext("", Sources("failed", question=draft.question, notice=notice))
 
     async def _retrieve_passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        query, maximum = _query(request, draft), self._parts.settings.max_window_tokens
+        query, maximum = _query_of(request, draft), self._parts.settings.max_window_tokens
         tokens = min(draft.room.context - draft.frame, maximum)
-        before = self._previous_state(request)
+        previous = self._previous_state(request)
         while True:
             budget = Budget(max(tokens, 0), self._tokenizer)
-            window = await self._search.window(query, budget, format="guarded", previous=before)
-            added = await self._count_added_tokens(draft, window.text)
-            if added <= draft.room.context:
+            window = await self._search.window(query, budget, format="guarded", previous=previous)
+            added_tokens = await self._count_added_tokens(draft, window.text)
+            if added_tokens <= draft.room.context:
                 break
-            tokens -= added - draft.room.context
+            tokens -= added_tokens - draft.room.context
         texts = dict(passages(window.text))
-        sources = tuple(_passage(citation, texts[citation.number]) for citation in window.citations)
-        remark = _search_notice(request, window)
-        prompt_context = _prompt_context(
-            draft, window.text, sources, has_hits=window.outcome == "found", remark=remark, added=added
+        sources = tuple(_passage_source(citation, texts[citation.number]) for citation in window.citations)
+        prompt_context = _build_prompt_context(
+            draft,
+            window.text,
+            sources,
+            has_hits=window.outcome == "found",
+            search_notice=_search_notice(request, window),
+            added_tokens=added_tokens,
         )
         prompt_context = replace(prompt_context, window=window)
-        return (
-            prompt_context
-            if request.session is None
-            else self._remember_window(request.session, prompt_context, window)
-        )
+        if request.session is None:
+            return prompt_context
+        return self._remember_window(request.session, prompt_context, window)
 
     async def _count_added_tokens(self, draft: PreparedChat, context: str) -> int:
         """Return the tokens that a context adds to the prompt."""
@@ -241,19 +248,19 @@ class ChatService(Service):
         if not window.citations:
             return prompt_context
         plan, end = window.cache_plan, len(window.text) - len(FRAME[1])
-        stable = min(plan.stable_characters, end) if plan else 0
+        stable_characters = min(plan.stable_characters, end) if plan else 0
         sources = replace(prompt_context.sources, stable_tokens=plan.stable_tokens if plan else 0)
-        return replace(prompt_context, sources=sources, cached=tuple(sorted({stable, end} - {0})))
+        return replace(prompt_context, sources=sources, cached=tuple(sorted({stable_characters, end} - {0})))
 
     async def _retrieve_tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        query = _query(request, draft)
+        query = _query_of(request, draft)
         retrieval = await self._search.retrieve(
             query, filter=And((query.filter, Eq("kind", "task"))), limit=MAX_TASKS
         )
-        best: dict[str, Hit] = {}
+        best_hits: dict[str, Hit] = {}
         for hit in retrieval.hits:
-            best.setdefault(hit.document.id, hit)
-        lines = [_task_line(number, hit) for number, hit in enumerate(best.values(), 1)]
+            best_hits.setdefault(hit.document.id, hit)
+        lines = [_task_line(number, hit) for number, hit in enumerate(best_hits.values(), 1)]
         tokens = draft.room.context - draft.frame
         while True:
             text, rendered_lines = render_tasks(lines, draft.count, max(tokens, 0))
@@ -261,20 +268,20 @@ class ChatService(Service):
             if draft.fits(context):
                 break
             tokens -= draft.added_by(context) - draft.room.context
-        sources = tuple(_task(line, best[line.document]) for line in rendered_lines)
-        return _prompt_context(
-            draft, context, sources, has_hits=bool(lines), remark=_search_notice(request, retrieval)
+        sources = tuple(_task_source(line, best_hits[line.document]) for line in rendered_lines)
+        return _build_prompt_context(
+            draft, context, sources, has_hits=bool(lines), search_notice=_search_notice(request, retrieval)
         )
 
 
 def _search_notice(request: ChatRequest, retrieval: Retrieval | ContextWindow) -> str | None:
-    """Return the notice about the search."""
+    """Return the notice about hits below the minimum confidence, or about an incomplete search."""
     if retrieval.outcome == "no_match" and 0.0 < retrieval.confidence < request.min_confidence:
-        return UNSURE
-    return PARTLY if retrieval.notices else None
+        return BELOW_MIN_CONFIDENCE
+    return SEARCH_INCOMPLETE if retrieval.notices else None
 
 
-def _query(request: ChatRequest, draft: PreparedChat) -> Query:
+def _query_of(request: ChatRequest, draft: PreparedChat) -> Query:
     return Query(
         draft.question,
         collection=request.collection,
@@ -286,33 +293,36 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
     )
 
 
-def _prompt_context(
+def _build_prompt_context(
     draft: PreparedChat,
     context: str,
     sources: tuple[ChatSource, ...],
     *,
     has_hits: bool,
-    remark: str | None,
-    added: int | None = None,
+    search_notice: str | None,
+    added_tokens: int | None = None,
 ) -> _PromptContext:
-    """Return a context with its sources; `added` are the tokens that it adds, if they were counted."""
+    """Return a context with its sources; `added_tokens` are those of the context, if they were counted."""
     if not has_hits and not sources and draft.fits(NOTHING_FOUND):
-        context, added = NOTHING_FOUND, None
-    reported = Sources(
+        context, added_tokens = NOTHING_FOUND, None
+    if added_tokens is None:
+        added_tokens = draft.added_by(context)
+    budget_notice = NO_CONTEXT_TOKENS if has_hits and not sources else None
+    report = Sources(
         outcome="found" if has_hits else "no_match",
         sources=sources,
         question=draft.question,
-        tokens=draft.added_by(context) if added is None else added,
-        notice=_joined_notices(draft.room.notice, remark, NO_ROOM if has_hits and not sources else None),
+        tokens=added_tokens,
+        notice=_join_notices(draft.room.notice, search_notice, budget_notice),
     )
-    return _PromptContext(context, reported)
+    return _PromptContext(context, report)
 
 
-def _joined_notices(*notices: str | None) -> str | None:
+def _join_notices(*notices: str | None) -> str | None:
     return " ".join(filter(None, notices)) or None
 
 
-def _passage(citation: Citation, text: str) -> ChatSource:
+def _passage_source(citation: Citation, text: str) -> ChatSource:
     return ChatSource(
         number=citation.number,
         document=citation.document,
@@ -345,7 +355,7 @@ def _task_line(number: int, hit: Hit) -> TaskLine:
     )
 
 
-def _task(line: TaskLine, hit: Hit) -> ChatSource:
+def _task_source(line: TaskLine, hit: Hit) -> ChatSource:
     return ChatSource(
         number=line.number,
         document=hit.document.id,

@@ -20,8 +20,8 @@ from conspectus.model.records import (
     SourceKind,
 )
 
-ONE_SIZE: Final = ("static:", "vectors:")
-"""Embedders with a fixed vector size; those of model providers take one after `@`."""
+FIXED_SIZE_PREFIXES: Final = ("static:", "vectors:")
+"""Prefixes of embedders with a fixed vector size; those of model providers take one after `@`."""
 
 
 class CollectionService(Service):
@@ -83,18 +83,17 @@ class CollectionService(Service):
         Raises NotFound, or Conflict if the new name is taken.
         """
         access = await self._context.collection_with_role(collection, "manager", "change a collection")
-        new = None
+        full_name = None
         if name is not None:
             require_account(self._person, access.collection, "rename a collection")
-            new = await self._writer.free_name(name, access.collection)
-        here = access.collection.id
-        self._context.screened("collections.name", name, here)
-        changed = await self._core.records.change_collection(
-            here, name=new, description=self._context.screened("collections.description", description, here)
-        )
+            full_name = await self._writer.free_name(name, access.collection)
+        id = access.collection.id
+        self._context.screened("collections.name", name, id)
+        description = self._context.screened("collections.description", description, id)
+        changed = await self._core.records.change_collection(id, name=full_name, description=description)
         fields = {"name": name, "description": description}
         detail = ", ".join(field for field, text in fields.items() if text is not None)
-        await self._context.note_change("update_collection", here, here, detail)
+        await self._context.note_change("update_collection", id, id, detail)
         return changed
 
     async def delete(self, collection: CollectionName, *, purge: Purge = False) -> Receipt:
@@ -154,17 +153,19 @@ class CollectionService(Service):
         """
         stored_source, access = await self._require_source(source, collection)
         self._require_manager(access, stored_source, "change a source")
-        new = None
+        new_name = None
         if name is not None:
             access.require("manager", "rename a source")
-            new = named("source", name)
-            if is_stable_id(new):
+            new_name = named("source", name)
+            if is_stable_id(new_name):
                 raise InvalidInput("source", NO_ID)
-        stored = None if metadata is None else self._writer.storable(metadata)
+        new_metadata = None if metadata is None else self._writer.storable(metadata)
         self._context.screened("sources.name", name, stored_source.collection)
-        stored = self._context.screened("sources.metadata", stored, stored_source.collection)
-        require_same_connection(access, stored_source, stored)
-        changed = await self._core.records.change_source(stored_source.id, name=new, metadata=stored)
+        new_metadata = self._context.screened("sources.metadata", new_metadata, stored_source.collection)
+        require_same_connection(access, stored_source, new_metadata)
+        changed = await self._core.records.change_source(
+            stored_source.id, name=new_name, metadata=new_metadata
+        )
         fields = {"name": name, "metadata": metadata}
         detail = ", ".join(field for field, change in fields.items() if change is not None)
         await self._context.note_change("update_source", stored_source.id, stored_source.collection, detail)
@@ -197,12 +198,12 @@ class CollectionService(Service):
         if dimensions is None or embedder == "none":
             return embedder
         name, _, size = embedder.partition("@")
-        if size or (":" in name and not name.startswith(ONE_SIZE)):
+        if size or (":" in name and not name.startswith(FIXED_SIZE_PREFIXES)):
             return f"{name}@{dimensions}"
         embedding_model = self._parts.embedder_by_name(embedder)
-        if embedding_model is None or embedding_model.space.dimensions != dimensions:
-            has = embedding_model.space.dimensions if embedding_model else 0
+        fixed_size = embedding_model.space.dimensions if embedding_model else 0
+        if embedding_model is None or fixed_size != dimensions:
             raise InvalidInput(
-                "dimensions", f"{embedder} makes vectors of {has} dimensions, not {dimensions}"
+                "dimensions", f"{embedder} makes vectors of {fixed_size} dimensions, not {dimensions}"
             )
         return embedder

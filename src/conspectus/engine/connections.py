@@ -1,4 +1,4 @@
-"""The service of connections, which jobs sync."""
+"""Connections of collections with wikis, repositories and folders, which jobs sync."""
 
 import asyncio
 import re
@@ -37,8 +37,8 @@ from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.web import Watchable
 
 SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
-SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
-"""URLs with a password, a placeholder for one, or a query string, which may contain one."""
+SECRET_URL = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
+"""URLs with a user name or a password, or with a query string, which may contain one."""
 
 
 class ConnectionService(Service):
@@ -84,11 +84,11 @@ class ConnectionService(Service):
             raise InvalidInput("name", "has no slash")
         options = options or {}
         _refuse_secrets(options)
-        if any(connection.name == name for connection in await self._authorized_jobs.connections(access)):
+        if any(existing.name == name for existing in await self._authorized_jobs.connections(access)):
             raise Conflict("connection", name, "exists already")
         self._context.screened("connections.name", name, access.collection.id)
         self._context.screened("connections.options", options, access.collection.id)
-        wiki = Connection(
+        connection = Connection(
             id=str(uuid4()),
             collection=access.collection.id,
             owner=self._person.id,
@@ -96,9 +96,9 @@ class ConnectionService(Service):
             connector=connector,
             options=storable(options, self._parts.settings),
         )
-        may_follow(self._person, wiki)
-        await self._parts.work.connector_for(wiki, self._core.fetcher()).close()
-        stored = await self._parts.work.job_store.put_connection(wiki)
+        may_follow(self._person, connection)
+        await self._parts.work.connector_for(connection, self._core.fetcher()).close()
+        stored = await self._parts.work.job_store.put_connection(connection)
         await self._context.note_change("create_connection", stored.id, stored.collection, connector)
         return stored
 
@@ -115,33 +115,37 @@ class ConnectionService(Service):
     ) -> Receipt:
         """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
         access = await self._context.collection_with_role(collection, "manager", "disconnect a collection")
-        wiki = await self._authorized_jobs.connection(access, name)
-        for job in await self._unfinished_syncs(access, wiki):
+        connection = await self._authorized_jobs.connection(access, name)
+        for job in await self._unfinished_syncs(access, connection):
             await self._jobs.cancel(job.id)
-        await self._parts.work.job_store.delete_connection(wiki.id)
-        await self._parts.work.forget_connection(wiki)
-        await self._context.note_change("delete_connection", wiki.id, wiki.collection)
+        await self._parts.work.job_store.delete_connection(connection.id)
+        await self._parts.work.forget_connection(connection)
+        await self._context.note_change("delete_connection", connection.id, connection.collection)
         total = Receipt()
-        for source in await self._collections.list_sources(collection=access.collection.id) if delete else ():
-            if source.metadata.get("wiki") == wiki.id:
-                gone = await self._collections.delete_source(source.id, collection=access.collection.id)
+        if not delete:
+            return total
+        for source in await self._collections.list_sources(collection=access.collection.id):
+            if source.metadata.get("wiki") == connection.id:
+                receipt = await self._collections.delete_source(source.id, collection=access.collection.id)
                 total = Receipt(
-                    total.documents + gone.documents, total.chunks + gone.chunks, total.vectors + gone.vectors
+                    total.documents + receipt.documents,
+                    total.chunks + receipt.chunks,
+                    total.vectors + receipt.vectors,
                 )
         return total
 
     async def sync(self, name: ConnectionName, *, collection: CollectionName = "default") -> Job:
         """Sync a connection now, as a background job; only one runs at a time."""
         access = await self._authorized.collection(collection)
-        wiki = await self._authorized_jobs.connection(access, name)
+        connection = await self._authorized_jobs.connection(access, name)
         require_scope(self._person, "write", "write")
         access.require("editor", "sync a collection")
-        may_follow(self._person, wiki)
-        for job in await self._unfinished_syncs(access, wiki):
+        may_follow(self._person, connection)
+        for job in await self._unfinished_syncs(access, connection):
             return job
-        arguments = {"connection": wiki.id}
+        arguments = {"connection": connection.id}
         return await self._queue.submit(
-            self._queue.new_job("sync", access, None, title=wiki.name, arguments=arguments)
+            self._queue.new_job("sync", access, None, title=connection.name, arguments=arguments)
         )
 
     async def watch(
@@ -157,16 +161,18 @@ class ConnectionService(Service):
         cannot watch, and FetchFailed if the address is gone.
         """
         access = await self._authorized.collection(collection)
-        wiki = await self._authorized_jobs.connection(access, name)
-        connector = self._parts.work.connector_for(wiki, self._core.fetcher())
+        connection = await self._authorized_jobs.connection(access, name)
+        connector = self._parts.work.connector_for(connection, self._core.fetcher())
         try:
             if not isinstance(connector, Watchable):
-                raise InvalidInput("connection", f"{wiki.connector} cannot be watched; sync it on a schedule")
+                raise InvalidInput(
+                    "connection", f"{connection.connector} cannot be watched; sync it on a schedule"
+                )
             changes = connector.watch()
             while True:
                 changed = asyncio.ensure_future(anext(changes))
                 try:
-                    await self._sync_after_change(wiki, on_job)
+                    await self._sync_after_change(connection, on_job)
                     await changed
                 finally:
                     changed.cancel()
@@ -177,30 +183,36 @@ class ConnectionService(Service):
         """Watch every connection with the option `watch` in the background, with the rights of its owner."""
         self._core.ensure_running(Followers, lambda: Followers(self._watched_connections))
 
-    async def _unfinished_syncs(self, access: CollectionAccess, wiki: Connection) -> Sequence[Job]:
+    async def _unfinished_syncs(self, access: CollectionAccess, connection: Connection) -> Sequence[Job]:
         """Return the unfinished sync jobs of this connection."""
         scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
         job_pages = pages(self._parts.work.job_store.jobs, scope)
         return [
-            job async for page in job_pages for job in page.jobs if job.arguments.get("connection") == wiki.id
+            job
+            async for page in job_pages
+            for job in page.jobs
+            if job.arguments.get("connection") == connection.id
         ]
 
     async def _watched_connections(self) -> Mapping[str, Follow]:
         follows: dict[str, Follow] = {}
         for access in await self._authorized.collections():
-            for wiki in await self._parts.work.job_store.connections(access.collection.id):
-                if wiki.options.get("watch"):
-                    follows[wiki.id] = partial(self._follow_as_owner, wiki)
+            for connection in await self._parts.work.job_store.connections(access.collection.id):
+                if connection.options.get("watch"):
+                    follows[connection.id] = partial(self._follow_as_owner, connection)
         return follows
 
-    async def _follow_as_owner(self, wiki: Connection) -> None:
-        person = await self._context.person_of(wiki.owner)
-        await self._as_person(person).watch(wiki.name, collection=wiki.collection)
+    async def _follow_as_owner(self, connection: Connection) -> None:
+        person = await self._context.person_of(connection.owner)
+        await self._as_person(person).watch(connection.name, collection=connection.collection)
 
-    async def _sync_after_change(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
-        """Return a sync that starts after this call: a running one may have missed the change."""
+    async def _sync_after_change(self, connection: Connection, on_job: Callable[[Job], None] | None) -> None:
+        """Wait for a sync that starts after this call: a running one may have missed the change.
+
+        `on_job` is called with each job that has ended.
+        """
         while True:
-            job = await self.sync(wiki.name, collection=wiki.collection)
+            job = await self.sync(connection.name, collection=connection.collection)
             ended = await self._jobs.wait(job.id)
             if on_job is not None:
                 on_job(ended)
@@ -212,7 +224,7 @@ def _refuse_secrets(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if SECRET_NAME.search(name):
             raise InvalidInput("options", f"{name!r} looks like a secret; secrets cannot be stored")
-        if isinstance(value, str) and SECRET_PART.match(value.strip()):
+        if isinstance(value, str) and SECRET_URL.match(value.strip()):
             raise InvalidInput(
                 "options", f"{name!r} may hold a secret in its address; secrets cannot be stored"
             )

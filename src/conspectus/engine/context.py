@@ -40,7 +40,7 @@ from conspectus.ingest.prepare import (
     embedded,
     write,
 )
-from conspectus.model.access import LOCAL_OWNER, AccountChange, AuditEntry, Person, ReviewAction
+from conspectus.model.access import LOCAL_OWNER, AccountChange, AuditEntry, Person, ReviewAction, Role
 from conspectus.model.ids import LOCAL, CollectionId, UserId
 from conspectus.model.index import WriteResult
 from conspectus.model.records import (
@@ -133,7 +133,7 @@ class EngineCore:
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
         self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.chat_states: dict[tuple[UserId, str], str] = {}
-        """The last windows of sessions of chats, by user: what a window was made of, and no text."""
+        """The state of the last window of a chat session, by user and session; it contains no text."""
         self._fetcher: Fetcher | None = None
         self._workers: dict[type[Worker], Worker] = {}
         self._poster: Poster | None = None
@@ -150,8 +150,7 @@ class EngineCore:
         )
 
     def ensure_running(self, kind: type[Worker], make: Callable[[], Worker]) -> None:
-        """Run background work until the store is closed. Work of a kind that is already running is not
-        started.
+        """Run a background worker until the store is closed, one of each kind.
 
         Raises the error that ended it.
         """
@@ -160,13 +159,13 @@ class EngineCore:
         self._workers[kind].start()
 
     def poster(self) -> Poster:
-        """The client that sends webhooks, created on first use."""
+        """Return the client that sends webhooks, created on first use."""
         if self._poster is None:
             self._poster = self.parts.alerts.make_poster()
         return self._poster
 
     def fetcher(self) -> Fetcher:
-        """The client that fetches pages, created on first use."""
+        """Return the client that fetches pages, created on first use."""
         if self._fetcher is None:
             self._fetcher = self.parts.work.make_fetcher()
         return self._fetcher
@@ -218,24 +217,25 @@ class EngineContext:
             raise NotFound("user", owner)
         return Person(user.name, user.owner, user.id)
 
-    async def collection_with_role(self, collection: str, needed: Any, action: str) -> CollectionAccess:
-        """Return a collection that the user has a role in and may write to. Raises NotFound or
-        PermissionDenied.
+    async def collection_with_role(self, collection: str, role: Role, action: str) -> CollectionAccess:
+        """Return a collection that the user may write to with at least this role.
+
+        `action` names in errors what the role is needed for. Raises NotFound or PermissionDenied.
         """
         access = await self.authorized.collection(collection)
         require_scope(self.person, "write", "write")
-        access.require(needed, action)
+        access.require(role, action)
         return access
 
-    async def extract_entities(self, collection: str, on: bool = True) -> Collection:
+    async def set_entity_extraction(self, collection: str, *, enabled: bool) -> Collection:
         """Enable or disable entity extraction. Raises NotFound or PermissionDenied."""
-        access = await self.collection_with_role(collection, "manager", "keep the names in a collection")
-        await self.parts.names.rows.enable(access.collection.id, on)
-        if on and self.does_background_work:
+        access = await self.collection_with_role(collection, "manager", "enable or disable entity extraction")
+        await self.parts.names.rows.enable(access.collection.id, enabled)
+        if enabled and self.does_background_work:
             self.core.names.wake(access.collection.id)
         return (await self.authorized.collection(access.collection.id)).redacted
 
-    def may_edit(self, access: CollectionAccess, document: Document, action: str) -> None:
+    def require_editor(self, access: CollectionAccess, document: Document, action: str) -> None:
         """Raise PermissionDenied for a document that the user may not change."""
         require_scope(self.person, "write", "write")
         access.require("editor", action, source=document.source)
@@ -253,9 +253,19 @@ class EngineContext:
 
         `action` is the name of the operation, and `subject` the id of what it changes.
         """
-        person, number, now = self.person, str(uuid4()), self.parts.clock()
-        who = (person.id, person.name, person.key)
-        return AccountChange(number, *who, action, subject, name, collection, detail, now)
+        person = self.person
+        return AccountChange(
+            id=str(uuid4()),
+            actor=person.id,
+            actor_name=person.name,
+            key=person.key,
+            action=action,
+            subject=subject,
+            subject_name=name,
+            collection=collection,
+            detail=detail,
+            created=self.parts.clock(),
+        )
 
     async def note_change(
         self, action: str, subject: str, collection: CollectionId, detail: str = ""
@@ -267,18 +277,18 @@ class EngineContext:
     async def note_review(
         self, action: ReviewAction, documents: Sequence[tuple[Document, CollectionAccess]]
     ) -> None:
-        """Add what happens to quarantined documents to the audit log."""
-        named: dict[CollectionId, list[str]] = {}
+        """Add an action on quarantined documents to the audit log, an entry for each collection."""
+        ids_by_collection: dict[CollectionId, list[str]] = {}
         for document, access in documents:
             if document.kind == "quarantined":
-                named.setdefault(access.collection.id, []).append(document.id)
-        for home, ids in named.items():
+                ids_by_collection.setdefault(access.collection.id, []).append(document.id)
+        for collection, ids in ids_by_collection.items():
             actor, now = self.person.id, self.parts.clock()
-            entry = AuditEntry(str(uuid4()), actor, actor, home, " ".join(ids), now, action)
-            await self.parts.accounts.add_audit(entry)
+            review = AuditEntry(str(uuid4()), actor, actor, collection, " ".join(ids), now, action)
+            await self.parts.accounts.add_audit(review)
 
     def purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[Erasure]:
-        """A block that deletes. With `purge`, the text is erased from disk at its end."""
+        """Return a block for deletions. With `purge`, their texts are erased from disk at its end."""
         return self.core.purges.purging(*collections) if purge else nullcontext(Erasure())
 
     async def write(
@@ -290,27 +300,29 @@ class EngineContext:
         index: When = "now",
         complete: Complete | None = None,
     ) -> Sequence[Written]:
-        """Write documents; a few short ones are made `complete`, see `completion`.
+        """Write documents. With `complete`, a few short ones get vectors and mentions, see `completion`.
 
         If the index is updated `after` others, the caller calls `catch_up` at the end.
         """
-        by = self.preparation(source)
-        done = await write(self.core.records, batch, by, if_match=if_match, complete=complete)
-        self._wrote(source, done)
-        collection = await self.core.open_indexes.catch_up(source.collection, done.update, index)
-        has_names = collection is not None and collection.names and not done.has_mentions
-        if has_names and self.does_background_work:
+        preparation = self.preparation(source)
+        outcome = await write(self.core.records, batch, preparation, if_match=if_match, complete=complete)
+        self._note_pending_work(source, outcome)
+        collection = await self.core.open_indexes.catch_up(source.collection, outcome.update, index)
+        extracts_entities = collection is not None and collection.names
+        if extracts_entities and not outcome.has_mentions and self.does_background_work:
             self.core.names.wake(source.collection)
-        return done.written
+        return outcome.written
 
-    def _wrote(self, source: Source, done: WriteResult) -> None:
-        self.core.backfill.wrote(source.collection, has_work=done.lacks_vectors)
-        self.core.names.wrote(source.collection, has_work=False if done.has_mentions else None)
+    def _note_pending_work(self, source: Source, outcome: WriteResult) -> None:
+        """Tell the background workers whether a write left chunks without vectors or mentions."""
+        self.core.backfill.wrote(source.collection, has_work=outcome.lacks_vectors)
+        self.core.names.wrote(source.collection, has_work=False if outcome.has_mentions else None)
 
     def completion(self, collection: Collection, embedder: Embedder | None) -> Complete:
-        """Return what gives documents their vectors and mentions, as far as models in this process make them.
+        """Return a function that adds vectors and mentions to documents before they are written.
 
-        A model provider may fail: texts are stored first, and the workers report the error.
+        It calls only models of this process. A model provider may fail: for it, texts are stored first, and
+        the workers report the error.
         """
         steps: list[Complete] = []
         if embedder is not None and not isinstance(embedder, EmbedQueue):
@@ -327,28 +339,35 @@ class EngineContext:
 
     async def release(self, document: NewDocument, source: Source, *, if_match: str) -> Written:
         """Write a quarantined document that a manager has reviewed."""
-        by = replace(self.preparation(source), reviewed=True)
-        done = await write(self.core.records, [document], by, if_match=if_match)
-        self._wrote(source, done)
-        await self.core.open_indexes.catch_up(source.collection, done.update)
-        return done.written[0]
+        preparation = replace(self.preparation(source), reviewed=True)
+        outcome = await write(self.core.records, [document], preparation, if_match=if_match)
+        self._note_pending_work(source, outcome)
+        await self.core.open_indexes.catch_up(source.collection, outcome.update)
+        return outcome.written[0]
 
     def screened(
         self, column: str, value: T, collection: CollectionId | None = None, *, field: str = ""
     ) -> T:
-        """Return what is stored in `table.column` by the rules for secrets, personal data and attacks.
+        """Return a value for `table.column` after the rules for secrets, personal data and attacks.
 
-        Without a collection, the general rules hold. Raises InvalidInput.
+        The rules may mask parts of it or refuse it. Without a collection, the general rules hold. Raises
+        InvalidInput.
         """
-        setting, origin = self.parts.settings.sensitive, self.person.origin
-        return screen_column(setting, column, value, collection, origin=origin, field=field)
+        return screen_column(
+            self.parts.settings.sensitive,
+            column,
+            value,
+            collection,
+            origin=self.person.origin,
+            field=field,
+        )
 
     def preparation(self, source: Source) -> Preparation:
         """Return the settings and functions that prepare documents of a source."""
         parts = self.parts
         count, now = parts.counter("o200k_base"), parts.clock()
-        usual = parts.settings.default_language
-        language = self.core.open_indexes.language(source.collection, None if usual == "none" else usual)
+        default = parts.settings.default_language
+        language = self.core.open_indexes.language(source.collection, None if default == "none" else default)
         analyse = parts.texts.analyzer(language)
         return Preparation(source, parts.settings, count, now, origin=self.person.origin, analyse=analyse)
 
@@ -410,32 +429,35 @@ class EngineContext:
         if not wait and not self.does_background_work:
             return
         if collection.names:
-            await self._find_names(collection, wait=wait, progress=progress, rested=rested)
-        space, waits = collection.space, self.core.backfill.knows_of_work(collection.id)
-        if space is None or waits is False:
+            await self._extract_entities(collection, wait=wait, progress=progress, rested=rested)
+        space = collection.space
+        # None: only the records can tell, as other processes may have written.
+        has_work = self.core.backfill.knows_of_work(collection.id)
+        if space is None or has_work is False:
             return
-        if not wait:
-            failed = self.core.backfill.of(collection.id).failed_within(rested)
-            if failed or not (waits or await self.core.records.count_unembedded(collection.id, space)):
-                return
+        if not wait and self.core.backfill.of(collection.id).failed_within(rested):
+            return
+        if not (wait or has_work or await self.core.records.count_unembedded(collection.id, space)):
+            return
         embedder = await self.embedder(collection)
         if embedder is not None and wait:
             await self.core.backfill.wait_until_done(collection, embedder, progress)
         elif embedder is not None:
             self.core.backfill.wake(collection, embedder)
 
-    async def _find_names(
+    async def _extract_entities(
         self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
     ) -> None:
         names = self.core.names
-        failed = not wait and names.of(collection.id).failed_within(rested)
-        if failed or names.knows_of_work(collection.id) is False:
+        if not wait and names.of(collection.id).failed_within(rested):
+            return
+        if names.knows_of_work(collection.id) is False:
             return
         if not wait and not await self.parts.names.rows.has_unread(collection.id):
             return
-        self.core.names.wake(collection.id)
+        names.wake(collection.id)
         if wait:
-            await self.core.names.wait_until_done(collection.id, progress)
+            await names.wait_until_done(collection.id, progress)
 
 
 class Service:

@@ -118,20 +118,20 @@ class DocumentService(Service):
         stored_collection = await self._writer.collection(collection)
         intake = Intake(self._parts.make_files(), self._context.write, progress)
         roots = []
-        targets: dict[str, Source] = {}
+        sources: dict[str, Source] = {}
         for path in paths:
             absolute_path, name, prefix = placed(path, source)
-            if name not in targets:
-                targets[name], _ = await self._writer.writable(name, collection)
-            roots.append(Root(absolute_path, targets[name], prefix))
+            if name not in sources:
+                sources[name], _ = await self._writer.writable(name, collection)
+            roots.append(Root(absolute_path, sources[name], prefix))
         access = await self._authorized.collection(stored_collection.id)
 
-        async def stored(where: Filter) -> AsyncIterator[Document]:
+        async def read_stored(where: Filter) -> AsyncIterator[Document]:
             async for page in self._authorized.stored(access, where):
                 for document in page:
                     yield document
 
-        report = await take_in(intake, roots, stored, self.delete, prune=prune)
+        report = await take_in(intake, roots, read_stored, self.delete, prune=prune)
         await self._context.embed(stored_collection, wait=wait, progress=progress)
         return report
 
@@ -233,14 +233,15 @@ class DocumentService(Service):
         """
         while True:
             stored, access = await self._authorized.document(document)
-            self._context.may_edit(access, stored, "change a document")
+            self._context.require_editor(access, stored, "change a document")
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
-            current = replace(await self._as_input(stored, source, changes), **changes)
+            new = replace(await self._as_input(stored, source, changes), **changes)
             try:
-                written = await self._context.write([current], source, if_match=stored.fingerprint)
+                written = await self._context.write([new], source, if_match=stored.fingerprint)
             except PreconditionFailed:
+                # Another writer was quicker: its changes stay, and these are applied to them.
                 continue
             await self._context.embed(access.collection, wait=False)
             return written[0]
@@ -266,7 +267,7 @@ class DocumentService(Service):
         document_ids = [ids] if isinstance(ids, str) else list(ids)
         documents = await self._authorized.documents(document_ids, quarantined=True)
         for document, access in documents:
-            self._context.may_edit(access, document, "delete a document")
+            self._context.require_editor(access, document, "delete a document")
         await self._context.note_review("delete_quarantined", documents)
         collections = {document.collection for document, _ in documents}
         async with self._context.purging(purge and bool(collections), *collections) as erasure:
@@ -293,22 +294,24 @@ class DocumentService(Service):
 
     async def delete_chunks(self, document: DocumentIdentifier) -> int:
         """Delete the chunks of a document, which stays; return how many. Raises NotFound."""
-        before = await self.get(document)
+        stored = await self.get(document)
         await self.update(document, text="")
-        return before.chunks
+        return stored.chunks
 
     async def delete_by_filter(
         self, filter: DocumentFilter, *, collection: CollectionName = "default", purge: Purge = False
     ) -> Receipt:
-        """Delete every document that matches, quarantined ones by what was given."""
+        """Delete every document that matches; quarantined ones are matched by their original fields."""
         access = await self._authorized.collection(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
         async with self._context.purging(purge, access.collection.id) as erasure:
             async for page in self._authorized.stored(access, filter):
-                one = await self.delete([document.id for document in page])
+                receipt = await self.delete([document.id for document in page])
                 total = Receipt(
-                    total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
+                    total.documents + receipt.documents,
+                    total.chunks + receipt.chunks,
+                    total.vectors + receipt.vectors,
                 )
         return replace(total, purged=erasure.purged, erasure_pending=erasure.pending)
 
@@ -342,22 +345,23 @@ class DocumentService(Service):
         return written
 
     async def _as_input(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
-        """Return a stored document as it was given; without the text if that cannot be reproduced."""
+        """Return a stored document as it was written; without its text if the changes replace it."""
         fields = {name: getattr(stored, name) for name in KEPT}
         if "text" in changes:
             return NewDocument(text="", **fields)
         new = NewDocument(text=await self._authorized.text(stored), **fields)
         chunks = await self.list_chunks(stored.id)
-        has_places = stored.syntax not in {"markdown", "rst"} or any(
-            chunk.page is not None for chunk in chunks
-        )
+        has_pages = any(chunk.page is not None for chunk in chunks)
+        # The headings of Markdown and reStructuredText are in the text.
+        has_positions = has_pages or stored.syntax not in {"markdown", "rst"}
         spans = own_spans(chunks, new, self._context.preparation(source))
-        return replace(new, places=_positions(chunks) if has_places else (), spans=spans)
+        return replace(new, places=_positions(chunks) if has_positions else (), spans=spans)
 
 
 def _positions(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
     """Return the positions of pages and sections, as far as the chunks have them."""
-    positioned = [chunk for chunk in chunks if chunk.page is not None or chunk.heading is not None]
     return tuple(
-        TextPosition(chunk.start, chunk.page, tuple(filter(None, [chunk.heading]))) for chunk in positioned
+        TextPosition(chunk.start, chunk.page, (chunk.heading,) if chunk.heading else ())
+        for chunk in chunks
+        if chunk.page is not None or chunk.heading is not None
     )

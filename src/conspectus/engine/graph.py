@@ -284,7 +284,7 @@ class GraphService(Service):
 
         Disabling it deletes the mentions that were found. Raises NotFound or PermissionDenied.
         """
-        return await self._context.extract_entities(collection, enabled)
+        return await self._context.set_entity_extraction(collection, enabled=enabled)
 
     async def wait_until_extracted(
         self, *, collection: CollectionName = "default", progress: Progress | None = None

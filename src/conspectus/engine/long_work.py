@@ -23,13 +23,13 @@ FEW_CHARACTERS: Final = 10_000
 
 
 class WorkEnded(ConspectusError):
-    """The caller of long work is gone; nobody sees this error."""
+    """Ends the thread of long work whose caller is gone; no caller gets this error."""
 
     code = "work_ended"
 
 
 class Work:
-    """A function that runs in a thread: it calls this as its checkpoint, and asks it for the time."""
+    """The state of a function in a thread, which calls this as its checkpoint and asks it for the time."""
 
     def __init__(self) -> None:
         self.is_hurried = False
@@ -51,7 +51,7 @@ class Work:
             self._resumed = perf_counter()
 
     def end(self) -> None:
-        """Have the next call raise."""
+        """Let the next checkpoint raise WorkEnded."""
         self._ended.set()
 
     def is_over(self, seconds: float) -> bool:
@@ -67,15 +67,15 @@ class LongWork:
 
     def __init__(self) -> None:
         self._threads: dict[WorkKind, ThreadPoolExecutor] = {}
-        self._turns: dict[WorkKind, asyncio.Lock] = {}
-        self._user_turns: WeakValueDictionary[tuple[WorkKind, UserId], asyncio.Lock] = WeakValueDictionary()
+        self._locks: dict[WorkKind, asyncio.Lock] = {}
+        self._user_locks: WeakValueDictionary[tuple[WorkKind, UserId], asyncio.Lock] = WeakValueDictionary()
         self._running: WeakSet[Work] = WeakSet()
         self._is_stopping = False
 
     async def run(self, function: Callable[[Work], T], *, kind: WorkKind = "other", user: UserId) -> T:
         """Run a function when it is its turn. Raises what it raises, or Overloaded if the process stops."""
-        user_turn = self._user_turns.setdefault((kind, user), asyncio.Lock())
-        async with user_turn, self._turns.setdefault(kind, asyncio.Lock()):
+        user_lock = self._user_locks.setdefault((kind, user), asyncio.Lock())
+        async with user_lock, self._locks.setdefault(kind, asyncio.Lock()):
             if self._is_stopping:
                 raise Overloaded("the server is about to stop")
             return await self._run(function, kind)
@@ -122,13 +122,13 @@ class LongWork:
         return len(self._running)
 
     def stop(self) -> None:
-        """Begin nothing any more, and let what runs finish soon."""
+        """Start no function any more, and let the running ones finish soon."""
         self._is_stopping = True
         for work in self._running:
             work.is_hurried = True
 
     async def close(self) -> None:
-        """End everything."""
+        """End all functions and their threads."""
         self.stop()
         for work in tuple(self._running):
             work.end()
@@ -137,6 +137,6 @@ class LongWork:
 
 
 def _ignore_end(running: asyncio.Future[T]) -> None:
-    """Look at the error of work whose caller is gone, so that it is not logged."""
+    """Retrieve the error of work whose caller is gone, so that asyncio does not log it."""
     if not running.cancelled():
         running.exception()

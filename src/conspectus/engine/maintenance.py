@@ -85,7 +85,7 @@ class MaintenanceService(Service):
         Also deletes indexes that processes left when they were killed while they deleted or reembedded a
         collection, and embeds again in the background what the embedding model failed for.
         """
-        access = await self._context.collection_with_role(collection, "owner", "build an index anew")
+        access = await self._context.collection_with_role(collection, "owner", "rebuild an index")
         opened = await self._core.open_indexes.current(access.collection)
         await self._core.open_indexes.rebuild(opened, progress)
         await self._parts.indexes.sweep()

@@ -12,7 +12,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_export import MemoryExporter
 from conspectus.engine.memory_reads import MemoryDeletion, MemoryReader, memory_in
 from conspectus.engine.memory_search import MemorySearch
-from conspectus.engine.memory_writes import MemoryWriter, runs
+from conspectus.engine.memory_writes import MemoryWriter, split_before_repeated_keys
 from conspectus.engine.searcher import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
@@ -83,10 +83,10 @@ class MemoryService(Service):
     ) -> None:
         super().__init__(context)
         self._reader = MemoryReader(context)
-        self._batches = MemoryWriter(context)
-        self._facts = self._batches.facts
+        self._memories = MemoryWriter(context)
+        self._facts = self._memories.facts
         self._search = MemorySearch(context, searcher)
-        self._transfer = MemoryImporter(context)
+        self._importer = MemoryImporter(context)
         self._exporter = MemoryExporter(context)
         self._deletion = MemoryDeletion(context)
         self._extraction = extraction
@@ -111,24 +111,24 @@ class MemoryService(Service):
         not written.
         """
         inputs = [memories] if isinstance(memories, str | NewMemory) else memories
-        done: list[MemoryWritten] = []
+        written: list[MemoryWritten] = []
         with self._parts.records.one_snapshot():
-            source, access = await self._batches.source(checked(scope), collection)
+            source, access = await self._memories.source(checked(scope), collection)
             embedder = await self._context.embedder(access.collection)
             complete = self._context.completion(access.collection, embedder) if wait else None
             for batch in batches(
                 NewMemory(memory) if isinstance(memory, str) else memory for memory in inputs
             ):
                 await self._facts.check(source, access, batch)
-                for run in runs(batch):
-                    done += await self._batches.write(source, access, scope, run, complete=complete)
+                for run in split_before_repeated_keys(batch):
+                    written += await self._memories.write(source, access, scope, run, complete=complete)
                 if not wait:
                     self._context.begin_embedding(access.collection, embedder)
                 if progress is not None:
-                    progress("remembering", len(done), 0)
+                    progress("remembering", len(written), 0)
         if wait:
             await self._context.embed_in(access, wait=True, progress=progress)
-        return done
+        return written
 
     async def update(
         self,
@@ -163,8 +163,8 @@ class MemoryService(Service):
             except PreconditionFailed:
                 continue
             if changes.keys() & FACT_FIELDS:
-                done = MemoryWritten(written.id, "updated", quarantined=written.quarantined)
-                await self._facts.stated(source, memory_sources.access, new, done, before)
+                updated = MemoryWritten(written.id, "updated", quarantined=written.quarantined)
+                await self._facts.store_fact(source, memory_sources.access, new, updated, before)
             await self._context.embed(memory_sources.access.collection, wait=False)
             return written
 
@@ -191,12 +191,12 @@ class MemoryService(Service):
         Each earlier one says from when on the next holds in its place: `superseded`.
         """
         memory_sources = await self._reader.memory_sources(scope, collection)
-        now = await self._reader.memory(memory_sources, memory)
-        before = [
+        current = await self._reader.memory(memory_sources, memory)
+        earlier = [
             memory_in(memory_sources, document, text)
-            for document, text in await memory_sources.versions(now.document)
+            for document, text in await memory_sources.versions(current.document)
         ]
-        return superseded([*await self._reader.present(memory_sources, before), now])
+        return superseded([*await self._reader.present(memory_sources, earlier), current])
 
     async def list(
         self,
@@ -398,13 +398,15 @@ class MemoryService(Service):
         at most 500, one transaction each. Raises InvalidInput or TooLarge with the number of the line at
         fault, whose batch is not written.
         """
-        return await self._transfer.take_in(lines, collection, scope=scope, progress=progress)
+        return await self._importer.import_lines(lines, collection, scope=scope, progress=progress)
 
 
-NOWHERE = Source(SourceId(""), CollectionId(""), "")
-"""The limits that a memory is checked against before its source exists."""
-Stored = Mapping[str, Sequence[Memory]]
+UNKNOWN_SOURCE = Source(SourceId(""), CollectionId(""), "")
+"""The source of a memory that is checked before its source exists."""
+Histories = Mapping[str, Sequence[Memory]]
+"""The versions of memories by id, oldest first."""
 ImportPlan: TypeAlias = tuple[list[PreparedDocument], list[MemoryWritten]]
+"""The documents to write, and the outcome of each line."""
 
 
 class MemoryImporter(Service, checked=False):
@@ -413,29 +415,29 @@ class MemoryImporter(Service, checked=False):
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
         self._reader = MemoryReader(context)
-        self._batches = MemoryWriter(context)
-        self._facts = self._batches.facts
+        self._memories = MemoryWriter(context)
+        self._facts = self._memories.facts
 
-    async def take_in(
+    async def import_lines(
         self, lines: str | Iterable[str], collection: str, *, scope: Scope | None, progress: Progress | None
     ) -> list[MemoryWritten]:
         """Store the memories of exported lines. Raises InvalidInput or TooLarge."""
         require_scope(self._person, "write", "write")
         reader = LineReader(scope, longest=self._parts.settings.max_request_bytes, check=self._check_line)
         memory_sources: dict[Scope, Source] = {}
-        done: list[MemoryWritten] = []
+        written: list[MemoryWritten] = []
         for batch in reader.batches(lines, maximum=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
             for line_scope in dict.fromkeys(line.scope for line in batch if line.scope not in memory_sources):
-                memory_sources[line_scope], _ = await self._batches.source(line_scope, collection)
+                memory_sources[line_scope], _ = await self._memories.source(line_scope, collection)
             batch = [self._screened(line, memory_sources[line.scope]) for line in batch]
             access = await self._authorized.collection(memory_sources[batch[0].scope].collection)
             for line_scope in {line.scope for line in batch}:
                 access.require("editor", "import memories", source=memory_sources[line_scope].id)
-            done += await self._write_batch(batch, access, memory_sources)
+            written += await self._write_batch(batch, access, memory_sources)
             await self._context.embed(access.collection, wait=False)
             if progress is not None:
-                progress("importing", len(done), 0)
-        return done
+                progress("importing", len(written), 0)
+        return written
 
     def _screened(self, line: Line, source: Source) -> Line:
         states = (replace(state, new=self._facts.screened(state.new, source)) for state in line.states)
@@ -443,9 +445,9 @@ class MemoryImporter(Service, checked=False):
 
     def _check_line(self, line: Line) -> None:
         """Raise InvalidInput or TooLarge for a memory that cannot be stored."""
-        by = self._context.preparation(NOWHERE)
+        preparation = self._context.preparation(UNKNOWN_SOURCE)
         for step in merged((), line):
-            describe(current_of(step, line.scope, {}, first=False), by)
+            describe(current_of(step, line.scope, {}, first=False), preparation)
 
     async def _write_batch(
         self, batch: Sequence[Line], access: CollectionAccess, memory_sources: Mapping[Scope, Source]
@@ -459,64 +461,66 @@ class MemoryImporter(Service, checked=False):
         while True:
             stored = await self._read_histories(batch, access, ids)
             try:
-                ready, done = await self._make_plan(partial(plan_import, batch, stored, ids, preparations))
-                if ready:
-                    written = (await self._core.records.write(ready)).written
-                    # What was quarantined before is not in `stored`.
-                    outcomes = {str(memory.id): memory.outcome for memory in written}
-                    done = [
+                documents, memories = await self._make_plan(
+                    partial(plan_import, batch, stored, ids, preparations)
+                )
+                if documents:
+                    written = (await self._core.records.write(documents)).written
+                    # Memories that were quarantined before are not in `stored`.
+                    outcomes = {str(document.id): document.outcome for document in written}
+                    memories = [
                         replace(memory, outcome=outcomes[memory.id]) if memory.quarantined else memory
-                        for memory in done
+                        for memory in memories
                     ]
             except PreconditionFailed:
                 continue
             await self._core.open_indexes.catch_up(access.collection.id)
-            hidden = {memory.id for memory in done if memory.quarantined is not None}
-            facts = [
-                line
-                for line in batch
-                if is_newest(line, stored.get(ids[Reference(line.scope, line.key)], ()))
-                and ids[Reference(line.scope, line.key)] not in hidden
-            ]
-            await self._add_facts(facts, access, memory_sources, ids)
-            return done
+            quarantined_ids = {memory.id for memory in memories if memory.quarantined is not None}
+            current_lines = []
+            for line in batch:
+                id = ids[Reference(line.scope, line.key)]
+                if id not in quarantined_ids and is_newest(line, stored.get(id, ())):
+                    current_lines.append(line)
+            await self._add_facts(current_lines, access, memory_sources, ids)
+            return memories
 
     async def _make_plan(self, plan: Callable[..., ImportPlan]) -> ImportPlan:
         """Return the plan of an import, made again at the levels of the documents that are stored already."""
-        ready, done = await asyncio.to_thread(plan, {})
-        ids = [prepared.document.id for prepared in ready]
+        documents, memories = await asyncio.to_thread(plan, {})
+        ids = [prepared.document.id for prepared in documents]
         stored = await self._authorized.documents(ids, quarantined=True) if ids else ()
         if not stored:
-            return ready, done
+            return documents, memories
         return await asyncio.to_thread(plan, {document.id: document for document, _ in stored})
 
     async def _read_referenced_ids(
         self, batch: Sequence[Line], access: CollectionAccess, ids: Mapping[Reference, str]
     ) -> dict[Reference, str]:
-        """Return the ids of memories that these lines refer to and other lines define, if they are known."""
-        named = {
+        """Return the ids of memories that these lines refer to and that are not in the batch."""
+        unknown = {
             reference
             for line in batch
             for state in line.states
             for reference in (*state.closes, *state.near, *filter(None, [state.closed_by]))
             if reference not in ids
         }
-        referenced: dict[Reference, str] = {}
-        for scope in {reference.scope for reference in named}:
-            stored = await self._authorized.source(access, source_name(scope))
-            source = (
-                stable_id("source", access.collection.id, source_name(scope)) if stored is None else stored.id
-            )
-            referenced |= {
-                reference: stable_id("document", source, reference.key)
-                for reference in named
+        referenced_ids: dict[Reference, str] = {}
+        for scope in {reference.scope for reference in unknown}:
+            source = await self._authorized.source(access, source_name(scope))
+            if source is None:
+                source_id = stable_id("source", access.collection.id, source_name(scope))
+            else:
+                source_id = source.id
+            referenced_ids |= {
+                reference: stable_id("document", source_id, reference.key)
+                for reference in unknown
                 if reference.scope == scope
             }
-        return referenced
+        return referenced_ids
 
     async def _read_histories(
         self, batch: Sequence[Line], access: CollectionAccess, ids: Mapping[Reference, str]
-    ) -> Stored:
+    ) -> Histories:
         """Return the stored memories of these lines, by id."""
         names = {source_name(line.scope) for line in batch}
         memory_sources = await self._reader.stored.memory_sources(
@@ -539,14 +543,15 @@ class MemoryImporter(Service, checked=False):
         ids: Mapping[Reference, str],
     ) -> None:
         """Ensure that the facts of these lines are in the graphs of their scopes."""
-        facts: dict[Scope, list[Line]] = {}
+        lines_by_scope: dict[Scope, list[Line]] = {}
         for line in batch:
             if line.states[-1].new.fact is not None:
-                facts.setdefault(line.scope, []).append(line)
-        for scope, stating in facts.items():
-            where = {"graph": graph_name(scope), "collection": access.collection.id}
-            ends = {node.id: node for line in stating for node in ends_of(line)}
-            edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
-            stated = await self._facts.graphs.add_facts(ends.values(), edges, **where)
-            for edge, written in zip(edges, stated, strict=True):
-                await self._facts.explain(access, memory_sources[scope], str(edge.evidence), written)
+                lines_by_scope.setdefault(line.scope, []).append(line)
+        for scope, lines in lines_by_scope.items():
+            nodes = {node.id: node for line in lines for node in ends_of(line)}
+            edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in lines]
+            written_edges = await self._facts.graphs.add_facts(
+                nodes.values(), edges, graph=graph_name(scope), collection=access.collection.id
+            )
+            for edge, written in zip(edges, written_edges, strict=True):
+                await self._facts.record_endings(access, memory_sources[scope], str(edge.evidence), written)

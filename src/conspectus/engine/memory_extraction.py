@@ -14,13 +14,13 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.memory_reads import MemoryReader, delete_selected, memory_in
 from conspectus.engine.memory_writes import MemoryWriter
-from conspectus.engine.summary_pipeline import (
+from conspectus.engine.summary_model import (
     MAX_FAILURES,
+    AnswerStore,
     BudgetSpent,
-    SummaryBatch,
     SummaryModel,
     TokenBudget,
-    summary_patience,
+    summary_retries,
 )
 from conspectus.errors import (
     ChatError,
@@ -49,16 +49,16 @@ logger = logging.getLogger(__name__)
 
 MEMORIES_PER_PAGE: Final = 200
 MAX_FAILURES_LISTED: Final = 100
-EXTRACTING: Final = "extracting"
-COMPLETE, SPENT = "complete", "budget_spent"
+EXTRACTION_LOCK: Final = "extracting"
+COMPLETE, BUDGET_SPENT = "complete", "budget_spent"
 
 
 @dataclass(slots=True)
-class Progress:
-    """What a run has done so far, over all attempts of its job.
+class ExtractionCounts:
+    """The counts of a run so far, over all attempts of its job.
 
-    `refused` facts quote nothing in their memory, `deleted` ones were replaced by what a newer prompt or
-    model found.
+    `refused` facts quote nothing in their memory; `deleted` ones were replaced by facts of a newer prompt or
+    model.
     """
 
     memories: int = 0
@@ -69,21 +69,21 @@ class Progress:
     deleted: int = 0
 
     @classmethod
-    def of(cls, result: Metadata | None) -> "Progress":
+    def of(cls, result: Metadata | None) -> "ExtractionCounts":
         """Return the counts in the result of a job."""
         counts = {name: (result or {}).get(name) for name in cls.__slots__}
         return cls(**{name: number for name, number in counts.items() if isinstance(number, int)})
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A run of extraction: its job, model and budget, and what it has done."""
+class ExtractionRun:
+    """A run of extraction: its job, model, budget and counts."""
 
     job: Job
     access: CollectionAccess
     model: ChatModel
     budget: TokenBudget
-    progress: Progress
+    counts: ExtractionCounts
     failures: list[Json]
     replay: bool
     recipe: str
@@ -91,7 +91,7 @@ class Run:
     @property
     def result(self) -> dict[str, Json]:
         """The report of the run, without texts."""
-        counts = {**asdict(self.progress), "tokens": self.budget.used}
+        counts = {**asdict(self.counts), "tokens": self.budget.used}
         return {**counts, "model": self.model.name, "prompt": PROMPT, "failures": self.failures}
 
 
@@ -123,55 +123,55 @@ class FactExtraction(Service, checked=False):
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         access = await self._authorized.collection(collection)
-        await self._sources(access, None if scope is None else checked(scope))
-        values: dict[str, Json] = {"max_tokens": tokens, "replay": replay}
-        values["scope"] = None if scope is None else {**asdict(scope)}
+        await self._writable_sources(access, None if scope is None else checked(scope))
+        arguments: dict[str, Json] = {
+            "max_tokens": tokens,
+            "replay": replay,
+            "scope": None if scope is None else {**asdict(scope)},
+        }
         return await self._queue.submit_once(
-            "extraction", access, title=access.collection.name, arguments=values
+            "extraction", access, title=access.collection.name, arguments=arguments
         )
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Run a job: read what no answer is stored for, until all is read or the budget is spent."""
-        run = await self._run(job)
+        run = await self._resume_run(job)
         scope_fields: Any = job.arguments.get("scope")
-        sources = await self._sources(run.access, None if scope_fields is None else Scope(**scope_fields))
-        total, looked = await sources.count(GIVEN), 0
-        outcome = COMPLETE
+        scope = None if scope_fields is None else Scope(**scope_fields)
+        sources = await self._writable_sources(run.access, scope)
+        total, read_count = await sources.count(GIVEN), 0
         for source in sources.sources:
-            one = MemorySources(run.access, (source,), self._parts.memories)
-            async for page in one.pages(GIVEN, size=MEMORIES_PER_PAGE):
-                memories = [memory_in(one, document, text) for document, text in page]
-                if not await self._read(run, source, one, memories):
-                    outcome = SPENT
-                looked += len(memories)
-                tell(looked, max(total, looked))
-                if outcome == SPENT:
-                    return Outcome({"outcome": outcome, **run.result})
-        return Outcome({"outcome": outcome, **run.result})
+            source_memories = MemorySources(run.access, (source,), self._parts.memories)
+            async for page in source_memories.pages(GIVEN, size=MEMORIES_PER_PAGE):
+                memories = [memory_in(source_memories, document, text) for document, text in page]
+                is_complete = await self._read_memories(run, source, source_memories, memories)
+                read_count += len(memories)
+                tell(read_count, max(total, read_count))
+                if not is_complete:
+                    return Outcome({"outcome": BUDGET_SPENT, **run.result})
+        return Outcome({"outcome": COMPLETE, **run.result})
 
-    async def _run(self, job: Job) -> Run:
+    async def _resume_run(self, job: Job) -> ExtractionRun:
+        """Return the run of a job, with the counts of its earlier attempts."""
         model = self._parts.chat_model
         if model is None:
             raise ChatNotConfigured
         access = await self._authorized.collection(job.collection)
-        progress, limit = Progress.of(job.result), job.arguments.get("max_tokens")
+        counts, limit = ExtractionCounts.of(job.result), job.arguments.get("max_tokens")
         count = self._parts.counter(model.tokenizer)
-        budget = TokenBudget(limit if isinstance(limit, int) else 0, count, progress.tokens)
-        recipe = stable_id("recipe", "facts", PROMPT, model.name)
         failures = (job.result or {}).get("failures")
-        earlier_failures = list(failures) if isinstance(failures, list) else []
-        return Run(
-            job,
-            access,
-            model,
-            budget,
-            progress,
-            earlier_failures,
-            job.arguments.get("replay") is True,
-            recipe,
+        return ExtractionRun(
+            job=job,
+            access=access,
+            model=model,
+            budget=TokenBudget(limit if isinstance(limit, int) else 0, count, counts.tokens),
+            counts=counts,
+            failures=list(failures) if isinstance(failures, list) else [],
+            replay=job.arguments.get("replay") is True,
+            recipe=stable_id("recipe", "facts", PROMPT, model.name),
         )
 
-    async def _sources(self, access: CollectionAccess, scope: Scope | None) -> MemorySources:
+    async def _writable_sources(self, access: CollectionAccess, scope: Scope | None) -> MemorySources:
         """Return the sources of a scope, or all. Raises PermissionDenied if one may not be written to."""
         begins = f"{MEMORIES}/"
         memory_sources = await self._reader.stored.memory_sources(
@@ -184,57 +184,65 @@ class FactExtraction(Service, checked=False):
             access.require("editor", "extract facts", source=source_id)
         return memory_sources
 
-    async def _read(
-        self, run: Run, source: Source, sources: MemorySources, memories: Sequence[Memory]
+    async def _read_memories(
+        self, run: ExtractionRun, source: Source, sources: MemorySources, memories: Sequence[Memory]
     ) -> bool:
-        """Read those memories that were not read before. Returns False when the budget is spent."""
+        """Read the memories that were not read before. Returns False when the budget is spent."""
         summary_model = self._make_model(run, source, memories)
-        todo = await self._filter_unread(run, summary_model, memories)
-        calls = run.progress.calls
+        unread = await self._filter_unread(run, summary_model, memories)
+        earlier_calls = run.counts.calls
         size = max(1, self._parts.settings.summary_concurrency)
-        for start in range(0, len(todo), size):
-            done = await all_of(
-                [self._ask(run, summary_model, reading) for reading in todo[start : start + size]]
+        for start in range(0, len(unread), size):
+            answered = await all_of(
+                [self._ask(run, summary_model, reading) for reading in unread[start : start + size]]
             )
-            for reading in done:
+            for reading in answered:
                 await self._store_facts(run, source, sources, reading)
-            run.progress.calls = calls + summary_model.calls
-            # An interrupted run goes on with the budget that its job keeps.
+            run.counts.calls = earlier_calls + summary_model.calls
+            # An interrupted run continues with the budget in the result of its job.
             await self._parts.work.job_store.change(
                 run.job.id, unless=tuple(FINISHED), attempt=run.job.attempts, result=run.result
             )
-            if any(isinstance(reading.fault, BudgetSpent) for reading in done):
+            if any(isinstance(reading.fault, BudgetSpent) for reading in answered):
                 return False
-            if len(summary_model.silence) >= MAX_FAILURES:
-                raise summary_model.silence[-1]
+            if len(summary_model.unanswered) >= MAX_FAILURES:
+                raise summary_model.unanswered[-1]
         return True
 
-    def _make_model(self, run: Run, source: Source, memories: Sequence[Memory]) -> SummaryModel:
+    def _make_model(self, run: ExtractionRun, source: Source, memories: Sequence[Memory]) -> SummaryModel:
         fingerprints = {memory.document.id: memory.document.fingerprint for memory in memories}
-        batch = SummaryBatch(self._parts.summaries, source.id, run.recipe, fingerprints)
-        patience = summary_patience(self._parts.settings)
-        turns = self._core.summary_turns
-        return SummaryModel(run.model, batch, FactForm(), patience, turns, run.replay, run.budget)
+        answer_store = AnswerStore(self._parts.summaries, source.id, run.recipe, fingerprints)
+        return SummaryModel(
+            run.model,
+            answer_store,
+            FactForm(),
+            summary_retries(self._parts.settings),
+            self._core.summary_turns,
+            reading=run.replay,
+            budget=run.budget,
+        )
 
     async def _filter_unread(
-        self, run: Run, summary_model: SummaryModel, memories: Sequence[Memory]
+        self, run: ExtractionRun, summary_model: SummaryModel, memories: Sequence[Memory]
     ) -> list[MemoryAnswers]:
         """Return the memories of which not all facts are stored: with a replay, all."""
-        named = []
+        readings = []
         for memory in memories:
             # The mark of a memory that was read is equal for equal prompts, model and trust.
             names = [summary_model.name_of(prompt) for prompt in self._prompts(run, memory)]
             mark = stable_id("facts", memory.document.origin, memory.document.trust, *names)
-            named.append(MemoryAnswers(memory, mark))
+            readings.append(MemoryAnswers(memory, mark))
         if run.replay:
-            return named
-        stored = await self._parts.summaries.stored([reading.name for reading in named])
-        return [reading for reading in named if reading.name not in stored]
+            return readings
+        stored = await self._parts.summaries.stored([reading.name for reading in readings])
+        return [reading for reading in readings if reading.name not in stored]
 
-    def _prompts(self, run: Run, memory: Memory) -> list[SummaryPrompt]:
+    def _prompts(self, run: ExtractionRun, memory: Memory) -> list[SummaryPrompt]:
         return list(prompts(memory, window=run.model.window, count=run.budget.count))
 
-    async def _ask(self, run: Run, summary_model: SummaryModel, reading: MemoryAnswers) -> MemoryAnswers:
+    async def _ask(
+        self, run: ExtractionRun, summary_model: SummaryModel, reading: MemoryAnswers
+    ) -> MemoryAnswers:
         """Return a memory with its answers, which are stored, or with the error."""
         try:
             answers = [await summary_model.ask(prompt) for prompt in self._prompts(run, reading.memory)]
@@ -245,55 +253,56 @@ class FactExtraction(Service, checked=False):
         return replace(reading, answers=tuple(answer.text for answer in answers))
 
     async def _store_facts(
-        self, run: Run, source: Source, sources: MemorySources, reading: MemoryAnswers
+        self, run: ExtractionRun, source: Source, sources: MemorySources, reading: MemoryAnswers
     ) -> None:
-        """Store the facts of a memory, and then that it was read. What is interrupted is repeated."""
-        if isinstance(reading.fault, ChatError):
+        """Store the facts of a memory, then a mark that it was read. An interrupted memory is read again."""
+        if isinstance(reading.fault, ChatError) and len(run.failures) < MAX_FAILURES_LISTED:
             failure: dict[str, Json] = {"memory": reading.memory.id, "code": reading.fault.code}
-            run.failures.extend([failure][: MAX_FAILURES_LISTED - len(run.failures)])
+            run.failures.append(failure)
         if reading.fault is not None:
             return
         memory = reading.memory
         extracted = [fact for answer in reading.answers for fact in found_facts(answer)]
         facts, refused = cited_facts(memory, extracted, run.model.name)
-        written = await self._write(run, source, memory, facts)
+        written = await self._write_facts(run, source, memory, facts)
         now = await self._reader.stored.documents(sources, [memory.id])
         state = (memory.document.content_hash, memory.document.trust)
-        same = [document for document in now if (document.content_hash, document.trust) == state]
-        current_ids = {fact_id for fact_id, _ in written} if same else set()
-        run.progress.deleted += await self._delete_others(sources, memory, current_ids)
-        if same:
-            mark = NewSummary(reading.name, run.recipe, "", ((memory.document.id, same[0].fingerprint),))
+        unchanged = [document for document in now if (document.content_hash, document.trust) == state]
+        current_ids = {fact_id for fact_id, _ in written} if unchanged else set()
+        run.counts.deleted += await self._delete_others(sources, memory, current_ids)
+        if unchanged:
+            fingerprints = ((memory.document.id, unchanged[0].fingerprint),)
+            mark = NewSummary(reading.name, run.recipe, "", fingerprints)
             try:
                 await self._parts.summaries.add(source.id, mark)
             except PreconditionFailed:
                 logger.info("extraction_repeated memory=%(memory)s", {"memory": memory.id})
-            run.progress.memories += 1
-            run.progress.facts += sum(added for _, added in written)
-            run.progress.refused += refused + len(facts) - len(written)
+            run.counts.memories += 1
+            run.counts.facts += sum(added for _, added in written)
+            run.counts.refused += refused + len(facts) - len(written)
 
-    async def _write(
-        self, run: Run, source: Source, memory: Memory, facts: Sequence[ExtractedFact]
+    async def _write_facts(
+        self, run: ExtractionRun, source: Source, memory: Memory, facts: Sequence[ExtractedFact]
     ) -> list[tuple[str, bool]]:
-        """Store facts; return their ids, and whether they are new. What no graph can hold is left out."""
+        """Store facts that a graph can hold; return their ids, and whether they are new."""
         storable = [fact for fact in facts if await self._memories.accepts(source, run.access, fact)]
         if not storable:
             return []
         try:
-            done = await self._memories.write(source, run.access, memory.scope, storable)
+            written = await self._memories.write(source, run.access, memory.scope, storable)
         except NotFound:
             return []
         collection = run.access.collection
         self._context.begin_embedding(collection, await self._context.embedder(collection))
-        return [(fact.id, fact.outcome == "added") for fact in done]
+        return [(fact.id, fact.outcome == "added") for fact in written]
 
     async def _delete_others(self, sources: MemorySources, memory: Memory, current_ids: set[str]) -> int:
-        """Delete the facts of a memory that are not among those kept; return their number."""
+        """Delete the facts of a memory except the current ones; return their number."""
         rows, _ = await sources.page(Eq("parent", memory.id), after=None, limit=MEMORIES_PER_PAGE)
-        gone = [document.id for document, _ in rows if document.id not in current_ids]
-        if not gone:
+        outdated = [document.id for document, _ in rows if document.id not in current_ids]
+        if not outdated:
             return 0
-        return (await delete_selected(self._context, gone, pinned=True, dry_run=False)).memories
+        return (await delete_selected(self._context, outdated, pinned=True, dry_run=False)).memories
 
     def watch(self) -> None:
         """Start runs for the collections of the settings, in one process of the store."""
@@ -301,29 +310,32 @@ class FactExtraction(Service, checked=False):
         names = [name.strip() for name in settings.fact_collections.split(",") if name.strip()]
         if not names or not settings.fact_interval_minutes:
             return
-        latest: dict[str, tuple[int, JobId]] = {}
+        latest_runs: dict[str, tuple[int, JobId]] = {}
 
-        async def look() -> None:
+        async def start_runs() -> None:
             for name in names:
-                await self._start_if_changed(name, latest)
+                await self._start_if_changed(name, latest_runs)
 
         pause = 60.0 * settings.fact_interval_minutes
-        turn = partial(self._parts.turns, EXTRACTING)
-        self._core.ensure_running(FactWorker, lambda: FactWorker(look, turn=turn, pause=pause))
+        turn = partial(self._parts.turns, EXTRACTION_LOCK)
+        self._core.ensure_running(FactWorker, lambda: FactWorker(start_runs, turn=turn, pause=pause))
 
-    async def _start_if_changed(self, name: str, latest: dict[str, tuple[int, JobId]]) -> None:
-        """Start a run if the collection has changed since the last one, or that left something."""
+    async def _start_if_changed(self, name: str, latest_runs: dict[str, tuple[int, JobId]]) -> None:
+        """Start a run if the collection has changed since the last one, or that one was not complete.
+
+        `latest_runs` are the sequence of the collection and the job of its last run, by name.
+        """
         try:
             access = await self._authorized.find(name)
             if access is None:
                 return
-            before, last = latest.get(name, (-1, JobId("")))
-            ended = await self._parts.work.job_store.job(last) if last else None
-            complete = ended is not None and (ended.result or {}).get("outcome") == COMPLETE
-            if before == access.collection.sequence and complete:
+            last_sequence, last_job_id = latest_runs.get(name, (-1, JobId("")))
+            last_job = await self._parts.work.job_store.job(last_job_id) if last_job_id else None
+            is_complete = last_job is not None and (last_job.result or {}).get("outcome") == COMPLETE
+            if is_complete and last_sequence == access.collection.sequence:
                 return
             job = await self.start(name, None)
-            latest[name] = (access.collection.sequence, job.id)
+            latest_runs[name] = (access.collection.sequence, job.id)
         except ConspectusError as fault:
             logger.warning(
                 "extraction_failed collection=%(collection)s code=%(code)s",

@@ -42,7 +42,7 @@ class MemoryReader(Service, checked=False):
             await self._authorized.collection(collection),
             begins=begins,
             below=beyond(begins),
-            holds=_holding(scope),
+            holds=_is_source_of(scope),
         )
 
     async def recent(
@@ -57,11 +57,11 @@ class MemoryReader(Service, checked=False):
         """Return the newest turns, oldest first, within a number of turns and of tokens."""
         settings = self._parts.settings
         maximum = settings.recent_memory_turns if limit is None else limit
-        room = settings.recent_memory_tokens if max_tokens is None else max_tokens
-        for name, number in (("limit", maximum), ("max_tokens", room)):
+        token_limit = settings.recent_memory_tokens if max_tokens is None else max_tokens
+        for name, number in (("limit", maximum), ("max_tokens", token_limit)):
             if number < 0:
                 raise InvalidInput(name, "must not be negative")
-        window_budget(room, settings)
+        window_budget(token_limit, settings)
         count = self._parts.counter(tokenizer)
         memory_sources = await self.memory_sources(scope, collection)
         rows = await memory_sources.newest(limit=min(maximum, MAX_RECENT_TURNS)) if maximum else ()
@@ -69,9 +69,9 @@ class MemoryReader(Service, checked=False):
             memory_sources, [memory_in(memory_sources, document, text) for document, text in rows]
         )
         return await self._core.long_work.run_counting(
-            lambda count: latest(newest, turns=maximum, tokens=room, count=count),
+            lambda count: latest(newest, turns=maximum, tokens=token_limit, count=count),
             count,
-            characters=min(sum(len(memory.text) for memory in newest), 8 * room),
+            characters=min(sum(len(memory.text) for memory in newest), 8 * token_limit),
             user=self._person.id,
             tokenizer=tokenizer,
         )
@@ -96,14 +96,14 @@ class MemoryReader(Service, checked=False):
 
     async def present(self, memory_sources: MemorySources, memories: Sequence[Memory]) -> list[Memory]:
         """Return memories without references to deleted or unreadable ones."""
-        named = {
-            name for memory in memories for name in (*memory.near, *memory.closes, memory.closed_by) if name
+        referenced_ids = {
+            id for memory in memories for id in (*memory.near, *memory.closes, memory.closed_by) if id
         }
-        if not named:
+        if not referenced_ids:
             return list(memories)
-        documents = await self.stored.documents(memory_sources, sorted(named))
-        ended = {str(document.id): closed_by(document) for document in documents}
-        return [naming_only(ended, memory) for memory in memories]
+        documents = await self.stored.documents(memory_sources, sorted(referenced_ids))
+        endings = {str(document.id): closed_by(document) for document in documents}
+        return [naming_only(endings, memory) for memory in memories]
 
     async def keyed(self, memory_sources: MemorySources, source: Source, keys: Sequence[str]) -> list[Memory]:
         """Return the memories of these keys in one source."""
@@ -120,12 +120,15 @@ class MemoryReader(Service, checked=False):
     async def graphs_of(self, scope: Scope, access: CollectionAccess) -> tuple[SourceId, ...]:
         """Return the graphs of all scopes that are read for a scope."""
         begins = beginning(scope, GRAPHS)
-        return await self.stored.graphs(access, begins=begins, below=beyond(begins), holds=_holding(scope))
+        return await self.stored.graphs(
+            access, begins=begins, below=beyond(begins), holds=_is_source_of(scope)
+        )
 
 
-def _holding(scope: Scope) -> Callable[[Source], bool]:
-    is_held = readable(scope)
-    return lambda source: is_held(source.name)
+def _is_source_of(scope: Scope) -> Callable[[Source], bool]:
+    """Return the predicate of the sources that are read for a scope."""
+    is_readable_name = readable(scope)
+    return lambda source: is_readable_name(source.name)
 
 
 def memory_in(memory_sources: MemorySources, document: Document, text: str) -> Memory:
@@ -145,28 +148,32 @@ class MemoryDeletion(Service, checked=False):
         self._reader = MemoryReader(context)
 
     async def delete(
-        self, memory_sources: MemorySources, what: MemorySelection, *, dry_run: bool
+        self, memory_sources: MemorySources, selection: MemorySelection, *, dry_run: bool
     ) -> MemoryReceipt:
         """Delete the selected memories page by page; a dry run counts all of them together."""
-        access, pinned = memory_sources.access, what.pinned or bool(what.ids)
-        receipt, seen = MemoryReceipt(0), []
-        async for page in self._selected(memory_sources, what):
+        access, pinned = memory_sources.access, selection.pinned or bool(selection.ids)
+        receipt = MemoryReceipt(0)
+        selected_ids: list[DocumentId] = []
+        async for page in self._selected_pages(memory_sources, selection):
             for document in page:
-                self._context.may_edit(access, document, "forget memories")
+                self._context.require_editor(access, document, "forget memories")
             ids = [document.id for document in page]
-            seen += ids
+            selected_ids += ids
             if not dry_run:
                 await self._context.note_review(
                     "delete_quarantined", [(document, access) for document in page]
                 )
-                done = await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
-                receipt = added(receipt, done)
-        return await delete_selected(self._context, seen, pinned=pinned, dry_run=True) if dry_run else receipt
+                receipt = added(
+                    receipt, await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
+                )
+        if dry_run:
+            return await delete_selected(self._context, selected_ids, pinned=pinned, dry_run=True)
+        return receipt
 
     async def delete_empty_sources(self, memory_sources: MemorySources) -> None:
-        """Delete empty sources and graphs of a scope, whose names contain that of the user.
+        """Delete the empty sources and graphs of a scope: their names contain that of the user.
 
-        Those that were granted to somebody stay, and those of a user who could not make them again.
+        Granted ones stay, as do those of a user who could not create them again.
         """
         access, memories = memory_sources.access, self._context.parts.memories
         if not at_least(access.roles.collection, "manager"):
@@ -175,25 +182,23 @@ class MemoryDeletion(Service, checked=False):
         names = {
             graph_name(scope_of(source.name)) for source in memory_sources.sources if source.id in deleted
         }
-        graphs = (
-            await self._reader.stored.graphs(
-                access, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
-            )
-            if names
-            else ()
+        if not names:
+            return
+        graphs = await self._reader.stored.graphs(
+            access, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
         )
         await memories.delete_empty(graphs)
 
-    async def _selected(
-        self, memory_sources: MemorySources, what: MemorySelection
+    async def _selected_pages(
+        self, memory_sources: MemorySources, selection: MemorySelection
     ) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the selected memories, also of quarantined ones."""
         stored = self._reader.stored
-        if what.ids:
-            ids = list(dict.fromkeys(what.ids))
+        if selection.ids:
+            ids = list(dict.fromkeys(selection.ids))
             yield await stored.documents(memory_sources, ids, quarantined=True)
             return
-        where = selection_filter(what, self._parts.clock())
+        where = selection_filter(selection, self._parts.clock())
         async for rows in memory_sources.pages(where, size=MAX_DELETED_MEMORIES):
             yield [document for document, _ in rows]
         async for page in stored.withheld(memory_sources, where):

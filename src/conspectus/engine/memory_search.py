@@ -10,7 +10,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.searcher import Searcher
-from conspectus.engine.windows import WindowBuilder, window_budget
+from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.memory.documents import (
     as_of_filter,
     ended,
@@ -41,18 +41,18 @@ from conspectus.text.times import render
 from conspectus.window.build import WindowOptions
 from conspectus.window.stable import Previous
 
-NOTE = "note"
-LAST = "recent_turn"
-ENDED = "fact_ended"
+NOTE_PART = "note"
+RECENT_TURN_PART = "recent_turn"
+FACT_ENDED_PART = "fact_ended"
 """Parts of scores. The first two rank notes and recent turns before all hits."""
-NOTE_SCORE, LAST_SCORE, ENDED_SCORE = 3.0, 2.0, -0.2
+NOTE_SCORE, RECENT_TURN_SCORE, FACT_ENDED_SCORE = 3.0, 2.0, -0.2
 MAX_NOTES = 200
-RECENT_SHARE = 0.5
+MAX_RECENT_SHARE = 0.5
 """The maximum fraction of a window for the newest turns."""
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedNotes:
+class FixedPart:
     """The fixed part of a window: notes, and the newest turns, oldest first."""
 
     notes: tuple[Memory, ...] = ()
@@ -79,19 +79,20 @@ class MemorySearch(Service, checked=False):
 
     async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
         """Return the memories of a scope for a query, best first, each with the parts of its score."""
-        resolved = await self._memory_query(query)
+        resolved = await self._resolve(query)
         memory_sources, at = resolved.memory_sources, resolved.at
-        retrieval = await self._answers(resolved, query.limit)
+        retrieval = await self._search(resolved, query.limit)
         texts = await self._read_texts(retrieval.hits)
-        last = {turn.memory.id for turn in await self._read_last_turns(query, memory_sources)}
-        recalled: dict[str, MemoryHit] = {}
+        recent_ids = {turn.memory.id for turn in await self._read_recent_turns(query, memory_sources)}
+        memory_hits: dict[str, MemoryHit] = {}
         hits = [hit for hit in retrieval.hits if hit.document.id in texts]
         memories = [memory_in(memory_sources, hit.document, texts[hit.document.id]) for hit in hits]
         for memory, hit in zip(await self._reader.present(memory_sources, memories), hits, strict=True):
-            recalled.setdefault(memory.id, _to_memory_hit(memory, hit, memory.id in last, at))
+            is_recent = memory.id in recent_ids
+            memory_hits.setdefault(memory.id, _to_memory_hit(memory, hit, at, is_recent=is_recent))
         return MemoryRetrieval(
-            outcome="found" if recalled else "no_match",
-            memories=tuple(recalled.values())[: query.limit],
+            outcome="found" if memory_hits else "no_match",
+            memories=tuple(memory_hits.values())[: query.limit],
             plan=retrieval.plan,
             notices=retrieval.notices,
             timings=retrieval.timings,
@@ -101,68 +102,71 @@ class MemorySearch(Service, checked=False):
 
     async def _read_texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
         """Return the full texts of hits, most of which are one chunk, without those deleted meanwhile."""
-        short = {
+        one_chunk_texts = {
             hit.document.id: hit.chunk.text
             for hit in hits
             if hit.document.chunks == 1 and len(hit.chunk.text) == hit.document.characters
         }
-        rest = [hit.document for hit in hits if hit.document.id not in short]
-        return {**short, **await self._authorized.texts(rest)} if rest else short
+        longer = [hit.document for hit in hits if hit.document.id not in one_chunk_texts]
+        if not longer:
+            return one_chunk_texts
+        return {**one_chunk_texts, **await self._authorized.texts(longer)}
 
     async def window(self, query: MemoryQuery, max_tokens: int | Budget, form: WindowForm) -> MemoryWindow:
         """Build the window of the next turn: notes, the newest turns, and hits for the query."""
         budget = window_budget(max_tokens, self._parts.settings)
-        resolved = await self._memory_query(query)
+        resolved = await self._resolve(query)
         at = resolved.at
-        standing = await self._fixed_part(resolved, budget)
-        first = await self._fixed_hits(standing)
-        fixed_ids = {hit.document.id for hit in first}
+        fixed_part = await self._read_fixed_part(resolved, budget)
+        fixed_hits = await self._fixed_hits(fixed_part)
+        fixed_ids = {hit.document.id for hit in fixed_hits}
 
         async def search(limit: int) -> Retrieval:
-            retrieval = await self._answers(resolved, limit)
-            rest = [_with_remarks(hit, at) for hit in retrieval.hits if hit.document.id not in fixed_ids]
-            hits = (*(_with_remarks(hit, at) for hit in first), *rest)
+            retrieval = await self._search(resolved, limit)
+            others = [hit for hit in retrieval.hits if hit.document.id not in fixed_ids]
+            hits = tuple(_with_remarks(hit, at) for hit in (*fixed_hits, *others))
             return replace(retrieval, outcome="found" if hits else retrieval.outcome, hits=hits)
 
-        before = await self._previous(form.previous, resolved, first) if form.previous else None
-        how = WindowBuilder(options=WindowOptions(previous=before))
-        window = await self._searcher.fill_window(search, budget, form, how)
+        previous = await self._previous(form.previous, resolved, fixed_hits) if form.previous else None
+        window_plan = WindowPlan(options=WindowOptions(previous=previous))
+        window = await self._searcher.fill_window(search, budget, form, window_plan)
         cited = {citation.document for citation in window.citations}
         return MemoryWindow(
             text=window.text,
             tokens=window.tokens,
-            notes=tuple(note for note in standing.notes if note.document.id in cited),
-            recent=tuple(turn for turn in standing.recent if turn.memory.id in cited),
+            notes=tuple(note for note in fixed_part.notes if note.document.id in cited),
+            recent=tuple(turn for turn in fixed_part.recent if turn.memory.id in cited),
             window=window,
         )
 
-    async def _previous(self, state: str, resolved: ResolvedMemoryQuery, first: Sequence[Hit]) -> Previous:
-        """Return the window with a state, with those of its memories that the query may show."""
+    async def _previous(
+        self, state: str, resolved: ResolvedMemoryQuery, fixed_hits: Sequence[Hit]
+    ) -> Previous:
+        """Return the window with a state, with those of its memories that the query allows."""
         query, memory_sources = resolved.query, resolved.memory_sources
         filter = with_min_trust(And((as_of_filter(query.as_of), memory_filter())), query.min_trust)
-        fixed_hits = {hit.chunk.id: hit for hit in first}
+        fixed_hits_by_chunk = {hit.chunk.id: hit for hit in fixed_hits}
 
-        def allowed(row: StoredChunk) -> bool:
+        def is_allowed(row: StoredChunk) -> bool:
             document = row.document
             return document.source in memory_sources.by_id and matches(filter, document_row(document))
 
         def add_remarks(hit: Hit) -> Hit:
-            return _with_remarks(fixed_hits.get(hit.chunk.id, hit), resolved.at)
+            return _with_remarks(fixed_hits_by_chunk.get(hit.chunk.id, hit), resolved.at)
 
-        return await self._searcher.previous_where(state, allowed, add_remarks)
+        return await self._searcher.previous_where(state, is_allowed, add_remarks)
 
-    async def _memory_query(self, query: MemoryQuery) -> ResolvedMemoryQuery:
+    async def _resolve(self, query: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(query.scope, conversation=None) if query.all_conversations else query.scope
         memory_sources = await self._reader.memory_sources(scope, query.collection)
-        index_query = Query(query.query, collection=memory_sources.access.collection.id)
-        embedded = (
-            await self._searcher.embed_query(index_query, memory_sources.access.collection.space)
-            if memory_sources.sources
-            else index_query
-        )
-        return ResolvedMemoryQuery(query, memory_sources, query.as_of or self._parts.clock(), embedded.vector)
+        collection = memory_sources.access.collection
+        index_query = Query(query.query, collection=collection.id)
+        if memory_sources.sources:
+            index_query = await self._searcher.embed_query(index_query, collection.space)
+        at = query.as_of or self._parts.clock()
+        return ResolvedMemoryQuery(query, memory_sources, at, index_query.vector)
 
-    async def _answers(self, resolved: ResolvedMemoryQuery, limit: int) -> Retrieval:
+    async def _search(self, resolved: ResolvedMemoryQuery, limit: int) -> Retrieval:
         """Return the hits of the scope. Facts that have ended rank slightly lower."""
         query, memory_sources = resolved.query, resolved.memory_sources
         graph = query.graph
@@ -192,7 +196,9 @@ class MemorySearch(Service, checked=False):
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(retrieval, hits=tuple(hits))
 
-    async def _read_last_turns(self, query: MemoryQuery, memory_sources: MemorySources) -> list[RecentMemory]:
+    async def _read_recent_turns(
+        self, query: MemoryQuery, memory_sources: MemorySources
+    ) -> list[RecentMemory]:
         """Return the newest turns of the conversation; none without one, or as of another time."""
         if query.scope.conversation is None or query.as_of is not None or not memory_sources.sources:
             return []
@@ -205,79 +211,89 @@ class MemorySearch(Service, checked=False):
         lowest = query.min_trust or "untrusted"
         return [turn for turn in turns if least(turn.memory.document.trust, lowest) == lowest]
 
-    async def _fixed_part(self, resolved: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
+    async def _read_fixed_part(self, resolved: ResolvedMemoryQuery, budget: Budget) -> FixedPart:
+        """Return the notes and the newest turns that fit into their shares of a window."""
         query = resolved.query
         count = self._parts.counter(budget.tokenizer)
-        room = max(budget.max_tokens - budget.reserved_tokens, 0)
-        left = int(room * query.notes_share)
+        window_tokens = max(budget.max_tokens - budget.reserved_tokens, 0)
+        note_tokens = int(window_tokens * query.notes_share)
         notes: list[Memory] = []
-        for note in await self._read_notes(resolved) if left else ():
-            cost = count(note.text)
-            if cost <= left:
+        for note in await self._read_notes(resolved) if note_tokens else ():
+            tokens = count(note.text)
+            if tokens <= note_tokens:
                 notes.append(note)
-                left -= cost
-        turns = [turn.memory for turn in await self._read_last_turns(query, resolved.memory_sources)][::-1]
-        settings = self._parts.settings
-        tokens = settings.recent_memory_tokens if query.recent_tokens is None else query.recent_tokens
-        maximum = min(tokens, int(room * RECENT_SHARE))
-        last = recent(turns, turns=len(turns), tokens=maximum, count=count)
-        return PinnedNotes(tuple(notes), tuple(last))
+                note_tokens -= tokens
+        recent_tokens = query.recent_tokens
+        if recent_tokens is None:
+            recent_tokens = self._parts.settings.recent_memory_tokens
+        recent_tokens = min(recent_tokens, int(window_tokens * MAX_RECENT_SHARE))
+        oldest_first = await self._read_recent_turns(query, resolved.memory_sources)
+        turns = [turn.memory for turn in reversed(oldest_first)]
+        recent_turns = recent(turns, turns=len(turns), tokens=recent_tokens, count=count)
+        return FixedPart(tuple(notes), tuple(recent_turns))
 
     async def _read_notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
         """Return the trusted notes of the scope: those relevant to the query first, then the newest."""
         query, access = resolved.query, resolved.memory_sources.access
-        wide = await self._reader.memory_sources(Scope(query.scope.user), query.collection)
-        source_ids = {source.id for source in wide.sources if reaches(scope_of(source.name), query.scope)}
-        rows = await wide.notes(source_ids, limit=MAX_NOTES)
-        now = [memory_in(wide, document, text) for document, text in rows if document.trust == "trusted"]
-        there = now if query.as_of is None else await _notes_at(wide, now, query.as_of)
-        seen = {memory.document.id: memory for memory in await self._reader.present(wide, there)}
-        if not seen or not query.query.strip():
-            return list(seen.values())
+        user_sources = await self._reader.memory_sources(Scope(query.scope.user), query.collection)
+        source_ids = {
+            source.id for source in user_sources.sources if reaches(scope_of(source.name), query.scope)
+        }
+        rows = await user_sources.notes(source_ids, limit=MAX_NOTES)
+        notes = [
+            memory_in(user_sources, document, text) for document, text in rows if document.trust == "trusted"
+        ]
+        if query.as_of is not None:
+            notes = await _notes_at(user_sources, notes, query.as_of)
+        by_id = {note.document.id: note for note in await self._reader.present(user_sources, notes)}
+        if not by_id or not query.query.strip():
+            return list(by_id.values())
         index_query = Query(
             query.query,
             collection=access.collection.id,
             filter=And((among(source_ids), memory_filter("note"))),
-            limit=min(len(seen), MAX_NOTES),
+            limit=min(len(by_id), MAX_NOTES),
             vector=resolved.vector,
             as_of=query.as_of,
         )
         retrieval = await self._searcher.search_collection(
             checked_query(index_query, {}, self._parts.settings), access
         )
-        order = [hit.document.id for hit in retrieval.hits if hit.document.id in seen]
-        return [seen[name] for name in dict.fromkeys((*order, *seen))]
+        relevant = [hit.document.id for hit in retrieval.hits if hit.document.id in by_id]
+        return [by_id[id] for id in dict.fromkeys((*relevant, *by_id))]
 
-    async def _fixed_hits(self, standing: PinnedNotes) -> list[Hit]:
-        """Return the fixed part as hits that rank first; a truncated turn has the rest of its text."""
-        texts = {turn.memory.id: turn.text for turn in standing.recent if turn.cut}
-        scores = {str(note.document.id): (NOTE, NOTE_SCORE) for note in standing.notes}
-        scores |= {turn.memory.id: (LAST, LAST_SCORE) for turn in standing.recent}
+    async def _fixed_hits(self, fixed_part: FixedPart) -> list[Hit]:
+        """Return the fixed part as hits that rank first; those of truncated turns have the truncated text."""
+        truncated_texts = {turn.memory.id: turn.text for turn in fixed_part.recent if turn.cut}
+        scores = {str(note.document.id): (NOTE_PART, NOTE_SCORE) for note in fixed_part.notes}
+        scores |= {turn.memory.id: (RECENT_TURN_PART, RECENT_TURN_SCORE) for turn in fixed_part.recent}
         hits = []
         for row in await self._authorized.beginnings(list(scores)):
-            name, score = scores[row.document.id]
-            text = texts.get(row.document.id, row.chunk.text)
+            part, score = scores[row.document.id]
+            text = truncated_texts.get(row.document.id, row.chunk.text)
             chunk = replace(row.chunk, text=text)
-            hits.append(Hit(chunk, row.document, score, {name: score}, None, None))
+            hits.append(Hit(chunk, row.document, score, {part: score}, None, None))
         return hits
 
 
 async def _notes_at(
     memory_sources: MemorySources, notes: Sequence[Memory], instant: datetime
 ) -> list[Memory]:
-    """Return the texts of these notes at an instant, of those that existed as notes then."""
-    memories = []
+    """Return the versions of these notes at an instant, without those that were no notes then."""
+    past_notes = []
     for history in await memory_sources.histories([note.document for note in notes]):
-        for memory in (memory_in(memory_sources, document, text) for document, text in history):
-            until = memory.known_until
-            if memory.known_from <= instant and (until is None or until > instant) and memory.kind == "note":
-                memories.append(memory)
-    return memories
+        for document, text in history:
+            version = memory_in(memory_sources, document, text)
+            until = version.known_until
+            was_known = version.known_from <= instant and (until is None or until > instant)
+            if was_known and version.kind == "note":
+                past_notes.append(version)
+    return past_notes
 
 
-def _to_memory_hit(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHit:
+def _to_memory_hit(memory: Memory, hit: Hit, at: datetime, *, is_recent: bool) -> MemoryHit:
     origins: list[FoundAs] = ["note" if memory.kind == "note" else "long_term"]
-    if is_last:
+    if is_recent:
         origins.insert(0, "recent")
     return MemoryHit(
         memory=memory,
@@ -291,7 +307,7 @@ def _to_memory_hit(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> Mem
 
 
 def _reasons(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...]:
-    """Return the reasons that a memory's score refers to."""
+    """Return explanations of a hit: its path in the graph, its source, and what ended or replaced it."""
     why = [f"found through {' → '.join(through)}"] if through else []
     if memory.cites is not None:
         why.append(f"{memory.kind} extracted from {memory.cites.memory}: “{memory.cites.quote}”")
@@ -311,11 +327,13 @@ def _reasons(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str,
 def _rank_ended_lower(hit: Hit, at: datetime) -> Hit:
     if not ended(hit.document, at):
         return hit
-    parts = {**hit.parts, ENDED: ENDED_SCORE}
+    parts = {**hit.parts, FACT_ENDED_PART: FACT_ENDED_SCORE}
     return replace(hit, parts=parts, score=sum(parts.values()))
 
 
 def _with_remarks(hit: Hit, at: datetime) -> Hit:
-    """State in the text of a memory what it was extracted from, and if it is not valid at that time."""
+    """Append to the text of a memory what it was extracted from, and that it is not valid at that time."""
     remarks = " ".join(filter(None, (source_remark(hit.document), validity_remark(hit.document, at))))
-    return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {remarks}")) if remarks else hit
+    if not remarks:
+        return hit
+    return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {remarks}"))

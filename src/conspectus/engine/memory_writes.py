@@ -51,7 +51,7 @@ MemoryChange = Callable[[Memory], Awaitable[Memory]]
 
 
 class MemoryFacts(Service, checked=False):
-    """Facts of memories as edges of their scope's graph; that of a quarantined memory is none."""
+    """Facts of memories as edges of their scope's graph; facts of quarantined memories are left out."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
@@ -59,7 +59,7 @@ class MemoryFacts(Service, checked=False):
         self.graphs = GraphAccess(context)
 
     async def check(self, source: Source, access: CollectionAccess, memories: Sequence[NewMemory]) -> None:
-        """Validate facts, and create the graph if there are any. One that is an attack is quarantined later.
+        """Validate facts, and create the graph if there are any. Attacks are quarantined later, in the write.
 
         Raises InvalidInput, or PermissionDenied if the user may not write to the graph.
         """
@@ -73,115 +73,126 @@ class MemoryFacts(Service, checked=False):
         await self.graphs.writable(graph_name(scope_of(source.name)), access.collection.id)
 
     def screened(self, new: NewMemory, source: Source) -> NewMemory:
-        """Return a memory whose fact has the masks of the graph that it will be stored in."""
+        """Return a memory whose fact is masked as the names of the graph will be."""
         if new.fact is None:
             return new
-        names = {
+        masked_names = {
             field: self._context.screened(column, getattr(new.fact, field), source.collection, field="fact")
             for field, column in COLUMNS_OF_FACT.items()
         }
-        return replace(new, fact=replace(new.fact, **names))
+        return replace(new, fact=replace(new.fact, **masked_names))
 
-    async def stated(
+    async def store_fact(
         self,
         source: Source,
         access: CollectionAccess,
         new: NewMemory,
-        done: MemoryWritten,
+        written: MemoryWritten,
         before: Memory | None = None,
     ) -> MemoryWritten:
-        """Store the fact of a memory in the graph, and end its former fact. Returns the memory."""
+        """Store the fact of a memory in the graph, and end the fact of its former version `before`.
+
+        Returns the written memory with the memories whose facts it ended.
+        """
         closed: tuple[str, ...] = ()
-        if done.quarantined is not None:
-            return done
+        if written.quarantined is not None:
+            return written
         if new.fact is not None:
-            edge = edge_of_fact(new, done.id, self._parts.clock())
-            where = {"graph": graph_name(scope_of(source.name)), "collection": access.collection.id}
-            stated = await self.graphs.add_facts(ends_of_fact(new), [edge], **where)
-            closed = await self.explain(access, source, done.id, stated[0])
+            edge = edge_of_fact(new, written.id, self._parts.clock())
+            [written_edge] = await self.graphs.add_facts(
+                ends_of_fact(new),
+                [edge],
+                graph=graph_name(scope_of(source.name)),
+                collection=access.collection.id,
+            )
+            closed = await self.record_endings(access, source, written.id, written_edge)
         if before is not None and before.fact is not None:
             await self._end_former_fact(access, source, before, new)
-        return replace(done, closed=closed) if closed else done
+        return replace(written, closed=closed) if closed else written
 
-    async def explain(
+    async def record_endings(
         self, access: CollectionAccess, source: Source, memory: str, written: GraphWritten
     ) -> tuple[str, ...]:
         """Record on memories which fact ended which, and when. Returns the memories that this one ended."""
         memory_sources = await self._reader.memory_sources(scope_of(source.name), access.collection.id)
-        met = {edge.id: edge for edge in await self._read_edges(source, [*written.closed, written.id])}
-        stated_edge = met.pop(written.id, None)
-        others = [edge for edge in met.values() if edge.evidence not in {None, memory}]
-        gone = [str(edge.evidence) for edge in others if await self._end(memory_sources, source, edge)]
-        if gone:
-            await self._close(memory_sources, memory, *gone)
-        if stated_edge is None or stated_edge.closed_by is None:
-            return tuple(gone)
-        await self._end(memory_sources, source, replace(stated_edge, evidence=memory), version=False)
-        for edge in await self._read_edges(source, [stated_edge.closed_by]):
+        edges = {edge.id: edge for edge in await self._read_edges(source, [*written.closed, written.id])}
+        own_edge = edges.pop(written.id, None)
+        others = [edge for edge in edges.values() if edge.evidence not in {None, memory}]
+        ended_ids = [
+            str(edge.evidence) for edge in others if await self._note_end(memory_sources, source, edge)
+        ]
+        if ended_ids:
+            await self._note_ended_by(memory_sources, memory, *ended_ids)
+        if own_edge is None or own_edge.closed_by is None:
+            return tuple(ended_ids)
+        await self._note_end(memory_sources, source, replace(own_edge, evidence=memory), version=False)
+        for edge in await self._read_edges(source, [own_edge.closed_by]):
             if edge.evidence not in {None, memory}:
-                await self._close(memory_sources, str(edge.evidence), memory, version=True)
-        return tuple(gone)
+                await self._note_ended_by(memory_sources, str(edge.evidence), memory, version=True)
+        return tuple(ended_ids)
 
     async def _end_former_fact(
-        self, access: CollectionAccess, memories_in: Source, before: Memory, new: NewMemory
+        self, access: CollectionAccess, memory_source: Source, before: Memory, new: NewMemory
     ) -> None:
-        """End facts that a memory no longer states, unless something else ended them."""
-        now, was = self._parts.clock(), as_input(before)
-        edge = edge_of_fact(was, before.id, now)
+        """End the fact that a memory no longer states, unless something else ended it."""
+        now, former = self._parts.clock(), as_input(before)
+        edge = edge_of_fact(former, before.id, now)
         if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
             return
-        collection, graph = access.collection.id, graph_name(scope_of(memories_in.name))
-        source, _ = await self.graphs.readable(graph, collection)
+        collection, graph = access.collection.id, graph_name(scope_of(memory_source.name))
+        graph_source, _ = await self.graphs.readable(graph, collection)
         begins = parse_instant(edge.valid_from or now)
-        name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
-        for stored_edge in await self.graphs.edges_by_id(graph, collection, [name]):
+        id = edge_id(graph_source.id, edge.source, edge.target, edge.type, begins)
+        for stored_edge in await self.graphs.edges_by_id(graph, collection, [id]):
             if stored_edge.valid_until is None and stored_edge.evidence == before.id:
                 ended = replace(edge, valid_until=max(now, begins))
-                await self.graphs.add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
+                await self.graphs.add_facts(ends_of_fact(former), [ended], graph=graph, collection=collection)
 
     async def _read_edges(self, source: Source, edges: list[str]) -> list[Edge]:
         return await self.graphs.edges_by_id(graph_name(scope_of(source.name)), source.collection, edges)
 
-    async def _end(
+    async def _note_end(
         self, memory_sources: MemorySources, source: Source, edge: Edge, *, version: bool = True
     ) -> bool:
         """Record on the memory of an edge what ended its fact, and when. Returns whether it exists."""
 
-        async def ended(memory: Memory) -> Memory:
-            for now in await self._read_edges(source, [edge.id]):
-                later = await self._read_edges(source, [now.closed_by] if now.closed_by else [])
-                by = later[0].evidence if later else None
-                return replace(memory, valid_until=now.valid_until, closed_by=by)
+        async def with_end(memory: Memory) -> Memory:
+            for current in await self._read_edges(source, [edge.id]):
+                later = await self._read_edges(source, [current.closed_by] if current.closed_by else [])
+                closed_by = later[0].evidence if later else None
+                return replace(memory, valid_until=current.valid_until, closed_by=closed_by)
             return memory
 
-        return await self._revise(memory_sources, str(edge.evidence), ended, version=version)
+        return await self._apply_change(memory_sources, str(edge.evidence), with_end, version=version)
 
-    async def _close(
-        self, memory_sources: MemorySources, memory: str, *ended: str, version: bool = False
+    async def _note_ended_by(
+        self, memory_sources: MemorySources, memory: str, *ended_ids: str, version: bool = False
     ) -> None:
         """Record on a memory which ones it ended."""
 
-        async def closing(before: Memory) -> Memory:
-            return replace(before, closes=tuple(dict.fromkeys((*before.closes, *ended))))
+        async def with_ended_ids(before: Memory) -> Memory:
+            return replace(before, closes=tuple(dict.fromkeys((*before.closes, *ended_ids))))
 
-        await self._revise(memory_sources, memory, closing, version=version)
+        await self._apply_change(memory_sources, memory, with_ended_ids, version=version)
 
-    async def _revise(
+    async def _apply_change(
         self, memory_sources: MemorySources, memory: str, change: MemoryChange, *, version: bool
     ) -> bool:
         """Update a memory, retrying after concurrent changes. Returns whether it exists.
 
-        The old text is `kept` as a version, unless it was stored a moment ago.
+        With `version`, its former state is stored as a version: callers that wrote it just now need none.
         """
         while True:
             stored = await self._reader.stored.documents(memory_sources, [memory])
             memories = await self._reader.memories(memory_sources, stored)
             if not memories:
                 return False
-            before, after = memories[0], await change(memories[0])
+            before = memories[0]
+            after = await change(before)
+            if after == before:
+                return True
             try:
-                if after != before:
-                    await self._rewrite(memory_sources, before, after, version=version)
+                await self._rewrite(memory_sources, before, after, version=version)
             except PreconditionFailed:
                 continue
             return True
@@ -194,10 +205,10 @@ class MemoryFacts(Service, checked=False):
             return
         source = memory_sources.by_id[before.document.source]
         known_from: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
-        fresh = document_of(
+        document = document_of(
             as_input(after), before.scope, now=self._parts.clock(), beside=store_metadata(after) | known_from
         )
-        await self._context.write([replace(fresh, if_match=before.document.fingerprint)], source)
+        await self._context.write([replace(document, if_match=before.document.fingerprint)], source)
 
     async def revise(
         self,
@@ -206,19 +217,19 @@ class MemoryFacts(Service, checked=False):
         new: NewMemory,
         beside: dict[str, Json] | None = None,
     ) -> Written:
-        """Replace a memory, and keep its former state as a version. Raises PreconditionFailed."""
+        """Replace a memory, and store its former state as a version. Raises PreconditionFailed."""
         source = memory_sources.by_id[before.document.source]
-        self._context.may_edit(memory_sources.access, before.document, "change a memory")
+        self._context.require_editor(memory_sources.access, before.document, "change a memory")
         # If a clock was set back, no version may be older than the one before it.
         now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
-        stays = store_metadata(before)
+        metadata = store_metadata(before)
         if new.fact != before.fact:
-            stays.pop(CLOSED_BY, None)
-        fresh = remade(before, new, now=now, beside=stays | (beside or {}))
+            metadata.pop(CLOSED_BY, None)
+        document = remade(before, new, now=now, beside=metadata | (beside or {}))
         try:
-            written = await self._context.write([version_of(before, now=now), fresh], source)
-        except NotFound as gone:
-            raise PreconditionFailed("memory", before.id) from gone
+            written = await self._context.write([version_of(before, now=now), document], source)
+        except NotFound as fault:
+            raise PreconditionFailed("memory", before.id) from fault
         return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
 
 
@@ -251,7 +262,7 @@ class MemoryWriter(Service, checked=False):
         if access is None:
             require_scope(self._person, "write", "write")
             new_collection = await self._writer.collection(collection)
-            await self._context.extract_entities(new_collection.id)
+            await self._context.set_entity_extraction(new_collection.id, enabled=True)
             return await self._writer.writable(source_name(scope), new_collection.id, kind="memory")
         if source is None:
             return await self._writer.writable(source_name(scope), collection, kind="memory")
@@ -268,39 +279,39 @@ class MemoryWriter(Service, checked=False):
         *,
         complete: Complete | None = None,
     ) -> list[MemoryWritten]:
-        """Write a batch without duplicate keys; a few are made `complete`."""
+        """Write a batch without duplicate keys. With `complete`, a few also get vectors and mentions."""
         batch = [self.facts.screened(new, source) for new in batch]
         stored, quarantined = await self._read_stored(source, access, scope, batch)
-        near = await self._find_near_duplicates(source, access, batch, stored)
+        duplicates = await self._find_near_duplicates(source, access, batch, stored)
         now = self._parts.clock()
-        fresh, numbers = [], []
-        done: dict[int, MemoryWritten] = {}
+        documents, numbers = [], []
+        outcomes: dict[int, MemoryWritten] = {}
         inputs: dict[int, NewMemory] = {}
-        for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
+        for number, (new, near) in enumerate(zip(batch, duplicates, strict=True)):
             existing = stored.get(new.key or "")
             if existing is not None:
                 inputs[number] = replace(new, at=as_input(existing).at if new.at is None else new.at)
-                done[number] = await self._update_existing(source, access, inputs[number], existing)
+                outcomes[number] = await self._update_existing(source, access, inputs[number], existing)
                 continue
-            beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
+            beside: dict[str, Json] = {NEAR: list(near)} if near else {}
             if new.key in quarantined:
                 beside[KNOWN_FROM] = canonical(max(now, quarantined[new.key].known_from + A_MOMENT))
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
-            fresh.append(document_of(inputs[number], scope, now=now, beside=beside))
+            documents.append(document_of(inputs[number], scope, now=now, beside=beside))
             numbers.append(number)
-        index: When = "later" if len(fresh) <= MAX_COMPARED_BATCH else "now"
-        put: Sequence[Written] = ()
-        if fresh:
-            put = await self._context.write(fresh, source, index=index, complete=complete)
-        for number, written in zip(numbers, put, strict=True):
-            done[number] = MemoryWritten(
-                written.id, written.outcome, near[number], quarantined=written.quarantined
+        index: When = "later" if len(documents) <= MAX_COMPARED_BATCH else "now"
+        added: Sequence[Written] = ()
+        if documents:
+            added = await self._context.write(documents, source, index=index, complete=complete)
+        for number, written in zip(numbers, added, strict=True):
+            outcomes[number] = MemoryWritten(
+                written.id, written.outcome, duplicates[number], quarantined=written.quarantined
             )
         return [
-            await self.facts.stated(
-                source, access, inputs[number], done[number], stored.get(inputs[number].key or "")
+            await self.facts.store_fact(
+                source, access, inputs[number], outcomes[number], stored.get(inputs[number].key or "")
             )
-            for number in sorted(done)
+            for number in sorted(outcomes)
         ]
 
     async def _read_stored(
@@ -312,8 +323,8 @@ class MemoryWriter(Service, checked=False):
             return {}, {}
         memory_sources = await self._reader.memory_sources(scope, access.collection.id)
         documents = await self._reader.keyed_documents(memory_sources, source, keys, quarantined=True)
-        shown = [document for document in documents if document.kind != "quarantined"]
-        memories = await self._reader.memories(memory_sources, shown)
+        readable = [document for document in documents if document.kind != "quarantined"]
+        memories = await self._reader.memories(memory_sources, readable)
         quarantined = {
             document.key: memory_of(as_given(document), "", scope)
             for document in documents
@@ -324,37 +335,38 @@ class MemoryWriter(Service, checked=False):
     async def _update_existing(
         self, source: Source, access: CollectionAccess, new: NewMemory, stored: Memory
     ) -> MemoryWritten:
-        """Store a memory whose key exists as a new version, if its text differs.
+        """Store a memory whose key exists as a new version, if it differs.
 
         If it is deleted meanwhile, it is stored again.
         """
         memory_sources = await self._reader.memory_sources(stored.scope, access.collection.id)
         memories: list[Memory] = [stored]
         while memories:
-            stored, ended = memories[0], as_ended(new, memories[0])
-            if _identity(ended) == _identity(as_input(stored)):
+            stored = memories[0]
+            version = as_ended(new, stored)
+            if _identity(version) == _identity(as_input(stored)):
                 return MemoryWritten(stored.id, "unchanged", stored.near)
             try:
-                written = await self.facts.revise(memory_sources, stored, ended)
+                written = await self.facts.revise(memory_sources, stored, version)
             except PreconditionFailed:
                 memories = await self._reader.keyed(memory_sources, source, [stored.document.key])
                 continue
             return MemoryWritten(written.id, written.outcome, stored.near, quarantined=written.quarantined)
-        fresh = document_of(new, stored.scope, now=self._parts.clock(), beside={})
-        written = (await self._context.write([fresh], source))[0]
+        document = document_of(new, stored.scope, now=self._parts.clock(), beside={})
+        written = (await self._context.write([document], source))[0]
         return MemoryWritten(written.id, written.outcome, quarantined=written.quarantined)
 
     async def _find_near_duplicates(
         self, source: Source, access: CollectionAccess, batch: Sequence[NewMemory], stored: dict[str, Memory]
     ) -> list[tuple[str, ...]]:
         """Return for each new memory its stored near duplicates in the same source."""
-        alike = NearDuplicates(access.collection.language)
+        near_duplicates = NearDuplicates(access.collection.language)
         duplicates: list[tuple[str, ...]] = []
         for new in batch:
-            skip = len(batch) > MAX_COMPARED_BATCH or new.key in stored
-            terms: frozenset[str] = frozenset() if skip else alike.terms(new.text)
+            is_compared = len(batch) <= MAX_COMPARED_BATCH and new.key not in stored
+            terms: frozenset[str] = near_duplicates.terms(new.text) if is_compared else frozenset()
             others = await self._find_similar(source, access, new, len(terms)) if terms else []
-            duplicates.append(tuple(alike.near(terms, others)))
+            duplicates.append(tuple(near_duplicates.near(terms, others)))
         return duplicates
 
     async def _find_similar(
@@ -362,21 +374,21 @@ class MemoryWriter(Service, checked=False):
     ) -> list[tuple[str, str]]:
         """Return ids and texts of the memories in the same source that share the most with a new one."""
         opened = await self._core.open_indexes.current(access.collection)
-        here = And((Eq("source", source.id), Eq("kind", "memory")))
+        where = And((Eq("source", source.id), Eq("kind", "memory")))
         words = new.text[: self._parts.settings.max_query_characters]
-        matches = await opened.index.search(Probe(access.narrowed(here), words, None, MAX_SIMILAR_MEMORIES))
-        least = least_score(matches, terms)
-        near = [
+        matches = await opened.index.search(Probe(access.narrowed(where), words, None, MAX_SIMILAR_MEMORIES))
+        min_score = least_score(matches, terms)
+        chunk_ids = [
             ChunkId(chunk_id)
             for chunk_id, score in zip(matches.ids.tolist(), matches.words.tolist(), strict=True)
-            if score >= least
+            if score >= min_score
         ]
-        rows = await self._authorized.rows(access)(near) if near else ()
+        rows = await self._authorized.rows(access)(chunk_ids) if chunk_ids else ()
         return [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
 
 
-def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
-    """Split a batch before repeated keys, so that a later version sees the earlier one."""
+def split_before_repeated_keys(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
+    """Split a batch so that no part repeats a key: a later version has to see the earlier one."""
     run: list[NewMemory] = []
     seen: set[str] = set()
     for new in batch:

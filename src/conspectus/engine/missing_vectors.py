@@ -12,12 +12,15 @@ from conspectus.ports import Records
 PENDING: Final = "vector search is incomplete: some texts are not embedded yet"
 FAILED: Final = "vector search is incomplete: some texts could not be embedded; `status` counts them"
 FAILED_SECONDS: Final = 10.0
-"""Seconds for which it is known whether texts failed, which takes a scan of an index."""
+"""Seconds between two checks for failed texts in one collection, each of which scans an index."""
 
 
 @dataclass(slots=True)
 class _Coverage:
-    """What is known of a collection as of a change."""
+    """Whether a collection has texts without vectors, as of a change.
+
+    `checked` is the time of the last check for failed texts.
+    """
 
     sequence: int
     is_pending: bool
@@ -26,38 +29,38 @@ class _Coverage:
 
 
 class MissingVectors:
-    """Finds collections with texts without vectors, and remembers them until their next change."""
+    """Notices about texts without vectors, cached per state of a collection."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._known: dict[CollectionId, _Coverage] = {}
+        self._cache: dict[CollectionId, _Coverage] = {}
 
     async def notice(self, collection: Collection) -> str | None:
-        """Return what a search of the collection must say, if anything."""
-        coverage = self._known.get(collection.id)
+        """Return the notice for a search of the whole collection, if one is needed."""
+        coverage = self._cache.get(collection.id)
         if coverage is None or coverage.sequence != collection.sequence:
             coverage = await self._read(collection, coverage)
-            self._known[collection.id] = coverage
+            self._cache[collection.id] = coverage
         if coverage.is_pending:
             return PENDING
         return FAILED if coverage.has_failed else None
 
     async def notice_among(self, collection: Collection, where: Filter) -> str | None:
-        """Return what a search of the matching documents must say, if anything."""
+        """Return the notice for a search of the matching documents, if one is needed."""
         notice = await self.notice(collection)
         if notice is None or where == EVERYTHING:
             return notice
         if await self._records.has_pending(collection.id, where):
             return PENDING
-        has_failed = self._known[collection.id].has_failed
+        has_failed = self._cache[collection.id].has_failed
         if has_failed and await self._records.has_failed(collection.id, where, refused=True):
             return FAILED
         return None
 
-    async def _read(self, collection: Collection, before: _Coverage | None) -> _Coverage:
+    async def _read(self, collection: Collection, cached: _Coverage | None) -> _Coverage:
         now, sequence = time.monotonic(), collection.sequence
         is_pending = await self._records.has_pending(collection.id)
-        if before is not None and now - before.checked < FAILED_SECONDS:
-            return _Coverage(sequence, is_pending, before.has_failed, before.checked)
+        if cached is not None and now - cached.checked < FAILED_SECONDS:
+            return _Coverage(sequence, is_pending, cached.has_failed, cached.checked)
         has_failed = await self._records.has_failed(collection.id, refused=True)
         return _Coverage(sequence, is_pending, has_failed, now)

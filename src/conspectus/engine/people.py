@@ -79,7 +79,7 @@ class PeopleService(Service):
         self._context.screened("users.name", account_name(name))
         if await self._authorized.has_prefix(f"{name}/"):
             raise Conflict("user", name, "is the prefix of names of collections; rename those first")
-        await self._owner_account()
+        await self._ensure_owner_account()
         user = User(UserId(str(uuid4())), name, self._parts.clock())
         await self._parts.accounts.add_user(user, self._context.change("create_user", user.id, name))
         return user
@@ -102,7 +102,7 @@ class PeopleService(Service):
     ) -> User:
         """Disable a user from the next request on, or enable it. Raises NotFound."""
         require_owner(self._person, "disable accounts")
-        account = await self._other_than_owner(user)
+        account = await self._require_other_than_owner(user)
         detail = "disabled" if disabled else "enabled"
         change = self._context.change("set_user_disabled", account.id, account.name, detail=detail)
         return await self._parts.accounts.set_user_disabled(account.id, disabled=disabled, change=change)
@@ -125,16 +125,18 @@ class PeopleService(Service):
         no `transfer_to`, or that account has some of the same names.
         """
         require_owner(self._person, "delete accounts")
-        account = await self._other_than_owner(user)
-        follower = None if transfer_to is None else await self._directory.user(transfer_to)
-        if follower == account:
+        account = await self._require_other_than_owner(user)
+        heir = None if transfer_to is None else await self._directory.user(transfer_to)
+        if heir == account:
             raise InvalidInput("transfer_to", "is the account to delete; choose another one")
-        heir = None if follower is None else follower.id
-        detail = "" if heir is None else f"transferred to {heir}"
+        heir_id = None if heir is None else heir.id
+        detail = "" if heir_id is None else f"transferred to {heir_id}"
         name = "" if purge else account.name
         change = self._context.change("delete_user", account.id, name, detail=detail)
         async with self._context.purging(purge):
-            await self._parts.accounts.delete_user(account.id, transfer_to=heir, change=change, purge=purge)
+            await self._parts.accounts.delete_user(
+                account.id, transfer_to=heir_id, change=change, purge=purge
+            )
 
     async def create_group(
         self, name: Annotated[str, Length(1, 100), "Name of the group.", Example("operators")]
@@ -166,9 +168,9 @@ class PeopleService(Service):
     async def add_member(self, group: GroupName, user: UserName) -> None:
         """Add a user to a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
-        member_of, member = await self._directory.group(group), await self._directory.user(user)
-        change = self._context.change("add_member", member.id, member.name, detail=f"group {member_of.name}")
-        await self._parts.accounts.join(member_of.id, member.id, change)
+        joined, member = await self._directory.group(group), await self._directory.user(user)
+        change = self._context.change("add_member", member.id, member.name, detail=f"group {joined.name}")
+        await self._parts.accounts.join(joined.id, member.id, change)
 
     async def remove_member(self, group: GroupName, user: UserName) -> None:
         """Remove a user from a group. Only the owner account may do this. Raises NotFound."""
@@ -196,20 +198,19 @@ class PeopleService(Service):
         level than the key of the request. Raises PermissionDenied, NotFound or InvalidInput.
         """
         if self._person.owner:
-            await self._owner_account()
-        holder = await self._directory.user(await self._holder(user, "make a key"))
-        mine = await self._own_key()
-        now = self._parts.clock()
+            await self._ensure_owner_account()
+        holder = await self._directory.user(await self._key_holder(user, "make a key"))
+        request_key = await self._request_key()
         key = Key(
-            KeyId(""),
-            holder.id,
-            self._context.screened("keys.label", label_text(label)),
-            await self._scopes(scopes, holder),
-            now,
-            self._expiry(expires, holder, mine),
-            origin=self._lowered(origin),
+            id=KeyId(""),
+            user=holder.id,
+            label=self._context.screened("keys.label", label_text(label)),
+            scopes=await self._scopes(scopes, holder),
+            created=self._parts.clock(),
+            expires=self._expiry(expires, holder, request_key),
+            origin=self._at_most_own_origin(origin),
         )
-        require_within(self._person, mine, key, "make a key for that")
+        require_within(self._person, request_key, key, "make a key for that")
         return await self._new_key(key, "create_key")
 
     async def list_keys(
@@ -219,30 +220,30 @@ class PeopleService(Service):
         if user == EVERYWHERE:
             require_owner(self._person, "see the keys of others")
             return await self._parts.accounts.keys()
-        return await self._parts.accounts.keys(await self._holder(user, "see keys"))
+        return await self._parts.accounts.keys(await self._key_holder(user, "see keys"))
 
     async def revoke_key(self, key: KeyIdentifier) -> Key:
         """Revoke an API key; the next request with it is refused.
 
         Raises NotFound, or PermissionDenied if it may do more than yours.
         """
-        revoked = await self._changeable_key(key, "revoke a key")
-        change = await self._describe_key_change("revoke_key", revoked)
-        return await self._parts.accounts.revoke_key(revoked.id, self._parts.clock(), change)
+        stored_key = await self._require_changeable_key(key, "revoke a key")
+        change = await self._describe_key_change("revoke_key", stored_key)
+        return await self._parts.accounts.revoke_key(stored_key.id, self._parts.clock(), change)
 
     async def rotate_key(self, key: KeyIdentifier) -> NewKey:
         """Replace an API key by a new one with the same label, scopes and expiry; the old one is revoked.
 
         Raises NotFound, PermissionDenied if it may do more than yours, or Conflict if it is not valid.
         """
-        old = await self._changeable_key(key, "renew a key")
+        old = await self._require_changeable_key(key, "renew a key")
         now = self._parts.clock()
         if not old.valid(now):
             raise Conflict("key", key, "is not valid any more; create a new one")
-        renewed = replace(old, created=now, last_used=None, origin=self._lowered(old.origin))
+        renewed = replace(old, created=now, last_used=None, origin=self._at_most_own_origin(old.origin))
         new_key = await self._new_key(renewed, "rotate_key", f"replaces {old.id}")
-        ended = await self._parts.accounts.revoke_key(old.id, now)
-        if ended.revoked != now:
+        revoked_key = await self._parts.accounts.revoke_key(old.id, now)
+        if revoked_key.revoked != now:
             await self._parts.accounts.revoke_key(new_key.key.id, now)
             raise Conflict("key", key, "was revoked meanwhile; create a new one")
         return new_key
@@ -256,7 +257,7 @@ class PeopleService(Service):
         require_owner(self._person, "make the owner account")
         if await self._parts.accounts.keys():
             return None
-        await self._owner_account()
+        await self._ensure_owner_account()
         first = Key(KeyId(""), LOCAL, "first key", SCOPES, self._parts.clock())
         return await self._new_key(first, "create_key")
 
@@ -277,11 +278,11 @@ class PeopleService(Service):
         """
         if role not in ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ROLES)}")
-        access, part = await self._granted(collection, source)
-        account = await self._changeable(access, part, grantee, role)
+        access, source_id = await self._grant_target(collection, source)
+        account = await self._require_grantable(access, source_id, grantee, role)
         principal = Principal(grantee.kind, account.id)
-        grant = Grant(access.collection.id, part, principal, role, self._parts.clock())
-        change = self._describe_grant_change("put_grant", access, part, account, grantee.kind, role)
+        grant = Grant(access.collection.id, source_id, principal, role, self._parts.clock())
+        change = self._describe_grant_change("put_grant", access, source_id, account, grantee.kind, role)
         await self._parts.accounts.put_grant(grant, change)
         return grant
 
@@ -295,11 +296,11 @@ class PeopleService(Service):
         ] = None,
     ) -> bool:
         """Revoke a role from the next request on, and say whether there was one."""
-        access, part = await self._granted(collection, source)
-        account = await self._changeable(access, part, grantee, "viewer")
+        access, source_id = await self._grant_target(collection, source)
+        account = await self._require_grantable(access, source_id, grantee, "viewer")
         principal = Principal(grantee.kind, account.id)
-        change = self._describe_grant_change("revoke_grant", access, part, account, grantee.kind)
-        return await self._parts.accounts.revoke(access.collection.id, part, principal, change)
+        change = self._describe_grant_change("revoke_grant", access, source_id, account, grantee.kind)
+        return await self._parts.accounts.revoke(access.collection.id, source_id, principal, change)
 
     async def list_grants(
         self,
@@ -310,10 +311,10 @@ class PeopleService(Service):
         ] = None,
     ) -> Sequence[Grant]:
         """List the grants on a collection and its sources, or on one source. Only managers may."""
-        access, part = await self._granted(collection, source)
-        require_grantor(role_on(access.roles, part), "viewer")
+        access, source_id = await self._grant_target(collection, source)
+        require_grantor(role_on(access.roles, source_id), "viewer")
         grants = await self._parts.accounts.grants(access.collection.id)
-        return [grant for grant in grants if part is None or grant.source == part]
+        return [grant for grant in grants if source_id is None or grant.source == source_id]
 
     async def effective_roles(
         self,
@@ -336,18 +337,23 @@ class PeopleService(Service):
             accesses = [await self._require_managed(collection)]
         if not accesses and not self._person.owner:
             raise PermissionDenied(SEE_ROLES, "the role manager")
-        whom = await self._directory.user(user)
+        account = await self._directory.user(user)
         roles: list[EffectiveRole] = []
         for access in accesses:
-            found_collection = access.collection
-            origins = (await self._read_origins(found_collection, [whom]))[whom.id]
+            origins_by_source = (await self._read_origins(access.collection, [account]))[account.id]
             for source in (None, *await self._authorized.sources(access)):
-                why = origins[None] + (origins.get(source.id, []) if source else [])
-                role = highest(origin.role for origin in why) if why else None
-                at, name = (source.id, source.name) if source else (None, None)
-                roles.append(
-                    EffectiveRole(found_collection.id, found_collection.name, at, name, role, tuple(why))
+                origins = list(origins_by_source[None])
+                if source is not None:
+                    origins += origins_by_source.get(source.id, [])
+                role = EffectiveRole(
+                    collection=access.collection.id,
+                    collection_name=access.collection.name,
+                    source=None if source is None else source.id,
+                    source_name=None if source is None else source.name,
+                    role=highest(origin.role for origin in origins) if origins else None,
+                    origins=tuple(origins),
                 )
+                roles.append(role)
         return roles
 
     async def list_readers(self, document: DocumentIdentifier) -> Sequence[DocumentReader]:
@@ -359,12 +365,13 @@ class PeopleService(Service):
         await self._require_managed(access.collection.id)
         users = [user for user in await self._parts.accounts.users() if not user.disabled]
         readers: list[DocumentReader] = []
-        for user, origins in zip(
-            users, (await self._read_origins(access.collection, users)).values(), strict=True
-        ):
-            if why := origins[None] + origins.get(stored.source, []):
-                role = highest(origin.role for origin in why)
-                readers.append(DocumentReader(user.id, user.name, role, tuple(why)))
+        origins_by_user = await self._read_origins(access.collection, users)
+        for user in users:
+            origins_by_source = origins_by_user[user.id]
+            origins = origins_by_source[None] + origins_by_source.get(stored.source, [])
+            if origins:
+                role = highest(origin.role for origin in origins)
+                readers.append(DocumentReader(user.id, user.name, role, tuple(origins)))
         return readers
 
     async def list_audit(
@@ -389,21 +396,19 @@ class PeopleService(Service):
     ) -> Mapping[UserId, Mapping[SourceId | None, list[RoleOrigin]]]:
         """Return the origins of the roles that users have: on the whole collection (None), and on sources."""
         accounts = self._parts.accounts
-        names = {str(group.id): group.name for group in await accounts.groups()}
-        granted = await accounts.grants(collection.id)
-        groups = {GroupId(grant.grantee.id) for grant in granted if grant.grantee.kind == "group"}
-        holders = {str(group): {user.id for user in await accounts.members(group)} for group in groups}
-        return {
-            user.id: origins_of(
-                user,
-                collection,
-                [grant for grant in granted if user.id in holders.get(grant.grantee.id, {grant.grantee.id})],
-                names,
-            )
-            for user in users
-        }
+        group_names = {str(group.id): group.name for group in await accounts.groups()}
+        grants = await accounts.grants(collection.id)
+        groups = {GroupId(grant.grantee.id) for grant in grants if grant.grantee.kind == "group"}
+        members = {str(group): {user.id for user in await accounts.members(group)} for group in groups}
+        origins = {}
+        for user in users:
+            user_grants = [
+                grant for grant in grants if user.id in members.get(grant.grantee.id, {grant.grantee.id})
+            ]
+            origins[user.id] = origins_of(user, collection, user_grants, group_names)
+        return origins
 
-    async def _owner_account(self) -> None:
+    async def _ensure_owner_account(self) -> None:
         """Ensure that the store's owner has an account."""
         if await self._parts.accounts.user(LOCAL) is None:
             owner = User(LOCAL, OWNER_NAME, self._parts.clock(), owner=True)
@@ -411,14 +416,15 @@ class PeopleService(Service):
                 change = self._context.change("create_user", owner.id, owner.name)
                 await self._parts.accounts.add_user(owner, change)
 
-    async def _other_than_owner(self, user: str) -> User:
+    async def _require_other_than_owner(self, user: str) -> User:
+        """Return an account that is not the owner account. Raises NotFound or Conflict."""
         account = await self._directory.user(user)
         if account.owner:
             raise Conflict("user", user, "is the owner account, which cannot be changed")
         return account
 
-    async def _holder(self, user: str | None, action: str) -> UserId:
-        """Return the user whose keys are meant: oneself; for the owner account, anyone."""
+    async def _key_holder(self, user: str | None, action: str) -> UserId:
+        """Return the user whose keys are meant: oneself; the owner account may name any user."""
         require_scope(self._person, "admin", action)
         if user is None or user in {self._person.id, self._person.name}:
             return self._person.id
@@ -435,7 +441,7 @@ class PeopleService(Service):
             raise InvalidInput("scopes", f"must be some of {', '.join(SCOPES)}")
         return ordered
 
-    def _expiry(self, expires: Expiry | None, holder: User, mine: Key | None) -> datetime | None:
+    def _expiry(self, expires: Expiry | None, holder: User, request_key: Key | None) -> datetime | None:
         """Return when a new key expires; without a time, at the latest with the key of the request."""
         now, days = self._parts.clock(), min(self._parts.settings.key_days, MAX_KEY_DAYS)
         if isinstance(expires, datetime):
@@ -446,86 +452,90 @@ class PeopleService(Service):
             raise InvalidInput("expires", "must be an instant or 'never'")
         if expires == "never":
             return None
-        ends = [] if holder.owner or not days else [now + timedelta(days=days)]
-        ends += [] if mine is None or mine.expires is None else [mine.expires]
-        return min(ends, default=None)
+        limits = []
+        if days and not holder.owner:
+            limits.append(now + timedelta(days=days))
+        if request_key is not None and request_key.expires is not None:
+            limits.append(request_key.expires)
+        return min(limits, default=None)
 
-    def _lowered(self, origin: Origin | None) -> Origin | None:
+    def _at_most_own_origin(self, origin: Origin | None) -> Origin | None:
         """Return the origin of a new key, at most at the level of the key of the request."""
-        limits = [limit for limit in (origin, self._person.origin) if limit is not None]
-        return least_trusted(*limits) if limits else None
+        origins = [limit for limit in (origin, self._person.origin) if limit is not None]
+        return least_trusted(*origins) if origins else None
 
-    async def _own_key(self) -> Key | None:
+    async def _request_key(self) -> Key | None:
         """Return the key of the request; None without one."""
         if self._person.key is None:
             return None
         stored = await self._parts.accounts.key(self._person.key)
         return None if stored is None else stored[0]
 
-    async def _changeable_key(self, key: str, action: str) -> Key:
-        """Return a key that may be revoked or renewed: that of the request, and those that may do no more."""
-        changed = await self._key(key, action)
-        if changed.id != self._person.key:
-            require_within(
-                self._person, await self._own_key(), changed, f"{action} that may do more than yours"
-            )
-        return changed
-
-    async def _key(self, key: str, action: str) -> Key:
+    async def _require_changeable_key(self, key: str, action: str) -> Key:
+        """Return a key that may be revoked or renewed: that of the request, or one with no more rights."""
         require_scope(self._person, "admin", action)
         stored = await self._parts.accounts.key(KeyId(key))
         if stored is None or not (self._person.owner or stored[0].user == self._person.id):
             raise NotFound("key", key)
-        return stored[0]
+        stored_key = stored[0]
+        if stored_key.id != self._person.key:
+            require_within(
+                self._person, await self._request_key(), stored_key, f"{action} that may do more than yours"
+            )
+        return stored_key
 
     async def _describe_key_change(self, action: str, key: Key, detail: str = "") -> AccountChange:
         """Return the change of a key: its holder and what it may do, without its secret and label."""
         holder = await self._parts.accounts.user(key.user)
-        limits = [f"scopes {' '.join(key.scopes)}"]
-        limits += [f"expires {key.expires.isoformat()}"] if key.expires else ["never expires"]
-        limits += [f"origin {key.origin}"] if key.origin else []
-        full_detail = "; ".join(filter(None, (detail, *limits)))
-        return self._context.change(action, key.id, holder.name if holder else "", detail=full_detail)
+        details = [detail] if detail else []
+        details.append(f"scopes {' '.join(key.scopes)}")
+        details.append(f"expires {key.expires.isoformat()}" if key.expires else "never expires")
+        if key.origin:
+            details.append(f"origin {key.origin}")
+        holder_name = holder.name if holder else ""
+        return self._context.change(action, key.id, holder_name, detail="; ".join(details))
 
     def _describe_grant_change(
         self,
         action: str,
         access: CollectionAccess,
-        part: SourceId | None,
+        source: SourceId | None,
         account: User | Group,
         *details: str,
     ) -> AccountChange:
         """Return the change of a grant of an account."""
-        detail = " ".join(details if part is None else (*details, f"source {part}"))
+        detail = " ".join(details if source is None else (*details, f"source {source}"))
         return self._context.change(
             action, account.id, account.name, collection=access.collection.id, detail=detail
         )
 
-    async def _new_key(self, like: Key, action: str, detail: str = "") -> NewKey:
+    async def _new_key(self, template: Key, action: str, detail: str = "") -> NewKey:
         """Store a key with a new id and secret."""
-        number, secret, stored = await self._core.keys.new_secret()
-        key = replace(like, id=number)
+        id, secret, hashed_secret = await self._core.keys.new_secret()
+        key = replace(template, id=id)
         change = await self._describe_key_change(action, key, detail)
-        await self._parts.accounts.add_key(key, stored, change)
+        await self._parts.accounts.add_key(key, hashed_secret, change)
         return NewKey(key, secret)
 
-    async def _granted(self, collection: str, source: str | None) -> tuple[CollectionAccess, SourceId | None]:
-        """Return the collection and, if given, the source of a role."""
+    async def _grant_target(
+        self, collection: str, source: str | None
+    ) -> tuple[CollectionAccess, SourceId | None]:
+        """Return the collection and, if given, the source that a role is granted on."""
         access = await self._authorized.collection(collection)
         require_scope(self._person, "admin", "list, grant or revoke roles")
         if source is None:
             return access, None
         return access, (await self._authorized.require_source(access, source)).id
 
-    async def _changeable(
-        self, access: CollectionAccess, part: SourceId | None, grantee: Principal, role: Role
+    async def _require_grantable(
+        self, access: CollectionAccess, source: SourceId | None, grantee: Principal, role: Role
     ) -> User | Group:
-        """Return the account of a principal, if the user may change its role there.
+        """Return the account of a principal, if the user may grant or revoke this role of it.
 
         The error does not reveal whether a name exists to users who may not grant roles.
         """
         require_own_origin(self._person, "grant or revoke roles")
-        own_role = role_on(access.roles, part)
+        own_role = role_on(access.roles, source)
         require_grantor(own_role, role)
         account: User | Group
         if grantee.kind == "group":
@@ -536,6 +546,6 @@ class PeopleService(Service):
             raise Conflict("user", grantee.id, "owns the collection; its rights cannot be changed")
         principal = Principal(grantee.kind, account.id)
         for grant in await self._parts.accounts.grants(access.collection.id):
-            if (grant.source, grant.grantee) == (part, principal):
+            if (grant.source, grant.grantee) == (source, principal):
                 require_grantor(own_role, grant.role)
         return account

@@ -1,4 +1,4 @@
-"""Purges: what a block deletes is erased from disk, at once or as soon as nobody may read it any more."""
+"""Purges: texts that a block deletes are erased from disk, at once or as soon as no reader may need them."""
 
 import asyncio
 import logging
@@ -13,9 +13,9 @@ from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Erasure
 
-PURGING: Final = "purging"
+PURGE_LOCK: Final = "purging"
 MAX_WAIT_SECONDS: Final = 15.0
-"""How long a caller waits for the erasure, which goes on in the background."""
+"""Seconds that a caller waits for the erasure, which goes on in the background."""
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 15.0
 """Seconds between attempts to finish a purge."""
 
@@ -54,9 +54,9 @@ class Purges:
         erasure.pending = not erasure.purged
 
     async def _attempt(self) -> bool:
-        """Erase everything that was deleted; return whether nobody held that up."""
+        """Erase all deleted texts; return False if a reader still held them."""
         try:
-            async with self._turns(PURGING):
+            async with self._turns(PURGE_LOCK):
                 await self._purge()
         except StorageBusy as fault:
             logger.warning("purge_pending reason=%(reason)s", {"reason": str(fault)})
@@ -65,7 +65,7 @@ class Purges:
         return True
 
     def _end(self, attempt: asyncio.Task[bool]) -> None:
-        """Forget an attempt; what one that failed left is finished in the background."""
+        """Forget an attempt. After a failed one, the purge is finished in the background."""
         self._attempts.discard(attempt)
         if attempt.cancelled() or attempt.exception() is not None:
             self.finish()
@@ -91,9 +91,9 @@ class Purges:
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
     async def _is_finished(self) -> bool:
-        """Return whether no purge is left, after an attempt unless another process makes one."""
+        """Return whether no purge is unfinished, after an attempt unless another process makes one."""
         try:
-            async with self._turns(PURGING) as mine:
+            async with self._turns(PURGE_LOCK) as mine:
                 if mine and await self._records.unfinished_purges():
                     await self._purge(waits=False)
                 return not await self._records.unfinished_purges()

@@ -40,7 +40,8 @@ logger = logging.getLogger(__name__)
 
 NO_LIMIT = 2**31
 RULES = "rules"
-KEEPING = "keeping"
+"""Argument of a job: the ids of the rules to apply; without it, all of the collection."""
+RETENTION_LOCK = "keeping"
 
 
 class RetentionRules(Service, checked=False):
@@ -58,22 +59,23 @@ class RetentionRules(Service, checked=False):
             rule for rule in await self.of(access) if not isinstance(rule_ids, list) or rule.id in rule_ids
         ]
         due = await self.due(access, rules, None)
-        done = counts_of(job.result)["memories"]
-        total = done + len(due)
-        tell(done, total)
+        deleted_earlier = counts_of(job.result)["memories"]
+        total = deleted_earlier + len(due)
+        tell(deleted_earlier, total)
         for start in range(0, len(due), MAX_DELETED_MEMORIES):
             batch, now = due[start : start + MAX_DELETED_MEMORIES], self._parts.clock()
             await self._parts.memories.forget(batch, pinned=False, now=now, job=job.id)
-            tell(done + start + len(batch), total)
+            tell(deleted_earlier + start + len(batch), total)
         await self.note_run(rules)
-        counted = await self._parts.work.job_store.job(job.id)
-        return Outcome(counts_of(None if counted is None else counted.result))
+        # Each deletion has added its counts to the result of the job.
+        current_job = await self._parts.work.job_store.job(job.id)
+        return Outcome(counts_of(None if current_job is None else current_job.result))
 
     async def due(
         self, access: CollectionAccess, rules: Sequence[StoredRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
         """Return the memories that these rules delete, if the user may. Raises PermissionDenied."""
-        scopes = [(read_from(rule.begins), rule.retention) for rule in rules]
+        scoped_rules = [(read_from(rule.begins), rule.retention) for rule in rules]
         begins = f"{MEMORIES}/"
         memory_sources = await self._reader.stored.memory_sources(
             access,
@@ -83,21 +85,23 @@ class RetentionRules(Service, checked=False):
         )
         now = self._parts.clock()
         withheld = self._reader.stored.withheld(memory_sources, Not(Eq((PINNED,), True)))
-        turns = [document async for page in withheld for document in page if document.thread is not None]
+        all_quarantined = [
+            document async for page in withheld for document in page if document.thread is not None
+        ]
         due: list[DocumentId] = []
-        for each_source in memory_sources.sources:
-            rule = holding(scopes, scope_of(each_source.name))
+        for source in memory_sources.sources:
+            rule = holding(scoped_rules, scope_of(source.name))
             if rule is None:
                 continue
             before = None if rule.days is None else days_before(now, rule.days)
-            due_in_source = await memory_sources.oldest(
-                each_source.id, before=before, beyond=rule.max_count, pinned=False, limit=NO_LIMIT
+            visible_ids = await memory_sources.oldest(
+                source.id, before=before, beyond=rule.max_count, pinned=False, limit=NO_LIMIT
             )
-            quarantined_turns = [turn for turn in turns if turn.source == each_source.id]
-            due_in_source = [*due_in_source, *oldest(quarantined_turns, before=before, beyond=rule.max_count)]
-            if due_in_source:
-                access.require("editor", "apply retention rules", source=each_source.id)
-            due += due_in_source
+            quarantined = [document for document in all_quarantined if document.source == source.id]
+            quarantined_ids = oldest(quarantined, before=before, beyond=rule.max_count)
+            if visible_ids or quarantined_ids:
+                access.require("editor", "apply retention rules", source=source.id)
+            due += [*visible_ids, *quarantined_ids]
         return due
 
     async def of(self, access: CollectionAccess) -> Sequence[StoredRetention]:
@@ -141,8 +145,8 @@ class RetentionService(Service):
         checked(scope)
         if await self._authorized.find(collection) is None:
             new_collection = await self._writer.collection(collection)
-            await self._context.extract_entities(new_collection.id)
-        collection_id = await self._changeable(scope, collection)
+            await self._context.set_entity_extraction(new_collection.id, enabled=True)
+        collection_id = await self._require_editable_scope(scope, collection)
         begins = rule_address(scope)
         self._context.screened("retentions.begins", unquote(begins), collection_id, field="scope")
         name = stable_id("retention", collection_id, begins)
@@ -157,12 +161,12 @@ class RetentionService(Service):
     ) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
         require_scope(self._person, "write", "set a retention rule")
-        collection_id = await self._changeable(checked(scope), collection)
+        collection_id = await self._require_editable_scope(checked(scope), collection)
         name = stable_id("retention", collection_id, rule_address(scope))
         await self._parts.memories.drop_retention(name)
         await self._context.note_change("delete_retention", name, collection_id)
 
-    async def _changeable(self, scope: Scope, collection: str) -> CollectionId:
+    async def _require_editable_scope(self, scope: Scope, collection: str) -> CollectionId:
         """Return the collection, if the user may change this scope's rule. Raises PermissionDenied."""
         memory_sources = await self._reader.memory_sources(scope, collection)
         for source in memory_sources.ids or (None,):
@@ -211,7 +215,9 @@ class RetentionService(Service):
             self._core.ensure_running(
                 RetentionWorker,
                 lambda: RetentionWorker(
-                    self._start_due_jobs, turn=partial(self._parts.turns, KEEPING), pause=60.0 * minutes
+                    self._start_due_jobs,
+                    turn=partial(self._parts.turns, RETENTION_LOCK),
+                    pause=60.0 * minutes,
                 ),
             )
 
@@ -220,18 +226,21 @@ class RetentionService(Service):
         pause, now = timedelta(minutes=self._parts.settings.retention_interval_minutes), self._parts.clock()
         all_rules = sorted(await self._parts.memories.retentions(), key=_rule_group)
         for (collection, owner), rules in groupby(all_rules, key=_rule_group):
-            late = [rule for rule in rules if rule.last_run is None or not now - pause < rule.last_run <= now]
-            if not late:
+            overdue = [
+                rule for rule in rules if rule.last_run is None or not now - pause < rule.last_run <= now
+            ]
+            if not overdue:
                 continue
             try:
                 person = await self._context.person_of(UserId(owner))
-                await self._as_person(person)._apply_rule(CollectionId(collection), late)
+                await self._as_person(person)._start_job(CollectionId(collection), overdue)
             except ConspectusError as fault:
                 logger.warning(
                     "retention_failed owner=%(owner)s code=%(code)s", {"owner": owner, "code": fault.code}
                 )
 
-    async def _apply_rule(self, collection: CollectionId, rules: Sequence[StoredRetention]) -> None:
+    async def _start_job(self, collection: CollectionId, rules: Sequence[StoredRetention]) -> None:
+        """Start a job for these rules, unless they delete nothing."""
         access = await self._authorized.collection(collection)
         if not await self._rules.due(access, rules, None):
             await self._rules.note_run(rules)

@@ -1,7 +1,7 @@
 """The search service: hits, context windows, explanations, and feedback."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Unpack
 from uuid import uuid4
@@ -12,9 +12,9 @@ from conspectus.access.policy import at_least, require_own_origin, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.searcher import Searcher
-from conspectus.engine.windows import WindowBuilder, window_budget
+from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import AuditEntry, User
+from conspectus.model.access import AuditEntry
 from conspectus.model.annotations import Example, Range
 from conspectus.model.ids import CollectionId
 from conspectus.model.parameters import (
@@ -34,6 +34,7 @@ from conspectus.model.query import (
     QueryWindowOptions,
     WindowTokens,
 )
+from conspectus.model.records import Document
 from conspectus.model.results import (
     ContextWindow,
     ExplanationAs,
@@ -91,15 +92,15 @@ class SearchService(Service):
         budget = window_budget(max_tokens, self._parts.settings)
         form, query_options = window_form(options, QueryOptions)
         index_query = checked_query(query, query_options, self._parts.settings)
-        before = await self._searcher.previous(form.previous, index_query)
+        previous = await self._searcher.previous(form.previous, index_query)
 
         async def search(limit: int) -> Retrieval:
             return await self._searcher.search(
                 checked_query(query, {"limit": limit, **query_options}, self._parts.settings)
             )
 
-        how = WindowBuilder(once="limit" in query_options, options=WindowOptions(previous=before))
-        window = await self._searcher.fill_window(search, budget, form, how)
+        window_plan = WindowPlan(once="limit" in query_options, options=WindowOptions(previous=previous))
+        window = await self._searcher.fill_window(search, budget, form, window_plan)
         return replace(window, query=clean(query.query if isinstance(query, Query) else query))
 
     async def explain(
@@ -122,22 +123,19 @@ class SearchService(Service):
         """
         budget = window_budget(max_tokens, self._parts.settings)
         stored = None if document is None else (await self._authorized.document(document))[0]
-        index_query = self._max_query(query, options)
+        index_query = self._with_highest_limit(query, options)
         retrieval = await self._searcher.search(index_query, also=stored)
         if index_query.min_trust is not None:
-            wide = self._max_query(query, {**options, "min_trust": None})
-            retrieval = await self._searcher.with_below_min_trust(retrieval, wide, index_query.min_trust)
-        below = (*retrieval.below_min_confidence, *retrieval.below_min_similarity, *retrieval.below_min_trust)
-        if stored is not None and stored.id not in {hit.document.id for hit in (*retrieval.hits, *below)}:
-            why = "the filter leaves it out" if stored.chunks else "it has no text"
-            retrieval = replace(retrieval, notices=(*retrieval.notices, f"{stored.id} was not ranked: {why}"))
-        maximum = self._parts.settings.max_limit
-        if stored is not None and stored.chunks > maximum:
-            why = f"only the first {maximum} of {stored.chunks} chunks of {stored.id} are ranked in any case"
-            retrieval = replace(retrieval, notices=(*retrieval.notices, why))
-        before = await self._searcher.previous(previous, index_query)
+            any_trust = self._with_highest_limit(query, {**options, "min_trust": None})
+            retrieval = await self._searcher.with_below_min_trust(retrieval, any_trust, index_query.min_trust)
+        if stored is not None:
+            notices = (*retrieval.notices, *self._ranking_notices(stored, retrieval))
+            retrieval = replace(retrieval, notices=notices)
         window_options = replace(
-            self._explanation, fits_from=MAX_FITTED_CANDIDATES * fits_from, document=document, previous=before
+            self._explanation,
+            fits_from=MAX_FITTED_CANDIDATES if fits_from else 0,
+            document=document,
+            previous=await self._searcher.previous(previous, index_query),
         )
         return await self._searcher.windows.make(retrieval, budget, "text", window_options)
 
@@ -156,29 +154,31 @@ class SearchService(Service):
         Raises NotFound, PermissionDenied, or Conflict for a user who is disabled.
         """
         budget = window_budget(max_tokens, self._parts.settings)
-        index_query = self._max_query(query, options)
+        index_query = self._with_highest_limit(query, options)
         access = await self._authorized.collection(index_query.collection)
         require_scope(self._person, "admin", SEE_AS)
         require_own_origin(self._person, SEE_AS)
         access.require("manager", SEE_AS)
-        whom = await self._read_other_user(user)
-        index_query = replace(index_query, collection=access.collection.id)
-        here, now = access.collection.id, self._parts.clock()
-        text = self._context.screened("audit.query", index_query.query, here)
+        other = await self._directory.user(user)
+        if other.disabled:
+            raise Conflict("user", user, "is disabled and sees nothing")
+        collection_id, now = access.collection.id, self._parts.clock()
+        index_query = replace(index_query, collection=collection_id)
+        text = self._context.screened("audit.query", index_query.query, collection_id)
         await self._parts.accounts.add_audit(
-            AuditEntry(str(uuid4()), self._person.id, whom.id, here, text, now)
+            AuditEntry(str(uuid4()), self._person.id, other.id, collection_id, text, now)
         )
         retrieval = await self._searcher.search(index_query)
         own_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
-        theirs = self._context.as_person(whom.person)
+        other_context = self._context.as_person(other.person)
         try:
-            retrieval = await Searcher(theirs, self._person.id).search(index_query)
+            retrieval = await Searcher(other_context, self._person.id).search(index_query)
         except NotFound as fault:
             retrieval = Retrieval("no_match", (), notices=(str(fault),))
-        seen = await theirs.authorized.find(access.collection.id)
-        grants = await self._find_missing_grants(access, seen, own_window)
-        seen_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
-        return ExplanationAs(whom.id, seen_window, own_window, grants)
+        other_access = await other_context.authorized.find(collection_id)
+        grants = await self._find_missing_grants(access, other_access, own_window)
+        other_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
+        return ExplanationAs(other.id, other_window, own_window, grants)
 
     async def feedback(
         self, window: ContextWindow, *, used: Sequence[int] = (), wrong: Sequence[int] = ()
@@ -188,13 +188,13 @@ class SearchService(Service):
         Raises InvalidInput for a number that the window does not have.
         """
         chunks = {citation.number: citation.chunks for citation in window.citations}
-        judged: dict[str, list[int]] = {"used": [], "wrong": []}
+        judged_chunks: dict[str, list[int]] = {"used": [], "wrong": []}
         for name, numbers in (("used", used), ("wrong", wrong)):
             for number in numbers:
                 if number not in chunks:
                     raise InvalidInput(name, f"the window has no passage [{number}]")
-                judged[name] += chunks[number]
-        return await self.add_feedback(window.query, used=judged["used"], wrong=judged["wrong"])
+                judged_chunks[name] += chunks[number]
+        return await self.add_feedback(window.query, used=judged_chunks["used"], wrong=judged_chunks["wrong"])
 
     async def add_feedback(
         self,
@@ -226,8 +226,8 @@ class SearchService(Service):
         for collection in dict.fromkeys(row.collection for row in feedback):
             space, vector = await self._query_vector(query_text, collection)
             text = self._context.screened("feedback.query", query_text, collection)
-            mine = [replace(row, query=text) for row in feedback if row.collection == collection]
-            await self._parts.feedback.add(mine, space=space, vector=vector)
+            screened = [replace(row, query=text) for row in feedback if row.collection == collection]
+            await self._parts.feedback.add(screened, space=space, vector=vector)
         return feedback
 
     async def list_feedback(
@@ -285,11 +285,10 @@ class SearchService(Service):
         """Retrieve candidates and rerank them, by default the best 5; falls back as `rerank` does."""
         limit = options.get("limit", RERANKED_HITS)
         Range(0, "max_limit").require("limit", limit, self._parts.settings)
-        broad: QueryOptions = {**options, "limit": candidates, "rerank": False}
-        retrieval = await self.retrieve(query, **broad)
-        return await self.rerank(
-            query.query if isinstance(query, Query) else query, retrieval.hits, limit=limit
-        )
+        candidate_options: QueryOptions = {**options, "limit": candidates, "rerank": False}
+        retrieval = await self.retrieve(query, **candidate_options)
+        text = query.query if isinstance(query, Query) else query
+        return await self.rerank(text, retrieval.hits, limit=limit)
 
     async def augment(
         self, /, query: str | Query, max_tokens: WindowTokens, **options: Unpack[QueryWindowOptions]
@@ -310,40 +309,48 @@ class SearchService(Service):
             return None, None
         return space.name, np.asarray(embedded.vector, dtype="<f2").tobytes()
 
-    def _max_query(self, query: str | Query, options: QueryOptions) -> Query:
+    def _with_highest_limit(self, query: str | Query, options: QueryOptions) -> Query:
         """Return the query with the highest limit, unless one is given."""
         settings = self._parts.settings
         return checked_query(query, {"limit": settings.max_limit, **options}, settings)
 
     @property
     def _explanation(self) -> WindowOptions:
+        """The options of a window whose trace explains all candidates."""
         return WindowOptions(parts=True, max_fitting_tokens=self._parts.settings.max_window_tokens)
 
-    async def _read_other_user(self, user: str) -> User:
-        other = await self._directory.user(user)
-        if other.disabled:
-            raise Conflict("user", user, "is disabled and sees nothing")
-        return other
+    def _ranking_notices(self, document: Document, retrieval: Retrieval) -> Iterator[str]:
+        """Yield why a document to be explained was not ranked, or only some of its chunks."""
+        ranked = (
+            *retrieval.hits,
+            *retrieval.below_min_confidence,
+            *retrieval.below_min_similarity,
+            *retrieval.below_min_trust,
+        )
+        if document.id not in {hit.document.id for hit in ranked}:
+            why = "the filter leaves it out" if document.chunks else "it has no text"
+            yield f"{document.id} was not ranked: {why}"
+        maximum = self._parts.settings.max_limit
+        if document.chunks > maximum:
+            chunks = f"{maximum} of {document.chunks} chunks of {document.id}"
+            yield f"only the first {chunks} are ranked in any case"
 
     async def _find_missing_grants(
-        self, access: CollectionAccess, seen: CollectionAccess | None, window: ContextWindow
+        self, access: CollectionAccess, other_access: CollectionAccess | None, window: ContextWindow
     ) -> tuple[MissingGrant, ...]:
         """Return the sources with candidates that another user may not read, most passages first."""
-        counted = Counter(candidate.source for candidate in window.trace)
-        included = Counter(
+        candidates = Counter(candidate.source for candidate in window.trace)
+        passages = Counter(
             candidate.source for candidate in window.trace if candidate.status in {"included", "truncated"}
         )
-        sources = await self._authorized.sources_by_name(access, list(counted))
-        hidden = [
-            source for source in sources if source.id in counted and not (seen and seen.visible([source]))
-        ]
-        grants = (
-            MissingGrant(source.id, source.name, "viewer", counted[source.id], included[source.id])
-            for source in hidden
-        )
-        return tuple(
-            sorted(grants, key=lambda grant: (-grant.passages, -grant.candidates, grant.source_name))
-        )
+        grants = []
+        for source in await self._authorized.sources_by_name(access, list(candidates)):
+            is_visible = other_access is not None and other_access.visible([source])
+            if source.id in candidates and not is_visible:
+                counts = (candidates[source.id], passages[source.id])
+                grants.append(MissingGrant(source.id, source.name, "viewer", *counts))
+        grants.sort(key=lambda grant: (-grant.passages, -grant.candidates, grant.source_name))
+        return tuple(grants)
 
 
 def _manages(access: CollectionAccess) -> bool:

@@ -10,7 +10,7 @@ from conspectus.access.graph_reader import visible_graphs
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import STOPPED, EngineContext
 from conspectus.engine.graph_access import connections
-from conspectus.engine.windows import WindowBuilder, WindowMaker
+from conspectus.engine.windows import WindowMaker, WindowPlan
 from conspectus.errors import NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.ingest.sensitive import stored_form
@@ -47,6 +47,7 @@ from conspectus.window.stable import Previous, previous_of
 
 MIN_CANDIDATES = 50
 FULL_SHARE = 0.95
+"""The fraction of its tokens from which on a window is full."""
 MAX_SENTENCES = 64
 """Number of sentences of a hit that are compared with the query if they share no term with it."""
 NO_VECTORS = "the collection has no vectors, or no embedder for them"
@@ -55,32 +56,35 @@ NO_VECTORS = "the collection has no vectors, or no embedder for them"
 class Searcher:
     """The search pipeline of one user: retrieve, rerank, add reply chains, fill a context window."""
 
-    def __init__(self, context: EngineContext, asker: UserId | None = None) -> None:
+    def __init__(self, context: EngineContext, billed_user: UserId | None = None) -> None:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
-        self._asker = asker or context.person.id
+        self._billed_user = billed_user or context.person.id
         """The user in the log of model provider requests."""
         self._authorized = context.authorized
-        self.windows = WindowMaker(context, self._asker)
+        self.windows = WindowMaker(context, self._billed_user)
 
     async def search(self, query: Query, also: Document | None = None) -> Retrieval:
         """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
-        with on_behalf_of(self._asker):
-            retrieval = await self._find(query, also)
+        with on_behalf_of(self._billed_user):
+            retrieval = await self._retrieve(query, also)
             return await self.finish(query, with_highest_similarity(query, retrieval))
 
     async def with_below_min_trust(self, retrieval: Retrieval, query: Query, level: MinTrust) -> Retrieval:
         """Add the hits that only the minimum level excludes."""
         below = And((Not(with_min_trust(EVERYTHING, level)), query.filter))
-        hits = (await self._find(replace(query, filter=below), None)).hits
+        hits = (await self._retrieve(replace(query, filter=below), None)).hits
         return replace(retrieval, below_min_trust=hits, plan={**retrieval.plan, "min_trust": level})
 
     async def finish(self, query: Query, retrieval: Retrieval) -> Retrieval:
         """Apply the minimum confidence, rerank, and add reply chains, as the query asks."""
         retrieval = above_min_confidence(query, retrieval)
-        retrieval = await self._rerank(query, retrieval) if query.rerank else retrieval
-        return await self._with_chains(query, retrieval) if query.thread_messages else retrieval
+        if query.rerank:
+            retrieval = await self._rerank(query, retrieval)
+        if query.thread_messages:
+            retrieval = await self._with_chains(query, retrieval)
+        return retrieval
 
     async def search_collection(
         self,
@@ -122,24 +126,24 @@ class Searcher:
         search: Callable[[int], Awaitable[Retrieval]],
         budget: Budget,
         form: WindowForm,
-        how: WindowBuilder,
+        window_plan: WindowPlan,
     ) -> ContextWindow:
-        """Build a window with as many hits as fill it, once if it begins with a previous one."""
-        options = replace(how.options, parts=form.parts)
-        once = how.once or bool(options.previous and options.previous.hits)
+        """Build a window with as many hits as fill it, in one search if it begins with a previous window."""
+        options = replace(window_plan.options, parts=form.parts)
+        once = window_plan.once or bool(options.previous and options.previous.hits)
         maximum = self._parts.settings.max_limit
-        limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.tokens_per_hit), maximum)
+        limit = min(max(MIN_CANDIDATES, budget.max_tokens // window_plan.tokens_per_hit), maximum)
         while True:
             retrieval = await search(limit)
             start = perf_counter()
             window = await self.windows.make(retrieval, budget, form.format, options)
             took = {"pack_and_render": (perf_counter() - start) * 1_000}
             hit_count = sum(hit.along_with is None for hit in retrieval.hits)
-            enough = window.tokens >= FULL_SHARE * window.max_tokens or hit_count < limit
-            if enough or once or limit == maximum:
-                near = await self._nearest(retrieval, window)
-                if near:
-                    retrieval = replace(retrieval, nearest=near)
+            is_full = window.tokens >= FULL_SHARE * window.max_tokens
+            if is_full or hit_count < limit or once or limit == maximum:
+                similarities = await self._sentence_similarities(retrieval, window)
+                if similarities:
+                    retrieval = replace(retrieval, nearest=similarities)
                     window = await self.windows.make(retrieval, budget, form.format, options)
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, maximum)
@@ -148,41 +152,43 @@ class Searcher:
         """Return the window with a state, with those of its chunks that the query allows."""
         if not state:
             return None
-        access = (
-            None if query.collection == EVERYWHERE else await self._authorized.collection(query.collection)
-        )
+        access = None
+        if query.collection != EVERYWHERE:
+            access = await self._authorized.collection(query.collection)
         filter = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
 
-        def allowed(row: StoredChunk) -> bool:
+        def is_allowed(row: StoredChunk) -> bool:
             document = row.document
-            here = access is None or document.collection == access.collection.id
-            return here and matches(filter, document_row(document, row.chunk.position))
+            is_inside = access is None or document.collection == access.collection.id
+            return is_inside and matches(filter, document_row(document, row.chunk.position))
 
-        return await self.previous_where(state, allowed)
+        return await self.previous_where(state, is_allowed)
 
     async def previous_where(
         self,
         state: str,
-        allowed: Callable[[StoredChunk], bool],
+        is_allowed: Callable[[StoredChunk], bool],
         prepare_hit: Callable[[Hit], Hit] = lambda hit: hit,
     ) -> Previous:
-        """Return the window with a state, with the chunks that are allowed, as they are to be shown."""
-        before = previous_of(state)
-        rows = await self._authorized.passages(before.chunks) if before.groups else []
-        return before.with_chunks(rows, allowed, prepare_hit)
+        """Return the window with a state, with the chunks that are allowed, each prepared as a hit."""
+        previous = previous_of(state)
+        rows = await self._authorized.passages(previous.chunks) if previous.groups else []
+        return previous.with_chunks(rows, is_allowed, prepare_hit)
 
-    async def _nearest(self, retrieval: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
-        """Return similarities of the sentences of truncated hits that share no term with the query."""
-        cut = {entry.chunk for entry in window.trace if entry.status == "truncated"}
-        near: dict[int, tuple[float, ...]] = {}
+    async def _sentence_similarities(
+        self, retrieval: Retrieval, window: ContextWindow
+    ) -> dict[int, tuple[float, ...]]:
+        """Return the similarities to the query of the sentences of truncated hits, by chunk.
+
+        Only hits that share no term with the query need them: others are truncated around their terms.
+        """
+        truncated_chunks = {candidate.chunk for candidate in window.trace if candidate.status == "truncated"}
+        similarities: dict[int, tuple[float, ...]] = {}
         for hit in retrieval.hits:
             query_terms = retrieval.terms.get(hit.document.collection)
-            if (
-                hit.chunk.id not in cut
-                or query_terms is None
-                or query_terms.vector is None
-                or query_terms.space is None
-            ):
+            if hit.chunk.id not in truncated_chunks or query_terms is None:
+                continue
+            if query_terms.vector is None or query_terms.space is None:
                 continue
             spans = list(sentences(hit.chunk.text))[:MAX_SENTENCES]
             embedder = await self._parts.embedder_for(query_terms.space)
@@ -192,8 +198,9 @@ class Searcher:
                 vectors = await embedder.embed_documents([hit.chunk.text[slice(*span)] for span in spans])
             except ProviderError:
                 continue
-            near[hit.chunk.id] = tuple((vectors @ np.asarray(query_terms.vector, dtype=np.float32)).tolist())
-        return near
+            query_vector = np.asarray(query_terms.vector, dtype=np.float32)
+            similarities[hit.chunk.id] = tuple((vectors @ query_vector).tolist())
+        return similarities
 
     async def _rerank(self, query: Query, retrieval: Retrieval) -> Retrieval:
         if self._parts.reranker is None:
@@ -206,29 +213,29 @@ class Searcher:
         """Add ancestors and replies to hits."""
         authorized, maximum = self._authorized, self._parts.settings.max_thread_chunks
         start = perf_counter()
-        reading = ChainReader(
+        reader = ChainReader(
             authorized.threaded, authorized.beginnings, authorized.passages, query.filter, maximum
         )
-        retrieval = await with_chains(retrieval, reading, maximum=query.thread_messages)
+        retrieval = await with_chains(retrieval, reader, maximum=query.thread_messages)
         return replace(retrieval, timings={**retrieval.timings, "chains": (perf_counter() - start) * 1_000})
 
-    async def _find(self, query: Query, also: Document | None) -> Retrieval:
+    async def _retrieve(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection == EVERYWHERE:
-            return await self._find_everywhere(query, also)
+            return await self._retrieve_everywhere(query, also)
         access = await self._authorized.collection(query.collection)
-        ranking = await self._ranking(query.query_context, [access])
+        ranking = await self._ranking_context(query.query_context, [access])
         return await self.search_collection(query, access, also, ranking)
 
-    async def _find_everywhere(self, query: Query, also: Document | None) -> Retrieval:
+    async def _retrieve_everywhere(self, query: Query, also: Document | None) -> Retrieval:
         """Return the best hits of all collections. A failed model provider is named in a notice."""
         accesses = await self._authorized.collections()
-        ranking = await self._ranking(query.query_context, accesses)
+        ranking = await self._ranking_context(query.query_context, accesses)
         spaces = {access.collection.space for access in accesses}
-        embedded = {space: await self.embed_query(query, space) for space in spaces}
+        queries = {space: await self.embed_query(query, space) for space in spaces}
         retrievals: list[Retrieval] = []
         failed: dict[str, ProviderError] = {}
         for access in accesses:
-            collection_query = embedded[access.collection.space]
+            collection_query = queries[access.collection.space]
             try:
                 retrievals.append(await self.search_collection(collection_query, access, also, ranking))
             except ProviderError as fault:
@@ -242,19 +249,15 @@ class Searcher:
     async def embed_query(self, query: Query, space: EmbeddingSpace | None) -> Query:
         """Embed the query for a model, to be used for many collections."""
         embedder = await self._embedder(space)
-        if (
-            embedder is None
-            or query.vector is not None
-            or "vector" not in query.retrievers
-            or not query.query.strip()
-        ):
+        needs_vector = query.vector is None and "vector" in query.retrievers and bool(query.query.strip())
+        if embedder is None or not needs_vector:
             return query
         try:
             return replace(query, vector=tuple(map(float, await embedder.embed_query(query.query))))
         except ProviderError:
             return query
 
-    async def _ranking(
+    async def _ranking_context(
         self, query_context: QueryContext | None, accesses: Sequence[CollectionAccess]
     ) -> RankingContext | None:
         """Return the query context with its channel, if the user may read it. Raises NotFound."""
@@ -295,12 +298,11 @@ class Searcher:
     ) -> GraphCandidates | None:
         if query.graph is None:
             return None
-        named = await visible_graphs(self._authorized, access, where, query.graph.graphs)
-        all_of_them = list(dict.fromkeys((*graphs, *named)))
+        query_graphs = await visible_graphs(self._authorized, access, where, query.graph.graphs)
         return await connections(
             self._core,
             access,
-            all_of_them,
+            list(dict.fromkeys((*graphs, *query_graphs))),
             where=where,
             as_of=query.as_of,
             min_trust=query.min_trust,
@@ -314,12 +316,14 @@ class Searcher:
         if problem is not None:
             problem_notice = str(problem) if access.sees_all else STOPPED
             return replace(retrieval, notices=(*retrieval.notices, problem_notice))
-        asks = query.vector is not None or bool(query.query.strip())
-        if space is None or "vector" not in query.retrievers or not asks:
+        has_query = query.vector is not None or bool(query.query.strip())
+        if space is None or "vector" not in query.retrievers or not has_query:
             return retrieval
         readable = access.narrowed(query.filter)
         notice = await self._core.missing_vectors.notice_among(access.collection, readable)
-        return retrieval if notice is None else replace(retrieval, notices=(*retrieval.notices, notice))
+        if notice is None:
+            return retrieval
+        return replace(retrieval, notices=(*retrieval.notices, notice))
 
     async def _version_filter(self, query: Query, access: CollectionAccess) -> Filter:
         """Return the filter of the query with that of `as_of`; without it, only current versions match."""

@@ -35,15 +35,18 @@ class LiveSummaries(Service, checked=False):
     async def captions_added(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
         """Start summaries of the batches that new captions with these indexes filled."""
         _, source = await self._reader.source(stream, collection)
-        standing = await self._parts.summaries.standing(source.id)
-        if standing is None or self._parts.chat_model is None:
+        live = await self._parts.summaries.standing(source.id)
+        if live is None or self._parts.chat_model is None:
             return
-        request = await self._pipeline.resolved(request_from_json(standing.request))
-        if await self._is_due(request, indexes):
-            await self.fill(request, standing)
+        request = await self._pipeline.resolve(request_from_json(live.request))
+        if await self._has_full_batch(request, indexes):
+            await self.fill(request, live)
 
-    async def _is_due(self, request: ResolvedSummaryRequest, indexes: Collection[int | None]) -> bool:
-        """Return whether a batch may have become full; only the end and the given indexes are checked."""
+    async def _has_full_batch(self, request: ResolvedSummaryRequest, indexes: Collection[int | None]) -> bool:
+        """Return whether new captions may have filled a batch.
+
+        Batches by index are those of these indexes; of batches by time only the last one is checked.
+        """
         size, model = request.request.batch_size, self._parts.chat_model
         source = request.source
         numbers = {index // size for index in indexes if index is not None}
@@ -53,53 +56,52 @@ class LiveSummaries(Service, checked=False):
                 if len(await self._reader.timeline(request.access, source, span)) == size:
                     return True
             return False
-        borders = await self._parts.summaries.borders(source.id, request.named(model.name if model else ""))
+        recipe = request.recipe_for(model.name if model else "")
+        borders = await self._parts.summaries.borders(source.id, recipe)
         if not borders:
             return len(await self._reader.timeline(request.access, source, Span())) >= size
-        last = borders[-1]
-        begin = last.last if last.full else last.first
-        timed = begin[0] < float("inf")
-        span = Span(start=clock_of(source).instant(begin[0])) if timed else Span()
-        after = [
-            caption
-            for caption in await self._reader.timeline(request.access, source, span)
-            if spot(caption) >= begin
-        ]
-        return len(after) - last.full >= size
+        last_batch = borders[-1]
+        begin = last_batch.last if last_batch.full else last_batch.first
+        has_time = begin[0] < float("inf")
+        span = Span(start=clock_of(source).instant(begin[0])) if has_time else Span()
+        captions = await self._reader.timeline(request.access, source, span)
+        later_count = sum(spot(caption) >= begin for caption in captions)
+        # The last caption of a full batch is counted too.
+        return later_count - last_batch.full >= size
 
-    async def fill(self, request: ResolvedSummaryRequest, standing: SavedSummary) -> None:
-        """Summarize the full batches, unless a queued job will."""
+    async def fill(self, request: ResolvedSummaryRequest, live: SavedSummary) -> None:
+        """Start a job that summarizes the full batches, unless one is queued."""
         source = request.source
         scope = JobScope((JobPlace(source.collection),), ("queued",))
         for job in (await self._parts.work.job_store.jobs(scope)).jobs:
             if job.kind == "summary" and job.source == source.id and job.arguments.get("filling") is True:
                 return
-        await self._queue.submit(self.job(request, standing, filling=True))
+        await self._queue.submit(self.new_job(request, live, filling=True))
 
     async def stream_ended(self, stream: Stream) -> None:
         """Summarize the remaining captions, then everything together."""
-        standing = await self._parts.summaries.standing(stream.source.id)
-        if standing is None:
+        live = await self._parts.summaries.standing(stream.source.id)
+        if live is None:
             return
-        request = await self._pipeline.resolved(request_from_json(standing.request))
-        await self._queue.submit(self.job(request, standing))
+        request = await self._pipeline.resolve(request_from_json(live.request))
+        await self._queue.submit(self.new_job(request, live))
         await self._parts.summaries.stand(stream.source.id, None)
 
-    def job(
-        self, request: ResolvedSummaryRequest, standing: SavedSummary | None = None, *, filling: bool = False
+    def new_job(
+        self, request: ResolvedSummaryRequest, live: SavedSummary | None = None, *, filling: bool = False
     ) -> Job:
-        """Return the job of a request; for a live summary, as its owner and with a model."""
+        """Return a job for a request; that of a live summary belongs to its owner and needs a model."""
         source = request.source
         owned_request = changed(request.request, stream=source.id, collection=source.collection)
         arguments: dict[str, Json] = {
             "request": request_to_json(owned_request),
             "filling": filling,
-            "standing": standing is not None,
+            "standing": live is not None,
         }
         job = self._queue.new_job(
             "summary", request.access, source.id, title=source.name, arguments=arguments
         )
-        return job if standing is None else changed(job, owner=standing.owner)
+        return job if live is None else changed(job, owner=live.owner)
 
 
 class SummaryService(Service):
@@ -126,7 +128,7 @@ class SummaryService(Service):
         the error of the model if no batch could be summarized, or not all of them together; InvalidInput,
         TooLarge or NotFound.
         """
-        request = await self._pipeline.resolved(SummaryRequest(stream, **options))
+        request = await self._pipeline.resolve(SummaryRequest(stream, **options))
         return await self._pipeline.summarize(request, SummaryOptions(progress=progress))
 
     async def get(self, stream: StreamName, **options: Unpack[SummaryRequestOptions]) -> Summary:
@@ -135,7 +137,7 @@ class SummaryService(Service):
         The options are those of `summarize`. A batch that is not stored is in `failures`. Raises NotFound if
         there is none, or it is outdated.
         """
-        request = await self._pipeline.resolved(SummaryRequest(stream, **options))
+        request = await self._pipeline.resolve(SummaryRequest(stream, **options))
         with suppress(NotStored):
             summary = await self._pipeline.summarize(request, SummaryOptions(reading=True))
             if summary.text or summary.outcome == "empty":
@@ -145,8 +147,8 @@ class SummaryService(Service):
     async def start_job(self, stream: StreamName, **options: Unpack[SummaryRequestOptions]) -> Job:
         """Summarize in a background job, which is returned at once; `get` then returns the summary."""
         require_scope(self._person, "write", "start a summary job")
-        request = await self._pipeline.resolved(SummaryRequest(stream, **options))
-        return await self._queue.submit(self._live.job(request))
+        request = await self._pipeline.resolve(SummaryRequest(stream, **options))
+        return await self._queue.submit(self._live.new_job(request))
 
     async def set_live(self, stream: StreamName, **options: Unpack[SummaryRequestOptions]) -> None:
         """Summarize each batch of a live stream when it is full, and the last one when the stream ends.
@@ -154,24 +156,24 @@ class SummaryService(Service):
         This ends when `put` of streams ends the live stream, or with `stop_live`.
         """
         request = SummaryRequest(stream, **options)
-        source = await self._live_stream(stream, request.collection)
+        source = await self._require_editable_stream(stream, request.collection)
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         if request.extractive:
             raise InvalidInput("extractive", "cannot be live: extractive summaries are made on request")
-        resolved = await self._pipeline.resolved(
+        resolved = await self._pipeline.resolve(
             changed(request, stream=source.id, collection=source.collection)
         )
-        standing = SavedSummary(self._person.id, request_to_json(resolved.request), self._parts.clock())
-        await self._parts.summaries.stand(source.id, standing)
-        await self._live.fill(resolved, standing)
+        live = SavedSummary(self._person.id, request_to_json(resolved.request), self._parts.clock())
+        await self._parts.summaries.stand(source.id, live)
+        await self._live.fill(resolved, live)
 
     async def stop_live(self, stream: StreamName, *, collection: CollectionName = "default") -> None:
         """Stop summarizing a live stream; stored summaries stay."""
-        source = await self._live_stream(stream, collection)
+        source = await self._require_editable_stream(stream, collection)
         await self._parts.summaries.stand(source.id, None)
 
-    async def _live_stream(self, stream: str, collection: str) -> Source:
+    async def _require_editable_stream(self, stream: str, collection: str) -> Source:
         require_scope(self._person, "write", "write")
         access, source = await self._reader.source(stream, collection)
         access.require("editor", "set a live summary", source=source.id)

@@ -13,7 +13,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times
-from conspectus.engine.windows import WindowBuilder, window_budget
+from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.ingest.captions import span_of
 from conspectus.model.filter import (
     EVERYTHING,
@@ -307,7 +307,7 @@ class VideoSearch(Service, checked=False):
         index_query = Query(resolved.text, query.collection, resolved.filter)
         before = await self._searcher.previous(form.previous, index_query)
         options = WindowOptions(labels if len(labels) > 1 else {}, zones, previous=before)
-        how = WindowBuilder(tokens_per_hit=TOKENS_PER_CAPTION, options=options)
+        how = WindowPlan(tokens_per_hit=TOKENS_PER_CAPTION, options=options)
         window = await self._searcher.fill_window(search, budget, form, how)
         cited = list(dict.fromkeys(citation.document for citation in window.citations))
         documents = await self._authorized.inside(resolved.access, cited)

@@ -1,4 +1,4 @@
-"""Windows of hits: their budget, and the thread in which a long one is made."""
+"""Context windows of hits: their budgets, and the thread in which a long one is made."""
 
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -18,9 +18,9 @@ from conspectus.window.render import renderer_by_name
 TOKENS_PER_HIT = 40
 """Tokens of a window per initially retrieved hit; more hits are retrieved if these do not fill it."""
 FITTING_SECONDS = 1.8
-"""Time of an explanation, after which no more budgets are looked for."""
+"""Seconds of an explanation after which it computes no further budgets."""
 LONG_SECONDS = 0.005
-"""Estimated time of a window from which on it is made beside the event loop."""
+"""Estimated seconds of a window from which on it is made in a thread."""
 HIT_SECONDS = 20e-6
 SHOWN_TOKEN_SECONDS = 0.5e-6
 COUNTED_TOKEN_SECONDS = 0.4e-6
@@ -28,8 +28,8 @@ CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class WindowBuilder:
-    """The number of hits for a window: one per `tokens_per_hit`, and more until it is full unless `once`."""
+class WindowPlan:
+    """How a window is filled: a hit per `tokens_per_hit`, then more until it is full unless `once`."""
 
     once: bool = False
     tokens_per_hit: int = TOKENS_PER_HIT
@@ -47,17 +47,20 @@ def window_budget(max_tokens: int | Budget, settings: Settings) -> Budget:
     return budget
 
 
-def packing_seconds(hits: Sequence[Hit], budget: Budget) -> float:
-    """Return about how long it takes to pack hits."""
-    tokens = sum(hit.chunk.tokens for hit in hits)
-    beside = (len(budget.system) + len(budget.query)) // CHARACTERS_PER_TOKEN
-    counted = beside if budget.tokenizer == CHUNKS_COUNTED_WITH else beside + tokens
-    window_tokens = min(tokens, budget.max_tokens)
-    return len(hits) * HIT_SECONDS + window_tokens * SHOWN_TOKEN_SECONDS + counted * COUNTED_TOKEN_SECONDS
+def estimate_packing_seconds(hits: Sequence[Hit], budget: Budget) -> float:
+    """Estimate how long it takes to pack hits."""
+    hit_tokens = sum(hit.chunk.tokens for hit in hits)
+    counted_tokens = (len(budget.system) + len(budget.query)) // CHARACTERS_PER_TOKEN
+    if budget.tokenizer != CHUNKS_COUNTED_WITH:
+        counted_tokens += hit_tokens
+    window_tokens = min(hit_tokens, budget.max_tokens)
+    return (
+        len(hits) * HIT_SECONDS + window_tokens * SHOWN_TOKEN_SECONDS + counted_tokens * COUNTED_TOKEN_SECONDS
+    )
 
 
 class WindowMaker:
-    """Makes windows for a user, beside the event loop unless that takes a few milliseconds only."""
+    """Makes windows for a user, in a thread unless that takes a few milliseconds only."""
 
     def __init__(self, context: EngineContext, user: UserId) -> None:
         self._core = context.core
@@ -68,14 +71,14 @@ class WindowMaker:
     ) -> ContextWindow:
         """Build a window from hits."""
         renderer, count = renderer_by_name(format), self._core.parts.counter(budget.tokenizer)
-        earlier = options.previous.hits.values() if options.previous else ()
-        is_short = packing_seconds([*retrieval.hits, *earlier], budget) < LONG_SECONDS
-        if is_short and not options.fits_from:
+        previous_hits = options.previous.hits.values() if options.previous else ()
+        seconds = estimate_packing_seconds([*retrieval.hits, *previous_hits], budget)
+        if seconds < LONG_SECONDS and not options.fits_from:
             return build_window(retrieval, budget, renderer, count, options)
 
-        def built(work: Work) -> ContextWindow:
+        def build(work: Work) -> ContextWindow:
             timed = replace(options, is_over=lambda: work.is_over(FITTING_SECONDS))
             return build_window(retrieval, budget, renderer, count, timed, work)
 
         kind: WorkKind = "explanation" if options.fits_from else "window"
-        return await self._core.long_work.run(built, kind=kind, user=self._user)
+        return await self._core.long_work.run(build, kind=kind, user=self._user)
