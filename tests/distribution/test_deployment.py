@@ -25,7 +25,7 @@ from conspectus.cli.main import build_app
 from conspectus.cli.serve import HEARTBEAT_SECONDS
 from conspectus.settings import CONFIG, PREFIX, Settings
 from conspectus.web.routes.server import router
-from conspectus.web.supervisor import MARGIN_SECONDS
+from conspectus.web.supervisor import END_MARGIN_SECONDS
 
 DEFAULTS = Settings()
 COMMANDS = {command.name for command in build_app().registered_commands}
@@ -55,7 +55,8 @@ def read_lock(name: str) -> dict[str, str]:
 def max_shutdown_seconds(settings: dict[str, str]) -> float:
     """How long a server takes to end at most."""
     grace = int(settings.get("CONSPECTUS_JOB_GRACE_SECONDS", DEFAULTS.job_grace_seconds))
-    return int(settings.get("CONSPECTUS_DRAIN_SECONDS", DEFAULTS.drain_seconds)) + 2 * grace + MARGIN_SECONDS
+    drain = int(settings.get("CONSPECTUS_DRAIN_SECONDS", DEFAULTS.drain_seconds))
+    return drain + 2 * grace + END_MARGIN_SECONDS
 
 
 def resolve_environment(container: dict[str, Any]) -> dict[str, str]:

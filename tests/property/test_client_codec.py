@@ -17,7 +17,7 @@ from conspectus.client.request import to_json
 from conspectus.model import access, channels, graph, jobs, records, reports, results, streams
 from conspectus.model.annotations import base_of
 from conspectus.model.records import Json
-from conspectus.web.operation_schemas import answered
+from conspectus.web.operation_schemas import response_type
 
 ANSWERS = (
     *(access.Person, access.User, access.Group, access.Key, access.NewKey, access.Grant),
@@ -83,7 +83,7 @@ def _composed(hint: Any) -> st.SearchStrategy[Any]:
 @given(data=st.data())
 def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
-    wire = answered(kind).model_validate(value).model_dump_json()
+    wire = response_type(kind).model_validate(value).model_dump_json()
     assert decoded(kind, json.loads(wire)) == value
 
 

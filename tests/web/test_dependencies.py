@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from conspectus.web.app import GROUPS
+from conspectus.web.app import ROUTE_GROUPS
 from conspectus.web.openapi import resolve_routes
 
 
@@ -19,7 +19,7 @@ def called(dependant: Dependant) -> Iterator[str]:
 
 
 def test_no_dependency_of_a_route_is_a_plain_function() -> None:
-    found = resolve_routes(route for group in GROUPS for route in group.router.routes)
+    found = resolve_routes(route for group in ROUTE_GROUPS for route in group.router.routes)
     routes = [route for route in found if isinstance(route, APIRoute)]
     assert len(routes) == len(found) and any(route.dependant.dependencies for route in routes)
     assert {route.path: plain for route in routes if (plain := [*called(route.dependant)])} == {}

@@ -6,13 +6,13 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from conspectus.operations import OPERATIONS
-from conspectus.web.operation_schemas import requested
+from conspectus.web.operation_schemas import request_type
 
 
 def test_a_parameter_that_may_be_none_may_be_null() -> None:
     """The client sends each argument, None as null."""
     kinds = {
-        (operation.name, leaf.name): requested(leaf.annotation)
+        (operation.name, leaf.name): request_type(leaf.annotation)
         for operation in OPERATIONS.values()
         for parameter in operation.parameters
         for leaf in parameter.leaves

@@ -8,7 +8,7 @@ from conspectus.client.transport import RemoteService
 from conspectus.operations import OPERATIONS
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web import operation_routes
-from conspectus.web.app import GROUPS
+from conspectus.web.app import ROUTE_GROUPS
 from tests.web import by_hand
 from tests.web.conftest import OpenSite, peopled
 from tests.web.operations import PREFIX, READS, WRITES, World
@@ -80,7 +80,7 @@ def paged(parts: Mapping[str, Any], limit: int) -> Mapping[str, Any]:
 
 
 def test_every_route_is_derived_or_has_a_reason() -> None:
-    routes = [route for group in GROUPS for route in group.router.routes]
+    routes = [route for group in ROUTE_GROUPS for route in group.router.routes]
     derived = operation_routes.__name__
     assert {each.name for each in routes if each.endpoint.__module__ != derived} == named(by_hand.ROUTES)
 

@@ -280,6 +280,6 @@ def _listen(session: Session, listening: Listening, options: "ToolOptions") -> N
             path=session.common.data_dir,
             keyless=listening.no_auth,
             announce=announce,
-            only_models=options,
+            mcp_only=options,
         )
     )

@@ -21,7 +21,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, optional
-from conspectus.mcp.tool import HTTP_PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
 from conspectus.mcp.tool import ToolOptions, listed_names
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
@@ -29,7 +29,7 @@ from conspectus.web.body_limits import BodyLimits
 from conspectus.web.chat_handover import ChatHandover, ChatStreams
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency, IdempotencyOutbox
-from conspectus.web.limits import AnonymousTurns, ConcurrencyLimits, Shares
+from conspectus.web.limits import AnonymousTurns, RequestLimits
 from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
@@ -43,6 +43,7 @@ from conspectus.web.problem_details import (
 )
 from conspectus.web.questions import Questions
 from conspectus.web.rate_limits import Rates
+from conspectus.web.request_slots import RequestSlots
 from conspectus.web.route_table import ReadOnlyRoute, RouteTable
 from conspectus.web.routes import (
     chat,
@@ -61,28 +62,36 @@ from conspectus.web.routes import (
 from conspectus.web.sse import STREAM
 from conspectus.web.subscriptions import Listeners
 
-MCP_ENDPOINT: Final = "conspectus.mcp.endpoint"
-FORGET_SECONDS = 3_600.0
-work = logging.getLogger(__name__)
-
 if TYPE_CHECKING:
     from conspectus.mcp.endpoint import Endpoint
-MAX_FIELDS = 20
-WITHOUT: dict[str, Any] = {
+
+MCP_MODULE: Final = "conspectus.mcp.endpoint"
+CLEANUP_SECONDS = 3_600.0
+MAX_FORM_FIELDS = 20
+FASTAPI_OPTIONS: dict[str, Any] = {
     "openapi_url": None,
     "docs_url": None,
     "redoc_url": None,
     "redirect_slashes": False,
     "telemetry": {"logs": False, "operation_spans": False},
 }
-"""What FastAPI would do by itself; records of its telemetry have messages, and so texts."""
-GROUPS = (
+"""Switches off pages of FastAPI, and its telemetry: records of that have messages, which may have texts."""
+ROUTE_GROUPS = (
     people, jobs, documents, search,
     chat, tasks, memories, graph_export,
     streams, collections,
 )  # fmt: skip
-"""Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""
-HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
+"""Graphs, streams and collections come last: their names may have slashes, so they match all paths below."""
+HANDLED_ERRORS = (ConspectusError, Refused, RequestValidationError, HTTPException)
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+
+module_logger = logging.getLogger(__name__)
 
 
 def application(
@@ -90,35 +99,36 @@ def application(
     settings: Settings,
     *,
     log: FilteringBoundLogger | None = None,
-    only_models: ToolOptions | None = None,
-    counted: Path | None = None,
+    mcp_only: ToolOptions | None = None,
+    metrics_folder: Path | None = None,
 ) -> FastAPI:
-    """An application that serves this engine, which must be that of the store's owner account.
+    """Return an application that serves this engine, which must be that of the store's owner account.
 
-    It neither closes the engine nor starts its queued jobs. With `only_models` it serves MCP with these
-    options, health and metrics, and no API. `counted` is the folder for the metrics of several processes that
-    serve one address.
+    It neither closes the engine nor starts its queued jobs. With `mcp_only` it serves MCP with these options,
+    health and metrics, and no API. `metrics_folder` is shared by several processes that serve one address.
     """
-    chosen_log = log or logger(settings.log_level)
-    readiness = Readiness(engine, chosen_log)
+    log = log or logger(settings.log_level)
+    readiness = Readiness(engine, log)
     installed = version("conspectus")
-    metrics = Metrics(installed, counted)
-    sharing = None if engine.chat_registry is None else ChatHandover(engine.chat_registry, chosen_log)
-    chats = ChatStreams(settings, chosen_log, report=metrics.chats.set, sharing=sharing)
-    listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.idempotency)
-    added = listed_names(settings.mcp_operations)
-    options = ToolOptions(settings.mcp_max_tokens, operations=added) if only_models is None else only_models
-    models = ModelsEndpoint(options, max_bytes=settings.max_request_bytes)
+    metrics = Metrics(installed, metrics_folder)
+    handover = None if engine.chat_registry is None else ChatHandover(engine.chat_registry, log)
+    chats = ChatStreams(settings, log, report=metrics.chats.set, sharing=handover)
+    listeners, outbox = Listeners(settings, log), IdempotencyOutbox(engine.idempotency)
+    tool_options = mcp_only
+    if tool_options is None:
+        operations = listed_names(settings.mcp_operations)
+        tool_options = ToolOptions(settings.mcp_max_tokens, operations=operations)
+    mcp = LazyMcpEndpoint(tool_options, max_bytes=settings.max_request_bytes)
     for stop in (chats.stop, listeners.stop, engine.stop_long_work):
         readiness.when_stopping(stop)
     app = Application(
         title="Conspectus",
         version=installed,
         description="The context engine for language models: find, rank, pack and explain context.",
-        **WITHOUT,
+        **FASTAPI_OPTIONS,
         generate_unique_id_function=operation,
-        form_limits={"max_files": settings.max_upload_files, "max_fields": MAX_FIELDS},
-        lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models, endings)),
+        form_limits={"max_files": settings.max_upload_files, "max_fields": MAX_FORM_FIELDS},
+        lifespan=partial(_lifespan, ServerTasks(engine, readiness, chats, settings, mcp, outbox)),
     )
     app.state.readiness = readiness
     app.state.body_limits = BodyLimits(settings.max_body_values)
@@ -126,30 +136,35 @@ def application(
     app.state.sessions = engine.sessions
     app.state.streams = chats
     app.state.listeners = listeners
-    app.state.endings = endings
-    for kind in HANDLED:
+    for kind in HANDLED_ERRORS:
         app.add_exception_handler(kind, answer_error)
-    _include(app, models, api=only_models is None)
-    _surround(app, engine, settings, chosen_log)
+    _add_routes(app, mcp, has_api=mcp_only is None)
+    _add_middleware(app, engine, settings, outbox, log)
     return app
 
 
-def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
-    """The middleware of each request, the innermost first."""
+def _add_middleware(
+    app: Application,
+    engine: Engine,
+    settings: Settings,
+    outbox: IdempotencyOutbox,
+    log: FilteringBoundLogger,
+) -> None:
+    """Add the middleware of all requests, the innermost first."""
     metrics, table = app.state.metrics, RouteTable(app.router.routes)
     app.add_middleware(Questions, routes=app.router.routes)
     app.add_middleware(
         Idempotency,
         idempotency=engine.idempotency,
-        endings=app.state.endings,
+        outbox=outbox,
         routes=app.router.routes,
         table=table,
         clock=now,
     )
     app.add_middleware(Rates, rate_counters=engine.rate_counters, maximum=settings.key_requests_per_minute)
-    app.add_middleware(Shares, settings=settings, metrics=metrics)
+    app.add_middleware(RequestSlots, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings, readiness=app.state.readiness)
-    app.add_middleware(ConcurrencyLimits, settings=settings, table=table, readiness=app.state.readiness)
+    app.add_middleware(RequestLimits, settings=settings, table=table, readiness=app.state.readiness)
     app.add_middleware(ErrorMiddleware, log=log)
     _allow_origins(app, settings)
     app.add_middleware(AnonymousTurns)
@@ -157,69 +172,68 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """The background tasks of the server."""
+class ServerTasks:
+    """The background tasks of an application, and the parts that end with it."""
 
     engine: Engine
     readiness: Readiness
-    streams: ChatStreams
+    chats: ChatStreams
     settings: Settings
-    models: "ModelsEndpoint"
-    endings: IdempotencyOutbox
-
-    async def begin(self) -> None:
-        """Free the keys of writes that a process which ended left unanswered."""
-        await self._tidy()
+    mcp: "LazyMcpEndpoint"
+    outbox: IdempotencyOutbox
 
     async def run_cleanup(self) -> None:
-        """Delete kept answers when their time has come, and give back keys that died with other processes."""
+        """Clean up every CLEANUP_SECONDS, until this is cancelled."""
         while True:
-            await asyncio.sleep(FORGET_SECONDS)
-            await self._tidy()
+            await asyncio.sleep(CLEANUP_SECONDS)
+            await self.clean_up()
 
-    async def _tidy(self) -> None:
-        """Work that fails because the store is unavailable is done the next time."""
+    async def clean_up(self) -> None:
+        """Delete expired responses and chats, and release idempotency keys of processes that ended.
+
+        If the store is unavailable, the next call does it.
+        """
         try:
             await self.engine.idempotency.give_back()
             await self.engine.idempotency.forget(now() - timedelta(hours=self.settings.idempotency_hours))
             if self.engine.chat_registry is not None:
-                await self.engine.chat_registry.forget(older=FORGET_SECONDS)
+                await self.engine.chat_registry.forget(older=CLEANUP_SECONDS)
         except ConspectusError as fault:
-            work.warning("idempotency_cleanup_failed code=%(code)s", {"code": fault.code})
+            module_logger.warning("idempotency_cleanup_failed code=%(code)s", {"code": fault.code})
 
 
 @asynccontextmanager
-async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
-    await running.begin()
+async def _lifespan(server: ServerTasks, _app: FastAPI) -> AsyncIterator[None]:
+    await server.clean_up()
     tasks = [
-        asyncio.create_task(running.readiness.replay()),
-        asyncio.create_task(running.run_cleanup()),
-        asyncio.create_task(running.endings.store_results()),
-        asyncio.create_task(running.endings.renew_claims()),
+        asyncio.create_task(server.readiness.replay()),
+        asyncio.create_task(server.run_cleanup()),
+        asyncio.create_task(server.outbox.store_results()),
+        asyncio.create_task(server.outbox.renew_claims()),
     ]
     try:
-        async with running.models.running():
+        async with server.mcp.running():
             yield
     finally:
-        running.readiness.stop()
-        await running.streams.close()
+        server.readiness.stop()
+        await server.chats.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _include(app: FastAPI, models: "ModelsEndpoint", *, api: bool) -> None:
-    app.state.console = pages.folder_of(pages.BUILT) if api else None
-    app.state.docs = pages.folder_of(pages.SITE) if api else None
+def _add_routes(app: FastAPI, mcp: "LazyMcpEndpoint", *, has_api: bool) -> None:
+    app.state.console = pages.folder_of(pages.BUILT) if has_api else None
+    app.state.docs = pages.folder_of(pages.SITE) if has_api else None
     app.state.description = pages.description_of(app.title, app.version)
     public_groups = (server, pages)
-    for group in (*GROUPS, *public_groups) if api else public_groups:
+    for group in (*ROUTE_GROUPS, *public_groups) if has_api else public_groups:
         app.router.routes.extend(group.router.routes)
-    app.router.routes.append(ReadOnlyRoute(MODELS, models))
+    app.router.routes.append(ReadOnlyRoute(MCP_PATH, mcp))
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:
-    """Let web pages of these origins ask, if there are any."""
+    """Allow requests from web pages of the origins in the settings, if there are any."""
     allowed = origins(settings)
     if allowed:
         app.add_middleware(
@@ -235,50 +249,41 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
 
 
 def now() -> datetime:
-    """The current instant."""
+    """Return the current instant."""
     return datetime.now(UTC)
 
 
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-}
-
-
 class ErrorMiddleware:
-    """Answers for errors before a response began, and puts the headers on every response."""
+    """Turns errors into responses, unless one has begun, and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, log: FilteringBoundLogger) -> None:
         self._app = app
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and answer for errors."""
+        """Pass the request on, and respond to errors."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
+        has_begun = False
 
-        async def out(message: Message) -> None:
-            nonlocal begun
+        async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
-                begun = True
+                has_begun = True
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         try:
-            await self._app(scope, receive, out)
+            await self._app(scope, receive, send_with_headers)
         except Exception as error:
             log = self._log.bind(request_id=scope["state"]["request_id"])
             problem = self._problem_of(error, log, scope["state"]["request_id"])
-            if begun:
+            if has_begun:
                 raise
-            await answer_problem(problem, scope["path"])(scope, receive, out)
+            await answer_problem(problem, scope["path"])(scope, receive, send_with_headers)
 
     def _problem_of(self, error: Exception, log: FilteringBoundLogger, request_id: str) -> Problem:
         match error:
@@ -293,10 +298,10 @@ class ErrorMiddleware:
         return problem
 
 
-class ModelsEndpoint:
+class LazyMcpEndpoint:
     """Answers messages of the Model Context Protocol; its library is loaded at the first one."""
 
-    path = MODELS
+    path = MCP_PATH
 
     def __init__(self, options: ToolOptions, *, max_bytes: int) -> None:
         self._options = options
@@ -307,7 +312,7 @@ class ModelsEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The time in which it answers; there is only one."""
+        """Answer messages during the block, which can be entered once."""
         async with self._opened:
             yield
 
@@ -315,11 +320,11 @@ class ModelsEndpoint:
         """Answer a message."""
         async with self._opening:
             if self._endpoint is None:
-                self._endpoint = await self._loaded()
+                self._endpoint = await self._load()
         await self._endpoint(scope, receive, send)
 
-    async def _loaded(self) -> "Endpoint":
-        module = await asyncio.to_thread(optional, MCP_ENDPOINT, "mcp", "mcp")
+    async def _load(self) -> "Endpoint":
+        module = await asyncio.to_thread(optional, MCP_MODULE, "mcp", "mcp")
         endpoint: Endpoint = module.Endpoint(self._options, max_bytes=self._max_bytes)
         await self._opened.enter_async_context(endpoint.running())
         return endpoint

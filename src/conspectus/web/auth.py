@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, PermissionDenied, TooLarge, Unauthenticated
-from conspectus.mcp.tool import HTTP_PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import ORIGIN_HEADER, ORIGINS, least_trusted
 from conspectus.settings import Settings
@@ -34,7 +34,8 @@ METRICS = "/metrics"
 BEARER = "bearer"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OWN_SITE = frozenset({"", "same-origin", "none"})
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Values of Sec-Fetch-Site of requests that no page of another site made."""
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 COOKIE: Final = "conspectus_session"
 MAX_LOGIN_LENGTH: Final = 4_096
 
@@ -54,24 +55,24 @@ class Authentication:
         """Pass the request on with its person. Raises Unauthenticated, Refused or PermissionDenied."""
         path = scope["path"] if scope["type"] == "http" else ""
         method = scope.get("method") if path == SESSION else None
-        if (path.startswith(API) or path in {METRICS, MODELS}) and method != "DELETE":
+        if (path.startswith(API) or path in {METRICS, MCP_PATH}) and method != "DELETE":
             headers = Headers(scope=scope)
-            if path == MODELS:
+            if path == MCP_PATH:
                 require_origin(scope, self._settings)
             if method == "POST":
                 require_same_origin(scope)
-                receive, secret = await login_of(receive)
+                receive, secret = await read_login(receive)
             else:
                 secret = read_bearer(headers)
             still_good = partial(self._person, scope, secret)
-            person = limit_origin(await self._proven(still_good, scope), headers)
+            person = limit_origin(await self._authenticate(still_good, scope), headers)
             scope["state"].update(person=person, engine=self._engine.as_person(person), still_good=still_good)
         await self._app(scope, receive, send)
 
-    async def _proven(self, ask: Callable[[], Awaitable[Person]], scope: Scope) -> Person:
-        """The caller; the address counts a failure, and the connection a success."""
+    async def _authenticate(self, find_person: Callable[[], Awaitable[Person]], scope: Scope) -> Person:
+        """Return the caller. A failure is counted for the address; a success proves the connection."""
         try:
-            person = await ask()
+            person = await find_person()
         except Unauthenticated:
             await self._failures.note(network_of(scope.get("client")))
             raise
@@ -81,6 +82,7 @@ class Authentication:
         return person
 
     async def _person(self, scope: Scope, secret: str | None) -> Person:
+        """Return the person of a key or a session; without accounts, the owner. Raises Unauthenticated."""
         headers = Headers(scope=scope)
         if not is_loopback(self._settings.host) or await self._has_accounts():
             if secret is not None:
@@ -90,24 +92,24 @@ class Authentication:
         return LOCAL_OWNER
 
     async def _has_accounts(self) -> bool:
-        """Asked each time until there are some, as another process may make the first."""
+        """Return whether there are accounts. Another process may create the first, so only True is cached."""
         self._accounts = self._accounts or bool(await self._engine.people.list_users())
         return self._accounts
 
 
 def limit_origin(person: Person, headers: Headers) -> Person:
-    """The caller with the origin that the request names. Raises InvalidInput for another word."""
-    named = headers.get(ORIGIN_HEADER)
-    if named is None:
+    """Return the caller with at most the origin in a header. Raises InvalidInput for an unknown one."""
+    header = headers.get(ORIGIN_HEADER)
+    if header is None:
         return person
-    origin = next((allowed_origin for allowed_origin in ORIGINS if allowed_origin == named), None)
+    origin = next((known_origin for known_origin in ORIGINS if known_origin == header), None)
     if origin is None:
         raise InvalidInput(ORIGIN_HEADER, f"must be one of {', '.join(ORIGINS)}")
     return replace(person, origin=least_trusted(person.origin, origin))
 
 
 def read_bearer(headers: Headers) -> str | None:
-    """The secret of the Authorization header. Raises Unauthenticated for another kind of header."""
+    """Return the secret of the Authorization header. Raises Unauthenticated for another scheme."""
     authorization = headers.get("authorization")
     if authorization is None:
         return None
@@ -117,8 +119,8 @@ def read_bearer(headers: Headers) -> str | None:
     return secret.strip()
 
 
-async def login_of(receive: Receive) -> tuple[Receive, str | None]:
-    """The key in the body of a login, where it has one, and the body to be received again."""
+async def read_login(receive: Receive) -> tuple[Receive, str | None]:
+    """Return a function that receives the body of a login again, and the key in the body, if it has one."""
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -126,27 +128,27 @@ async def login_of(receive: Receive) -> tuple[Receive, str | None]:
         more = message.get("more_body", False)
         if len(body) > MAX_LOGIN_LENGTH:
             raise TooLarge("body", size=len(body), limit=MAX_LOGIN_LENGTH)
-    again = replayed(bytes(body), receive)
+    receive_again = replay_body(bytes(body), receive)
     try:
         login = json.loads(body)
     except (ValueError, RecursionError):
-        return again, None
+        return receive_again, None
     key = login.get("key") if isinstance(login, dict) else None
-    return again, key if isinstance(key, str) else None
+    return receive_again, key if isinstance(key, str) else None
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """A function that returns a body once more."""
-    read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a function that receives a body that was read, and then the messages after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
-        return read.pop() if read else await receive()
+    async def receive_again() -> Message:
+        return messages.pop() if messages else await receive()
 
-    return again
+    return receive_again
 
 
 def session_token(scope: Scope, headers: Headers) -> str:
-    """The token in the cookie of a session. Raises Unauthenticated or PermissionDenied.
+    """Return the token in the cookie of a session. Raises Unauthenticated or PermissionDenied.
 
     A browser sends cookies for whatever page asks, so the request must come from a page of this server. For
     that reason a cookie opens the API only.
@@ -154,58 +156,58 @@ def session_token(scope: Scope, headers: Headers) -> str:
     token = cookie_token(headers)
     if not token or not scope["path"].startswith(API):
         raise Unauthenticated
-    require_same_origin(scope, named=scope["method"] not in SAFE)
+    require_same_origin(scope, allow_unknown=scope["method"] in SAFE_METHODS)
     return token
 
 
 def cookie_token(headers: Headers) -> str | None:
-    """Return what the cookie of a session has."""
+    """Return the token in the cookie of a session."""
     return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
 
 
 def set_session(answer: Response, scope: Scope, token: str | None) -> None:
-    """Have the browser keep the token of a session until it is closed, or with None forget it.
+    """Set the cookie of a session, which lasts until the browser is closed; with None, delete it.
 
-    A proxy in front may speak HTTPS without being trusted to say so; the origin of the page tells.
+    A proxy in front may speak HTTPS without being trusted to say so, so the origin of the page counts too.
     """
     headers = Headers(scope=scope)
-    secure = scope["scheme"] == "https" or headers.get("origin", "").startswith("https://")
+    is_secure = scope["scheme"] == "https" or headers.get("origin", "").startswith("https://")
     max_age = 0 if token is None else None
     answer.set_cookie(
-        cookie_name(headers), token or "", max_age, secure=secure, httponly=True, samesite="strict"
+        cookie_name(headers), token or "", max_age, secure=is_secure, httponly=True, samesite="strict"
     )
 
 
 def cookie_name(headers: Headers) -> str:
-    """The name of the session's cookie, with the port: browsers send cookies to all ports of a machine."""
+    """Return the name of the session cookie, with the port: browsers send a cookie to all ports of a host."""
     _, _, port = headers.get("host", "").rpartition(":")
     return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
 
 
 def is_own_origin(origin: str, scope: Scope) -> bool:
-    """Whether an Origin header names this server: its host, and its scheme, as the server knows it.
+    """Return whether an Origin header names this server: its host, and its scheme or `https`.
 
-    A server behind a proxy that speaks HTTPS does not know, unless the proxy is trusted to say so: a page of
-    `https` is its own there too. A page of `http` is never that of a server of `https`.
+    A server behind a proxy that speaks HTTPS does not know that, unless the proxy is trusted to say so. A
+    page of `http` is never that of a server of `https`.
     """
     scheme, _, host = origin.partition("://")
     own_schemes = {scope["scheme"], "https"}
     return scheme in own_schemes and host == Headers(scope=scope).get("host", "")
 
 
-def require_same_origin(scope: Scope, *, named: bool = False) -> None:
-    """Raise PermissionDenied for what a page of another origin asked, or where `named`, of an unknown one."""
+def require_same_origin(scope: Scope, *, allow_unknown: bool = True) -> None:
+    """Raise PermissionDenied for a request from a page of another origin, or of an unknown one."""
     headers = Headers(scope=scope)
     site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
-    is_own = is_own_origin(origin, scope) if origin else not named or site
+    is_own = is_own_origin(origin, scope) if origin else allow_unknown or site
     if site not in OWN_SITE or not is_own:
         raise PermissionDenied("use a session", "a request from a page of this server")
 
 
 def require_same_site(scope: Scope, settings: Settings) -> None:
-    """Raise PermissionDenied for what a web page had a browser ask of a server that needs no key.
+    """Raise PermissionDenied for a request from a web page to a server that needs no key.
 
-    A page can have any name lead to this machine, so the name in Host must be one that is ours.
+    A page can point any name at this machine, so the name in Host must be one of this server.
     """
     if read_host_name(Headers(scope=scope).get("host", "")) not in LOCAL_NAMES | {settings.host}:
         raise PermissionDenied("use this server without a key", "the name localhost in the Host header")
@@ -213,7 +215,7 @@ def require_same_site(scope: Scope, settings: Settings) -> None:
 
 
 def require_origin(scope: Scope, settings: Settings) -> None:
-    """Raise PermissionDenied for what a web page of another origin had a browser ask."""
+    """Raise PermissionDenied for a request from a web page of an origin that the settings do not allow."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     if origin in origins(settings):
@@ -224,12 +226,12 @@ def require_origin(scope: Scope, settings: Settings) -> None:
 
 
 def origins(settings: Settings) -> list[str]:
-    """The web origins that may ask this server from a browser."""
-    return [web_origin.strip() for web_origin in settings.cors_origins.split(",") if web_origin.strip()]
+    """Return the web origins that may use this server from a browser."""
+    return [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]
 
 
 def read_host_name(host: str) -> str:
-    """The name of a Host header without its port; nothing where there is none that can be read."""
+    """Return the name in a Host header without its port; empty if it cannot be parsed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -237,7 +239,7 @@ def read_host_name(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
+    """Return whether only this machine can reach a server that listens at an address."""
     if host == "localhost":
         return True
     try:
@@ -252,20 +254,21 @@ MAX_ADDRESSES: Final = 10_000
 
 
 class Failures:
-    """Answers late once an address has failed too often. A valid key is never refused for what others did."""
+    """Delays refusals of addresses with too many failures. A valid key is never refused for failures."""
 
     def __init__(self, settings: Settings) -> None:
         self._maximum = settings.address_failures_per_minute
         self._delay = settings.failure_delay_seconds
         self._stopping = asyncio.Event()
         self._used_until: OrderedDict[str, float] = OrderedDict()
+        """Until when the failures of an address use up its allowance, as each takes a share of a minute."""
 
     def end_delays(self) -> None:
-        """Delay no refusal any more, as the server stops."""
+        """End all delays, because the server stops."""
         self._stopping.set()
 
     async def note(self, address: str) -> None:
-        """Count a failure. Raises Refused, after a pause, where there were too many."""
+        """Count a failure. Raises Refused, after a pause, if there were too many."""
         if not self._maximum:
             return
         now = time.monotonic()

@@ -1,8 +1,7 @@
-"""Answers that a client can resume at other processes:
+"""Answers that a client can resume at another process than the one that makes them.
 
-announced to them, and passed on from them. An answer that is read where it is made stays there until it is
-complete. It goes through the database only if it is not read there, or a client asks for it at another
-process.
+An answer that is read where it is made stays there until it is complete. It goes through the database only if
+it is not read there, or if a client asks for it at another process.
 """
 
 import asyncio
@@ -28,8 +27,8 @@ from conspectus.web.sse import HEARTBEAT, STREAM, EventsResponse, Frames
 from conspectus.web.subscriptions import Listeners
 
 POLL_SECONDS: Final = 0.5
-SUBSCRIBER_SECONDS: Final = 3.0
-"""For so long one that was heard elsewhere counts as read there."""
+REMOTE_READER_SECONDS: Final = 3.0
+"""Seconds for which a reader at another process counts after its last request."""
 MAX_READ_ATTEMPTS: Final = 10
 MAX_EVENTS: Final = 1 << 40
 CHAT: Final = "chat to go on with"
@@ -38,40 +37,40 @@ STREAM_ENDED: Final = Failure("stopping", "This answer has ended or expired; ask
 
 @dataclass
 class Shared:
-    """An answer of this process: how many of its frames others can have, and who of them reads it."""
+    """An answer of this process, the number of its published frames, and its reader at another process."""
 
     stream: ChatStream
     published_frames: int = 0
-    done: bool = False
-    elsewhere: Reader | None = None
+    is_published: bool = False
+    remote_reader: Reader | None = None
     reading: ExitStack = field(default_factory=ExitStack)
 
     @property
     def is_needed(self) -> bool:
-        """Whether somebody may ask for it elsewhere soon."""
-        return self.stream.finished or self.elsewhere is not None or not self.stream.readers
+        """Whether another process may need its frames soon."""
+        return self.stream.finished or self.remote_reader is not None or not self.stream.readers
 
-    def count_reader(self, ago: float) -> None:
-        """Count a reader at another process, or no more."""
-        if ago < SUBSCRIBER_SECONDS and self.elsewhere is None:
-            self.elsewhere = self.reading.enter_context(self.stream.reading(self.published_frames))
-        elif ago >= SUBSCRIBER_SECONDS and self.elsewhere is not None:
-            self.elsewhere = None
+    def count_reader(self, seconds_ago: float) -> None:
+        """Add the reader at another process that asked so many seconds ago, or remove it."""
+        if seconds_ago < REMOTE_READER_SECONDS and self.remote_reader is None:
+            self.remote_reader = self.reading.enter_context(self.stream.reading(self.published_frames))
+        elif seconds_ago >= REMOTE_READER_SECONDS and self.remote_reader is not None:
+            self.remote_reader = None
             self.reading.close()
 
-    def news(self) -> AnswerFrames:
-        """The frames that other processes cannot have yet."""
-        stream, written = self.stream, Frames(self.stream.id)
-        over, first = stream.finished, max(self.published_frames, stream.first)
-        frames = [written.event(first + offset, event) for offset, event in enumerate(stream.since(first))]
-        if over:
-            frames.append(written.end(stream.count))
+    def unpublished(self) -> AnswerFrames:
+        """Return the frames that were not published yet."""
+        stream, writer = self.stream, Frames(self.stream.id)
+        is_over, first = stream.finished, max(self.published_frames, stream.first)
+        frames = [writer.event(first + offset, event) for offset, event in enumerate(stream.since(first))]
+        if is_over:
+            frames.append(writer.end(stream.count))
         documents = tuple({source.document for source in stream.sources})
-        return AnswerFrames(stream.id, first, tuple(frames), over, documents)
+        return AnswerFrames(stream.id, first, tuple(frames), is_over, documents)
 
 
 class ChatHandover:
-    """Makes the answers of this process known to others."""
+    """Publishes answers of this process for other processes."""
 
     def __init__(self, registry: ChatRegistry, log: FilteringBoundLogger) -> None:
         self._chat_registry = registry
@@ -95,7 +94,7 @@ class ChatHandover:
             self._forgotten.append(stream)
 
     async def close(self) -> None:
-        """Tell how all of them ended, and forget those that were not asked for."""
+        """Publish how the answers ended, and stop reading them."""
         if self._polling is not None:
             self._polling.cancel()
             await asyncio.wait({self._polling})
@@ -110,31 +109,32 @@ class ChatHandover:
 
     async def _poll(self) -> None:
         try:
-            gone, self._forgotten = self._forgotten, []
-            if gone:
-                await self._chat_registry.forget(gone)
-            for name, ago in (await self._chat_registry.pulse(tuple(self._shared))).items():
-                if name in self._shared:
-                    self._shared[name].count_reader(ago)
+            forgotten, self._forgotten = self._forgotten, []
+            if forgotten:
+                await self._chat_registry.forget(forgotten)
+            for id, seconds_ago in (await self._chat_registry.pulse(tuple(self._shared))).items():
+                if id in self._shared:
+                    self._shared[id].count_reader(seconds_ago)
             for shared in tuple(self._shared.values()):
                 await self._publish(shared)
         except StorageError as fault:
             self._log.error("chat_handover_failed", **fault_facts(fault))
 
     async def _publish(self, shared: Shared) -> None:
-        if shared.done or not shared.is_needed:
+        if shared.is_published or not shared.is_needed:
             return
-        news = shared.news()
-        if news.frames:
-            await self._chat_registry.publish(news)
-        shared.published_frames, shared.done = news.first + len(news.frames), news.finished
-        if shared.elsewhere is not None:
-            shared.elsewhere.next = shared.published_frames
-            shared.stream.tell()
+        unpublished = shared.unpublished()
+        if unpublished.frames:
+            await self._chat_registry.publish(unpublished)
+        shared.published_frames = unpublished.first + len(unpublished.frames)
+        shared.is_published = unpublished.finished
+        if shared.remote_reader is not None:
+            shared.remote_reader.next = shared.published_frames
+            shared.stream.wake_readers()
 
 
 async def remote_answer(registry: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
-    """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
+    """Return an answer of another process, as soon as it has published its sources. Raises NotFound."""
     for _ in range(MAX_READ_ATTEMPTS if first <= MAX_EVENTS else 0):
         remote_events = await registry.read_remote(stream, person, first)
         if remote_events is None:
@@ -147,7 +147,7 @@ async def remote_answer(registry: ChatRegistry, stream: str, person: UserId, fir
 
 @dataclass(frozen=True, slots=True)
 class RemoteAnswer:
-    """An answer that another process makes, which is taken for gone after `patience` seconds of silence."""
+    """An answer of another process, which counts as lost after `patience` seconds without a frame."""
 
     chat_registry: ChatRegistry
     stream: str
@@ -155,7 +155,7 @@ class RemoteAnswer:
     patience: float
 
     async def frames(self, first: int) -> AsyncGenerator[bytes, None]:
-        """The frames from a number on, as they come; an empty list each time that none come."""
+        """Yield the frames from a number on as they come, and empty bytes at each poll without any."""
         number = first
         while (
             remote_events := await self.chat_registry.read_remote(self.stream, self.person, number)
@@ -167,12 +167,12 @@ class RemoteAnswer:
             if remote_events.silent > self.patience:
                 break
             await asyncio.sleep(POLL_SECONDS)
-        written = Frames(self.stream)
-        yield written.event(number, STREAM_ENDED) + written.end(number + 1)
+        writer = Frames(self.stream)
+        yield writer.event(number, STREAM_ENDED) + writer.end(number + 1)
 
 
-class ReadRemote(EventsResponse):
-    """Passes on an answer that another process makes, until it is over or the client leaves."""
+class RemoteAnswerResponse(EventsResponse):
+    """Sends an answer of another process until it is over or the client disconnects."""
 
     def __init__(self, answer: RemoteAnswer, listeners: Listeners, *, first: int) -> None:
         super().__init__(listeners.settings, {STREAM: answer.stream})
@@ -205,14 +205,14 @@ class ReadRemote(EventsResponse):
 STOPPING: Final = Failure("stopping", "The server is shutting down; ask again.")
 MAX_READERS: Final = 10
 GRACE_SHARE: Final = 0.5
-"""For so much of the time that a stopping server has, answers may go on."""
+"""The fraction of the time of a stopping server for which answers may continue."""
 
 
 class ChatStreams:
-    """The answers in progress and the recent ones; no more than the settings allow.
+    """The answers in progress and the recent ones, as many as the settings allow.
 
-    `told` is called with the number of answers in progress whenever it changes; `sharing` announces them to
-    other processes, if there are any.
+    `report` is called with the number of answers in progress whenever it changes; `sharing` publishes them
+    for other processes, if there are any.
     """
 
     def __init__(
@@ -243,9 +243,9 @@ class ChatStreams:
         request_id: str,
         resumable: bool,
     ) -> ChatStream:
-        """A new answer, when its first event is there.
+        """Start an answer, and return it after its first event.
 
-        Raises Overloaded, or what was raised instead of an event.
+        Raises Overloaded, or the error that came instead of an event.
         """
         if self._stopped:
             refuse(503, "the server is about to stop")
@@ -256,7 +256,7 @@ class ChatStreams:
         self._streams[stream.id] = stream
         self._report(len(self))
         stream.when_over(lambda _stream: self._report(len(self)))
-        stream.when_over(self._register if resumable else self._forget)
+        stream.when_over(self._forget_later if resumable else self._forget)
         await stream.begin()
         if resumable and self._sharing is not None:
             await self._sharing.share(stream)
@@ -265,13 +265,13 @@ class ChatStreams:
         return stream
 
     def has(self, stream: str) -> bool:
-        """Whether this process makes or made it, and keeps it."""
+        """Return whether an answer of this process is in progress or recent."""
         return stream in self._streams
 
     def find(self, stream: str, first: int, *, person: UserId) -> ChatStream:
-        """An answer that this person began and that is kept from that event on.
+        """Return an answer that this person began, with its events from a number on.
 
-        Raises NotFound, or Overloaded where too many read it already.
+        Raises NotFound, or Overloaded if it has too many readers.
         """
         chat = self._streams.get(stream)
         if chat is None or chat.person != person or not chat.keeps(first):
@@ -281,13 +281,13 @@ class ChatStreams:
         return chat
 
     def stop(self) -> None:
-        """Soon end those that are made, while there is time to say so, and begin no more then."""
+        """Stop all answers after a while, early enough to send a last event, and then start no more."""
         if self._stopping is None:
             wait = self.settings.job_grace_seconds * GRACE_SHARE
             self._stopping = asyncio.get_running_loop().call_later(wait, self._stop_all)
 
     async def close(self) -> None:
-        """End everything."""
+        """End all answers."""
         self.stop()
         self._stop_all()
         for stream in tuple(self._streams.values()):
@@ -309,12 +309,13 @@ class ChatStreams:
         if person.key is not None and active_count >= self.settings.max_user_chats:
             raise Overloaded("too many concurrent chats of this user")
         while len(self._streams) >= self.settings.max_chat_streams:
-            over = next((chat for chat in self._streams.values() if chat.finished), None)
-            if over is None:
+            finished_chat = next((chat for chat in self._streams.values() if chat.finished), None)
+            if finished_chat is None:
                 raise Overloaded("too many concurrent chats")
-            self._forget(over)
+            self._forget(finished_chat)
 
-    def _register(self, stream: ChatStream) -> None:
+    def _forget_later(self, stream: ChatStream) -> None:
+        """Forget a resumable answer when it can no longer be resumed, or at once if it has no event."""
         if not stream.count:
             self._forget(stream)
             return

@@ -1,4 +1,4 @@
-"""One answer of the chat while it is made: its events, and who reads them."""
+"""One answer of a chat in progress: a buffer of its events, and its readers."""
 
 import asyncio
 from collections import deque
@@ -33,10 +33,9 @@ class Terms:
 
 
 class ChatStream:
-    """One answer:
+    """One answer: its newest events by number, and whether it is complete.
 
-    its newest events by number, and whether it is complete. When the buffer is full, the oldest events are
-    dropped; until all readers have read them, the model waits.
+    When the buffer is full, the oldest events are dropped. The model waits until all readers have read them.
     """
 
     def __init__(self, events: AsyncGenerator[ChatEvent, None], terms: Terms) -> None:
@@ -46,52 +45,52 @@ class ChatStream:
         self.fault: BaseException | None = None
         self.sources: tuple[ChatSource, ...] = ()
         self._terms = terms
-        self._kept: deque[ChatEvent] = deque()
+        self._buffer: deque[ChatEvent] = deque()
         self._size = 0
-        self._forgotten = 0
+        self._dropped = 0
         self._readers: set[Reader] = set()
         self._was_read = False
         self._changed = asyncio.Event()
-        self._why = LEFT
+        self._stop_reason = LEFT
         self._leaving: asyncio.TimerHandle | None = None
         self._task = asyncio.create_task(self._run(events))
         self._task.add_done_callback(self._finish)
 
     @property
     def count(self) -> int:
-        """How many events there were."""
-        return self._forgotten + len(self._kept)
+        """Number of events so far, dropped ones included."""
+        return self._dropped + len(self._buffer)
 
     @property
     def first(self) -> int:
-        """The number of the oldest event that is kept."""
-        return self._forgotten
+        """Number of the oldest event in the buffer."""
+        return self._dropped
 
     @property
     def readers(self) -> int:
-        """How many read it."""
+        """Number of readers."""
         return len(self._readers)
 
     @property
     def failure(self) -> Failure | None:
-        """Why it ended, where that was no answer's end."""
-        last = self._kept[-1] if self._kept else None
+        """The failure that ended it, if it failed."""
+        last = self._buffer[-1] if self._buffer else None
         return last if isinstance(last, Failure) else None
 
     def keeps(self, number: int) -> bool:
-        """Whether everything from that event on is kept; the end has a number too."""
-        return self._forgotten <= number <= self.count + self.finished
+        """Return whether all events from a number on are in the buffer; the end has a number too."""
+        return self._dropped <= number <= self.count + self.finished
 
     def since(self, number: int) -> Sequence[ChatEvent]:
-        """The events from that number on."""
-        return tuple(islice(self._kept, number - self._forgotten, None))
+        """Return the events from a number on."""
+        return tuple(islice(self._buffer, number - self._dropped, None))
 
     def when_over(self, call: Callable[["ChatStream"], None]) -> None:
-        """Have something called when it is over."""
+        """Call a function when it is over."""
         self._task.add_done_callback(lambda _task: call(self))
 
     async def changed(self) -> None:
-        """Wait for another event, for its end, or for a reader to go on."""
+        """Wait for another event, for its end, or until a reader has read events."""
         await self._changed.wait()
 
     async def begin(self) -> None:
@@ -105,19 +104,19 @@ class ChatStream:
         if self.fault is not None:
             raise self.fault
 
-    def stop(self, why: Failure) -> None:
-        """End the model's call; this is then the last event."""
+    def stop(self, reason: Failure) -> None:
+        """End the call of the model; the reason is then the last event."""
         if not self._task.done():
-            self._why = why
+            self._stop_reason = reason
             self._task.cancel()
 
     async def ended(self) -> None:
-        """Wait until the model's call is over."""
+        """Wait until the call of the model is over."""
         await asyncio.wait({self._task})
 
     @contextmanager
     def reading(self, first: int = 0) -> Iterator["Reader"]:
-        """A reader of the events from a number on. When the last one leaves, the model is stopped soon."""
+        """Open a reader of the events from a number on. When the last reader leaves, the model stops soon."""
         reader = Reader(self, first)
         self._readers.add(reader)
         self._was_read = True
@@ -127,13 +126,13 @@ class ChatStream:
             yield reader
         finally:
             self._readers.discard(reader)
-            self.tell()
+            self.wake_readers()
             if not self._readers and not self.finished:
                 self._stop_soon()
 
     @asynccontextmanager
     async def read_by(self, receive: Receive, first: int = 0) -> AsyncIterator["Reader"]:
-        """The same for a client, who is gone when the server says so."""
+        """Open a reader for a client, which leaves when the client disconnects."""
         with self.reading(first) as reader:
             watching = asyncio.create_task(disconnected(receive))
             watching.add_done_callback(lambda task: None if task.cancelled() else reader.leave())
@@ -143,8 +142,8 @@ class ChatStream:
                 watching.cancel()
                 await asyncio.wait({watching})
 
-    def tell(self) -> None:
-        """Wake all who wait for a change."""
+    def wake_readers(self) -> None:
+        """Wake all that wait in `changed`."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -152,22 +151,24 @@ class ChatStream:
         async with aclosing(events):
             async for event in events:
                 self._put(event)
-                while self._size > self._terms.size and not self._forget_oldest():
+                while self._size > self._terms.size and not self._drop_oldest():
                     await self.changed()
 
     def _put(self, event: ChatEvent) -> None:
         if isinstance(event, Sources):
             self.sources = event.sources
-        self._kept.append(event)
+        self._buffer.append(event)
         self._size += _size(event)
-        self.tell()
+        self.wake_readers()
 
-    def _forget_oldest(self) -> bool:
-        """Whether everything is small enough again, which it is only as far as it was read."""
-        read = min((reader.next for reader in self._readers), default=self.count if self._was_read else 0)
-        while self._size > self._terms.size and self._forgotten < read:
-            self._size -= _size(self._kept.popleft())
-            self._forgotten += 1
+    def _drop_oldest(self) -> bool:
+        """Drop events that all readers have read; return whether the buffer is small enough again."""
+        read_count = min(
+            (reader.next for reader in self._readers), default=self.count if self._was_read else 0
+        )
+        while self._size > self._terms.size and self._dropped < read_count:
+            self._size -= _size(self._buffer.popleft())
+            self._dropped += 1
         return self._size <= self._terms.size
 
     def _stop_soon(self) -> None:
@@ -181,11 +182,11 @@ class ChatStream:
         if self._leaving is not None:
             self._leaving.cancel()
         if task.cancelled():
-            self._put(self._why)
+            self._put(self._stop_reason)
         elif (fault := task.exception()) is not None:
             self._note(fault)
         self.finished = True
-        self.tell()
+        self.wake_readers()
 
     def _note(self, fault: BaseException) -> None:
         if not self.count:
@@ -196,7 +197,7 @@ class ChatStream:
 
 
 class Reader:
-    """Someone who reads an answer: the number of the next event, and whether the reader has gone."""
+    """A reader of an answer: the number of its next event, and whether it is gone."""
 
     def __init__(self, stream: ChatStream, first: int) -> None:
         self.next = first
@@ -204,31 +205,31 @@ class Reader:
         self._stream = stream
 
     async def reaches(self, count: int) -> None:
-        """Wait until there are so many events, or there will be no more for this reader."""
+        """Wait until there are `count` events, or no more for this reader."""
         while self._stream.count < count and not self._stream.finished and not self.gone:
             await self._stream.changed()
 
     async def more(self) -> Sequence[ChatEvent]:
-        """The events since, as soon as there are any; none when there will be no more for this reader."""
+        """Return the next events as soon as there are any; none at the end, or when the reader is gone."""
         await self.reaches(self.next + 1)
         if self.gone:
             return ()
         events = self._stream.since(self.next)
         self.next += len(events)
-        self._stream.tell()
+        self._stream.wake_readers()
         return events
 
     async def rest(self) -> Sequence[ChatEvent]:
-        """All events to the end; for a reader who has gone, that is the last."""
+        """Return all further events. For a reader that is gone, a failure is the last one."""
         events: list[ChatEvent] = []
-        while some := await self.more():
-            events.extend(some)
+        while next_events := await self.more():
+            events.extend(next_events)
         return [*events, LEFT] if self.gone else events
 
     def leave(self) -> None:
-        """Wait for nothing any more."""
+        """End the reading: nothing waits for this reader any more."""
         self.gone = True
-        self._stream.tell()
+        self._stream.wake_readers()
 
 
 async def disconnected(receive: Receive) -> None:

@@ -27,43 +27,43 @@ Claim: TypeAlias = tuple[str, str]
 
 
 class IdempotencyOutbox:
-    """Ends the claims of keys, so that repeated requests are answered when the store is available again."""
+    """Stores the responses of claims; if the store is unavailable, as soon as it is available again."""
 
     def __init__(self, idempotency: IdempotencyStore) -> None:
         self._idempotency = idempotency
-        self._owed: dict[Claim, Mapping[str, Any] | None] = {}
-        self._is_owed = asyncio.Event()
-        self._telling = asyncio.Lock()
+        self._unsaved: dict[Claim, Mapping[str, Any] | None] = {}
+        self._has_unsaved = asyncio.Event()
+        self._saving = asyncio.Lock()
 
-    async def end(self, claim: Claim, answer: Mapping[str, Any] | None) -> None:
-        """Keep the answer, or with None give the key back: now, or as soon as the store can."""
+    async def end(self, claim: Claim, response: Mapping[str, Any] | None) -> None:
+        """Store the response of a claim, or with None release its key: now, or as soon as the store can."""
         try:
-            await self._idempotency.finish(*claim, answer)
+            await self._idempotency.finish(*claim, response)
         except StorageError as fault:
             logger.warning("idempotency_save_failed code=%(code)s", {"code": fault.code})
-            self._owed[claim] = answer
-            self._is_owed.set()
+            self._unsaved[claim] = response
+            self._has_unsaved.set()
 
     async def catch_up(self, claim: Claim) -> None:
-        """Tell the store how the last request of a claim ended, if it has not heard. Raises StorageError."""
-        if claim not in self._owed:
+        """Store the unsaved response of a claim, if there is one. Raises StorageError."""
+        if claim not in self._unsaved:
             return
-        async with self._telling:
-            if claim in self._owed:
-                await self._idempotency.finish(*claim, self._owed[claim])
-                del self._owed[claim]
+        async with self._saving:
+            if claim in self._unsaved:
+                await self._idempotency.finish(*claim, self._unsaved[claim])
+                del self._unsaved[claim]
 
     async def store_results(self) -> None:
-        """Store the results of ended requests that could not be stored yet, until this is cancelled."""
+        """Store unsaved responses until this is cancelled."""
         while True:
-            await self._is_owed.wait()
-            self._is_owed.clear()
+            await self._has_unsaved.wait()
+            self._has_unsaved.clear()
             await asyncio.sleep(RETRY_SECONDS)
             try:
-                for claim in list(self._owed):
+                for claim in list(self._unsaved):
                     await self.catch_up(claim)
             except StorageError:
-                self._is_owed.set()
+                self._has_unsaved.set()
 
     async def renew_claims(self) -> None:
         """Renew the leases of open claims until this is cancelled."""
@@ -77,12 +77,13 @@ class IdempotencyOutbox:
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
-GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+VALID_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 MAX_MEMORY_BYTES = 1 << 20
 PIECE_BYTES = 1 << 16
 MAX_STORED_BYTES = 1_000_000
+"""Maximum size of a stored response."""
 MAX_SIDE_EFFECT_FREE_BYTES = 65_536
-"""The same where nothing was stored: such a request does no harm if it is done again."""
+"""The same if the request stored nothing: then it may be repeated instead."""
 FIELD = re.compile(rb'"\w+":')
 NUMBERS = re.compile(rb'\{?[^{"]*')
 STORED_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
@@ -98,7 +99,7 @@ class Idempotency:
         self,
         app: ASGIApp,
         idempotency: IdempotencyStore,
-        endings: IdempotencyOutbox,
+        outbox: IdempotencyOutbox,
         *,
         routes: Sequence[BaseRoute],
         table: RouteTable,
@@ -109,54 +110,57 @@ class Idempotency:
         self._table = table
         self._idempotency = idempotency
         self._clock = clock
-        self._endings = endings
+        self._outbox = outbox
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request without a kept answer. Raises Conflict, InvalidInput or WriteOutcomeUnknown."""
+        """Replay the stored response of a request, or pass it on.
+
+        Raises Conflict, InvalidInput or WriteOutcomeUnknown.
+        """
         person = scope.get("state", {}).get("person")
         if person is None or self._table.is_read_only(scope):
             await self._app(scope, receive, send)
             return
         key = Headers(scope=scope).get(HEADER)
         if key is None or not has_route(self._routes, scope):
-            await self._watched(scope, receive, send)
+            await self._count_commits(scope, receive, send)
             return
-        if not GOOD_KEY.fullmatch(key):
+        if not VALID_KEY.fullmatch(key):
             raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
         with SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES) as file:
-            body = Spooled(receive, file)
+            body = SpooledBody(receive, file)
             fingerprint = await body.read_fingerprint(scope)
             claim = (person.id, key)
-            await self._endings.catch_up(claim)
+            await self._outbox.catch_up(claim)
             at = self._clock()
             stored = await self._idempotency.begin(*claim, fingerprint, at=at)
             if stored is not None:
-                await replayed(stored)(scope, receive, send)
+                await replay_response(stored)(scope, receive, send)
                 return
-            answer = StoredResponse(send)
+            response = RecordedResponse(send)
             scope["state"]["claim"] = (*claim, at)
             try:
-                await self._watched(scope, body.receive, answer.send)
+                await self._count_commits(scope, body.receive, response.send)
             finally:
-                await self._endings.end(claim, answer.worth_keeping(scope))
+                await self._outbox.end(claim, response.to_stored(scope))
 
-    async def _watched(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a write on, and count what it stores: no fault after that may say that nothing was done."""
+    async def _count_commits(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a write on, and count its commits: after the first, no error may say that nothing was done."""
         with self._idempotency.watching() as commits:
             scope["state"]["commits"] = commits
             await self._app(scope, receive, send)
 
 
-class Spooled:
-    """A request's body on disk (while small, in memory), so that it can be known before it is used."""
+class SpooledBody:
+    """A request's body on disk (while small, in memory): its fingerprint is computed before it is used."""
 
     def __init__(self, receive: Receive, file: IO[bytes]) -> None:
         self._receive = receive
         self._file = file
-        self._left = 0
+        self._unread_bytes = 0
 
     async def read_fingerprint(self, scope: Scope) -> str:
-        """Read all of it, and give the fingerprint of the request."""
+        """Read the whole body, and return the fingerprint of the request."""
         headers = Headers(scope=scope)
         parts = [scope["method"], scope["path"], scope["query_string"].decode("latin-1")]
         parts += [headers.get("content-type", ""), headers.get("if-match", "")]
@@ -169,26 +173,26 @@ class Spooled:
                 refuse(408, "the request did not arrive whole")
             piece = message.get("body", b"")
             digest.update(piece)
-            self._left += len(piece)
+            self._unread_bytes += len(piece)
             await asyncio.to_thread(self._file.write, piece)
             more = message.get("more_body", False)
         self._file.seek(0)
         return digest.hexdigest()
 
     async def receive(self) -> Message:
-        """The next piece, as the server would give it."""
-        if self._left < 0:
+        """Return the next message, as the server would."""
+        if self._unread_bytes < 0:
             return await self._receive()
         piece = await asyncio.to_thread(self._file.read, PIECE_BYTES)
-        self._left -= len(piece)
-        more = self._left > 0
+        self._unread_bytes -= len(piece)
+        more = self._unread_bytes > 0
         if not more:
-            self._left = -1
+            self._unread_bytes = -1
         return {"type": "http.request", "body": piece, "more_body": more}
 
 
-class StoredResponse:
-    """An answer that is sent, and kept while it is small."""
+class RecordedResponse:
+    """Sends a response, and records it while it is small."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -198,7 +202,7 @@ class StoredResponse:
         self._complete = False
 
     async def send(self, message: Message) -> None:
-        """Send the next part."""
+        """Send a message of the response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             headers = Headers(raw=message["headers"])
@@ -208,20 +212,23 @@ class StoredResponse:
             self._complete = not message.get("more_body", False)
         await self._send(message)
 
-    def worth_keeping(self, scope: Scope) -> Mapping[str, Any] | None:
-        """The answer, unless the server failed or it is too long. A secret is never kept."""
-        longest = MAX_STORED_BYTES if may_be_done(scope) else MAX_SIDE_EFFECT_FREE_BYTES
-        if not self._complete or self._status >= 500 or len(self._body) > longest:
+    def to_stored(self, scope: Scope) -> Mapping[str, Any] | None:
+        """Return the response to store; None if the server failed or it is too long.
+
+        For a response with a secret, a problem is stored in its place.
+        """
+        maximum = MAX_STORED_BYTES if may_be_done(scope) else MAX_SIDE_EFFECT_FREE_BYTES
+        if not self._complete or self._status >= 500 or len(self._body) > maximum:
             return None
         if scope["state"].get("shown_once") and self._status < 400:
-            done = problem_of(Conflict("answer", HEADER, "was returned already; it is shown only once"))
-            answer = done.response()
-            return _stored_form(answer.status_code, {"content-type": MEDIA_TYPE}, bytes(answer.body))
+            error = Conflict("answer", HEADER, "was returned already; it is shown only once")
+            response = problem_of(error).response()
+            return _stored_form(response.status_code, {"content-type": MEDIA_TYPE}, bytes(response.body))
         return _stored_form(self._status, self._headers, bytes(self._body))
 
 
-def replayed(stored: Mapping[str, Any]) -> Response:
-    """A kept answer once more."""
+def replay_response(stored: Mapping[str, Any]) -> Response:
+    """Return a stored response, marked as replayed."""
     headers = {**stored["headers"], REPLAYED: "true"}
     return Response(stored["body"].encode(), stored["status"], headers)
 

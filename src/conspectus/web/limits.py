@@ -1,41 +1,37 @@
-"""Limits of requests: how many at once, how many of one user, and how long each."""
+"""Limits of a request: the size of its body, and its time; turns of requests that need no key."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NoReturn
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conspectus.errors import Overloaded, TooLarge, WriteOutcomeUnknown
-from conspectus.mcp.tool import HTTP_PATH as MODELS
-from conspectus.model.access import Person
+from conspectus.errors import TooLarge, WriteOutcomeUnknown
+from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
 from conspectus.settings import Settings
-from conspectus.web.body_limits import ACCOUNT, BodyAccount, UserBodyBytes
 from conspectus.web.connections import CONNECTION, Connection
 from conspectus.web.health import Readiness
-from conspectus.web.metrics import Metrics
 from conspectus.web.problem_details import may_be_done, refuse
 from conspectus.web.route_table import RouteTable
 
-LIMITED = "/api/"
+LIMITED_PREFIX = "/api/"
 EVENTS: Final = "text/event-stream"
 PROBES: Final = frozenset({"/healthz", "/health/live", "/readyz", "/health/ready", "/metrics"})
 MAX_TURN_SECONDS: Final = 0.02
 STOPPING_BODY_SECONDS: Final = 3.0
-"""How long a server that stops waits for bodies that have not arrived."""
+"""Seconds that a server that stops waits for bodies that have not arrived."""
 
 
 def is_limited(scope: Scope) -> bool:
-    """Whether there are limits: only for the API and MCP, so that health checks always work."""
+    """Return whether a request has limits: only those of the API and MCP, so that probes always work."""
     path = scope["path"] if scope["type"] == "http" else ""
-    return path.startswith(LIMITED) or path == MODELS
+    return path.startswith(LIMITED_PREFIX) or path == MCP_PATH
 
 
-class ConcurrencyLimits:
-    """Turns away what is too large, and ends what takes too long."""
+class RequestLimits:
+    """Refuses requests that are too large, and ends those that take too long."""
 
     def __init__(self, app: ASGIApp, settings: Settings, table: RouteTable, readiness: Readiness) -> None:
         self._app = app
@@ -58,21 +54,21 @@ class ConcurrencyLimits:
             await self._app(scope, receive, send)
             return
         maximum = self._settings.max_request_bytes
-        reads = self._table.is_read_only(scope)
-        if reads:
+        is_read_only = self._table.is_read_only(scope)
+        if is_read_only:
             maximum = min(maximum, self._settings.max_question_bytes)
         body = LimitedBody(receive, Headers(scope=scope), maximum)
-        answer = Started(send)
-        departure = Departure(answer, scope["state"].get(CONNECTION) if reads else None)
+        response = ResponseStart(send)
+        disconnect = DisconnectWatch(response, scope["state"].get(CONNECTION) if is_read_only else None)
         try:
             async with asyncio.timeout(self._settings.request_timeout_seconds or None) as deadline:
                 scope["state"]["deadline"] = self._bodies[body] = deadline
-                with departure.ending(deadline):
-                    await self._app(scope, body.receive, answer.send)
+                with disconnect.ending(deadline):
+                    await self._app(scope, body.receive, response.send)
         except TimeoutError:
-            if departure.has_left:
+            if disconnect.has_left:
                 return
-            if not deadline.expired() or answer.begun:
+            if not deadline.expired() or response.has_begun:
                 raise
             self._refuse_late(scope, body)
         finally:
@@ -85,7 +81,7 @@ class ConcurrencyLimits:
             raise WriteOutcomeUnknown(f"not finished within {seconds} s") from None
         if body.is_stopped:
             refuse(503, "the server is stopping; send the request again", Connection="close")
-        if body.awaited:
+        if body.is_awaited:
             refuse(408, f"the request did not arrive within {seconds} s", Connection="close")
         refuse(504, f"not finished within {seconds} s")
 
@@ -93,8 +89,8 @@ class ConcurrencyLimits:
 class AnonymousTurns:
     """Answers requests that need no key one after the other, however many clients send them at once.
 
-    Each costs little, but many in one turn of the event loop would hold up every step of all other requests.
-    Probes have turns of their own. A turn that lasts is over for the others: nobody waits for a slow client.
+    Each costs little, but many in one step of the event loop would delay all other requests. Probes have a
+    queue of their own. The next request does not wait for a slow client longer than `MAX_TURN_SECONDS`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -136,25 +132,25 @@ class Turn:
 class LimitedBody:
     """A request's body, refused as soon as it is known to be over the limit.
 
-    `awaited` says that the next part of it is being waited for, `is_complete` that all of it has arrived, and
-    `is_stopped` that the server waits no longer, as it is about to stop.
+    `is_awaited` says that the next message of it is being waited for, `is_complete` that all of it has
+    arrived, and `is_stopped` that the server waits no longer, as it is about to stop.
     """
 
     def __init__(self, receive: Receive, headers: Headers, limit: int) -> None:
         self._receive = receive
         self._limit = limit
         self._size = 0
-        self.awaited = self.is_stopped = False
+        self.is_awaited = self.is_stopped = False
         length = headers.get("content-length", "")
         self.is_complete = length in {"", "0"} and "transfer-encoding" not in headers
         if length.isdecimal():
             self._check(int(length))
 
     async def receive(self) -> Message:
-        """The next part. Raises TooLarge."""
-        self.awaited = True
+        """Return the next message. Raises TooLarge."""
+        self.is_awaited = True
         message = await self._receive()
-        self.awaited = False
+        self.is_awaited = False
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             self._check(self._size)
@@ -166,129 +162,41 @@ class LimitedBody:
             raise TooLarge("body", size=size, limit=self._limit)
 
 
-class Started:
-    """An answer, and whether any of it was sent; one of events looks by itself whether it is read."""
+class ResponseStart:
+    """Sends a response, and notes whether it has begun and whether it is a stream of events."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = self.has_events = False
+        self.has_begun = self.has_events = False
 
     async def send(self, message: Message) -> None:
-        """Send the next part."""
-        self.begun = True
+        """Send the next message."""
+        self.has_begun = True
         if message["type"] == "http.response.start":
             media_type = Headers(raw=message.get("headers", [])).get("content-type", "")
             self.has_events = media_type.startswith(EVENTS)
         await self._send(message)
 
 
-class Departure:
-    """Ends a request that only reads when its client disconnects."""
+class DisconnectWatch:
+    """Ends a request that only reads when its client disconnects; streams of events end by themselves."""
 
-    def __init__(self, answer: Started, connection: Connection | None) -> None:
-        self._answer = answer
+    def __init__(self, response: ResponseStart, connection: Connection | None) -> None:
+        self._response = response
         self._connection = connection
         self.has_left = False
 
     @contextmanager
     def ending(self, deadline: asyncio.Timeout) -> Iterator[None]:
-        """Let the deadline be now, once the client has left during the block."""
+        """End the deadline when the client disconnects during the block."""
         if self._connection is None:
             yield
             return
 
         def leave() -> None:
-            if not self._answer.has_events and not deadline.expired():
+            if not self._response.has_events and not deadline.expired():
                 self.has_left = True
                 deadline.reschedule(asyncio.get_running_loop().time())
 
         with self._connection.when_lost(leave):
             yield
-
-
-USERS_OF_FULL_QUEUE: Final = 2
-"""One user may have half of the requests that wait."""
-
-
-class RequestSlot:
-    """The right to be answered now, which can be given back before the answer is over."""
-
-    def __init__(self, *semaphores: asyncio.Semaphore) -> None:
-        self._semaphores = semaphores
-
-    def give_back(self) -> None:
-        """Let another request have it."""
-        for semaphore in self._semaphores:
-            semaphore.release()
-        self._semaphores = ()
-
-
-class Shares:
-    """Lets requests wait for a slot. All keys of a user together have no more than the user's share."""
-
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
-        self._app = app
-        self._settings = settings
-        self._slots = asyncio.Semaphore(settings.max_concurrent_requests)
-        self._body_bytes = UserBodyBytes(settings.max_user_body_bytes)
-        self._user_slots: dict[str, asyncio.Semaphore] = {}
-        self._waiting: Counter[str] = Counter()
-        self._present: Counter[str] = Counter()
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on when it has a slot. Raises Overloaded."""
-        if not is_limited(scope) or "person" not in scope["state"]:
-            await self._app(scope, receive, send)
-            return
-        person: Person = scope["state"]["person"]
-        async with self._slot(person) as slot:
-            account = BodyAccount(self._body_bytes, person.id)
-            scope["state"].update({"slot": slot, ACCOUNT: account})
-            try:
-                await self._app(scope, receive, send)
-            finally:
-                account.give_back()
-
-    @asynccontextmanager
-    async def _slot(self, person: Person) -> AsyncIterator[RequestSlot]:
-        shared = person.key is not None and self._settings.max_user_requests
-        user = person.id if shared else ""
-        user_slots = self._user_slots.setdefault(
-            user, asyncio.Semaphore(shared or self._settings.max_concurrent_requests)
-        )
-        self._present[user] += 1
-        try:
-            slot = await self._wait(user, user_slots)
-            try:
-                yield slot
-            finally:
-                slot.give_back()
-        finally:
-            self._present[user] -= 1
-            if not self._present[user]:
-                del self._present[user], self._user_slots[user]
-
-    async def _wait(self, user: str, user_slots: asyncio.Semaphore) -> RequestSlot:
-        maximum, all_waiting = self._settings.max_queued_requests, self._waiting.total()
-        if self._slots.locked() and all_waiting >= maximum:
-            raise Overloaded("too many concurrent requests")
-        if user and user_slots.locked() and self._waiting[user] >= max(1, maximum // USERS_OF_FULL_QUEUE):
-            raise Overloaded("too many concurrent requests of this user")
-        self._count(user, 1)
-        try:
-            await user_slots.acquire()
-            try:
-                await self._slots.acquire()
-            except asyncio.CancelledError:
-                user_slots.release()
-                raise
-        finally:
-            self._count(user, -1)
-        return RequestSlot(user_slots, self._slots)
-
-    def _count(self, user: str, change: int) -> None:
-        self._waiting[user] += change
-        if not self._waiting[user]:
-            del self._waiting[user]
-        self._metrics.waiting.set(self._waiting.total())

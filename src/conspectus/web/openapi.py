@@ -22,7 +22,7 @@ from conspectus.model.checks import hints
 from conspectus.web.bodies import BodyRoute
 from conspectus.web.examples import add_examples
 from conspectus.web.logs import API
-from conspectus.web.operation_schemas import answered
+from conspectus.web.operation_schemas import response_type
 from conspectus.web.problem_details import MEDIA_TYPE
 from conspectus.web.route_table import WRITING_METHODS
 from conspectus.web.static_documents import StaticDocument
@@ -131,7 +131,7 @@ class Section(APIRouter):
             returns, model = hints(endpoint)["return"], options["response_model"]
             is_whole = isclass(returns) and issubclass(returns, Response)
             if isinstance(model, DefaultPlaceholder) and not is_whole:
-                model = answered(returns)
+                model = response_type(returns)
             return {**options, "response_model": model}
 
         declares = [dependency.dependency for dependency in options.get("dependencies") or ()]

@@ -27,33 +27,31 @@ from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, record_of
 from conspectus.web.etags import is_not_modified, quoted, tags_in
-from conspectus.web.limits import RequestSlot
 from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
 from conspectus.web.operation_schemas import (
     MAX_TIME_LENGTH,
     Filters,
-    answered,
-    described,
-    gathered,
-    given,
-    requested,
+    request_type,
+    response_type,
     text_type,
+    to_argument,
+    to_dataclass,
+    with_description,
 )
+from conspectus.web.request_slots import RequestSlot
 from conspectus.web.schemas.base import RequestModel, ResponseModel
 
-SLASHED: Final = frozenset({"collection", "graph", "stream"})
-"""Parameters of a path that may hold a slash."""
-
-
-_IN_ADDRESS: Final = frozenset({"path", "query"})
+PARAMETERS_WITH_SLASHES: Final = frozenset({"collection", "graph", "stream"})
+"""Parameters of a path that may contain a slash."""
+_IN_URL: Final = frozenset({"path", "query"})
 
 
 def add_routes(section: Section, operations: Iterable[Operation]) -> None:
     """Serve operations below a section's prefix, in their order."""
-    for each in operations:
-        _add_route(section, each)
+    for operation in operations:
+        _add_route(section, operation)
 
 
 def _add_route(section: Section, operation: Operation) -> None:
@@ -61,17 +59,17 @@ def _add_route(section: Section, operation: Operation) -> None:
         engine, response = request_values.pop("engine"), request_values.pop("response", None)
         recording: Recording | None = request_values.pop("recording", None)
         tag = request_values.pop("if_match", request_values.pop("if_none_match", None))
-        values = _taken(operation, request_values, request_values.pop("body", None))
+        arguments = _arguments(operation, request_values, request_values.pop("body", None))
         if tag is not None and operation.verb == "PATCH":
-            await _require_match(operation, engine, values, tag)
-        keys = (each.key for name in operation.keyed for each in values[name])
+            await _require_match(operation, engine, arguments, tag)
+        keys = (document.key for name in operation.keyed for document in arguments[name])
         with nullcontext() if recording is None else recording(keys):
-            answer = await operation.of(engine)(**values)
+            answer = await operation.of(engine)(**arguments)
         if response is not None:
             response.headers["Location"] = f"{API}/jobs/{answer.id}"
         if operation.tagged and operation.verb == "GET":
-            shown = _answer(operation).model_validate(answer)
-            return unless_not_modified(shown, tag_of(shown), tag)
+            representation = _response_model(operation).model_validate(answer)
+            return unless_not_modified(representation, tag_of(representation), tag)
         return {operation.wrapped: answer} if operation.wrapped else answer
 
     call.__name__ = operation.name
@@ -81,32 +79,31 @@ def _add_route(section: Section, operation: Operation) -> None:
         vars(call)["__signature__"] = _signature(operation)
         return _options(operation)
 
-    asks = _is_question(operation) and not section.dependencies
     section.defer(
         _path(operation.path),
         call,
         methods=[operation.verb],
         make=options,
         is_read_only=operation.reads,
-        is_question=asks,
+        is_question=_is_question(operation) and not section.dependencies,
     )
 
 
 def _signature(operation: Operation) -> inspect.Signature:
-    """The values that the framework reads from a request."""
+    """Return the parameters that the framework reads from a request."""
     signature = [_keyword("engine", EngineOf), *_headers(operation)]
-    signature += [_apart(each) for each in _leaves(operation) if each.location in _IN_ADDRESS]
-    if (body := _body(operation)) is not None:
+    signature += [_url_parameter(leaf) for leaf in _leaves(operation) if leaf.location in _IN_URL]
+    if (body := _body_model(operation)) is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
     return inspect.Signature(signature)
 
 
 def _options(operation: Operation) -> dict[str, Any]:
-    """The arguments with which a route is registered."""
+    """Return the arguments with which a route is registered."""
     return {
         "methods": [operation.verb],
         "status_code": operation.status,
-        "response_model": _answer(operation),
+        "response_model": _response_model(operation),
         "responses": _responses(operation),
         "openapi_extra": SENT_AS_LINES if operation.as_lines and operation.verb == "POST" else None,
         "dependencies": [
@@ -118,13 +115,13 @@ def _options(operation: Operation) -> dict[str, Any]:
 
 
 def _is_question(operation: Operation) -> bool:
-    """Whether a request to an operation is a JSON body and nothing else, and changes nothing."""
-    body_alone = all(each.location == "body" for each in _leaves(operation))
-    return operation.reads and body_alone and not (operation.unhurried or operation.asks_model)
+    """Return whether a request to an operation is a JSON body and nothing else, and changes nothing."""
+    is_only_body = all(leaf.location == "body" for leaf in _leaves(operation))
+    return operation.reads and is_only_body and not (operation.unhurried or operation.asks_model)
 
 
 def _headers(operation: Operation) -> list[inspect.Parameter]:
-    """The headers that a request has, and the response whose headers an answer sets."""
+    """Return the parameters of request headers, and of the response whose headers the route sets."""
     if operation.keyed:
         return [_keyword("recording", RecordingOf)]
     if operation.status == HTTPStatus.ACCEPTED:
@@ -144,73 +141,89 @@ def _responses(operation: Operation) -> Responses:
     return problems(*([412] if operation.tagged else []), *operation.problems)
 
 
-async def _require_match(operation: Operation, engine: Engine, values: dict[str, Any], header: str) -> None:
-    """Raise PreconditionFailed unless what the GET at the same path answers has a tag of this header.
+async def _require_match(
+    operation: Operation, engine: Engine, arguments: dict[str, Any], header: str
+) -> None:
+    """Raise PreconditionFailed unless the response of the GET at the same path has a tag of this header.
 
-    A method that takes the fingerprint raises it itself, so that nothing comes between.
+    A method with the parameter `if_match` raises it itself, so that no write comes between.
     """
-    if any(each.name == IF_MATCH for each in operation.parameters):
-        (document,) = (values[each.name] for each in operation.parameters if each.location == "path")
-        values[IF_MATCH] = await fingerprint_in(header, document, engine)
+    if any(parameter.name == IF_MATCH for parameter in operation.parameters):
+        [document] = [
+            arguments[parameter.name] for parameter in operation.parameters if parameter.location == "path"
+        ]
+        arguments[IF_MATCH] = await fingerprint_in(header, document, engine)
         return
-    read = next(each for each in OPERATIONS.values() if (each.verb, each.path) == ("GET", operation.path))
-    ((kind, name),) = ((each.name, values[each.name]) for each in read.parameters if each.location == "path")
-    shown = _answer(read).model_validate(await read.of(engine)(**{kind: name}))
-    require_match(tag_of(shown), header, kind=kind, name=name)
+    read = next(
+        candidate
+        for candidate in OPERATIONS.values()
+        if (candidate.verb, candidate.path) == ("GET", operation.path)
+    )
+    [kind] = [parameter.name for parameter in read.parameters if parameter.location == "path"]
+    name = arguments[kind]
+    representation = _response_model(read).model_validate(await read.of(engine)(**{kind: name}))
+    require_match(tag_of(representation), header, kind=kind, name=name)
 
 
 def _path(path: str) -> str:
-    for name in SLASHED:
+    for name in PARAMETERS_WITH_SLASHES:
         path = path.replace(f"{{{name}}}", f"{{{name}:path}}")
     return path
 
 
-def _answer(operation: Operation) -> Any:
-    answer = None if operation.returns is NoneType else answered(operation.returns)
-    answer = described(answer, operation.returned)
+def _response_model(operation: Operation) -> Any:
+    returned = None if operation.returns is NoneType else response_type(operation.returns)
+    returned = with_description(returned, operation.returned)
     if not operation.wrapped:
-        return answer
-    members: dict[str, Any] = {operation.wrapped: (answer, ...)}
-    name = "".join(part.title() for part in operation.name.split("_"))
-    return create_model(f"{name}Answer", __base__=ResponseModel, **members)
+        return returned
+    members: dict[str, Any] = {operation.wrapped: (returned, ...)}
+    return create_model(f"{_schema_name(operation)}Answer", __base__=ResponseModel, **members)
 
 
-def _body(operation: Operation) -> type[BaseModel] | None:
-    leaves = [each for each in _leaves(operation) if each.location == "body"]
-    members: dict[str, Any] = {each.name: _member(each) for each in leaves}
-    name = "".join(part.title() for part in (operation.name).split("_"))
+def _body_model(operation: Operation) -> type[BaseModel] | None:
+    members: dict[str, Any] = {
+        leaf.name: _body_member(leaf) for leaf in _leaves(operation) if leaf.location == "body"
+    }
+    if not members:
+        return None
     with catch_warnings():
         filterwarnings("ignore", "Field name .* shadows an attribute")
-        return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
+        return create_model(f"{_schema_name(operation)}Body", __base__=RequestModel, **members)
+
+
+def _schema_name(operation: Operation) -> str:
+    return "".join(part.title() for part in operation.name.split("_"))
 
 
 def _leaves(operation: Operation) -> Iterator[Parameter]:
-    """The request members for the parameters of an operation."""
-    return (leaf for each in operation.parameters for leaf in each.leaves)
+    """Return the members of a request for the parameters of an operation."""
+    return (leaf for parameter in operation.parameters for leaf in parameter.leaves)
 
 
-def _member(parameter: Parameter) -> tuple[Any, Any]:
-    """The type and the default of a member of a body; null means the default of a dataclass."""
-    is_whole = is_dataclass(parameter.default) and is_dataclass(parameter.hint)
-    kind = requested(parameter.annotation, or_none=is_whole)
+def _body_member(parameter: Parameter) -> tuple[Any, Any]:
+    """Return the type and the default of a member of a body; null means the default of a dataclass."""
+    is_nested = is_dataclass(parameter.default) and is_dataclass(parameter.hint)
+    kind = request_type(parameter.annotation, or_none=is_nested)
     if parameter.default is REQUIRED:
         return kind, ...
-    return kind, None if is_whole else _default(parameter)
+    return kind, None if is_nested else _default(parameter)
 
 
 def _default(parameter: Parameter) -> Any:
     if parameter.hint == Filter or parameter.default is OMITTED:
         return None
-    is_made = is_dataclass(parameter.default)
-    return Field(default_factory=lambda: parameter.default) if is_made else parameter.default
+    if is_dataclass(parameter.default):
+        return Field(default_factory=lambda: parameter.default)
+    return parameter.default
 
 
-def _apart(parameter: Parameter) -> inspect.Parameter:
-    """A parameter of the path or query."""
+def _url_parameter(parameter: Parameter) -> inspect.Parameter:
+    """Return a parameter of the path or query."""
     if parameter.location == "path":
         declaration = parameter.declaration
-        return _keyword(parameter.name, Annotated[described(text_type(declaration), declaration), Path()])
-    kind = requested(parameter.annotation, in_query=True)
+        kind = with_description(text_type(declaration), declaration)
+        return _keyword(parameter.name, Annotated[kind, Path()])
+    kind = request_type(parameter.annotation, in_query=True)
     return _keyword(parameter.name, Annotated[kind, Query()], _default(parameter))
 
 
@@ -218,29 +231,34 @@ def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
-def _taken(operation: Operation, request_values: Mapping[str, Any], body: BaseModel | None) -> dict[str, Any]:
-    named = {**request_values, **({} if body is None else dict(body))}
-    for each in operation.parameters:
-        if each.hint == Filter and each.location == "query":
-            named[each.name] = parse_filters(named[each.name] or [])
-    given_names = {name for name in request_values if request_values[name] is not None}
-    held = given_names if body is None else given_names | body.model_fields_set
-    values = {
-        each.name: _value(each, named)
-        for each in operation.parameters
-        if each.location != "header" and (each.default is not OMITTED or each.name in held)
-    }
-    return {name: value for name, value in values.items() if value is not OMITTED}
+def _arguments(
+    operation: Operation, request_values: Mapping[str, Any], body: BaseModel | None
+) -> dict[str, Any]:
+    """Return the arguments of the method of an operation. Omitted members get its defaults."""
+    members = {**request_values, **({} if body is None else dict(body))}
+    names = {name for name, content in request_values.items() if content is not None}
+    if body is not None:
+        names |= body.model_fields_set
+    arguments = {}
+    for parameter in operation.parameters:
+        if parameter.hint == Filter and parameter.location == "query":
+            members[parameter.name] = parse_filters(members[parameter.name] or [])
+        if parameter.location == "header" or (parameter.default is OMITTED and parameter.name not in names):
+            continue
+        argument = _argument(parameter, members)
+        if argument is not OMITTED:
+            arguments[parameter.name] = argument
+    return arguments
 
 
-def _value(parameter: Parameter, named: Mapping[str, Any]) -> Any:
-    """The argument of a method; null means the default of a parameter that is never None."""
+def _argument(parameter: Parameter, members: Mapping[str, Any]) -> Any:
+    """Return the argument of a method; null means the default of a parameter that is never None."""
     if parameter.is_spread:
-        return gathered(record_of(parameter.hint), named)
-    value = named[parameter.name]
-    if value is None and not parameter.takes_none:
+        return to_dataclass(record_of(parameter.hint), members)
+    member = members[parameter.name]
+    if member is None and not parameter.takes_none:
         return parameter.default
-    return given(parameter.hint, value)
+    return to_argument(parameter.hint, member)
 
 
 MAX_TAGS_LENGTH = 2_000
@@ -253,12 +271,12 @@ async def _engine(request: Request) -> Engine:
 
 
 def of_app(name: str) -> Any:
-    """The dependency on what the application has under this name."""
+    """Return the dependency on a part of the application's state."""
 
-    async def found(request: Request) -> Any:
+    async def read_state(request: Request) -> Any:
         return getattr(request.app.state, name)
 
-    return Depends(found)
+    return Depends(read_state)
 
 
 async def _unhurried(request: Request) -> None:
@@ -306,9 +324,8 @@ IfNoneMatch = Annotated[
 
 
 Recording: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]
-"""Opens a block for things with these keys: without one they would be there twice if stored twice.
-
-Its idempotency key is not given back once anything of it is stored.
+"""Opens a block that writes documents with these keys. A document without a key would be stored twice by a
+repeated request, so once the block has stored anything, the idempotency key of the request is not released.
 """
 
 
@@ -328,9 +345,9 @@ RecordingOf = Annotated[Recording, Depends(_recording)]
 
 
 def tag_of(body: BaseModel) -> str:
-    """The ETag of a representation: its fingerprint or that of its document, or a hash of it."""
-    own = getattr(body, "fingerprint", None)
-    fingerprint = own or getattr(getattr(body, "document", None), "fingerprint", None)
+    """Return the ETag of a representation: its fingerprint or that of its document, or a hash of it."""
+    document = getattr(body, "document", None)
+    fingerprint = getattr(body, "fingerprint", None) or getattr(document, "fingerprint", None)
     return quoted(fingerprint or hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32])
 
 
@@ -341,7 +358,7 @@ def require_match(tag: str, header: str | None, *, kind: str, name: str) -> None
 
 
 async def fingerprint_in(header: str | None, document: str, engine: Engine) -> str | None:
-    """The fingerprint that If-Match asks for; of several tags, the one the document has, if any."""
+    """Return the fingerprint in If-Match; of several tags, the one of the document, if it is among them."""
     tags = tags_in(header)
     if header is None or "*" in tags:
         return None
@@ -352,7 +369,7 @@ async def fingerprint_in(header: str | None, document: str, engine: Engine) -> s
 
 
 def unless_not_modified(body: BaseModel, tag: str, header: str | None) -> Response:
-    """The representation with its tag, or only that the client has it already."""
+    """Return a representation with its tag; 304 without it if the client has it already."""
     headers = {"ETag": tag}
     if is_not_modified(tag, header):
         return Response(status_code=304, headers=headers)
@@ -369,15 +386,15 @@ StreamName = Annotated[str, Path(**facts_of(parameters.StreamName))]
 InCollection = Annotated[str, Query(**facts_of(parameters.CollectionName))]
 
 
-class ResolvedStream(TypedDict):
-    """A stream as the engine is asked for it."""
+class StreamArguments(TypedDict):
+    """The arguments of a service method that name a stream."""
 
     stream: SourceId
     collection: CollectionId
 
 
-def found_by(stream: Stream) -> ResolvedStream:
-    """By its id, in its collection."""
+def stream_arguments(stream: Stream) -> StreamArguments:
+    """Return the arguments that name a stream by its id, in its collection."""
     return {"stream": stream.source.id, "collection": stream.source.collection}
 
 
@@ -387,11 +404,13 @@ async def _within(
     return CaptionRange(start, end, contains, first, last)
 
 
-async def _found(stream: StreamName, engine: EngineOf, *, collection: InCollection = "default") -> Stream:
+async def _find_stream(
+    stream: StreamName, engine: EngineOf, *, collection: InCollection = "default"
+) -> Stream:
     return await engine.streams.get(stream, collection=collection)
 
 
 Within = Annotated[CaptionRange, Depends(_within)]
-"""Which captions of a stream, by the parameters start, end, contains, first and last."""
-FoundStream = Annotated[Stream, Depends(_found)]
+"""The range of captions of the parameters start, end, contains, first and last."""
+FoundStream = Annotated[Stream, Depends(_find_stream)]
 """The stream of the path, by id or name. Raises NotFound."""

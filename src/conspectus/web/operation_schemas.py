@@ -43,83 +43,83 @@ from conspectus.web.schemas.base import (
     Span,
 )
 
-MAX_PARTS: Final = 1_000_000
-"""Most elements of a list when it is parsed; the settings limit how many are accepted."""
+MAX_ELEMENTS: Final = 1_000_000
+"""Maximum elements of a list when it is parsed; the settings limit how many are accepted."""
 MAX_FILTERS: Final = 20
 MAX_FILTER_LENGTH: Final = 100_000
 MAX_TIME_LENGTH: Final = 100
 _TIME: Final = Length(0, MAX_TIME_LENGTH)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
-_REQUESTED: Final[Mapping[Any, Any]] = {
+_REQUEST_TYPES: Final[Mapping[Any, Any]] = {
     datetime: Instant,
     tuple[int, int]: Span,
     QueryContext: QueryContextBody,
 }
-_NAMES: Final[Mapping[Any, str]] = {Budget: "BudgetBody"}
-"""Schemas of requests that are not named like their dataclass."""
+_REQUEST_NAMES: Final[Mapping[Any, str]] = {Budget: "BudgetBody"}
+"""Names of request schemas that differ from those of their dataclasses."""
 Filters = Annotated[
     Annotated[list[Annotated[str, Limited(max_length=MAX_FILTER_LENGTH)]], Limited(max_length=MAX_FILTERS)]
     | None,
     Limited(description="A JSON filter or field=value; all must match.", examples=[["kind=page"]]),
 ]
 """Filters in a query string."""
-_PLAIN: Final = frozenset({str, int, float, bool})
-_ANSWERED: Final[Mapping[Any, Any]] = {
+_PLAIN_TYPES: Final = frozenset({str, int, float, bool})
+_RESPONSE_TYPES: Final[Mapping[Any, Any]] = {
     Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
-_SHOWN: Final[Mapping[Any, Sequence[str]]] = {
+_ADDED_PROPERTIES: Final[Mapping[Any, Sequence[str]]] = {
     CheckReport: ("clean",),
     JobRates: ("failure_rate", "retry_rate"),
     RequestTotals: ("error_rate",),
     Stream: ("wall",),
 }
-"""Properties that an answer has besides the fields of a dataclass."""
-_HIDDEN: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",), Retrieval: ("terms", "nearest")}
-"""Fields of a dataclass that no answer has."""
+"""Properties that a response has besides the fields of a dataclass."""
+_HIDDEN_FIELDS: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",), Retrieval: ("terms", "nearest")}
+"""Fields of a dataclass that no response has."""
 
 
-def _object(text: str) -> Any:
+def _parse_object(text: str) -> Any:
     try:
-        read = json.loads(text)
+        parsed = json.loads(text)
     except RecursionError as fault:
         raise ValueError("is nested too deeply") from fault
-    if not isinstance(read, dict):
+    if not isinstance(parsed, dict):
         raise ValueError("must be a JSON object")
-    return read
+    return parsed
 
 
-_OBJECT_TEXT: Final = Annotated[str, Limited(max_length=50_000), AfterValidator(_object)]
+_OBJECT_TEXT: Final = Annotated[str, Limited(max_length=50_000), AfterValidator(_parse_object)]
 
 
-def requested(annotation: Any, *, in_query: bool = False, or_none: bool = False) -> Any:
-    """The request type for values of an annotation, with its bounds, help and example."""
+def request_type(annotation: Any, *, in_query: bool = False, or_none: bool = False) -> Any:
+    """Return the request type for values of an annotation, with its bounds, help and example."""
     declaration = declaration_of(annotation)
     if in_query and base_of(annotation) == Filter:
         return Filters
-    kind = _Requested(in_query).bounded(annotation, declaration)
-    return described(kind | None if or_none or declaration.null_is_default else kind, declaration)
+    kind = _RequestTypes(in_query).bounded(annotation, declaration)
+    return with_description(kind | None if or_none or declaration.null_is_default else kind, declaration)
 
 
-def described(kind: Any, declaration: Declaration) -> Any:
-    """A type with the help and the example of a declaration."""
+def with_description(kind: Any, declaration: Declaration) -> Any:
+    """Return a type with the help and the example of a declaration."""
     facts = shown_facts(declaration)
     return Annotated[kind, Limited(**facts)] if facts else kind
 
 
-class _Requested:
-    """Types of requests, with bounds; a query string has text for objects, and for types that allow text."""
+class _RequestTypes:
+    """Derives request types with bounds. In a query string, objects and unions with text are text."""
 
     def __init__(self, in_query: bool) -> None:
         self._in_query = in_query
 
     def bounded(self, annotation: Any, declaration: Declaration) -> Any:
-        """The request type for values of an annotation."""
+        """Return the request type for values of an annotation."""
         if get_origin(annotation) is Annotated:
             return self.bounded(get_args(annotation)[0], declaration)
         if annotation == Filter:
             return JsonObject | None
-        if annotation in _REQUESTED:
-            return _REQUESTED[annotation]
+        if annotation in _REQUEST_TYPES:
+            return _REQUEST_TYPES[annotation]
         if annotation in (str, int, float):
             return text_type(declaration) if annotation is str else _number(annotation, declaration.range)
         origin = get_origin(annotation)
@@ -127,22 +127,31 @@ class _Requested:
             return self._union(get_args(annotation), declaration)
         if origin in _LISTS:
             member: Any = self._member(get_args(annotation)[0])
-            length = declaration.length or Length(0, MAX_PARTS)
+            length = declaration.length or Length(0, MAX_ELEMENTS)
             return Annotated[list[member], _length(length)]
         if origin is Mapping:
             return self._object(get_args(annotation)[1], declaration)
         return request_model(cast(Hashable, annotation)) if is_dataclass(annotation) else annotation
 
     def _union(self, members: Sequence[Any], declaration: Declaration) -> Any:
-        """A union, without what is also an element of a list in it, and without times if text is allowed."""
-        bases = {base_of(each) for each in members}
-        elements = {base_of(get_args(each)[0]) for each in bases if get_origin(each) in _LISTS}
-        left_out = elements | ({datetime} if {datetime, str} <= bases else set())
-        left_out |= {float} if self._in_query and str in bases else set()
-        text = replace(declaration, length=_TIME) if datetime in bases else declaration
-        kept = [each for each in members if base_of(each) not in left_out]
+        """Return a union without members that another member covers.
+
+        A list covers its elements, and text covers times, and numbers in a query string.
+        """
+        bases = {base_of(member) for member in members}
+        covered = {base_of(get_args(base)[0]) for base in bases if get_origin(base) in _LISTS}
+        if {datetime, str} <= bases:
+            covered.add(datetime)
+        if self._in_query and str in bases:
+            covered.add(float)
+        text_declaration = replace(declaration, length=_TIME) if datetime in bases else declaration
         return reduce(
-            or_, (self.bounded(each, text if base_of(each) is str else declaration) for each in kept)
+            or_,
+            (
+                self.bounded(member, text_declaration if base_of(member) is str else declaration)
+                for member in members
+                if base_of(member) not in covered
+            ),
         )
 
     def _member(self, annotation: Any) -> Any:
@@ -155,7 +164,7 @@ class _Requested:
 
 
 def text_type(declaration: Declaration) -> Any:
-    """The type of a text, with its bounds."""
+    """Return the type of a text, with its bounds."""
     kind: Any = Annotated[str, _length(declaration.length or Length(0, MAX_QUERY))]
     local = declaration.local_prefix
     if local is None:
@@ -181,102 +190,114 @@ def _length(length: Length) -> Any:
 
 @cache
 def request_model(kind: Any) -> type[BaseModel]:
-    """The schema of a dataclass that a request holds."""
-    known = annotated_hints(kind)
+    """Return the schema of a dataclass that a request contains."""
+    annotations = annotated_hints(kind)
     members: dict[str, Any] = {}
-    for each in fields(kind):
-        whole = is_dataclass(each.default)
-        values = requested(known[each.name], or_none=whole)
-        members[each.name] = (values, None if whole else _default(each))
+    for field in fields(kind):
+        is_nested = is_dataclass(field.default)
+        field_type = request_type(annotations[field.name], or_none=is_nested)
+        members[field.name] = (field_type, None if is_nested else _default(field))
     return create_model(
-        _NAMES.get(kind, kind.__name__), __base__=RequestModel, __doc__=inspect.getdoc(kind), **members
+        _REQUEST_NAMES.get(kind, kind.__name__),
+        __base__=RequestModel,
+        __doc__=inspect.getdoc(kind),
+        **members,
     )
 
 
-def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
-    """A dataclass as the method takes it, of the values of its fields and of those of a scope in it."""
-    known = hints(hint)
-    return hint(
-        **{
-            each.name: given(known[each.name], named[name])
-            if name in named
-            else gathered(known[each.name], named)
-            for each, name in ((each, member_of(hint, each.name)) for each in fields(hint))
-            if name not in named or named[name] is not None or not is_dataclass(each.default)
-        }
-    )
+def to_dataclass(hint: Any, members: Mapping[str, Any]) -> Any:
+    """Return a dataclass for a method, made of the members of a request.
+
+    Members that are not fields of it are those of a dataclass in it, such as a scope.
+    """
+    field_types = hints(hint)
+    arguments = {}
+    for field in fields(hint):
+        name = member_of(hint, field.name)
+        if name not in members:
+            arguments[field.name] = to_dataclass(field_types[field.name], members)
+        elif members[name] is not None or not is_dataclass(field.default):
+            arguments[field.name] = to_argument(field_types[field.name], members[name])
+    return hint(**arguments)
 
 
-def given(hint: Any, value: Any) -> Any:
-    """The value of a request as the method takes it."""
-    if type(value) in _PLAIN:
+def to_argument(hint: Any, value: Any) -> Any:
+    """Return a value of a request as the method takes it."""
+    if type(value) in _PLAIN_TYPES:
         return value
     members = get_args(hint)
     if hint == Filter:
-        return EVERYTHING if value is None else filter_from_json(value) if isinstance(value, dict) else value
+        return _to_filter(value)
     if get_origin(hint) in {Union, UnionType}:
-        kinds = [each for each in members if each is not NoneType and _holds(each, value)]
-        return given(kinds[0], value) if value is not None and len(kinds) == 1 else value
+        kinds = [member for member in members if member is not NoneType and _may_hold(member, value)]
+        return to_argument(kinds[0], value) if value is not None and len(kinds) == 1 else value
     if isinstance(value, list):
-        return tuple(given(members[0], each) for each in value)
+        return tuple(to_argument(members[0], element) for element in value)
     if not isinstance(value, BaseModel):
         return value
-    known = hints(hint)
-    values = {each.name: getattr(value, each.name) for each in fields(hint)}
-    return hint(
-        **{
-            each.name: given(known[each.name], values[each.name])
-            for each in fields(hint)
-            if values[each.name] is not None or not is_dataclass(each.default)
-        }
-    )
+    field_types = hints(hint)
+    arguments = {}
+    for field in fields(hint):
+        content = getattr(value, field.name)
+        if content is not None or not is_dataclass(field.default):
+            arguments[field.name] = to_argument(field_types[field.name], content)
+    return hint(**arguments)
 
 
-def _holds(kind: Any, value: Any) -> bool:
-    """Whether a value can belong to this member of a union."""
+def _to_filter(value: Any) -> Any:
+    if value is None:
+        return EVERYTHING
+    return filter_from_json(value) if isinstance(value, dict) else value
+
+
+def _may_hold(kind: Any, value: Any) -> bool:
+    """Return whether a value can belong to this member of a union."""
     if isinstance(value, list):
         return get_origin(kind) in _LISTS
     return is_dataclass(kind) or not isinstance(value, BaseModel)
 
 
-def answered(hint: Any) -> Any:
+def response_type(hint: Any) -> Any:
     """The response type for values of this type."""
-    if hint in _ANSWERED:
-        return _ANSWERED[hint]
+    if hint in _RESPONSE_TYPES:
+        return _RESPONSE_TYPES[hint]
     origin, members = get_origin(hint), get_args(hint)
     if isinstance(hint, NewType):
-        return answered(base_of(hint))
+        return response_type(base_of(hint))
     if origin in {Union, UnionType}:
-        return reduce(or_, (answered(each) for each in members))
+        return reduce(or_, map(response_type, members))
     if origin in _LISTS:
-        return GenericAlias(list, (answered(members[0]),))
+        return GenericAlias(list, (response_type(members[0]),))
     if origin is Mapping:
         is_json = members[1] in (Any, object) or get_origin(members[1]) in {Union, UnionType}
-        return JsonObject if is_json else GenericAlias(dict, tuple(map(answered, members)))
+        return JsonObject if is_json else GenericAlias(dict, tuple(map(response_type, members)))
     return response_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
 
 
 @cache
 def response_model(kind: Any) -> type[BaseModel]:
-    """The schema of a dataclass that an answer holds."""
-    known = hints(kind)
-    annotated = annotated_hints(kind)
-    members: dict[str, Any] = {
-        each.name: (described(answered(known[each.name]), declaration_of(annotated[each.name])), ...)
-        for each in fields(kind)
-        if each.name not in _HIDDEN.get(kind, ())
+    """Return the schema of a dataclass that a response contains."""
+    field_types = hints(kind)
+    annotations = annotated_hints(kind)
+    members: dict[str, Any] = {}
+    for field in fields(kind):
+        if field.name not in _HIDDEN_FIELDS.get(kind, ()):
+            field_type = response_type(field_types[field.name])
+            declaration = declaration_of(annotations[field.name])
+            members[field.name] = (with_description(field_type, declaration), ...)
+    members |= {
+        name: (hints(getattr(kind, name).fget)["return"], ...) for name in _ADDED_PROPERTIES.get(kind, ())
     }
-    members |= {name: (hints(getattr(kind, name).fget)["return"], ...) for name in _SHOWN.get(kind, ())}
     return create_model(kind.__name__, __base__=ResponseModel, __doc__=inspect.getdoc(kind), **members)
 
 
 def answer_of(value: Any) -> BaseModel:
-    """A dataclass as an answer holds it."""
+    """Return a dataclass as a response model."""
     return response_model(cast(Hashable, type(value))).model_validate(value)
 
 
 def _default(field: Field[Any]) -> Any:
-    made = field.default if field.default_factory is MISSING else field.default_factory()
-    if made is MISSING:
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    if default is MISSING:
         return ...
-    return list(made) if isinstance(made, tuple) else made
+    return list(default) if isinstance(default, tuple) else default

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from conspectus.web.auth import replayed
+from conspectus.web.auth import replay_body
 from conspectus.web.bodies import BodyRequest
 from conspectus.web.openapi import DeferredRoute
 
@@ -47,7 +47,7 @@ class Questions:
             return
         body, refused = _validated(made, await _parsed(request))
         if refused:
-            await self._app(scope, replayed(raw, receive), send)
+            await self._app(scope, replay_body(raw, receive), send)
             return
         scope["route"] = made
         answer = await route.endpoint(engine=scope["state"]["engine"], body=body)

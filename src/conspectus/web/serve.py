@@ -49,20 +49,20 @@ async def serve(
     path: str | Path | None = None,
     keyless: bool | None = False,
     announce: Callable[[Opened], None],
-    only_models: ToolOptions | None = None,
+    mcp_only: ToolOptions | None = None,
 ) -> None:
     """Serve the store at `path` until the process is asked to stop, then finish what is being answered.
 
     The first start makes the owner account, whose key is announced once. `keyless` makes none: without
     accounts, requests from this machine are the owner's. None makes none either, and requires a key if there
-    are accounts. With `only_models` nothing is served but the Model Context Protocol. Raises InvalidInput for
+    are accounts. With `mcp_only` nothing is served but the Model Context Protocol. Raises InvalidInput for
     a place where it cannot listen, or may not because other machines could reach it without a key.
     """
     log = logger(settings.log_level)
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
-            app = application(engine, settings, log=log, only_models=only_models)
+            app = application(engine, settings, log=log, mcp_only=mcp_only)
             async with at_work(engine, settings, log):
                 listener.listen()
                 announce(Opened(address_of(listener, settings.host), key))

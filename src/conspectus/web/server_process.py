@@ -1,4 +1,4 @@
-"""One of several processes that answer at one address; `workers` starts it."""
+"""A worker: one of several processes that serve one address; `supervisor` starts it."""
 
 import asyncio
 import os
@@ -16,14 +16,14 @@ from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.serve import Listening, Server, at_work
 from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, WorkerMessage
 
-PULSE_SECONDS: Final = 1.0
-FAILED: Final = 1
+HEARTBEAT_SECONDS: Final = 1.0
+EXIT_FAILURE: Final = 1
 
 
 def main() -> None:
-    """Serve as the first line of standard input says, and then obey the next lines.
+    """Serve with the configuration in the first line of standard input, and then obey the next lines.
 
-    Without a first line, the supervisor has ended, and so does this process.
+    Without a first line, the supervisor has ended, and this process ends too.
     """
     # A buffer would hold back what comes after it.
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as unbuffered:
@@ -37,35 +37,35 @@ def main() -> None:
             asyncio.run(_work(order, ending))
         except ConspectusError as error:
             log.error("worker_failed", **fault_facts(error))
-            sys.exit(FAILED)
+            sys.exit(EXIT_FAILURE)
 
 
 async def _work(order: WorkerMessage, ending: ExitStack) -> None:
     settings = order.settings
     log = logger(settings.log_level).bind(worker=os.getpid())
     async with bootstrap.open(order.path, settings=settings) as engine:
-        app = application(engine, settings, log=log, counted=Path(order.counted))
+        app = application(engine, settings, log=log, metrics_folder=Path(order.metrics_folder))
         app.state.readiness.covered = order.joins
         server = Server(app, settings)
-        beside = [
+        tasks = [
             asyncio.create_task(_obey(server, order, ending)),
-            asyncio.create_task(_tell_when(server.begun(), SERVING)),
-            asyncio.create_task(_tell_when(app.state.readiness.begun(), READY)),
-            asyncio.create_task(_live()),
+            asyncio.create_task(_write_when(server.begun(), SERVING)),
+            asyncio.create_task(_write_when(app.state.readiness.begun(), READY)),
+            asyncio.create_task(_write_heartbeats()),
         ]
         try:
             async with at_work(engine, settings, log):
                 await server.serve(sockets=[Listening(fileno=order.listener)])
         finally:
-            for task in beside:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _obey(server: Server, order: WorkerMessage, ending: ExitStack) -> None:
-    """Obey standard input, and stop at its end: the supervisor has ended then.
+    """Obey the lines of standard input, and stop at its end: then the supervisor has ended.
 
-    Its files are removed, as no other process does so.
+    In that case the metrics folder of the supervisor is removed here, as no other process does so.
     """
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
@@ -74,25 +74,25 @@ async def _obey(server: Server, order: WorkerMessage, ending: ExitStack) -> None
         while (line := await lines.readline()) == LEAVE:
             server.leave()
         if not line:
-            ending.callback(shutil.rmtree, order.counted, ignore_errors=True)
+            ending.callback(shutil.rmtree, order.metrics_folder, ignore_errors=True)
         server.stop()
     finally:
         transport.close()
 
 
-async def _tell_when(reached: Awaitable[None], word: bytes) -> None:
-    await reached
-    _tell(word)
+async def _write_when(event: Awaitable[None], word: bytes) -> None:
+    await event
+    _write(word)
 
 
-async def _live() -> None:
+async def _write_heartbeats() -> None:
     while True:
-        _tell(ALIVE)
-        await asyncio.sleep(PULSE_SECONDS)
+        _write(ALIVE)
+        await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
-def _tell(word: bytes) -> None:
-    """Write a word at once; if nobody reads it, `_obey` notices that too."""
+def _write(word: bytes) -> None:
+    """Write a word unbuffered. Without a reader the supervisor has ended, which `_obey` notices."""
     try:
         os.write(sys.stdout.fileno(), word)
     except BrokenPipeError:

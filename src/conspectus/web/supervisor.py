@@ -1,8 +1,7 @@
-"""Several processes that serve one address:
+"""A supervisor of several processes that serve one address: it starts, monitors, replaces and stops them.
 
-started, monitored, replaced one at a time, and stopped. All accept from one inherited socket. So a connection
-in the queue belongs to none of them, and is not lost with one, as it would be if each had its own socket for
-the same port.
+All accept from one inherited socket. So a connection in the queue belongs to none of them, and is not lost
+with one, as it would be if each had its own socket for the same port.
 """
 
 import asyncio
@@ -28,13 +27,13 @@ from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, W
 
 MAX_PROCESSES: Final = 256
 """Their pipes fit into the 1,024 files that a process may usually have open."""
-START_SECONDS: Final = 120.0
-"""One that does not serve after so long is taken for one that never will."""
+MAX_START_SECONDS: Final = 120.0
+"""Seconds after which a worker that does not serve yet is killed."""
 FIRST_PAUSE_SECONDS: Final = 0.5
 MAX_PAUSE_SECONDS: Final = 30.0
 END: Final = b""
-MARGIN_SECONDS: Final = 15.0
-"""Seconds beyond its own limits that one that is to end has for it."""
+END_MARGIN_SECONDS: Final = 15.0
+"""Seconds beyond its own limits after which a worker that has to end is killed."""
 
 
 async def serve_many(
@@ -42,8 +41,8 @@ async def serve_many(
 ) -> None:
     """Serve the store by `workers` processes until this one is asked to stop; see `serve`.
 
-    SIGHUP replaces them one after the other. Raises StorageError where one cannot be started, and
-    InvalidInput as `serve` does and for more than `MAX_PROCESSES`.
+    SIGHUP replaces them one after the other. Raises StorageError if one cannot be started, and InvalidInput
+    as `serve` does and for more than `MAX_PROCESSES`.
     """
     if settings.workers > MAX_PROCESSES:
         raise InvalidInput(
@@ -55,28 +54,31 @@ async def serve_many(
             key = await first_key(engine, settings, keyless=keyless)
         listener.listen()
         opened = Opened(address_of(listener, settings.host), key)
-        with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as counted:
-            order = WorkerMessage(settings, None if path is None else str(path), listener.fileno(), counted)
+        with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as metrics_folder:
+            order = WorkerMessage(
+                settings, None if path is None else str(path), listener.fileno(), metrics_folder
+            )
             await Supervisor(order, log).run(partial(announce, opened))
 
 
 class Worker:
-    """One of the processes: what it says is read, and it is killed when it says nothing for too long."""
+    """A worker process, which is killed when it writes nothing for `max_silence` seconds."""
 
-    def __init__(self, process: Process, silence: float) -> None:
+    def __init__(self, process: Process, max_silence: float) -> None:
         self.process = process
-        self.is_missed = False
-        self._silence = silence
-        self._said: set[bytes] = set()
-        self._heard = asyncio.Event()
+        self.is_replaced_at_end = False
+        """Whether another worker is started when this one ends."""
+        self._max_silence = max_silence
+        self._words: set[bytes] = set()
+        self._has_news = asyncio.Event()
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
     async def start(cls, order: WorkerMessage) -> "Worker":
-        """Start one. Raises StorageError if the system has no resources for it, or the program is missing."""
+        """Start a process. Raises StorageError if the system lacks resources, or the program is missing."""
         try:
             process = await asyncio.create_subprocess_exec(
-                *command(FOLDER, Path(order.counted)),
+                *command(FOLDER, Path(order.metrics_folder)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 pass_fds=(order.listener,),
@@ -85,37 +87,37 @@ class Worker:
         except OSError as fault:
             raise StorageError(f"no process could be started: {fault}") from fault
         worker = cls(process, float(order.settings.lease_seconds))
-        await worker.tell(order.written())
+        await worker.send(order.to_line())
         return worker
 
     @property
     def serves(self) -> bool:
-        """Whether it has come as far as that."""
-        return SERVING in self._said
+        """Whether it accepts connections."""
+        return SERVING in self._words
 
     @property
     def is_ready(self) -> bool:
         """Whether it has been ready."""
-        return READY in self._said
+        return READY in self._words
 
-    async def says(self, word: bytes) -> bool:
-        """Wait until it has written that word; false if it ended before."""
-        while not self._said & {word, END}:
-            self._heard.clear()
-            await self._heard.wait()
-        return word in self._said
+    async def wait_for(self, word: bytes) -> bool:
+        """Wait until it has written that word; False if it ended before."""
+        while not self._words & {word, END}:
+            self._has_news.clear()
+            await self._has_news.wait()
+        return word in self._words
 
-    async def tell(self, line: bytes) -> None:
-        """Tell it something, if it still listens."""
+    async def send(self, line: bytes) -> None:
+        """Send it a line, if it still reads them."""
         if line in {LEAVE, STOP}:
-            self.is_missed = False
+            self.is_replaced_at_end = False
         stdin = self.process.stdin
         if stdin is not None:
             with suppress(BrokenPipeError, ConnectionResetError):
                 stdin.write(line)
                 await stdin.drain()
 
-    async def ended(self, seconds: float | None = None) -> int:
+    async def wait_for_end(self, seconds: float | None = None) -> int:
         """Wait for its end, and kill it after so many seconds; return its exit code."""
         try:
             async with asyncio.timeout(seconds):
@@ -126,7 +128,7 @@ class Worker:
         return await self.process.wait()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             self.process.kill()
 
@@ -134,12 +136,12 @@ class Worker:
         line = ALIVE
         while line and self.process.stdout is not None:
             try:
-                async with asyncio.timeout(self._silence if self.serves else START_SECONDS):
+                async with asyncio.timeout(self._max_silence if self.serves else MAX_START_SECONDS):
                     line = await self.process.stdout.readline()
             except TimeoutError:
                 self.kill()
-            self._said.add(line)
-            self._heard.set()
+            self._words.add(line)
+            self._has_news.set()
 
 
 class Supervisor:
@@ -154,12 +156,12 @@ class Supervisor:
         self._outdated = asyncio.Event()
         self._pause = FIRST_PAUSE_SECONDS
         settings = order.settings
-        self._limit = settings.drain_seconds + 2.0 * settings.job_grace_seconds + MARGIN_SECONDS
+        self._max_end_seconds = settings.drain_seconds + 2.0 * settings.job_grace_seconds + END_MARGIN_SECONDS
 
     async def run(self, begun: Callable[[], None]) -> None:
-        """Start all, call `begun`, and keep as many as there should be, until this process is asked to stop.
+        """Start all workers, call `begun`, and replace those that end, until this process is asked to stop.
 
-        Raises StorageError where one ends instead of serving.
+        Raises StorageError if one ends instead of serving.
         """
         loop = asyncio.get_running_loop()
         for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -178,28 +180,28 @@ class Supervisor:
             await self._stop()
 
     async def _start(self) -> None:
-        """Start all of them. Raises StorageError where one ends instead of serving."""
-        started: list[Worker] = []
-        while len(started) < self._order.settings.workers and not self._stopping.is_set():
-            started.append(await self._another())
-        serving = await asyncio.gather(*(self._serves(worker) for worker in started))
+        """Start all workers. Raises StorageError if one ends instead of serving."""
+        workers: list[Worker] = []
+        while len(workers) < self._order.settings.workers and not self._stopping.is_set():
+            workers.append(await self._start_worker())
+        serving = await asyncio.gather(*(self._wait_until_serving(worker) for worker in workers))
         if not (all(serving) or self._stopping.is_set()):
             raise StorageError("a process of the server ended before it was ready; see its log")
 
-    async def _serves(self, worker: Worker) -> bool:
-        """Whether a worker comes to serve; from then on it is missed."""
-        worker.is_missed = await worker.says(SERVING)
-        return worker.is_missed
+    async def _wait_until_serving(self, worker: Worker) -> bool:
+        """Return whether a worker came to serve; from then on, its end is made up for."""
+        worker.is_replaced_at_end = await worker.wait_for(SERVING)
+        return worker.is_replaced_at_end
 
     def _ask_to_stop(self) -> None:
-        """End those at once that serve no requests yet; at the second call, all of them."""
+        """Kill workers that do not serve yet; at the second call, all of them."""
         for worker in self._present:
             if self._stopping.is_set() or not worker.serves:
                 worker.kill()
         self._stopping.set()
 
     async def _renew_when_outdated(self) -> None:
-        """Again where that is asked while it is being done: what is new may have come in between."""
+        """Replace all workers after each SIGHUP, also after one during a replacement."""
         while True:
             await self._outdated.wait()
             self._outdated.clear()
@@ -209,30 +211,30 @@ class Supervisor:
                 self._log.error("worker_start_failed", **fault_facts(fault))
 
     async def _renew(self) -> None:
-        """Replace each by a new one when that is ready; none where the new one cannot be."""
+        """Replace each worker by a new one when that is ready. If a new one fails, the others stay."""
         self._log.info("workers_replacing")
         for old in tuple(self._present):
             if old not in self._present:
                 continue
-            new = await self._another()
-            if not await new.says(READY):
+            new = await self._start_worker()
+            if not await new.wait_for(READY):
                 self._log.error("worker_start_failed", worker=new.process.pid)
                 return
-            new.is_missed, self._pause = True, FIRST_PAUSE_SECONDS
-            await old.tell(LEAVE)
-            await old.ended(self._limit)
+            new.is_replaced_at_end, self._pause = True, FIRST_PAUSE_SECONDS
+            await old.send(LEAVE)
+            await old.wait_for_end(self._max_end_seconds)
         self._log.info("workers_replaced")
 
     async def _stop(self) -> None:
         while self._watches:
             present, watches = tuple(self._present), tuple(self._watches)
             for worker in present:
-                await worker.tell(STOP)
-            await asyncio.gather(*(worker.ended(self._limit) for worker in present))
+                await worker.send(STOP)
+            await asyncio.gather(*(worker.wait_for_end(self._max_end_seconds) for worker in present))
             await asyncio.wait(watches)
 
-    async def _another(self) -> Worker:
-        """Start a new one; if that happens during a stop, it is stopped too. Raises StorageError."""
+    async def _start_worker(self) -> Worker:
+        """Start a worker; one that is started during a stop is stopped too. Raises StorageError."""
         joins = any(worker.is_ready for worker in self._present)
         worker = await Worker.start(replace(self._order, joins=joins))
         self._present.append(worker)
@@ -242,31 +244,31 @@ class Supervisor:
         return worker
 
     async def _watch(self, worker: Worker) -> None:
-        """Wait for the end of a worker, and where it was still wanted, start another one."""
-        code = await worker.ended()
+        """Wait for the end of a worker, and start another one unless it was asked to end."""
+        code = await worker.wait_for_end()
         self._present.remove(worker)
-        forget_process(worker.process.pid, Path(self._order.counted))
-        if self._stopping.is_set() or not worker.is_missed:
+        forget_process(worker.process.pid, Path(self._order.metrics_folder))
+        if self._stopping.is_set() or not worker.is_replaced_at_end:
             return
         self._log.error("worker_exited", worker=worker.process.pid, code=code)
-        if not await worker.says(READY):
-            await self._rest()
+        if not await worker.wait_for(READY):
+            await self._wait_longer()
         await self._replace()
 
     async def _replace(self) -> None:
-        """Start one in the place of another, as soon as that can be done."""
+        """Start a worker in the place of one that ended, repeatedly until it can be started."""
         while not self._stopping.is_set():
             try:
-                new = await self._another()
+                new = await self._start_worker()
             except StorageError as fault:
                 self._log.error("worker_spawn_failed", **fault_facts(fault))
-                await self._rest()
+                await self._wait_longer()
             else:
-                new.is_missed = True
+                new.is_replaced_at_end = True
                 return
 
-    async def _rest(self) -> None:
-        """Wait, the next time for longer."""
+    async def _wait_longer(self) -> None:
+        """Wait before the next start, each time twice as long, until the server stops."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), self._pause)
         self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)

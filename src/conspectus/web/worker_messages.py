@@ -17,10 +17,10 @@ SERVING: Final = b"serving\n"
 READY: Final = b"ready\n"
 ALIVE: Final = b"alive\n"
 LEAVE: Final = b"leave\n"
-"""Take no new connection, and end when those that are there fall silent."""
+"""Take no new connection, and end when the open ones are idle."""
 STOP: Final = b"stop\n"
-"""Stop as a whole server does."""
-CHILD: Final = """
+"""Stop as a server of one process does."""
+WORKER_PROGRAM: Final = """
 import os, sys
 os.environ['{variable}'] = sys.argv[1]
 from conspectus.web.warmup import frozen_gc
@@ -32,28 +32,28 @@ main()
 
 @dataclass(frozen=True, slots=True)
 class WorkerMessage:
-    """The configuration of a worker:
+    """The configuration of a worker: a store, an inherited socket, and a folder for metrics.
 
-    a store, an inherited socket, and a folder for metrics. It `joins` others that are ready.
+    `joins` says that other workers of the server are ready.
     """
 
     settings: Settings
     path: str | None
     listener: int
-    counted: str
+    metrics_folder: str
     joins: bool = False
 
-    def written(self) -> bytes:
-        """As a line."""
+    def to_line(self) -> bytes:
+        """Return the message as a line of JSON."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def read(cls, line: bytes) -> "WorkerMessage":
-        """Read the result of `written`."""
+        """Read the result of `to_line`."""
         members = json.loads(line)
         return cls(**{**members, "settings": Settings(**members["settings"])})
 
 
 def command(variable: str, folder: Path) -> list[str]:
-    """The program of a worker, for which a variable of its environment names a folder."""
-    return [sys.executable, "-P", "-c", CHILD.format(variable=variable), str(folder)]
+    """Return the command of a worker, in whose environment a variable names a folder."""
+    return [sys.executable, "-P", "-c", WORKER_PROGRAM.format(variable=variable), str(folder)]

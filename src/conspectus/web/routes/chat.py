@@ -13,12 +13,12 @@ from conspectus.model.chat import ChatRequest
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.parameters import MAX_ID
 from conspectus.ports.jobs import on_behalf_of
-from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
+from conspectus.web.chat_handover import CHAT, ChatStreams, RemoteAnswer, RemoteAnswerResponse, remote_answer
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.openai_chat import Chunks, CompletionRequest, read_answer, read_completion
 from conspectus.web.openapi import ReadOnly, Responses, Section
 from conspectus.web.operation_routes import EngineOf, of_app, without_limits
-from conspectus.web.operation_schemas import answered
+from conspectus.web.operation_schemas import response_type
 from conspectus.web.problem_details import answer_problem, problem_of_failure
 from conspectus.web.schemas.base import ChatAnswer, ChatBody
 from conspectus.web.schemas.openai_chat import (
@@ -51,7 +51,7 @@ ChatIdentifier = Annotated[
 
 @router.post(
     "/chat",
-    response_model=answered(ChatAnswer),
+    response_model=response_type(ChatAnswer),
     responses=streamed(429, headers=NAMED),
     dependencies=[ReadOnly],
 )
@@ -103,10 +103,10 @@ async def _from_other_process(stream: str, first: int, request: Request, engine:
     listeners.require_room(person)
     await without_limits(request)
     patience = float(listeners.settings.lease_seconds)
-    return ReadRemote(RemoteAnswer(registry, stream, person.id, patience), listeners, first=first)
+    return RemoteAnswerResponse(RemoteAnswer(registry, stream, person.id, patience), listeners, first=first)
 
 
-@openai.post("/chat/completions", response_model=answered(CompletionAnswer), dependencies=[ReadOnly])
+@openai.post("/chat/completions", response_model=response_type(CompletionAnswer), dependencies=[ReadOnly])
 async def complete(
     body: CompletionBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | CompletionAnswer:

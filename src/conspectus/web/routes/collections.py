@@ -9,7 +9,7 @@ from conspectus.model.records import Collection
 from conspectus.operations.table import COLLECTION_OPERATIONS
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import CollectionName, EngineOf, Unhurried, add_routes
-from conspectus.web.operation_schemas import answered
+from conspectus.web.operation_schemas import response_type
 from conspectus.web.schemas.base import CollectionBody, ResponseModel
 
 router = Section("collections")
@@ -21,7 +21,7 @@ class ReindexedAnswer(ResponseModel):
     collection: str
 
 
-EXISTS: Responses = {200: {"model": answered(Collection), "description": "It exists already."}}
+EXISTS: Responses = {200: {"model": response_type(Collection), "description": "It exists already."}}
 
 
 @router.post("/collections", status_code=201, responses={**EXISTS, **problems(501)})

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from conspectus.errors import NotFound
-from conspectus.mcp.tool import HTTP_PATH as MODELS
+from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
 from conspectus.web.logs import API
 from conspectus.web.openapi import Application
 from conspectus.web.static_documents import StaticDocument, StaticFolder, weight_of
@@ -69,7 +69,7 @@ def description_of(title: str, version: str) -> StaticDocument:
         "api": API,
         "docs": "/docs",
         "openapi": "/openapi.json",
-        "mcp": MODELS,
+        "mcp": MCP_PATH,
         "health": "/health/ready",
     }
     plain = json.dumps(body, separators=(",", ":")).encode()

@@ -34,10 +34,10 @@ from conspectus.web.operation_routes import (
     Unhurried,
     Within,
     add_routes,
-    found_by,
+    stream_arguments,
     without_limits,
 )
-from conspectus.web.operation_schemas import answer_of, given, request_model
+from conspectus.web.operation_schemas import answer_of, request_model, to_argument
 from conspectus.web.problem_details import invalid_problem, problem_of
 from conspectus.web.sse import frame
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, resumed, streamed
@@ -92,10 +92,10 @@ async def subscribe_captions(
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
-    newest = await engine.streams.last_sequence(**found_by(stream))
+    newest = await engine.streams.last_sequence(**stream_arguments(stream))
     after = resumed(last, newest)
     await without_limits(request)
-    events = engine.streams.subscribe(**found_by(stream), after=after)
+    events = engine.streams.subscribe(**stream_arguments(stream), after=after)
 
     def written(live: LiveCaption) -> bytes:
         return frame(answer_of(live).model_dump_json(), name="caption", id=str(live.sequence))
@@ -150,14 +150,16 @@ async def add_lines(
 @lines.get(CAPTIONS, include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(stream: FoundStream, within: Within, engine: EngineOf) -> Response:
     """All captions of a range."""
-    read = partial(engine.streams.list_captions, **found_by(stream), range=within, limit=PAGE_CAPTIONS)
+    read = partial(
+        engine.streams.list_captions, **stream_arguments(stream), range=within, limit=PAGE_CAPTIONS
+    )
     return await sent_as_lines(read, lambda page: map(line_of, page.captions))
 
 
 def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tuple[NewCaption, int]:
     """The caption of a line, and its size. Raises Refused with its number."""
     try:
-        caption: NewCaption = given(NewCaption, _CAPTION.model_validate_json(line))
+        caption: NewCaption = to_argument(NewCaption, _CAPTION.model_validate_json(line))
         caption_document(caption, source, clock)
     except ValidationError as fault:
         errors = [{**error, "loc": ("body", *error["loc"])} for error in fault.errors(include_context=False)]

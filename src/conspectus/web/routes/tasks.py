@@ -36,7 +36,7 @@ from conspectus.web.operation_routes import (
     tag_of,
     unless_not_modified,
 )
-from conspectus.web.operation_schemas import answer_of, answered
+from conspectus.web.operation_schemas import answer_of, response_type
 from conspectus.web.schemas.base import (
     AttachmentBody,
     IdentifiedTaskBody,
@@ -165,7 +165,7 @@ async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: T
     return await tasks.detach(task, attachment)
 
 
-@router.get(ONE, response_model=answered(StoredTask), responses=with_tag())
+@router.get(ONE, response_model=response_type(StoredTask), responses=with_tag())
 async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
     """A task, with its fingerprint as ETag."""
     task_answer = answer_of(await tasks.get(task))
