@@ -20,13 +20,13 @@ ANN = Scope(NAME)
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[Engine]:
+async def open_engine(path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(path, settings=Settings(embedder="none", log_level="critical")) as engine:
         yield engine
 
 
 async def test_a_purge_erases_queries_asked_as_another(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         (document,) = await engine.add(f"{NAME} is ill")
         (other,) = await engine.add("the tide is high", collection="other")
         await engine.people.create_owner()
@@ -43,7 +43,7 @@ async def test_a_purge_erases_queries_asked_as_another(tmp_path: Path) -> None:
 
 
 async def test_a_purge_erases_names_of_files_and_keeps_counts(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         upload = Upload(f"{NAME}.md", b"# a text")
         job = await engine.jobs.wait((await engine.jobs.ingest_files([upload])).id)
         failed = await engine.jobs.wait(
@@ -61,7 +61,7 @@ async def test_a_purge_erases_names_of_files_and_keeps_counts(tmp_path: Path) ->
 
 
 async def test_the_user_of_forgotten_memories_is_no_name_of_a_source(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         fact = Fact(NAME, "lives in", f"{NAME} City")
         await engine.memory.add([NewMemory("a", fact=fact), NewMemory("b", key="b")], scope=ANN)
         await engine.memory.add("c", scope=Scope(NAME, "agent", "conversation"))
@@ -77,7 +77,7 @@ async def test_the_user_of_forgotten_memories_is_no_name_of_a_source(tmp_path: P
 
 
 async def test_a_granted_source_stays(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.memory.add("a", scope=ANN)
         await engine.people.create_owner()
         bob = await engine.people.create_user("bob")
@@ -88,14 +88,14 @@ async def test_a_granted_source_stays(tmp_path: Path) -> None:
 
 
 async def test_forgetting_without_a_purge_keeps_the_source(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.memory.add("a", scope=ANN)
         await engine.memory.forget(MemorySelection(everything=True), scope=ANN)
         assert len(await engine.collections.list_sources(collection="memory")) == 1
 
 
 async def test_a_purge_erases_merges_of_deleted_nodes(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         (document,) = await engine.add("a text")
         await engine.graph.add_nodes([NewNode(NAME), NewNode(f"{NAME} B"), NewNode("c"), NewNode("d")])
         await engine.graph.merge_nodes(NAME, [f"{NAME} B"], reason=f"both are {NAME}")
@@ -107,7 +107,7 @@ async def test_a_purge_erases_merges_of_deleted_nodes(tmp_path: Path) -> None:
 
 
 async def test_a_deleted_account_leaves_no_name(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await engine.people.create_owner()
         user = await engine.people.create_user(NAME)
         await engine.people.create_key(NAME, label=f"of {NAME}")

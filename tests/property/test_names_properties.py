@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.graph.test_entity_linking import mention, node
+from tests.unit.graph.test_entity_linking import build_mention, build_node
 
 from conspectus.graph.entity_linking import THRESHOLD, Surroundings, link
 from conspectus.graph.entity_rules import names_in
@@ -50,8 +50,8 @@ def test_known_names_of_a_text_are_those_of_its_parts(left, right):
 
 @given(TEXTS, st.text("Ann Smithjo", min_size=1))
 def test_people_are_linked_by_their_whole_names_only(text, name):
-    person = node("someone", name or "x")
-    linked = link(mention(text), [person], Surroundings())
+    person = build_node("someone", name or "x")
+    linked = link(build_mention(text), [person], Surroundings())
     if linked.node is not None:
         assert linked.candidates[0].score >= THRESHOLD
         assert key_of(text).split()[-1][:1] == key_of(name).split()[-1][:1]

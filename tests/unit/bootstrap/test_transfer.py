@@ -190,7 +190,7 @@ def with_schema(*statements: str) -> Callable[[dict[str, bytes], dict[str, Any]]
     return change
 
 
-def in_the_schema(statement: str, name: str) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+def with_raw_schema(statement: str, name: str) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
     """With a statement for a name as SQLite itself would never write it down."""
     written = f"UPDATE sqlite_master SET sql = '{statement}' WHERE name = '{name}'"
     return with_schema("PRAGMA writable_schema = ON", written)
@@ -221,8 +221,10 @@ HOSTILE = {
     "a default that calls": with_schema("ALTER TABLE users ADD COLUMN hash BLOB DEFAULT (randomblob(9))"),
     "an index that calls": with_schema("CREATE INDEX ix_keys_kind ON keys (zeroblob(90000))"),
     "a virtual table": with_schema("CREATE VIRTUAL TABLE harm USING fts5(text)"),
-    "a virtual table in disguise": in_the_schema("CREATE/**/VIRTUAL TABLE members USING fts5(x)", "members"),
-    "a schema that cannot be read": in_the_schema("CREATE TABLE members (", "members"),
+    "a virtual table in disguise": with_raw_schema(
+        "CREATE/**/VIRTUAL TABLE members USING fts5(x)", "members"
+    ),
+    "a schema that cannot be read": with_raw_schema("CREATE TABLE members (", "members"),
     "a table with other rows": miscount_rows,
     "another format": with_manifest(format=2),
     "no members": with_manifest(members={}),

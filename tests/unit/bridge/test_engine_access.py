@@ -43,13 +43,13 @@ else:
 """
 
 
-async def loop_and_thread(engine: AnyEngine) -> tuple[asyncio.AbstractEventLoop, int]:
+async def read_loop_and_thread(engine: AnyEngine) -> tuple[asyncio.AbstractEventLoop, int]:
     return asyncio.get_running_loop(), threading.get_ident()
 
 
 def nested_work_runs_in_place(access: EngineAccess) -> bool:
     async def work(engine: AnyEngine) -> bool:
-        return await access.run(loop_and_thread) == await loop_and_thread(engine)
+        return await access.run(read_loop_and_thread) == await read_loop_and_thread(engine)
 
     return access.wait(work)
 
@@ -73,7 +73,7 @@ async def test_work_inside_work_runs_in_place_on_a_joined_engine(tmp_path: Path)
 async def test_a_joined_engine_refuses_to_block_its_loop(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         with pytest.raises(InvalidInput, match="use the asynchronous method"):
-            access_to(engine).wait(loop_and_thread)
+            access_to(engine).wait(read_loop_and_thread)
 
 
 def test_an_engine_whose_loop_has_ended_is_refused(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_an_engine_whose_loop_has_ended_is_refused(tmp_path: Path) -> None:
 
     access = asyncio.run(open_and_leave())
     with pytest.raises(InvalidInput, match="event loop that does not run"):
-        access.wait(loop_and_thread)
+        access.wait(read_loop_and_thread)
 
 
 def test_a_forked_child_is_refused_and_leaves_the_store_of_its_parent(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_store_that_cannot_be_closed_says_so(tmp_path: Path) -> None:
         raise StorageError("the disk is full")
 
     access = OwnedEngine(open_and_fail)
-    access.wait(loop_and_thread)
+    access.wait(read_loop_and_thread)
     with pytest.raises(StorageError, match="the disk is full"):
         access.close()
 

@@ -36,14 +36,14 @@ def stream_answer(*frames: bytes) -> Answer:
     return Answer(b"".join(frames), type="text/event-stream")
 
 
-async def at_once(_seconds: float) -> None:
+async def skip_waiting(_seconds: float) -> None:
     await asyncio.sleep(0)
 
 
 @asynccontextmanager
 async def connect(url: str) -> AsyncIterator[RemoteEngine]:
     """A client that asks again without waiting."""
-    patience = replace(PATIENCE, sleep=at_once)
+    patience = replace(PATIENCE, sleep=skip_waiting)
     limits = TransportLimits(SETTINGS.client_timeout_seconds, SETTINGS.max_response_bytes, patience)
     async with httpx.AsyncClient() as http:
         channel = Transport(http, url, limits)

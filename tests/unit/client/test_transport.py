@@ -42,11 +42,11 @@ SETTINGS = replace(Settings(), client_timeout_seconds=5)
 PERSON = {"id": "u", "name": "alice", "owner": False, "scopes": ["read"]}
 
 
-def json_answer(content: object) -> Answer:
+def build_answer(content: object) -> Answer:
     return Answer(json.dumps(content).encode(), type="application/json")
 
 
-def problem_answer(error: ConspectusError) -> Answer:
+def build_problem(error: ConspectusError) -> Answer:
     problem = problem_of(error)
     return Answer(
         json.dumps(problem.document()).encode(),
@@ -57,7 +57,7 @@ def problem_answer(error: ConspectusError) -> Answer:
 
 
 LOST = Answer(b'{"id": "u"}', broken=True)
-BUSY = problem_answer(Overloaded("all places are taken", retry_after=3))
+BUSY = build_problem(Overloaded("all places are taken", retry_after=3))
 
 
 class Waits(list[float]):
@@ -83,7 +83,7 @@ async def connect_remote(
 async def test_a_busy_server_is_asked_again_when_it_says() -> None:
     waits = Waits()
     async with connect_remote(
-        {ME: [BUSY, Answer(status=503, type="text/html"), json_answer(PERSON)]}, waits=waits
+        {ME: [BUSY, Answer(status=503, type="text/html"), build_answer(PERSON)]}, waits=waits
     ) as (
         engine,
         _,
@@ -100,7 +100,7 @@ async def test_patience_ends_with_what_the_server_said() -> None:
 
 
 async def test_nobody_waits_for_longer_than_is_sensible() -> None:
-    async with connect_remote({ME: problem_answer(Overloaded("upgrading", retry_after=3600))}) as (
+    async with connect_remote({ME: build_problem(Overloaded("upgrading", retry_after=3600))}) as (
         engine,
         server,
     ):
@@ -117,10 +117,10 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
         "language": None,
         "created": "2024-05-01T00:00:00Z",
     }
-    running = problem_answer(
+    running = build_problem(
         Conflict("idempotency key", "k", "belongs to a request that is still being answered")
     )
-    async with connect_remote({f"{API}/collections": [LOST, running, json_answer(collection)]}) as (
+    async with connect_remote({f"{API}/collections": [LOST, running, build_answer(collection)]}) as (
         engine,
         server,
     ):
@@ -131,12 +131,12 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
         assert server.requests[-1].headers["idempotency-key"] not in keys
 
 
-AWAY = problem_answer(StorageBusy("the database does not answer"))
+AWAY = build_problem(StorageBusy("the database does not answer"))
 
 
 async def test_a_store_that_comes_back_is_asked_again() -> None:
     waits = Waits()
-    async with connect_remote({ME: [AWAY, AWAY, json_answer(PERSON)]}, waits=waits) as (engine, server):
+    async with connect_remote({ME: [AWAY, AWAY, build_answer(PERSON)]}, waits=waits) as (engine, server):
         assert (await engine.people.whoami()).name == "alice"
         assert (server.count(), waits) == (3, [1.0, 1.0])
 
@@ -157,10 +157,10 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
     """Documents have keys, and of messages a server does nothing twice."""
     source = {"id": "s", "collection": "c", "name": "default", "kind": "manual"}
     written = [{"id": "d", "outcome": "added", "chunks": 1}]
-    lost, documents = problem_answer(WriteOutcomeUnknown("the answer was lost")), f"{API}/sources/s/documents"
+    lost, documents = build_problem(WriteOutcomeUnknown("the answer was lost")), f"{API}/sources/s/documents"
     answers = {
-        f"{API}/collections/default/sources": json_answer(source),
-        documents: [lost, AWAY, json_answer(written)],
+        f"{API}/collections/default/sources": build_answer(source),
+        documents: [lost, AWAY, build_answer(written)],
     }
     async with connect_remote(
         {**answers, f"{API}/collections": lost, f"{API}/keys": AWAY, f"{API}/messages": lost}
@@ -185,8 +185,8 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
 
 async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
     hits = {"outcome": "found", "hits": []}
-    answers = {f"{API}/collections": problem_answer(Conflict("collection", "wiki", "exists already"))}
-    async with connect_remote({**answers, f"{API}/search": [LOST, json_answer(hits)]}) as (engine, server):
+    answers = {f"{API}/collections": build_problem(Conflict("collection", "wiki", "exists already"))}
+    async with connect_remote({**answers, f"{API}/search": [LOST, build_answer(hits)]}) as (engine, server):
         with pytest.raises(Conflict):
             await engine.collections.create("wiki")
         assert server.count() == 1
@@ -223,8 +223,8 @@ async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Pa
         (Answer(b"<html>", 404, type="text/html"), "HTTP 404 without a reason"),
         (Answer(b"[]", 404, type="application/problem+json"), "the problem document is not an object"),
         (redirect("http://elsewhere.example/"), "HTTP 302 without a reason"),
-        (json_answer([PERSON]), "not an object"),
-        (json_answer({**PERSON, "scopes": ["all"]}), r"answer\.scopes\.0 is 'all'"),
+        (build_answer([PERSON]), "not an object"),
+        (build_answer({**PERSON, "scopes": ["all"]}), r"answer\.scopes\.0 is 'all'"),
         (Answer(b"not gzip", headers={"Content-Encoding": "gzip"}), "the connection was lost"),
         (
             Answer(
@@ -267,7 +267,7 @@ async def test_silence_has_an_end_and_is_not_asked_again() -> None:
 
 
 async def test_work_that_grows_with_the_store_may_take_its_time() -> None:
-    slow = replace(json_answer({"embedded": 3}), delay=0.3)
+    slow = replace(build_answer({"embedded": 3}), delay=0.3)
     async with connect_remote({f"{API}/collections/default/wait": slow}, seconds=0.05) as (engine, _):
         assert await engine.documents.wait_until_embedded() == 3
 
@@ -305,9 +305,9 @@ async def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
 
 
 async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> None:
-    async with ScriptedServer({ME: json_answer(PERSON)}) as other, ScriptedServer() as server:
+    async with ScriptedServer({ME: build_answer(PERSON)}) as other, ScriptedServer() as server:
         server.answers = {
-            f"/under{ME}": json_answer(PERSON),
+            f"/under{ME}": build_answer(PERSON),
             f"/under{API}/status": redirect(f"{other.base}{ME}"),
         }
         settings = replace(SETTINGS, url=f"{server.base}/under/", api_key="csp_secret")
@@ -320,7 +320,7 @@ async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> No
 
 
 async def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with ScriptedServer({ME: json_answer(PERSON)}) as server:
+    async with ScriptedServer({ME: build_answer(PERSON)}) as server:
         monkeypatch.setenv("CONSPECTUS_URL", server.base)
         monkeypatch.setenv("CONSPECTUS_API_KEY", "csp_secret")
         async with conspectus.connect() as engine:

@@ -12,7 +12,7 @@ DOCUMENTS = st.lists(st.sampled_from("abcdefghijkl"), unique=True)
 GRADES = st.dictionaries(st.sampled_from("abcdefghijkl"), st.integers(1, 4), min_size=1)
 
 
-def gain_by_definition(ranking: list[str], grades: dict[str, int], depth: int) -> float:
+def compute_gain(ranking: list[str], grades: dict[str, int], depth: int) -> float:
     total = 0.0
     for position in range(min(depth, len(ranking))):
         if ranking[position] in grades:
@@ -20,21 +20,19 @@ def gain_by_definition(ranking: list[str], grades: dict[str, int], depth: int) -
     return total
 
 
-def best_ranking(grades: dict[str, int]) -> list[str]:
+def rank_best(grades: dict[str, int]) -> list[str]:
     return sorted(grades, key=lambda document: -grades[document])
 
 
 @given(DOCUMENTS, GRADES, st.integers(1, 12))
 def test_ndcg_is_the_gain_divided_by_the_best_possible(ranking, grades, depth):
-    best = gain_by_definition(best_ranking(grades), grades, depth)
-    assert ndcg(ranking, grades, depth=depth) == pytest.approx(
-        gain_by_definition(ranking, grades, depth) / best
-    )
+    best = compute_gain(rank_best(grades), grades, depth)
+    assert ndcg(ranking, grades, depth=depth) == pytest.approx(compute_gain(ranking, grades, depth) / best)
 
 
 @given(GRADES, DOCUMENTS)
 def test_the_best_ranking_scores_one_whatever_follows(grades, more):
-    best = best_ranking(grades)
+    best = rank_best(grades)
     rest = [document for document in more if document not in grades]
     assert ndcg(best + rest, grades, depth=10) == pytest.approx(1.0)
 

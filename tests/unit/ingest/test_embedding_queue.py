@@ -15,7 +15,7 @@ from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
 Make = Callable[..., EmbedQueue]
 
 
-def busy(status: int = 429, retry_after: float | None = None) -> ProviderUnavailable:
+def build_busy_error(status: int = 429, retry_after: float | None = None) -> ProviderUnavailable:
     return ProviderUnavailable("counting", "busy", status=status, retry_after=retry_after)
 
 
@@ -137,7 +137,7 @@ async def test_nothing_to_embed_asks_nobody(make: Make) -> None:
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_busy_model_is_asked_again(make: Make, clock: ManualClock, status: int) -> None:
-    model = CountingModel(busy(status))
+    model = CountingModel(build_busy_error(status))
     task = asyncio.create_task(make(model).embed_query("a"))
     await clock.advance(1)
     assert (await task).tolist() == row_of("a", "query")
@@ -147,7 +147,7 @@ async def test_a_busy_model_is_asked_again(make: Make, clock: ManualClock, statu
 async def test_waits_double_up_to_the_cap_and_then_the_error_goes_to_every_caller(
     make: Make, clock: ManualClock
 ) -> None:
-    model = CountingModel(*[busy()] * 8)
+    model = CountingModel(*[build_busy_error()] * 8)
     queue = make(model, attempts=8, wait=0)
     tasks = [asyncio.create_task(queue.embed_documents([text])) for text in "ab"]
     await clock.advance(200)
@@ -159,7 +159,7 @@ async def test_waits_double_up_to_the_cap_and_then_the_error_goes_to_every_calle
 
 
 async def test_five_tries_in_all(make: Make, clock: ManualClock) -> None:
-    model = CountingModel(*[busy()] * 9)
+    model = CountingModel(*[build_busy_error()] * 9)
     task = asyncio.create_task(make(model).embed_query("a"))
     await clock.advance(100)
     with pytest.raises(ProviderUnavailable):
@@ -169,7 +169,7 @@ async def test_five_tries_in_all(make: Make, clock: ManualClock) -> None:
 
 @pytest.mark.parametrize(("chance", "waits"), [(0.0, [0.5, 1.0]), (0.5, [0.75, 1.5])])
 async def test_waits_are_shortened_by_chance(clock: ManualClock, chance: float, waits: list[float]) -> None:
-    model = CountingModel(busy(), busy())
+    model = CountingModel(build_busy_error(), build_busy_error())
     queue = EmbedQueue(model, patience=RetryPolicy(sleep=clock.sleep, chance=lambda: chance))
     task = asyncio.create_task(queue.embed_query("a"))
     await clock.advance(5)
@@ -180,14 +180,14 @@ async def test_waits_are_shortened_by_chance(clock: ManualClock, chance: float, 
 
 @pytest.mark.parametrize("seconds", [0.0, 7.0, 30.0])
 async def test_the_wait_that_was_asked_for_wins(make: Make, clock: ManualClock, seconds: float) -> None:
-    task = asyncio.create_task(make(CountingModel(busy(retry_after=seconds))).embed_query("a"))
+    task = asyncio.create_task(make(CountingModel(build_busy_error(retry_after=seconds))).embed_query("a"))
     await clock.advance(seconds)
     await task
     assert clock.slept == [seconds]
 
 
 async def test_a_wait_beyond_the_cap_is_handed_on(make: Make) -> None:
-    model = CountingModel(busy(503, retry_after=31.0))
+    model = CountingModel(build_busy_error(503, retry_after=31.0))
     with pytest.raises(ProviderUnavailable) as raised:
         await make(model).embed_query("a")
     assert (raised.value.retry_after, len(model.batches)) == (31.0, 1)
@@ -260,7 +260,7 @@ async def test_a_wrong_setting_goes_to_every_caller_at_once(make: Make) -> None:
 
 
 async def test_what_arrives_while_the_model_is_busy_waits_and_shares(make: Make, clock: ManualClock) -> None:
-    model = CountingModel(busy())
+    model = CountingModel(build_busy_error())
     queue = make(model, at_once=1)
     tasks = [asyncio.create_task(queue.embed_documents(["a"]))]
     await clock.advance(0.1)
@@ -331,7 +331,7 @@ async def test_rows_of_another_shape_are_refused(make: Make) -> None:
 
 
 async def test_real_time_needs_no_help() -> None:
-    model = CountingModel(busy(retry_after=0.0))
+    model = CountingModel(build_busy_error(retry_after=0.0))
     queue = EmbedQueue(model, sharing=BatchSharing(wait=0.01))
     assert (await queue.embed_documents(["a", "b"])).tolist() == list_rows("a", "b")
     assert queue.space == model.space

@@ -33,7 +33,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]
         yield opened
 
 
-def without_vectors(documents: list[Document]) -> list[Document]:
+def drop_vectors(documents: list[Document]) -> list[Document]:
     """The documents as they come back: without embeddings, in an order of their own."""
     return sorted(
         (replace(document, embedding=None) for document in documents), key=lambda document: document.id
@@ -43,7 +43,7 @@ def without_vectors(documents: list[Document]) -> list[Document]:
 class Equal:
     @staticmethod
     def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:
-        assert without_vectors(received) == without_vectors(expected)
+        assert drop_vectors(received) == drop_vectors(expected)
 
 
 class TestDocumentStore(Equal, suites.DocumentStoreBaseExtendedTests):

@@ -18,7 +18,7 @@ ATTACKS = {
 Spelling = Callable[[str], str]
 
 
-def between_letters(mark: str) -> Spelling:
+def put_between_letters(mark: str) -> Spelling:
     """Put a mark between the letters of each word."""
     return lambda text: " ".join(mark.join(word) if "/" not in word else word for word in text.split(" "))
 
@@ -35,7 +35,7 @@ def put_inside(mark: str) -> Spelling:
     return spelled
 
 
-def between_words(mark: str) -> Spelling:
+def put_between_words(mark: str) -> Spelling:
     """Put a mark in place of each space."""
     return lambda text: text.replace(" ", mark)
 
@@ -87,37 +87,37 @@ GREEK = replace_letters(dict(zip("oviu", "\u03bf\u03bd\u03b9\u03c5", strict=True
 SMALL = replace_letters(dict(zip("abcdeghijklmnoprtuvwyz", "ᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡʏᴢ", strict=True)))
 SPELLINGS: dict[str, Spelling] = {
     "upper case": str.upper,
-    "two spaces": between_words("  "),
-    "tabs": between_words("\t"),
-    "line breaks": between_words("\n"),
-    "carriage returns": between_words("\r\n"),
-    "no-break spaces": between_words("\u00a0"),
-    "ideographic spaces": between_words("\u3000"),
-    "line separators": between_words("\u2028"),
-    "underscores": between_words("_"),
-    "hyphens": between_words("-"),
-    "slashes": between_words(" / "),
-    "bars": between_words(" | "),
+    "two spaces": put_between_words("  "),
+    "tabs": put_between_words("\t"),
+    "line breaks": put_between_words("\n"),
+    "carriage returns": put_between_words("\r\n"),
+    "no-break spaces": put_between_words("\u00a0"),
+    "ideographic spaces": put_between_words("\u3000"),
+    "line separators": put_between_words("\u2028"),
+    "underscores": put_between_words("_"),
+    "hyphens": put_between_words("-"),
+    "slashes": put_between_words(" / "),
+    "bars": put_between_words(" | "),
     "emphasis of words": lambda text: " ".join(f"**{word}**" for word in text.split(" ")),
     "code of words": lambda text: " ".join(f"`{word}`" for word in text.split(" ")),
     "quoted words": lambda text: " ".join(f'"{word}"' for word in text.split(" ")),
-    "zero-width spaces between words": between_words("\u200b"),
-    "zero-width spaces between letters": between_letters("\u200b"),
-    "joiners": between_letters("\u200d"),
-    "word joiners": between_letters("\u2060"),
-    "byte order marks": between_letters("\ufeff"),
+    "zero-width spaces between words": put_between_words("\u200b"),
+    "zero-width spaces between letters": put_between_letters("\u200b"),
+    "joiners": put_between_letters("\u200d"),
+    "word joiners": put_between_letters("\u2060"),
+    "byte order marks": put_between_letters("\ufeff"),
     "soft hyphens": put_inside("\u00ad"),
     "hyphens at line ends": put_inside("-\n"),
     "hyphens inside words": put_inside("-"),
-    "direction marks": between_letters("\u200e"),
+    "direction marks": put_between_letters("\u200e"),
     "direction overrides": put_inside("\u202d"),
-    "variation selectors": between_letters("\ufe0f"),
-    "more variation selectors": between_letters("\U000e0101"),
-    "Mongolian selectors": between_letters("\u180b"),
-    "combining marks": between_letters("\u0336"),
-    "two combining marks": between_letters("\u0301\u0323"),
-    "enclosing marks": between_letters("\u20e3"),
-    "grapheme joiners": between_letters("\u034f"),
+    "variation selectors": put_between_letters("\ufe0f"),
+    "more variation selectors": put_between_letters("\U000e0101"),
+    "Mongolian selectors": put_between_letters("\u180b"),
+    "combining marks": put_between_letters("\u0336"),
+    "two combining marks": put_between_letters("\u0301\u0323"),
+    "enclosing marks": put_between_letters("\u20e3"),
+    "grapheme joiners": put_between_letters("\u034f"),
     "fullwidth": write_letters(0xFF41),
     "mathematical bold": write_letters(0x1D41A),
     "mathematical script": write_letters(0x1D4EA),
@@ -132,19 +132,19 @@ SPELLINGS: dict[str, Spelling] = {
     "hexadecimal entities": write_entities("&#x{:x};"),
     "entities of entities": write_entities("&amp;#{};"),
     "entities without an end": write_entities("&#{}"),
-    "named entities": between_words("&nbsp;"),
-    "invisible entities": between_letters("&ZeroWidthSpace;"),
+    "named entities": put_between_words("&nbsp;"),
+    "invisible entities": put_between_letters("&ZeroWidthSpace;"),
     "shy entities": put_inside("&shy;"),
     "tags between letters": put_tags("<b>", "</b>"),
     "tags with attributes": put_tags('<span class="x">', "</span>"),
-    "breaks between words": between_words("<br>"),
-    "blocks between words": between_words("</div>\n<div>"),
-    "comments between letters": between_letters("<!-- x -->"),
-    "comments between words": between_words("<!-- the weather is fine -->"),
-    "comments and spaces": between_words(" <!-- x --> "),
+    "breaks between words": put_between_words("<br>"),
+    "blocks between words": put_between_words("</div>\n<div>"),
+    "comments between letters": put_between_letters("<!-- x -->"),
+    "comments between words": put_between_words("<!-- the weather is fine -->"),
+    "comments and spaces": put_between_words(" <!-- x --> "),
     "emphasis inside words": put_tags("**", "**"),
-    "escapes": between_letters("\\"),
-    "dots between letters": between_letters("."),
+    "escapes": put_between_letters("\\"),
+    "dots between letters": put_between_letters("."),
     "spaced letters": lambda text: "   ".join(
         " ".join(word) if "/" not in word else word for word in text.split(" ")
     ),
