@@ -1,4 +1,4 @@
-"""The measure of prompt injection: it finds nothing in our prompts, and finds what others let through."""
+"""The measure of prompt injection finds no fault in our prompts, and finds those of unguarded ones."""
 
 import json
 from collections.abc import Callable

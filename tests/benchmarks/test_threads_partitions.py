@@ -1,4 +1,4 @@
-"""Measures of links and conversations, on values that are known."""
+"""Measures of links and conversations, compared with values computed by hand."""
 
 import math
 from itertools import permutations

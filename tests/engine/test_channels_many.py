@@ -1,4 +1,4 @@
-"""A collection of a thousand channels: what is read for one message and for one question."""
+"""Reads of the database for a message and for a query, in a collection of a thousand channels."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager

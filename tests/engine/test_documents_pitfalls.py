@@ -1,4 +1,4 @@
-"""Mistakes that knowledge bases are known to make, each held against ours."""
+"""Known mistakes of knowledge bases, each tried on an engine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

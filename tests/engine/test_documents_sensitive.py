@@ -1,4 +1,4 @@
-"""Secrets and personal data: found in any text, and refused, masked or tagged before it is stored."""
+"""Secrets and personal data are found in any text, and refused, masked or tagged before it is stored."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

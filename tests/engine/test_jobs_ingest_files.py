@@ -1,4 +1,4 @@
-"""Files handed in, and folders kept in step with, by jobs on a real store."""
+"""Jobs that ingest files and sync folders."""
 
 import subprocess
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Web pages taken in by jobs, from a real local server into a real store."""
+"""Jobs that ingest web pages from a local server."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

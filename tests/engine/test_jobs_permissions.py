@@ -1,4 +1,4 @@
-"""Who sees a job, who may stop it, and with whose rights it runs."""
+"""Permissions of jobs: who sees one, who cancels one, and with whose rights it runs."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""What a worker does with what others stored, also where the embedder refuses."""
+"""Background work of a process on what other processes stored, also while the embedder refuses."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Indexes follow the records past texts that cannot be analyzed, and answer again once they can be."""
+"""Texts that cannot be analyzed: the indexes skip them, and find them once they can be."""
 
 import sys
 from collections.abc import AsyncIterator

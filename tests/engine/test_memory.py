@@ -1,4 +1,4 @@
-"""Memories: stored word for word, recalled in their scope, and known as of any time."""
+"""Memories are stored verbatim, recalled in their scope, and known as of any time."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What memories promise where two things meet: instants and walks, facts and corrections, what is deleted."""
+"""Facts of memories: their validity, corrections and deletion, and recall as of an instant."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

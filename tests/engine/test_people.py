@@ -1,4 +1,4 @@
-"""Accounts, groups, keys and grants through the engine: who may do what, and what is refused how."""
+"""Accounts, groups, keys and grants: who may manage them, and what the errors say."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace

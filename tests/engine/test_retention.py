@@ -1,4 +1,4 @@
-"""Rules that say how long memories stay: what they let go, who carries them out, and what they tell of it."""
+"""Retention rules: which memories they delete, which process applies them, and what the job reports."""
 
 import asyncio
 from collections.abc import AsyncIterator

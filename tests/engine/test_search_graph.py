@@ -1,4 +1,4 @@
-"""Names of a collection, and searches that walk over them."""
+"""Entities of a collection, and searches that traverse the graph."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Questions with a channel, a thread and a time, through the engine: what comes first and what is kept."""
+"""Searches with a channel, a thread and a time: the order of the hits, and the parts of their scores."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Streams as they are kept: clocks, captions that come again, and files that are taken in anew."""
+"""Streams: clocks, captions that are added again, and files that are imported again."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What is asked of streams from outside, group by group: each sentence of it once, over the whole engine."""
+"""Acceptance tests of streams, a class for each group of requirements."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Questions to streams: the time that they name, the streams that they may see, and what comes along."""
+"""Searches of streams: times in the query, permissions, and the captions around a hit."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

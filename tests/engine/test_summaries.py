@@ -1,4 +1,4 @@
-"""Summaries of streams with a model: each caption once, nothing lost, no failure shown as a success."""
+"""Summaries of streams by a model: each caption counts once, and no failure looks like a success."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

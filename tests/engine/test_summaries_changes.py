@@ -1,4 +1,4 @@
-"""Captions that change or go while a summary is made, and what is left of summaries then."""
+"""Captions that change or are deleted while a summary is made, and the deletion of summaries."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Summaries by jobs, and of live streams as they grow."""
+"""Summaries by jobs, and summaries of live streams."""
 
 import random
 import re

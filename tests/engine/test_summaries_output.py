@@ -1,4 +1,4 @@
-"""Summaries that are objects of a schema, and those without a model."""
+"""Summaries that are JSON objects of a schema, and summaries without a model."""
 
 import json
 import re

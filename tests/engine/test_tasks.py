@@ -1,4 +1,4 @@
-"""Tasks over an engine in this process and over one on a server."""
+"""Tasks on an engine in this process and on a server."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Searching tasks by meaning, and their lines for a prompt."""
+"""Search of tasks by similarity, and the lines of tasks in a prompt."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""A file of settings: the words of video programs, our own names, and all that can be wrong with it."""
+"""A file of settings: the names of video programs, our names, and invalid content."""
 
 import os
 from dataclasses import fields

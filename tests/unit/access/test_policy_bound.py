@@ -1,4 +1,4 @@
-"""Which sources a filter is bound to: what may be counted for it."""
+"""The sources that a filter is bound to."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Where a store is: what a path or a URL names."""
+"""The store that a path or a URL names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tasks in JSON, JSON Lines and CSV, and rows that hold none."""
+"""Tasks in JSON, JSON Lines and CSV, and rows that hold no task."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Work beside the event loop: turns, and its end."""
+"""Work beside the event loop: users take turns, and a stop ends it."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Chats and meetings as evaluation sets: what is asked, when, and what nobody could have known then."""
+"""Chats and meetings as evaluation sets: their questions, and evidence that was not known yet."""
 
 import json
 from collections.abc import Iterable

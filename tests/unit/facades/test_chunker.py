@@ -1,4 +1,4 @@
-"""Splitting by itself."""
+"""The chunker of the knowledge base."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The reader of names: it goes on where it was, takes turns, and tells what went wrong."""
+"""The name reader: it resumes, takes turns with other processes, and reports errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

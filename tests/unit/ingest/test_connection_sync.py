@@ -1,4 +1,4 @@
-"""One run over a wiki, on a real store."""
+"""One sync of a wiki with a store."""
 
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Answers of web servers: which are taken, and what they are called."""
+"""Responses of web servers: which are accepted, and the names of their files."""
 
 from dataclasses import replace
 

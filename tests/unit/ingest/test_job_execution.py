@@ -1,4 +1,4 @@
-"""How one job is run, on a ledger in memory, and how the processes of a store share the running."""
+"""Execution of a job on a ledger in memory, and leases between processes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

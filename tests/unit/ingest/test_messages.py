@@ -1,4 +1,4 @@
-"""How messages become documents: their threads, their times, what they answer."""
+"""Documents of messages: their threads, times and parents."""
 
 from datetime import UTC, datetime, timedelta
 

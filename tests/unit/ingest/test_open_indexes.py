@@ -1,4 +1,4 @@
-"""How an index is brought up to the records, one by one or by a build, and how segments are merged."""
+"""Indexes catch up with the records, by changes or by a build, and segments are merged."""
 
 from collections.abc import Sequence
 from pathlib import Path

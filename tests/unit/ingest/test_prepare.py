@@ -1,4 +1,4 @@
-"""Documents at the border: what is stored of them, and what is refused."""
+"""Preparation of documents: what is stored, and what is refused."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

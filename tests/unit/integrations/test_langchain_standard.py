@@ -1,4 +1,4 @@
-"""The standard tests that LangChain publishes for integrations, over every adapter that has some."""
+"""The standard tests that LangChain publishes for integrations."""
 
 from collections.abc import Iterator
 from pathlib import Path

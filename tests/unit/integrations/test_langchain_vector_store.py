@@ -1,4 +1,4 @@
-"""The vector stores for LangChain and LlamaIndex, and what adapters refuse."""
+"""Vector stores for LangChain and LlamaIndex, and the arguments that adapters refuse."""
 
 import asyncio
 from collections.abc import Callable, Iterator

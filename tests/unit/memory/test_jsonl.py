@@ -1,4 +1,4 @@
-"""Memories as lines of JSON: what is written is read again just so, and nothing else is read at all."""
+"""Memories as lines of JSON: written lines are read unchanged, all others are refused."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Scopes of memories: which read which, under which names, and what rules and selections may say."""
+"""Scopes of memories: which scope reads which, their names, and the limits of rules and selections."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

@@ -1,4 +1,4 @@
-"""Options: keywords that are the fields of a dataclass, with their types."""
+"""Options are keywords that have the names and types of fields of a dataclass."""
 
 from dataclasses import fields
 from functools import partial

@@ -1,4 +1,4 @@
-"""What the parameters of operations declare, which all surfaces are made from."""
+"""Declarations of the parameters of all operations."""
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import fields

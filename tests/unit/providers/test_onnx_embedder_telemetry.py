@@ -1,4 +1,4 @@
-"""Nothing that is imported tells anybody of it."""
+"""Imported libraries send no telemetry."""
 
 import os
 import subprocess

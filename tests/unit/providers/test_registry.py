@@ -1,4 +1,4 @@
-"""From a setting to a vendor: names, keys, and an engine that embeds, reranks and notes what it asked."""
+"""Providers by the names of the settings: embedders, rerankers and their keys."""
 
 import asyncio
 from collections.abc import AsyncIterator

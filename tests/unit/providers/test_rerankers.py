@@ -1,4 +1,4 @@
-"""Rerankers against servers that fail, stall and lie."""
+"""Rerankers against servers that fail, stall and return invalid rankings."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Thinking is left out of an answer, however its tags are cut into pieces."""
+"""Thinking is removed from an answer, wherever its tags are split."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Notes of requests to vendors: written soon, written once, and never in the way."""
+"""The log of requests to providers: each is written soon and once, and delays no request."""
 
 import asyncio
 import logging

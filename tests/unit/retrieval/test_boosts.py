@@ -1,4 +1,4 @@
-"""Boosts: each does what it is named for, by no more than its weight, and nothing where it knows nothing."""
+"""Boosts: each has its effect within its weight, and none without its data."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What comes along with a message that was found, in which order, and what never does."""
+"""The messages of a reply chain that are returned with a hit, and their order."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

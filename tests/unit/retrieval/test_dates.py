@@ -1,4 +1,4 @@
-"""Days and months named in a question, and what they lift."""
+"""Days and months in a query, and the boost of documents from them."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""Fusion: the parts add up, order does not matter, and an arm that is missing never speaks."""
+"""Fusion: the parts add up, order does not matter, and a missing retriever has no effect."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Stretches of streams out of scored captions."""
+"""Moments made from scored captions."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Runs of a question's words in texts."""
+"""Runs of a query's words in texts."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Profiles by their names: what there is, and what is left when parts are switched off."""
+"""Profiles by name, and profiles without some of their parts."""
 
 from dataclasses import fields
 

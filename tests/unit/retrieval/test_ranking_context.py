@@ -1,4 +1,4 @@
-"""Where and when a question is asked: what that adds, by how much at most, and what stays as it is."""
+"""Parts of a score from the channel, the thread and the time of a query, and their bounds."""
 
 from collections.abc import Sequence
 from dataclasses import replace

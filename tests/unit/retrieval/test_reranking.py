@@ -1,4 +1,4 @@
-"""The last word on a search, and what happens where nobody can say it."""
+"""Reranking of hits, and the order that stays where the reranker fails."""
 
 from collections.abc import Sequence
 

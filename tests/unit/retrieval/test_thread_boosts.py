@@ -1,4 +1,4 @@
-"""Neighbor propagation: what stands beside a good text rises, everything else stays where it is."""
+"""Neighbor boost: neighbors of a good text rise, all others stay."""
 
 import numpy as np
 import pytest

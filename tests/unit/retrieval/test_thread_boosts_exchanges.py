@@ -1,4 +1,4 @@
-"""Flow and completeness: what others said around a message, and what the rest of its chain says for it."""
+"""Boosts of exchanges and of reply chains."""
 
 import numpy as np
 import pytest

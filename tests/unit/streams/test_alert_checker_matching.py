@@ -1,4 +1,4 @@
-"""Captions and standing questions: by fields, by words, by phrase, by meaning."""
+"""Alerts match captions by fields, words, phrases and similarity."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Captions as people and files read them."""
+"""Captions formatted for people and for files."""
 
 import json
 from datetime import UTC, datetime, timedelta

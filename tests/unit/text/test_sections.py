@@ -1,4 +1,4 @@
-"""Texts are cut at their sections first: which of them are joined, and what each chunk is called."""
+"""Sections of a text: which are joined in a chunk, and the heading of each chunk."""
 
 from datetime import UTC, datetime
 from itertools import pairwise

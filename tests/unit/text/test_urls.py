@@ -1,4 +1,4 @@
-"""One reading of web addresses, which follows the browsers' or refuses."""
+"""Parsing of web addresses as browsers do, or a refusal."""
 
 import json
 from collections.abc import Callable

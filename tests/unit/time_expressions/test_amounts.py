@@ -1,4 +1,4 @@
-"""Amounts of time in a query, token by token, and the text that is left when a time is taken out of it."""
+"""Amounts of time in a query, and the query without its time."""
 
 from datetime import UTC, datetime, timedelta
 

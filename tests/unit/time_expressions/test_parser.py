@@ -1,4 +1,4 @@
-"""What questions say about the time of a recording: rows of question, range, and what is left to search."""
+"""Times in queries about a recording, as rows of query, range and rest."""
 
 from datetime import UTC, datetime, timedelta
 

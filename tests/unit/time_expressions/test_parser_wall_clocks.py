@@ -1,4 +1,4 @@
-"""What questions say about the time of streams whose clock hangs on a wall: days, zones, live streams."""
+"""Times in queries about streams with a wall clock: days, time zones, live streams."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Texts that a window already contains are found as by comparing each text with each."""
+"""Duplicates in a window are the same as those found by comparing all pairs of texts."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Budgets that hold what a window leaves out: the search for them ends when its time is over."""
+"""The budget that a left-out passage needs, searched until a deadline."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Windows over streams: captions and events by time, with their times, gaps and the stream they are from."""
+"""Windows over streams: captions and events in order, with their times, gaps and streams."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Threads in windows, to the letter: what is counted where, what is a reply, and with whom each came."""
+"""Windows over threads: left-out messages, replies, and the trace."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

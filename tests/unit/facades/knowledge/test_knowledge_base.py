@@ -1,4 +1,4 @@
-"""The knowledge base of many users, in its own words."""
+"""A knowledge base of several users."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path

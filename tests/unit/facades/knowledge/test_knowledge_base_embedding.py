@@ -1,4 +1,4 @@
-"""What a knowledge base says of documents that are embedded, could not be, or have nothing to embed."""
+"""States of documents in a knowledge base: embedded, failed, or without content."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

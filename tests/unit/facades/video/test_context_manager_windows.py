@@ -1,4 +1,4 @@
-"""Windows and ranges of time of video contexts, over our store and over somebody else's."""
+"""Windows and time ranges of video contexts, over our store and over another one."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Contexts of videos in a collection of a Milvus server that several programs share."""
+"""Video contexts in a collection of a Milvus server that several programs share."""
 
 import json
 from collections.abc import AsyncIterator

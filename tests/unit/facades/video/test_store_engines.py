@@ -1,4 +1,4 @@
-"""Where the documents of video contexts are kept: an engine of their own, one that is open, or a server."""
+"""Engines of video contexts: a temporary one, an open one, and a server."""
 
 import asyncio
 import gc

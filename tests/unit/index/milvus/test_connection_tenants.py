@@ -1,4 +1,4 @@
-"""Which partitions a filter needs: none too few, and few where it bounds the sources."""
+"""The partitions that a filter needs."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

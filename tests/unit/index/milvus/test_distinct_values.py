@@ -1,4 +1,4 @@
-"""More rows than Milvus lists at once: filters miss none of the values, and none of the odd rows."""
+"""Filters on more rows than Milvus lists at once."""
 
 from pathlib import Path
 

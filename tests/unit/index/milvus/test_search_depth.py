@@ -1,4 +1,4 @@
-"""How deep a question looks: no deeper than Milvus answers, however many hits are wanted and tie."""
+"""A search asks Milvus for no more results than it returns, however many tie."""
 
 from collections.abc import Sequence
 from dataclasses import replace

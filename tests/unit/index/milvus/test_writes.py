@@ -1,4 +1,4 @@
-"""What is asked of Milvus: rows that were replaced are deleted by their keys, and no query counts rows."""
+"""Requests to Milvus: replaced rows are deleted by key, and no query counts rows."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

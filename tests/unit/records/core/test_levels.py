@@ -1,4 +1,4 @@
-"""Levels in SQL: an UPDATE refuses to raise them, whatever a writer claims."""
+"""Levels of trust in SQL: an UPDATE never raises one."""
 
 from itertools import product
 

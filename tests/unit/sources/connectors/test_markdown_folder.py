@@ -1,4 +1,4 @@
-"""A folder of Markdown as a wiki: what the contract of connectors does not say."""
+"""The connector for a folder of Markdown, beyond the contract of connectors."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A wiki run by MediaWiki: what the contract of connectors does not say."""
+"""The connector for MediaWiki, beyond the contract of connectors."""
 
 import json
 from collections.abc import AsyncIterator

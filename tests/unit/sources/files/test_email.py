@@ -1,4 +1,4 @@
-"""E-mail: who wrote, what was said and attached."""
+"""E-mail: sender, recipients, text and attachments."""
 
 from datetime import UTC, datetime
 from email.message import EmailMessage

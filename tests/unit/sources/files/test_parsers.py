@@ -1,4 +1,4 @@
-"""Every kind of file gives the documents, titles, keys and metadata that a reader of it would expect."""
+"""Parsers of files: their documents, titles, keys and metadata."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Notebooks: notes, code, and what the code gave."""
+"""Notebooks: their notes, code and outputs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Captions: every cue with text becomes a document at its time, and what is left out is said."""
+"""Captions of subtitle files: every cue with text becomes a document at its time, the rest is counted."""
 
 from datetime import UTC, datetime, timedelta
 

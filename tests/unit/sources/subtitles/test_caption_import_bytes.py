@@ -1,4 +1,4 @@
-"""Caption files as bytes: encodings, limits, and content that is made to break a reader."""
+"""Caption files as bytes: encodings, limits and hostile content."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""Files of captions that others wrote, and what their own parsers make of them."""
+"""Caption files of public collections, compared with other parsers."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Captions as JSON: what YouTube and recognisers write, lists of any shape, and a line for each."""
+"""Captions as JSON: of YouTube and speech recognizers, as lists and as lines."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rolling captions: each line once, from when it was first shown until the next begins; choruses stay."""
+"""Rolling captions: each line once, from when it was first shown until the next begins."""
 
 from collections import Counter
 

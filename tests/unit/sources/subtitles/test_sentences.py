@@ -1,4 +1,4 @@
-"""Sentences put together over the borders of cues: where they end, their times, and that nothing is lost."""
+"""Sentences across cues: where they end, their times, and that no text is lost."""
 
 from itertools import pairwise
 

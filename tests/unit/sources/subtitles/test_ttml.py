@@ -1,4 +1,4 @@
-"""TTML, DFXP and YouTube's XML: times in every unit, nested parts, and XML that is made to hurt."""
+"""TTML, DFXP and YouTube's XML: times in every unit, nested parts, and hostile XML."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Fetching from a real local server: what comes back, what is held to, and what goes nowhere else."""
+"""The fetcher on a local server: responses, limits, redirects and forbidden addresses."""
 
 import asyncio
 from collections.abc import AsyncIterator

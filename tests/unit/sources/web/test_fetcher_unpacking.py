@@ -1,4 +1,4 @@
-"""Compressed answers come out whole, or stop at the limit."""
+"""Compressed responses are unpacked up to a limit."""
 
 import gzip
 import zlib

@@ -1,4 +1,4 @@
-"""Webhooks sent to a real local server: what is sent, what counts as delivered, and where nothing goes."""
+"""Webhooks sent to a local server: their content, delivery and forbidden addresses."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Links between messages: what must hold whatever is said, and what anybody would link."""
+"""Links between messages: properties that hold for any text, and links that are certain."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

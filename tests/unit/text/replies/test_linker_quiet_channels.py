@@ -1,4 +1,4 @@
-"""Links in quiet channels: a team that says a few things, from the first message on."""
+"""Links in channels with a few messages a day."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

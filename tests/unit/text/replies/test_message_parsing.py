@@ -1,4 +1,4 @@
-"""What is read in a message, and what is remembered of a channel."""
+"""Features of a parsed message, and the memory of a channel's past."""
 
 import math
 
