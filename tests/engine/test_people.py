@@ -308,7 +308,7 @@ async def document(owner: Engine) -> str:
 async def list_looks(owner: Engine) -> list[AuditEntry]:
     """The queries that were asked as another user, newest first."""
     entries = (await owner.people.list_audit()).entries
-    return [entry for entry in entries if entry.action == "explain_as"]
+    return [look for look in entries if look.action == "explain_as"]
 
 
 async def test_nobody_else_sees_as_others(owner: Engine, enter: Enter, document: str) -> None:
@@ -357,7 +357,7 @@ async def test_what_was_asked_as_another_is_noted_before_it_is_answered(owner: E
         await owner.search.explain_as(
             "secret", 50, user="alice", collection="wiki", query_context=QueryContext("no such channel")
         )
-    assert [entry.query for entry in await list_looks(owner)] == ["secret"]
+    assert [look.query for look in await list_looks(owner)] == ["secret"]
 
 
 async def test_a_channel_that_the_other_does_not_see_is_a_notice(owner: Engine) -> None:

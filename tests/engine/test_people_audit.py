@@ -90,11 +90,11 @@ def test_every_write_about_people_is_audited() -> None:
 
 @pytest.mark.parametrize("name", WRITES)
 async def test_an_audited_operation_leaves_a_row(audited: Audited, name: str) -> None:
-    before = {entry.id for entry in await audited.rows()}
+    before = {row.id for row in await audited.rows()}
     began = datetime.now(UTC)
     result = await WRITES[name](audited)
     person = await audited.owner.people.whoami()
-    rows = [entry for entry in await audited.rows() if entry.id not in before and entry.action == name]
+    rows = [row for row in await audited.rows() if row.id not in before and row.action == name]
     assert len(rows) == 1
     (row,) = rows
     assert (row.actor, row.actor_name, row.key) == (person.id, "owner", person.key)
@@ -123,24 +123,22 @@ async def test_what_changes_nothing_leaves_no_row(audited: Audited) -> None:
 async def test_rows_outlive_what_they_are_about(audited: Audited) -> None:
     await audited.engine.collections.delete("wiki")
     await audited.engine.people.delete_user("bob")
-    named = {
-        entry.subject_name for entry in await audited.rows() if entry.action in {"put_grant", "delete_user"}
-    }
+    named = {row.subject_name for row in await audited.rows() if row.action in {"put_grant", "delete_user"}}
     assert named == {"bob"}
 
 
 async def test_a_purged_user_leaves_no_name(audited: Audited) -> None:
     await audited.engine.people.delete_user("bob", purge=True)
     rows = await audited.rows()
-    assert "bob" not in {name for entry in rows for name in (entry.actor_name, entry.subject_name)}
-    assert "bob" not in " ".join(entry.detail for entry in rows).split()
+    assert "bob" not in {name for row in rows for name in (row.actor_name, row.subject_name)}
+    assert "bob" not in " ".join(row.detail for row in rows).split()
 
 
 async def test_the_first_start_is_in_the_log(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
         await engine.people.create_owner()
         entries = (await engine.people.list_audit()).entries
-        assert [(entry.action, entry.subject_name) for entry in entries] == [
+        assert [(row.action, row.subject_name) for row in entries] == [
             ("create_key", "owner"),
             ("create_user", "owner"),
         ]
@@ -153,7 +151,7 @@ async def test_changes_and_queries_as_others_are_one_log(audited: Audited) -> No
     after = None
     while True:
         page = await audited.engine.people.list_audit(after=after, limit=3)
-        pages += [entry.action for entry in page.entries]
+        pages += [row.action for row in page.entries]
         after = page.next
         if after is None:
             break

@@ -43,7 +43,7 @@ def build_explained(hits: list[Hit], tokens: int, checkpoint=proceed, **options)
 
 
 def trace_by_rank(window: ContextWindow) -> dict[int, TraceEntry]:
-    return {entry.rank: entry for entry in window.trace}
+    return {candidate.rank: candidate for candidate in window.trace}
 
 
 @pytest.fixture(scope="module")
@@ -54,22 +54,34 @@ def hits() -> list[Hit]:
 @pytest.mark.parametrize("calls", [0, 1, 60, 400, 1500])
 def test_what_was_found_in_time_is_exact_and_the_rest_is_more_than_was_tried(hits, calls):
     window = build_explained(hits, 300, fits_from=20, is_over=Countdown(calls).is_over)
-    missing = [entry for entry in window.trace if entry.status in {"over_budget", "truncated"}][:20]
-    assert missing and {entry.fits_from is None or entry.fits_above is None for entry in missing} == {True}
+    missing = [candidate for candidate in window.trace if candidate.status in {"over_budget", "truncated"}][
+        :20
+    ]
+    assert missing and {
+        candidate.fits_from is None or candidate.fits_above is None for candidate in missing
+    } == {True}
     if not calls:
-        assert {entry.fits_above for entry in missing} == {300}
-    for entry in missing:
-        if entry.fits_from is not None:
-            assert trace_by_rank(build_explained(hits, entry.fits_from))[entry.rank].status == "included"
-            assert trace_by_rank(build_explained(hits, entry.fits_from - 1))[entry.rank].status != "included"
-        elif entry.fits_above is not None:
-            assert trace_by_rank(build_explained(hits, entry.fits_above))[entry.rank].status != "included"
+        assert {candidate.fits_above for candidate in missing} == {300}
+    for candidate in missing:
+        if candidate.fits_from is not None:
+            assert (
+                trace_by_rank(build_explained(hits, candidate.fits_from))[candidate.rank].status == "included"
+            )
+            assert (
+                trace_by_rank(build_explained(hits, candidate.fits_from - 1))[candidate.rank].status
+                != "included"
+            )
+        elif candidate.fits_above is not None:
+            assert (
+                trace_by_rank(build_explained(hits, candidate.fits_above))[candidate.rank].status
+                != "included"
+            )
 
 
 def test_no_budget_above_the_maximum_is_tried(hits):
     window = build_explained(hits, 300, fits_from=99, max_fitting_tokens=400)
-    assert {400, None} == {entry.fits_above for entry in window.trace}
-    assert max(entry.fits_from or 0 for entry in window.trace) <= 400
+    assert {400, None} == {candidate.fits_above for candidate in window.trace}
+    assert max(candidate.fits_from or 0 for candidate in window.trace) <= 400
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])

@@ -52,7 +52,7 @@ def pack(hits, budget, form="text", below=(), **fields):
 
 
 def statuses(window):
-    return [entry.status for entry in window.trace]
+    return [candidate.status for candidate in window.trace]
 
 
 def test_a_huge_best_hit_is_cut_and_the_small_ones_stay_whole():
@@ -137,7 +137,7 @@ def test_nothing_found_is_nothing_relevant_and_the_trace_says_what_the_floor_kep
         timings={"plan": 1.0},
     )
     assert (packed.outcome, packed.text, packed.tokens) == ("no_match", "", 0)
-    assert [entry.reason for entry in packed.trace] == [
+    assert [candidate.reason for candidate in packed.trace] == [
         "similarity 0.31 is below the minimum similarity 0.40",
         "has no similarity below the minimum similarity 0.40",
     ]
@@ -159,7 +159,7 @@ def test_chunks_of_one_document_stand_in_the_order_of_its_text_with_a_gap_betwee
     assert packed.text == (
         f"[1] d\n{TEXT[:100].rstrip()}\n[2] […]\n{TEXT[500:600].rstrip()}\n\n[3] other\nBetween."
     )
-    assert [entry.reason for entry in packed.trace] == ["in [2]", "in [3]", "in [1]"]
+    assert [candidate.reason for candidate in packed.trace] == ["in [2]", "in [3]", "in [1]"]
 
 
 def test_a_citation_names_exactly_the_characters_that_are_shown():

@@ -154,7 +154,7 @@ def test_marks_are_paid_for_at_every_budget():
 
 def test_the_trace_says_with_whom_each_came():
     hits = make_long_thread()
-    reasons = {entry.chunk: entry.reason for entry in pack(hits, outline(100), tokens=230).trace}
+    reasons = {candidate.chunk: candidate.reason for candidate in pack(hits, outline(100), tokens=230).trace}
     assert reasons[50] == "in [4]"
     assert reasons[49] == "in [3], along with the hit in [4]"
     assert reasons[53].startswith("does not fit: needs at least")

@@ -66,9 +66,9 @@ async def test_parents_are_listed_before_their_children(tmp_path: Path) -> None:
     )
     seen: set[str] = set()
     for listing in await list_changes(MarkdownFolder(tmp_path, batch=1)):
-        for entry in listing.entries:
-            assert entry.parent is None or entry.parent in seen
-            seen.add(entry.key)
+        for page in listing.entries:
+            assert page.parent is None or page.parent in seen
+            seen.add(page.key)
     assert len(seen) == 12
 
 
@@ -172,20 +172,20 @@ async def test_what_is_no_page_is_left_out(tmp_path: Path) -> None:
 async def test_a_file_that_became_a_link_out_cannot_be_fetched(tmp_path: Path) -> None:
     write_files(tmp_path, {"root/s/page.md": "page", "secret.md": "secret"})
     connector = MarkdownFolder(tmp_path / "root")
-    entry = (await pages_by_title(connector))["page"]
+    page = (await pages_by_title(connector))["page"]
     (tmp_path / "root/s/page.md").unlink()
     (tmp_path / "root/s/page.md").symlink_to(tmp_path / "secret.md")
     with pytest.raises(NotFound):
-        await connector.fetch(entry)
+        await connector.fetch(page)
 
 
 async def test_a_page_deleted_after_the_listing_is_not_found(tmp_path: Path) -> None:
     write_files(tmp_path, {"s/page.md": "page"})
     connector = MarkdownFolder(tmp_path)
-    entry = (await pages_by_title(connector))["page"]
+    page = (await pages_by_title(connector))["page"]
     (tmp_path / "s/page.md").unlink()
     with pytest.raises(NotFound):
-        await connector.fetch(entry)
+        await connector.fetch(page)
 
 
 async def test_pages_that_cannot_be_read_are_listed_and_fail(tmp_path: Path) -> None:
@@ -195,11 +195,11 @@ async def test_pages_that_cannot_be_read_are_listed_and_fail(tmp_path: Path) -> 
     connector = MarkdownFolder(tmp_path, files=LocalFiles(Settings(max_file_bytes=1_000)))
     (listing,) = await list_changes(connector)
     failed = set()
-    for entry in listing.entries:
+    for page in listing.entries:
         try:
-            await connector.fetch(entry)
+            await connector.fetch(page)
         except (TooLarge, UnreadableFile):
-            failed.add(entry.key)
+            failed.add(page.key)
     assert failed == {"path:s/large.md", "path:s/binary.md"}
     assert (await list_changes(connector, listing.cursor))[-1].entries == ()
     write_files(tmp_path, {"s/large.md": "small now"})

@@ -316,9 +316,9 @@ async def test_pages_are_read_some_at_a_time(world: World) -> None:
         await world.site.put("Main", f"Page {number}", f"text {number}")
     connector = world.connector()
     texts = [
-        (entry.title, (await connector.fetch(entry)).text)
+        (page.title, (await connector.fetch(page)).text)
         async for listing in connector.changes(None)
-        for entry in listing.entries
+        for page in listing.entries
     ]
     assert sorted(texts) == sorted((f"Page {number}", f"text {number}") for number in range(50))
     assert world.count_requests("prop", "info|revisions") == 3
@@ -330,9 +330,9 @@ async def test_pages_too_large_together_are_read_alone(world: World) -> None:
     small = WebFetcher(FetchLimits(max_bytes=100_000, allow=("127.0.0.1",)))
     connector = MediaWiki(MediaWikiApi(small, f"{world.server.base}/api.php"))
     lengths = [
-        len((await connector.fetch(entry)).text)
+        len((await connector.fetch(page)).text)
         async for listing in connector.changes(None)
-        for entry in listing.entries
+        for page in listing.entries
     ]
     await small.close()
     assert lengths == [40_000] * 5
@@ -340,26 +340,26 @@ async def test_pages_too_large_together_are_read_alone(world: World) -> None:
 
 async def test_a_hidden_revision_is_an_empty_page(world: World) -> None:
     await world.site.put("Main", "Page", "text")
-    entry = pages_by_title(await world.list_changes())["Page"]
+    listed_page = pages_by_title(await world.list_changes())["Page"]
     hidden = {"contentmodel": "wikitext", "texthidden": True}
-    page = {"pageid": int(entry.key), "ns": 0, "title": "Page", "lastrevid": 9}
+    page = {"pageid": int(listed_page.key), "ns": 0, "title": "Page", "lastrevid": 9}
     page["revisions"] = [{"revid": 9, "slots": {"main": hidden}}]
     site = json.loads(world.site.answer(_request("meta=siteinfo")).body)
     answers = [json.dumps(response).encode() for response in (site, {"query": {"pages": [page]}})]
     world.server.answers["/api.php"] = [Answer(answer) for answer in answers]
-    assert (await world.connector().fetch(entry)).text == ""
+    assert (await world.connector().fetch(listed_page)).text == ""
 
 
 async def test_a_page_of_code_is_not_read_as_wikitext(world: World) -> None:
     await world.site.put("Main", "Page.js", "x")
-    entry = pages_by_title(await world.list_changes())["Page.js"]
+    listed_page = pages_by_title(await world.list_changes())["Page.js"]
     slot = {"contentmodel": "javascript", "content": "var x = {{}};"}
-    page = {"pageid": int(entry.key), "ns": 0, "title": "Page.js", "lastrevid": 9}
+    page = {"pageid": int(listed_page.key), "ns": 0, "title": "Page.js", "lastrevid": 9}
     page["revisions"] = [{"revid": 9, "slots": {"main": slot}}]
     site = json.loads(world.site.answer(_request("meta=siteinfo")).body)
     answers = [json.dumps(response).encode() for response in (site, {"query": {"pages": [page]}})]
     world.server.answers["/api.php"] = [Answer(answer) for answer in answers]
-    document = await world.connector().fetch(entry)
+    document = await world.connector().fetch(listed_page)
     assert (document.text, document.syntax) == ("var x = {{}};", "code")
 
 

@@ -66,7 +66,7 @@ def test_segments_of_a_recogniser() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "times"),
+    ("segment", "times"),
     [
         ({"text": "x", "start": 1.1, "duration": 2.2}, (1.1, 3.3)),
         ({"content": "x", "start": "00:00:05,5", "dur": "1"}, (5.5, 6.5)),
@@ -84,14 +84,19 @@ def test_segments_of_a_recogniser() -> None:
         ({"text": "x", "start": "", "end": None}, (None, None)),
     ],
 )  # fmt: skip
-def test_times_of_every_shape(item: dict[str, Any], times: tuple[object, object]) -> None:
-    for value in ([item], {"captions": [item]}, {"transcript": {"segments": [item]}}, {"cues": [item]}):
+def test_times_of_every_shape(segment: dict[str, Any], times: tuple[object, object]) -> None:
+    for value in (
+        [segment],
+        {"captions": [segment]},
+        {"transcript": {"segments": [segment]}},
+        {"cues": [segment]},
+    ):
         (caption,) = read_track(value).captions
         assert (caption.text, caption.start, caption.end) == ("x", *times)
 
 
 @pytest.mark.parametrize(
-    ("item", "notice"),
+    ("segment", "notice"),
     [
         ({"start": "soon", "end": 2}, "captions with invalid times, kept without times: 1"),
         ({"start": True}, "captions with invalid times, kept without times: 1"),
@@ -103,14 +108,14 @@ def test_times_of_every_shape(item: dict[str, Any], times: tuple[object, object]
         ({"end": 5}, "captions with an end but no start, kept without times: 1"),
     ],
 )
-def test_times_that_cannot_be_are_left_out_and_counted(item: dict[str, Any], notice: str) -> None:
-    track = read_track([{"text": "x", **item}])
+def test_times_that_cannot_be_are_left_out_and_counted(segment: dict[str, Any], notice: str) -> None:
+    track = read_track([{"text": "x", **segment}])
     assert texts_and_times(track) == [("x", None, None)]
     assert notice in str(track.notice)
 
 
 def test_numbers_speakers_names_and_other_fields_are_kept() -> None:
-    item = {
+    segment = {
         "text": "x",
         "chunk_idx": 7,
         "speaker": "Bo",
@@ -118,7 +123,7 @@ def test_numbers_speakers_names_and_other_fields_are_kept() -> None:
         "cam": "north",
         "deep": {"a": 1},
     }
-    (caption,) = read_track([item]).captions
+    (caption,) = read_track([segment]).captions
     assert (caption.index, caption.key, caption.speaker, caption.entities) == (7, None, "Bo", ("car",))
     assert caption.metadata == {"cam": "north", "deep": {"a": 1}}
 
