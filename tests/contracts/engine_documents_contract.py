@@ -276,7 +276,7 @@ class DocumentsContract:
         await engine.add(NewDocument("a child", parent=ids[0]), wait=True)
         assert await engine.documents.delete(ids[0]) == Receipt(documents=2, chunks=2, vectors=2)
         assert await engine.documents.delete([*ids[:1], "nobody"]) == Receipt()
-        assert await engine.documents.delete([*ids[:1], "nobody"], purge=True) == Receipt(purged=False)
+        assert await engine.documents.delete([*ids[:1], "nobody"], purge=True) == Receipt(purged=True)
         assert await engine.documents.delete([]) == Receipt()
         gone = await engine.documents.delete_by_filter(Eq("kind", "message"), purge=True)
         assert (gone.documents, gone.purged) == (2, True)

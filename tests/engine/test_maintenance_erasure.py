@@ -113,3 +113,21 @@ async def test_a_deleted_account_leaves_no_name(tmp_path: Path) -> None:
         await engine.people.create_key(NAME, label=f"of {NAME}")
         await engine.people.delete_user(user.id, purge=True)
     assert no_file_has(tmp_path, NAME)
+
+
+async def test_a_document_that_was_deleted_before_is_purged_by_its_id(tmp_path: Path) -> None:
+    """In whichever collection it was; only in those that the person may edit."""
+    async with open_engine(tmp_path) as engine:
+        (document,) = await engine.add(f"{NAME} is ill", collection="other")
+        await engine.add("the tide is high", collection="other", wait=True)
+        await engine.maintenance.reindex(collection="other")
+        await engine.documents.delete(document.id)
+        reader = await engine.people.create_user("bob")
+        await engine.people.grant("other", Principal("user", reader.id), "viewer")
+        person = await engine.people.authenticate((await engine.people.create_key("bob")).secret)
+        receipt = await engine.as_person(person).documents.delete(document.id, purge=True)
+        assert (receipt.documents, receipt.purged) == (0, False)
+        assert not no_file_has(tmp_path, NAME)
+        receipt = await engine.documents.delete(document.id, purge=True)
+        assert (receipt.documents, receipt.purged) == (0, True)
+    assert no_file_has(tmp_path, NAME)

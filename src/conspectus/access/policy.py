@@ -75,6 +75,11 @@ def sees(access: Access) -> bool:
     return access.collection is not None or bool(access.sources)
 
 
+def edits_any(access: Access) -> bool:
+    """Whether the person has the role editor on the collection or on one of its sources."""
+    return any(at_least(role_on(access, source), "editor") for source in (None, *access.sources))
+
+
 def visible(access: Access) -> Filter:
     """Return the filter for all that the person may read in a collection.
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Unpack
 
-from conspectus.access.policy import require_own_origin, require_scope
+from conspectus.access.policy import edits_any, require_own_origin, require_scope
 from conspectus.engine.context import Service
 from conspectus.errors import (
     NotFound,
@@ -260,8 +260,9 @@ class DocumentService(Service):
         """Delete documents with their children, chunks and vectors; return how many. Unknown ids count 0.
 
         They are in no result when this returns. `purge` also waits until no file holds their text, nor that
-        of other deleted documents of their collections; without a document to delete, nothing is purged.
-        A deletion of quarantined documents is noted in the audit log.
+        of other deleted documents of their collections. An id that is unknown may be that of a document that
+        was deleted before: then all collections that the person may edit are purged. A deletion of
+        quarantined documents is noted in the audit log.
         """
         require_scope(self._person, "write", "write")
         document_ids = [ids] if isinstance(ids, str) else list(ids)
@@ -270,6 +271,9 @@ class DocumentService(Service):
             self._context.require_editor(access, document, "delete a document")
         await self._context.note_review("delete_quarantined", documents)
         collections = {document.collection for document, _ in documents}
+        if purge and len(documents) < len(set(document_ids)):
+            accesses = await self._authorized.collections()
+            collections |= {access.collection.id for access in accesses if edits_any(access.roles)}
         async with self._context.purging(purge and bool(collections), *collections) as erasure:
             receipt = await self._core.records.delete(
                 [document.id for document, _ in documents], now=self._parts.clock()

@@ -194,10 +194,11 @@ def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
 
 def _entries(folder: Path, name: str, notices: Notices) -> list[os.DirEntry[str]]:
     try:
-        return [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
         notices.damaged("unreadable folders, skipped", name)
         return []
+    return [entry for entry in entries if not entry.name.startswith(".")]
 
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
