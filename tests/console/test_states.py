@@ -30,10 +30,6 @@ SCREENS = (
 )
 MAX_BYTES = 250 * 1024
 """Of the first visit, compressed."""
-MAX_SECONDS = 1.0
-"""Until a first visit can be used."""
-TRIES = 8
-"""Other tests run beside these, so the best of several visits counts."""
 DOCUMENTS, SECTIONS = 200, 500
 
 
@@ -61,14 +57,7 @@ def test_an_error_says_what_failed_and_can_be_tried_again(visit: Opened, example
     expect(page.get_by_role("heading").first).to_be_visible()
 
 
-def used_after(page: Page, site: Site) -> float:
-    """The seconds of a visit until a question can be asked."""
-    page.goto(f"{site.address}/console/playground")
-    expect(page.get_by_label("Question", exact=True)).to_be_editable()
-    return float(page.evaluate("performance.now()")) / 1000
-
-
-def test_the_first_visit_is_small_and_quick(visit: Opened, site: Site) -> None:
+def test_the_first_visit_is_small(visit: Opened, site: Site) -> None:
     page = visit(site, "/playground")
     expect(page.get_by_label("Question", exact=True)).to_be_editable()
     sizes = page.evaluate(
@@ -76,7 +65,6 @@ def test_the_first_visit_is_small_and_quick(visit: Opened, site: Site) -> None:
             .map((each) => each.encodedBodySize)"""
     )
     assert 0 < sum(sizes) <= MAX_BYTES
-    assert min(used_after(page, site) for _ in range(TRIES)) < MAX_SECONDS
 
 
 @pytest.fixture(scope="module")

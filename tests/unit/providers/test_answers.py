@@ -95,7 +95,8 @@ async def test_no_embedder_blames_a_text_for_what_its_service_does(
     faults |= {f"rows: {name}": as_json(vendor.body(wrong)) for name, wrong in vector_faults(rows).items()}
     verdicts = {}
     for name, answer in faults.items():
-        server.plan.append(answer)
+        # A vendor with a request for each text may still serve one of the last call.
+        server.plan.extend([answer] * 2 * len(TEXTS))
         verdicts[name] = await find_verdict(embedder.embed_batch(TEXTS, "document"))
         server.plan.clear()
     accepted = {name for name, verdict in verdicts.items() if verdict not in {"answer", "service"}}
