@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import Settings
-from conspectus.sources.files.local_files import Children, LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
+from conspectus.sources.files.parser_children import Children
 from tests.office_samples import (
     docx,
     epub,

@@ -17,7 +17,7 @@ from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import named, storable
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChatArchive
 from conspectus.settings import Settings
-from conspectus.sources.chats.irc import IrcEntry, parsed
+from conspectus.sources.chats.irc_lines import IrcEntry, parse_line
 from conspectus.text.clean import clean
 
 FIELDS = (
@@ -140,7 +140,7 @@ def test_logs(texts: list[str], junk: str) -> None:
 
 @given(st.text(max_size=80) | st.from_regex(r"\[?\d\d:\d\d(:\d\d)?\]? .{0,40}", fullmatch=True))
 def test_no_line_is_too_odd(line: str) -> None:
-    parsed_line = parsed(line)
+    parsed_line = parse_line(line)
     assert not isinstance(parsed_line, IrcEntry) or parsed_line.event or parsed_line.nick
 
 

@@ -12,7 +12,7 @@ from conspectus.model.graph import Fact
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.ports.imports import ForeignReader, ForeignRecord, LeftOut
 from conspectus.settings import Settings
-from conspectus.sources.chats.export_files import Export, ExportFile, opened
+from conspectus.sources.chats.export_files import Export, ExportFile, open_export
 from conspectus.sources.foreign_stores import Point, mem0_record
 from conspectus.sources.json_values import (
     EMPTY,
@@ -50,7 +50,7 @@ def memory_files(paths: Iterable[str], settings: Settings) -> ForeignReader:
 def _read(paths: Iterable[Path], settings: Settings, left: LeftOut) -> Iterator[ForeignRecord]:
     for path in paths:
         notices = Notices()
-        with opened(path, settings, notices) as export:
+        with open_export(path, settings, notices) as export:
             for part in export.parts:
                 yield from _part(export, part, path.resolve(), left)
         for sentence in notices.sentences():

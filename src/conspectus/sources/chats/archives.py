@@ -11,7 +11,7 @@ from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
 from conspectus.settings import Settings
 from conspectus.sources.chats.discord import looks_like_discord, read_discord
-from conspectus.sources.chats.export_files import OTHERS, Export, ExportFile, opened
+from conspectus.sources.chats.export_files import OTHER_FILES, Export, ExportFile, open_export
 from conspectus.sources.chats.irc import looks_like_irc, read_irc
 from conspectus.sources.chats.jsonl import TEXT, is_message, read_jsonl
 from conspectus.sources.chats.slack import is_slack, read_slack
@@ -51,7 +51,7 @@ def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[Ex
         if part.base.lower().endswith(SUFFIXES[kind]) or _kind(export, part) == kind:
             matching_parts.append(part)
         else:
-            notices.note(OTHERS, part.name)
+            notices.note(OTHER_FILES, part.name)
     return matching_parts
 
 
@@ -87,7 +87,7 @@ class LocalArchives:
         Raises UnreadableFile (also if everything is damaged), UnsupportedContent or TooLarge.
         """
         notices = Notices()
-        with opened(path, self.settings, notices) as export:
+        with open_export(path, self.settings, notices) as export:
             platform = kind or recognised(export)
             if platform is None:
                 raise UnsupportedContent(str(path), f"is not a known export: {', '.join(ARCHIVE_KINDS)}")

@@ -10,19 +10,18 @@ from dataclasses import field
 from conspectus.deferred import dataclass
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
-from conspectus.sources.chats.export_files import (
+from conspectus.sources.chats.export_files import Export, ExportFile
+from conspectus.sources.chats.export_messages import (
     NO_TEXT,
     NO_TIME,
     ChannelNames,
-    Export,
-    ExportFile,
     ExportUsers,
     as_key,
     as_name,
-    described,
-    finished,
-    in_threads,
+    channel_description,
+    finish_messages,
     member_names,
+    set_threads,
 )
 from conspectus.sources.json_values import (
     Notices,
@@ -106,7 +105,7 @@ def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) 
         channel.messages += reader.read(mapping(value).get("messages"), channel_of_part, part.name)
     names = ChannelNames()
     for channel in channels.values():
-        messages = finished(in_threads(channel.messages, channel.threads), notices)
+        messages = finish_messages(set_threads(channel.messages, channel.threads), notices)
         if messages:
             identity = channel.identity
             metadata = _metadata(identity, messages, notices)
@@ -133,7 +132,7 @@ def _channel_of(value: Mapping[str, object], part: ExportFile) -> _DiscordChanne
 
 def _metadata(channel: _DiscordChannel, messages: Iterable[NewMessage], notices: Notices) -> dict[str, Json]:
     metadata: dict[str, Json] = {"private": channel.private}
-    metadata |= described(channel.topic, "")
+    metadata |= channel_description(channel.topic, "")
     about = {"category": channel.category, "guild": channel.guild}
     metadata |= {name: as_name(text) for name, text in about.items() if text}
     if channel.private:

@@ -9,15 +9,14 @@ from datetime import datetime
 from conspectus.deferred import dataclass
 from conspectus.model.channels import ANSWERS, ANSWERS_CONFIDENCE, REPLY_TO, ChannelArchive, NewMessage
 from conspectus.settings import Settings
-from conspectus.sources.chats.export_files import (
+from conspectus.sources.chats.export_files import Export, ExportFile
+from conspectus.sources.chats.export_messages import (
     NO_TEXT,
     NO_TIME,
     ChannelNames,
-    Export,
-    ExportFile,
     as_key,
     as_name,
-    finished,
+    finish_messages,
 )
 from conspectus.sources.json_values import Notices, loaded, mapping, moment_of, text_in, word_in
 from conspectus.text.clean import clean
@@ -92,7 +91,7 @@ def read_jsonl(
                 channels.setdefault(channel, []).append(message)
     names = ChannelNames()
     for channel, messages in channels.items():
-        yield ChannelArchive(names.take(channel), {}, finished(messages, notices))
+        yield ChannelArchive(names.take(channel), {}, finish_messages(messages, notices))
 
 
 class _Lines:

@@ -9,14 +9,12 @@ from dataclasses import field
 from conspectus.deferred import dataclass
 from conspectus.model.channels import ChannelArchive
 from conspectus.model.records import Json
-from conspectus.sources.chats.export_files import (
-    OTHERS,
+from conspectus.sources.chats.export_files import OTHER_FILES, Export, ExportFile
+from conspectus.sources.chats.export_messages import (
     ChannelNames,
-    Export,
-    ExportFile,
     ExportUsers,
     as_name,
-    described,
+    channel_description,
     member_names,
 )
 from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
@@ -69,7 +67,7 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
     """Return the channels of an export that have messages."""
     layout = _laid_out(export)
     for part in layout.others:
-        notices.note(OTHERS, part.name)
+        notices.note(OTHER_FILES, part.name)
     people, bots, handles = _people(export, layout.users, notices)
     channels = list(_channels(export, layout.lists, handles, notices))
     text = SlackText(people, {channel.identifier: channel.name for channel in channels if channel.identifier})
@@ -190,5 +188,5 @@ def _folder(name: str) -> str:
 def _metadata(channel: _Listed, text: SlackText, notices: Notices) -> dict[str, Json]:
     members = member_names((text.person(member) for member in channel.members), notices)
     metadata: dict[str, Json] = {"private": channel.private}
-    metadata |= described(text.plain(channel.topic), text.plain(channel.purpose))
+    metadata |= channel_description(text.plain(channel.topic), text.plain(channel.purpose))
     return metadata | ({"members": list(members)} if members else {})

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from conspectus.model.channels import NewMessage
-from conspectus.sources.chats.export_files import (
+from conspectus.sources.chats.export_messages import (
     NO_TEXT,
     NO_TIME,
     ExportUsers,
     as_key,
     as_name,
-    finished,
-    in_threads,
+    finish_messages,
+    set_threads,
 )
 from conspectus.sources.chats.slack_text import ABSENT, SlackText, files_of
 from conspectus.sources.json_values import (
@@ -79,7 +79,7 @@ class SlackMessages:
                 read.append(message)
                 _remember_files(fields, message, shared)
         threads = {message.thread for message in read if message.thread is not None}
-        return finished(in_threads(read, threads), self._notices)
+        return finish_messages(set_threads(read, threads), self._notices)
 
     def _message_fields(self, value: object, location: str) -> Mapping[str, object] | None:
         if not isinstance(value, dict) or value.get("type", "message") != "message":

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from conspectus.sources.chats.export_files import (
-    ExportUsers,
-)
+from conspectus.sources.chats.export_messages import ExportUsers
 from conspectus.sources.json_values import (
     items,
     mapping,

@@ -6,23 +6,19 @@ renames. If the history was rewritten, everything is listed.
 """
 
 import asyncio
-import os
 import re
-import shutil
-import signal
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field
-from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
 
 from conspectus.deferred import dataclass
-from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFound, TooLarge, UnreadableFile
+from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.model.pages import portions
 from conspectus.model.records import NewDocument
-from conspectus.private import UMASK, make_folder
+from conspectus.private import make_folder
+from conspectus.sources.connectors.git_process import Git
+from conspectus.sources.connectors.git_remote import PROTOCOLS, check_remote, protocol_of
 from conspectus.sources.connectors.markdown_folder import (
     Difference,
     File,
@@ -34,200 +30,7 @@ from conspectus.sources.connectors.markdown_folder import (
     read_page,
 )
 from conspectus.sources.files.local_files import SKIPPED_FOLDERS, LocalFiles
-from conspectus.sources.web.address_policy import AddressPolicy, Resolve, literal, resolve_name
-from conspectus.text.urls import Url, parse_url
-
-PROTOCOLS = ("https", "ssh", "file")
-SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-USER = re.compile(r"(?:([A-Za-z0-9_][A-Za-z0-9_.-]*)@)?[^@]*")
-SSH_PORT = 22
-SSH = (
-    "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ProxyCommand=none -o ProxyJump=none "
-    "-o ClearAllForwardings=yes -o PermitLocalCommand=no -o ForwardAgent=no -o ConnectTimeout=30"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """The address for git, the only protocol that it may use, and settings that pin the checked addresses."""
-
-    address: str
-    protocol: str
-    settings: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def pinned(self) -> bool:
-        """Whether git itself has to be pinned to the checked addresses."""
-        return self.protocol == "https" and bool(self.settings)
-
-
-def local_or_remote(address: str, protocols: Collection[str]) -> str:
-    """Return the protocol of an address. Raises InvalidInput for unsupported ones."""
-    scheme = SCHEME.match(address)
-    protocol = scheme[1].lower() if scheme else "file"
-    if protocol not in PROTOCOLS or (scheme is None and not address.startswith("/")):
-        raise InvalidInput("address", "use https://, ssh://, file:// or an absolute path")
-    if protocol not in protocols:
-        raise InvalidInput("address", f"{protocol} is not allowed here")
-    return protocol
-
-
-async def checked(
-    address: str, *, protocols: Collection[str], boundary: AddressPolicy, resolve: Resolve = resolve_name
-) -> Remote:
-    """Check an address for git.
-
-    Raises InvalidInput for an invalid address, ForbiddenAddress if the policy forbids its host, and
-    FetchFailed if the host cannot be resolved.
-    """
-    protocol = local_or_remote(address, protocols)
-    if protocol == "file":
-        return Remote(_folder(address), protocol)
-    user = USER.fullmatch(urlsplit(address).netloc)
-    if user is None or (protocol == "https" and user[1]):
-        raise InvalidInput("address", "must not contain a password or, for https, a user name")
-    url = parse_url(re.sub("^ssh:", "https:", address, flags=re.IGNORECASE))
-    if protocol == "https":
-        addresses = await _resolved(url, url.port, boundary, resolve)
-        return Remote(str(url), protocol, _curl(url, addresses))
-    port = urlsplit(address).port or SSH_PORT
-    addresses = await _resolved(url, port, boundary, resolve)
-    return _ssh(url, port, user[1], addresses[0])
-
-
-async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resolve) -> Sequence[str]:
-    """Resolve the host. Raises ForbiddenAddress unless all its addresses are allowed."""
-    if not boundary.may_ask(url.host):
-        raise ForbiddenAddress(url.redacted)
-    try:
-        addresses = [url.host] if literal(url.host) is not None else await resolve(url.host, port)
-    except OSError as fault:
-        raise FetchFailed(url.redacted, fault.strerror or "unknown host", passing=True) from fault
-    if not addresses:
-        raise FetchFailed(url.redacted, "unknown host", passing=True)
-    if not all(boundary.admits(url.host, ip_address(address)) for address in addresses):
-        raise ForbiddenAddress(url.redacted)
-    return addresses
-
-
-def _curl(url: Url, addresses: Sequence[str]) -> tuple[str, ...]:
-    """Pin the checked address with a setting of curl: git would resolve the name again."""
-    if literal(url.host) is not None:
-        return ()
-    places = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
-    return (f"http.curloptResolve={url.host}:{url.port}:{places}",)
-
-
-def _ssh(url: Url, port: int, user: str | None, address: str) -> Remote:
-    """Pin the checked address. The host key is still looked up by name."""
-    name = url.host if port == SSH_PORT else f"[{url.host}]:{port}"
-    host = f"[{url.host}]" if ":" in url.host else url.host
-    command = f"{SSH} -o HostName={address} -o 'HostKeyAlias={name}'"
-    at = f"{user}@" if user else ""
-    return Remote(
-        f"ssh://{at}{host}:{port}{url.path}",
-        "ssh",
-        environment={"GIT_SSH_COMMAND": command, "GIT_SSH_VARIANT": "ssh"},
-    )
-
-
-def _folder(address: str) -> str:
-    """Return the path of a local repository."""
-    path = address
-    if SCHEME.match(address):
-        parts = urlsplit(address)
-        if parts.netloc not in {"", "localhost"}:
-            raise InvalidInput("address", "a file:// address must not contain a host")
-        path = unquote(parts.path)
-    if "\0" in path or not Path(path).is_absolute():
-        raise InvalidInput("address", "use https://, ssh://, file:// or an absolute path")
-    if not Path(path).is_dir():
-        raise FetchFailed(path, "is not a folder", passing=True)
-    return path
-
-
-SETTINGS = (
-    "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.askPass=", "credential.helper=", "gc.auto=0",
-    "maintenance.auto=false", "fetch.recurseSubmodules=false", "http.followRedirects=false", "http.proxy=",
-    "http.emptyAuth=false", "http.lowSpeedLimit=1", "http.lowSpeedTime=60", "protocol.allow=never",
-    "core.quotePath=false",
-)  # fmt: skip
-ENVIRONMENT = {
-    "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "SSH_ASKPASS": "/bin/false",
-    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_LFS_SKIP_SMUDGE": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
-    "GIT_NO_LAZY_FETCH": "1", "GIT_ADVICE": "0",
-}  # fmt: skip
-REFUSAL = re.compile(
-    rb"requested URL returned error: 40[134]\b|Authentication failed for |could not read Username for "
-    rb"|^fatal: repository '[^']*' not found",
-    re.MULTILINE,
-)
-"""What git, in the locale C, says of a server that answers with 401, 403 or 404."""
-PINS_SINCE = (2, 37)
-MESSAGE_LENGTH = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Git:
-    """Runs git on one bare repository. `name` is the name in messages."""
-
-    folder: Path
-    name: str
-    seconds: float = 300.0
-
-    async def run(self, *arguments: str, stdin: bytes = b"", remote: Remote | None = None) -> bytes:
-        """Return the output of git. Raises FetchFailed if it is not installed, fails or times out."""
-        code, output, errors = await self._run(arguments, stdin, remote)
-        if code:
-            lines = errors.decode("utf-8", "replace").strip()[-MESSAGE_LENGTH:]
-            reason = f"git {arguments[0]}: {lines or f'ended with {code}'}"
-            refused = remote is not None and REFUSAL.search(errors) is not None
-            raise FetchFailed(self.name, reason, passing=not refused, refused=refused)
-        return output
-
-    async def holds(self, *arguments: str) -> bool:
-        """Return whether git exits with success."""
-        code, _, _ = await self._run(arguments, b"", None)
-        return code == 0
-
-    async def require_pinning(self) -> None:
-        """Raises FetchFailed if this version of git cannot be pinned to checked addresses."""
-        version = re.search(rb"(\d+)\.(\d+)", await self.run("version"))
-        if version is None or (int(version[1]), int(version[2])) < PINS_SINCE:
-            raise FetchFailed(self.name, "git 2.37 or newer is needed for https addresses")
-
-    async def _run(
-        self, arguments: tuple[str, ...], stdin: bytes, remote: Remote | None
-    ) -> tuple[int, bytes, bytes]:
-        allowed = () if remote is None else (f"protocol.{remote.protocol}.allow=always", *remote.settings)
-        options = [part for setting in (*SETTINGS, *allowed) for part in ("-c", setting)]
-        program = shutil.which("git")
-        if program is None:
-            raise FetchFailed(self.name, "git is not installed; install it")
-        path = os.pathsep.join([str(Path(program).parent), os.defpath])
-        transport = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
-        process = await asyncio.create_subprocess_exec(
-            program, f"--git-dir={self.folder}", *options, *arguments,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            cwd="/", env={**ENVIRONMENT, "PATH": path, **transport}, start_new_session=True, umask=UMASK,
-        )  # fmt: skip
-        ended = False
-        try:
-            async with asyncio.timeout(self.seconds):
-                output, errors = await process.communicate(stdin)
-            ended = True
-        except TimeoutError:
-            late = f"git {arguments[0]} took longer than {self.seconds:g} s"
-            raise FetchFailed(self.name, late, passing=True) from None
-        finally:
-            if not ended:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.communicate()
-        return process.returncode or 0, output, errors
-
+from conspectus.sources.web.address_policy import AddressPolicy
 
 BATCH = 500
 READ_BYTES = 20_000_000
@@ -260,7 +63,7 @@ class Repository:
     boundary: AddressPolicy = field(default_factory=AddressPolicy)
 
     def __post_init__(self) -> None:
-        local_or_remote(self.address, self.protocols)
+        protocol_of(self.address, self.protocols)
         if self.branch is not None and not BRANCH.fullmatch(self.branch):
             raise InvalidInput("branch", f"{self.branch!r} is not the name of a branch")
         if ".." in self.folder.split("/") or "\0" in self.folder:
@@ -327,8 +130,8 @@ class GitRepository:
     async def _fetch(self) -> str:
         """Fetch the branch, and return its commit."""
         here = self._repository
-        remote = await checked(here.address, protocols=here.protocols, boundary=here.boundary)
-        await asyncio.to_thread(_make_room, self._copy)
+        remote = await check_remote(here.address, protocols=here.protocols, boundary=here.boundary)
+        await asyncio.to_thread(_prepare_clone, self._copy)
         if remote.pinned:
             await self._git.require_pinning()
         await self._git.run("init", "--quiet", "--bare", "--template=")
@@ -340,12 +143,14 @@ class GitRepository:
     async def _follows(self, old: str, new: str) -> bool:
         if not COMMIT.fullmatch(old):
             return False
-        return await self._git.holds("merge-base", "--is-ancestor", old, new)
+        return await self._git.succeeds("merge-base", "--is-ancestor", old, new)
 
     async def _moves(self, old: str, new: str) -> dict[str, str]:
         """Return the new paths with their old ones, as far as git detects renames."""
         before, after = self._repository.tree(old), self._repository.tree(new)
-        if not COMMIT.fullmatch(old) or not await self._git.holds("rev-parse", "--verify", "--quiet", before):
+        if not COMMIT.fullmatch(old):
+            return {}
+        if not await self._git.succeeds("rev-parse", "--verify", "--quiet", before):
             return {}
         options = ("-r", "-z", "-M", "--diff-filter=R", "--name-status")
         output = await self._git.run("diff-tree", *options, before, after)
@@ -394,7 +199,7 @@ class GitRepository:
         return documents[0].text if documents else ""
 
 
-def _make_room(copy: Path) -> None:
+def _prepare_clone(copy: Path) -> None:
     """Create the folder of the clone, and remove locks of a killed git."""
     try:
         make_folder(copy)

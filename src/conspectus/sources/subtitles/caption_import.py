@@ -11,7 +11,7 @@ from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
 from conspectus.settings import Settings
-from conspectus.sources.encoding import plain_text
+from conspectus.sources.plain_text import plain_text
 from conspectus.sources.subtitles.cue_repair import tidy
 from conspectus.sources.subtitles.format_detection import reader_of
 from conspectus.sources.subtitles.rolling_captions import unroll
@@ -126,5 +126,5 @@ class LocalCaptions:
             raise TooLarge("file", size=len(data), limit=self.settings.max_file_bytes)
         plain = plain_text(data, name, is_text=True)
         track = read_caption_file(plain.text, name, sentences=sentences)
-        notices = [*plain.doubts, *([track.notice] if track.notice else [])]
+        notices = [*plain.warnings, *([track.notice] if track.notice else [])]
         return replace(track, notice="; ".join(notices) or None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.sources.chats.export_files import ExportUsers
+from conspectus.sources.chats.export_messages import ExportUsers
 from conspectus.sources.chats.slack_text import SlackText
 
 

@@ -14,7 +14,9 @@ from tests.support.web_server import Answer, ScriptedServer
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
 from conspectus.model.jobs import ConnectorEntry, Listing
 from conspectus.settings import Settings
-from conspectus.sources.connectors.git_repository import Git, GitRepository, Remote, Repository, checked
+from conspectus.sources.connectors.git_process import Git
+from conspectus.sources.connectors.git_remote import Remote, check_remote
+from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy
 
@@ -217,7 +219,7 @@ def test_addresses_that_are_none(address: str) -> None:
 )  # fmt: skip
 async def test_addresses_that_hold_what_they_must_not(address: str) -> None:
     with pytest.raises(InvalidInput) as fault:
-        await checked(address, protocols=("https", "ssh", "file"), boundary=AddressPolicy())
+        await check_remote(address, protocols=("https", "ssh", "file"), boundary=AddressPolicy())
     assert "secret" not in str(fault.value)
 
 
@@ -250,14 +252,14 @@ async def test_names_that_lead_inside_are_not_asked() -> None:
 
     for address in ("https://example.org/x.git", "ssh://git@example.org/x.git"):
         with pytest.raises(ForbiddenAddress):
-            await checked(address, protocols=("https", "ssh"), boundary=AddressPolicy(), resolve=inside)
+            await check_remote(address, protocols=("https", "ssh"), boundary=AddressPolicy(), resolve=inside)
 
 
 async def test_git_is_held_to_the_addresses_that_were_checked() -> None:
     async def public(name: str, port: int) -> Sequence[str]:
         return [PUBLIC, "2606:2800:21f:cb07:6820:80da:af6b:8b2c"]
 
-    web = await checked(
+    web = await check_remote(
         "https://Example.org/x.git", protocols=("https",), boundary=AddressPolicy(), resolve=public
     )
     assert web.address == "https://example.org/x.git"
@@ -265,7 +267,7 @@ async def test_git_is_held_to_the_addresses_that_were_checked() -> None:
         f"http.curloptResolve=example.org:443:{PUBLIC},[2606:2800:21f:cb07:6820:80da:af6b:8b2c]",
     )
     address = "ssh://git@example.org:2222/~team/x.git"
-    secure = await checked(address, protocols=("ssh",), boundary=AddressPolicy(), resolve=public)
+    secure = await check_remote(address, protocols=("ssh",), boundary=AddressPolicy(), resolve=public)
     assert secure.address == address
     command = secure.environment["GIT_SSH_COMMAND"]
     assert f"HostName={PUBLIC} -o 'HostKeyAlias=[example.org]:2222'" in command

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
-from conspectus.sources.files.local_files import rules_in, spec_of
+from conspectus.sources.files.ignore_rules import rules_in, spec_of
 
 TOKENS = ["a", "b", "/", "*", "**", "?", "[ab]", "[a-c]", "[]a]", "!", "\\*", ".", "-", ".*"]
 PATTERNS = st.lists(st.sampled_from(TOKENS), max_size=9).map("".join)

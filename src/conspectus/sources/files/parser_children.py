@@ -1,0 +1,194 @@
+"""Child processes in which files of binary formats are read, so that a crash ends only one reading."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from conspectus.deferred import dataclass
+from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.model.records import TextPosition
+from conspectus.settings import Settings
+from conspectus.sources.files.zip_xml import Extract
+
+PARSER_MODULE = "conspectus.sources.files.parser_process"
+READY = b"ready\n"
+START_SECONDS = 60
+MAX_IDLE = 2
+MAX_COMPLAINT_BYTES = 5_000
+ANSWER_BYTES_PER_BYTE = 12
+MEMORY_COMPLAINTS = (b"MemoryError", b"memory allocation", b"allocate memory", b"out of memory")
+
+Answer: TypeAlias = Mapping[str, Any]
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Children:
+    """Child processes that read files of binary formats. They end with this object, or with the program.
+
+    A child is reused for the next file, because starting one takes longer than reading most files, and ends
+    when it was idle for a while. If one crashes, times out or returns invalid output, only its current file
+    is lost.
+    """
+
+    limits: Settings
+    _idle: "list[_Child]" = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, _end_all, self._idle)
+
+    def read(self, kind: str, data: bytes, name: str) -> Extract:
+        """Return the text of a file of a binary format. Raises UnreadableFile or TooLarge."""
+        reason = ""
+        for child in self._candidates():
+            answer = child.ask(kind, data)
+            if answer is not None:
+                self._keep(child)
+                return _extract_from(answer, name)
+            reason = child.end()
+            if child.expired:
+                break
+        raise UnreadableFile(name, reason)
+
+    def close(self) -> None:
+        """Stop the idle children."""
+        _end_all(self._idle)
+
+    def _candidates(self) -> "Iterator[_Child]":
+        """Yield an idle child, if there is one, then a new one: only the failure of a new one is final."""
+        with self._lock:
+            idle = self._idle.pop() if self._idle else None
+        if idle is not None:
+            yield idle
+        yield _Child(self.limits)
+
+    def _keep(self, child: "_Child") -> None:
+        with self._lock:
+            if len(self._idle) < MAX_IDLE:
+                self._idle.append(child)
+                return
+        child.end()
+
+
+class _Child:
+    """One process in its own session, with a minimal environment."""
+
+    def __init__(self, limits: Settings) -> None:
+        self._limits = limits
+        self._complaints, path = tempfile.mkstemp()
+        Path(path).unlink()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", PARSER_MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+        self.expired = False
+        self._ready = False
+
+    def ask(self, kind: str, data: bytes) -> Answer | None:
+        """Return the result for one file; None if it fails or times out."""
+        limits = self._limits
+        seconds, memory = limits.parse_timeout_seconds, limits.parse_max_memory_bytes
+        request = {"kind": kind, "size": len(data), "seconds": seconds}
+        request |= {"memory_bytes": memory, "unpacked": limits.max_unpacked_bytes}
+        try:
+            self._ready = self._ready or self._within(START_SECONDS, self._is_ready)
+            head = json.dumps(request).encode() + b"\n"
+            return self._within(seconds, lambda: self._exchange(head, data)) if self._ready else None
+        except (OSError, ValueError):
+            return None
+
+    def end(self) -> str:
+        """Kill the process group. Returns the reason of the failure, if there was one."""
+        self._kill()
+        code = self._process.wait()
+        written = os.fstat(self._complaints).st_size
+        complaints = os.pread(self._complaints, MAX_COMPLAINT_BYTES, max(0, written - MAX_COMPLAINT_BYTES))
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        os.close(self._complaints)
+        return self._reason(code, complaints)
+
+    def _within(self, seconds: int, act: Callable[[], Result]) -> Result:
+        """Return the result of the call. On a timeout the child is killed, which ends the call."""
+        timer = threading.Timer(seconds, self._expire)
+        timer.start()
+        try:
+            return act()
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def _is_ready(self) -> bool:
+        source = self._process.stdout
+        return source is not None and source.readline(len(READY)) == READY
+
+    def _exchange(self, head: bytes, data: bytes) -> Answer | None:
+        source, target = self._process.stdout, self._process.stdin
+        if source is None or target is None:
+            return None
+        for part in (head, data):
+            target.write(part)
+        target.flush()
+        line = source.readline(ANSWER_BYTES_PER_BYTE * self._limits.max_unpacked_bytes)
+        answer = json.loads(line)
+        return answer if isinstance(answer, dict) else None
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _reason(self, code: int, complaints: bytes) -> str:
+        limits = self._limits
+        last = complaints.decode(errors="replace").strip().rsplit("\n", 1)[-1][:200]
+        stopped = signal.Signals(-code).name if code < 0 else str(code)
+        if not self._ready:
+            return f"its reader could not be started ({stopped}): {last}"
+        if self.expired or code == -signal.SIGXCPU:
+            return f"takes more than {limits.parse_timeout_seconds} seconds to read"
+        memory = f"{limits.parse_max_memory_bytes} bytes of memory"
+        if any(words in complaints for words in MEMORY_COMPLAINTS):
+            return f"takes more than {memory} to read"
+        if code < 0:
+            return f"its reader crashed ({stopped}): damaged, or over {memory}"
+        return f"its reader failed: {last}"
+
+
+def _end_all(children: list[_Child]) -> None:
+    while children:
+        children.pop().end()
+
+
+def _extract_from(answer: Answer, name: str) -> Extract:
+    match answer:
+        case {"extract": fields}:
+            places = tuple(
+                TextPosition(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"]
+            )
+            return Extract(**{**fields, "places": places})
+        case {"size": int(size), "limit": int(limit)}:
+            raise TooLarge(f"{name}, unpacked,", size=size, limit=limit)
+        case {"unsupported": str(reason)}:
+            raise UnsupportedContent(name, reason)
+        case _:
+            raise UnreadableFile(name, str(answer.get("refused")))

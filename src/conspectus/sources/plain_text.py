@@ -1,0 +1,70 @@
+"""Texts of files: line ends are one kind, and images, audio and binary data are refused."""
+
+from collections.abc import Iterable
+
+from conspectus.deferred import dataclass
+from conspectus.errors import UnreadableFile, UnsupportedContent
+from conspectus.sources.encoding import Decoded, decode
+
+UNSUPPORTED_SIGNATURES = (
+    (b"{\\rtf", "RTF"),
+    (b"\x89PNG", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"GIF89a", "a GIF image"),
+    (b"II*\x00", "a TIFF image"), (b"MM\x00*", "a TIFF image"), (b"OggS\x00", "Ogg audio or video"),
+    (b"ID3\x03", "MP3 audio"), (b"ID3\x04", "MP3 audio"), (b"fLaC\x00", "FLAC audio"),
+    (b"\x1f\x8b", "gzip data"), (b"\xfd7zXZ\x00", "xz data"), (b"(\xb5/\xfd", "Zstandard data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"Rar!\x1a", "a RAR archive"), (b"\x7fELF", "a program"),
+    (b"\xca\xfe\xba\xbe", "a program"), (b"\x00asm", "WebAssembly"), (b"wOFF\x00", "a font"),
+    (b"wOF2\x00", "a font"), (b"SQLite format 3\x00", "an SQLite database"),
+)  # fmt: skip
+CONTROL_CHARACTERS = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
+MAX_SCANNED_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """A decoded text, its encoding, and warnings."""
+
+    text: str
+    encoding: str
+    warnings: tuple[str, ...]
+
+
+def plain_text(data: bytes, name: str, *, is_text: bool, charset: str | None = None) -> PlainText:
+    """Return the text of a file; zero characters are replaced.
+
+    `is_text` says that the name is that of a text file. Raises UnreadableFile for other content, and
+    UnsupportedContent if that content is recognized.
+    """
+    refuse_unsupported(name, data)
+    decoded = decode(data, charset)
+    if decoded is None or _looks_binary(decoded.text, 0.1 if is_text else 0.0):
+        fault = UnreadableFile if is_text else UnsupportedContent
+        raise fault(name, "binary data, not text in any known encoding")
+    text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
+    zeros = text.count("\0")
+    plain = text.removeprefix("\ufeff").replace("\0", "\ufffd")
+    return PlainText(plain, decoded.encoding, tuple(_warnings(decoded, zeros)))
+
+
+def refuse_unsupported(name: str, data: bytes) -> None:
+    """Raise UnsupportedContent if the first bytes of a file are those of an image, audio and the like."""
+    matches = (format for signature, format in UNSUPPORTED_SIGNATURES if data.startswith(signature))
+    format = next(matches, "MP4 audio or video" if data[4:8] == b"ftyp" else None)
+    if format:
+        raise UnsupportedContent(name, f"{format} is not supported")
+
+
+def _looks_binary(text: str, max_zero_share: float) -> bool:
+    """Return whether there are too many zero characters, or many other control characters."""
+    sample = text[:MAX_SCANNED_CHARACTERS]
+    control_count = sum(map(sample.count, CONTROL_CHARACTERS))
+    return sample.count("\0") > max_zero_share * len(sample) or control_count > 0.02 * len(sample) + 3
+
+
+def _warnings(decoded: Decoded, zeros: int) -> Iterable[str]:
+    if decoded.guessed:
+        yield f"the encoding was guessed: {decoded.encoding}"
+    if decoded.damaged:
+        yield f"{decoded.damaged} characters are not valid {decoded.encoding} and were replaced"
+    if zeros:
+        yield f"{zeros} zero characters were replaced"
