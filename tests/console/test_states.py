@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
 import conspectus
 from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, themed
