@@ -26,7 +26,7 @@ from video import DAY, STREAM, texts
 import conspectus
 from conspectus import RemoteEngine
 from conspectus.errors import ConspectusError, ServerUnavailable
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from conspectus.streams.caption_format import line_of
 
 CAPTIONS = 20_000

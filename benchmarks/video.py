@@ -24,7 +24,7 @@ from vectors import Matrix, vectors
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.streams import CaptionRange, NewCaption
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.providers.onnx_embedder import OnnxEmbedder
 from conspectus.text.stream_clocks import timecode
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import conspectus
 from conspectus.model.access import Principal
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import Fact, NewMemory, Retention, Scope
 from conspectus.model.records import NewDocument
-from conspectus.model.streams import NewAlert, NewCaption, NewEvent
+from conspectus.model.stream_events import NewEvent
 from conspectus.model.tasks import Attachment, Task
 from conspectus.records.tables.core import VERSION
 from conspectus.sync import BlockingEngine

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from conspectus import Engine
 from conspectus.engine.job_handlers import ConnectionSources
-from conspectus.model.jobs import Connection
+from conspectus.model.connections import Connection
 from conspectus.model.records import Metadata, NewDocument, Source, Written
 
 

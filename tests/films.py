@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from conspectus.model.captions import NewCaption
 from conspectus.model.results import Message
-from conspectus.model.streams import NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SCENE = re.compile(r"scene \d+")

@@ -15,19 +15,16 @@ if TYPE_CHECKING:
     from conspectus.client import RemoteEngine
     from conspectus.engine import Engine
     from conspectus.errors import ConspectusError
+    from conspectus.model.alerts import NewAlert
+    from conspectus.model.captions import CaptionRange, NewCaption
     from conspectus.model.channels import NewMessage
     from conspectus.model.chat import ChatRequest
     from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
     from conspectus.model.query import Budget, Query, QueryContext
     from conspectus.model.records import Document, NewDocument, Period
     from conspectus.model.results import ContextWindow, Hit, Retrieval
-    from conspectus.model.streams import (
-        CaptionRange,
-        NewAlert,
-        NewCaption,
-        NewEvent,
-        NewStream,
-    )
+    from conspectus.model.stream_events import NewEvent
+    from conspectus.model.streams import NewStream
     from conspectus.settings import Settings
     from conspectus.sync import BlockingEngine, connect, open
 

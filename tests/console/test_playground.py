@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from conspectus import NewDocument
-from conspectus.model.filter import Eq, filter_from_json
+from conspectus.model.filter import Eq
+from conspectus.model.filter_json import filter_from_json
 from conspectus.sync import connect
 from tests.console.conftest import Opened, Site, scrolls_sideways, violations
 

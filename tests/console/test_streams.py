@@ -8,7 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 import conspectus
-from conspectus.model.streams import NewAlert, NewCaption, NewStream
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import NewCaption
+from conspectus.model.streams import NewStream
 from conspectus.sync import connect
 from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 

@@ -13,9 +13,9 @@ from tests.contracts.ledger_contract import job
 from tests.support.samples import SPACE, notes, prepared, shelf
 
 from conspectus.model.access import AuditEntry, Grant, Group, Principal, User
+from conspectus.model.connections import Connection as Wiki
 from conspectus.model.graph import Edge, Node
 from conspectus.model.ids import CollectionId, DocumentId, GroupId, JobId, SourceId, UserId
-from conspectus.model.jobs import Connection as Wiki
 from conspectus.model.memory import Retention
 from conspectus.model.records import PreparedDocument, Source
 from conspectus.ports.graphs import Adding

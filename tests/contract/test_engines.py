@@ -19,9 +19,9 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.engine.context import Service
 from conspectus.errors import NotFound, PermissionDenied, Unauthenticated
 from conspectus.model.access import Principal
+from conspectus.model.captions import LiveCaption, NewCaption
 from conspectus.model.checks import hints
 from conspectus.model.filter import Eq
-from conspectus.model.streams import LiveCaption, NewCaption
 from conspectus.operations import OPERATIONS
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder

@@ -13,7 +13,7 @@ from dbos import DBOS
 from tests.contracts.jobs_contract import LONG, WORKERS, JobsContract, OpenJobs, Site
 from tests.waiting import until
 
-from conspectus.ingest.job_execution import InProcessJobs
+from conspectus.ingest.in_process_jobs import InProcessJobs
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Jobs
 from conspectus.providers.dbos_jobs import (

@@ -11,9 +11,11 @@ from tests.stores import SETTINGS
 import conspectus
 from conspectus import Engine, NewDocument
 from conspectus.errors import InvalidInput
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import NewCaption
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
-from conspectus.model.streams import NewAlert, NewCaption, NewEvent
+from conspectus.model.stream_events import NewEvent
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.text.hashing import KEY_BYTES, NAME_BYTES
 

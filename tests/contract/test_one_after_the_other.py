@@ -16,8 +16,8 @@ from tests.support.samples import NOON, notes, prepared, shelf
 
 from conspectus.errors import Conflict, NotFound, TooLarge
 from conspectus.model.access import AuditEntry, Grant, Group, Principal
+from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, DocumentId, GroupId, JobId, SourceId, UserId
-from conspectus.model.jobs import Connection as Wiki
 from conspectus.model.memory import Retention
 from conspectus.model.records import Collection
 from conspectus.model.results import Feedback

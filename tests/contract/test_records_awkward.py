@@ -14,7 +14,7 @@ from conspectus.model.filter import EVERYTHING, And, Between, Eq, In, Not
 from conspectus.model.ids import ChunkId, DocumentId, GroupId, SourceId
 from conspectus.model.memory import PINNED
 from conspectus.model.records import Period
-from conspectus.model.streams import ENTITIES
+from conspectus.model.stream_events import ENTITIES
 from conspectus.ports.streams import Span
 from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.graph.mentions import SqlNames

@@ -7,7 +7,7 @@ import pytest
 from tests.support.model_servers import ModelServer
 from tests.support.vendor_protocols import bedrock, cohere, jina, tei
 
-from conspectus.model.jobs import RetryPolicy
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.registry import reranker_of
 from conspectus.providers.vendor_api import drop

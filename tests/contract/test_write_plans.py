@@ -16,10 +16,10 @@ from tests.stores import SETTINGS
 
 import conspectus
 from conspectus import Engine
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import MemorySelection, NewMemory, Scope
 from conspectus.model.records import NewDocument
-from conspectus.model.streams import NewCaption
 from conspectus.model.tasks import Task
 from conspectus.records.core.schema import creation_statements
 from conspectus.testing.embedders import HashedEmbedder

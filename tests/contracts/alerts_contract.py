@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from conspectus.errors import NotFound, TooLarge
+from conspectus.model.alerts import Alert
 from conspectus.model.filter import And, Eq, Not
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
-from conspectus.model.streams import Alert
 from conspectus.ports import Records
 from conspectus.ports.streams import AlertMatch, Alerts, Checked, Delivery, Match
 from tests.support.samples import NOON, NOTES, SHELF, notes, prepared, shelf

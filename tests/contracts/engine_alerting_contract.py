@@ -9,8 +9,11 @@ import pytest
 
 from conspectus.engine import Engine
 from conspectus.errors import Conflict, ForbiddenAddress, InvalidInput, NotFound, TooLarge
+from conspectus.model.alerts import AlertEvent, NewAlert
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.model.filter import And, Eq, Exists, Not
-from conspectus.model.streams import AlertEvent, CaptionRange, NewAlert, NewCaption, NewEvent, NewStream
+from conspectus.model.stream_events import NewEvent
+from conspectus.model.streams import NewStream
 from tests.support.engine_samples import AnyEngine
 
 CAM = "front door"

@@ -10,16 +10,10 @@ from typing import Any
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.captions import Caption, CaptionRange, LiveCaption, NewCaption
 from conspectus.model.filter import Eq
 from conspectus.model.jobs import Upload
-from conspectus.model.streams import (
-    Caption,
-    CaptionRange,
-    LiveCaption,
-    Moments,
-    NewCaption,
-    NewStream,
-)
+from conspectus.model.streams import Moments, NewStream
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import AnyEngine, untimed
 

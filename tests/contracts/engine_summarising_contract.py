@@ -6,7 +6,8 @@ import pytest
 
 from conspectus import Engine, RemoteEngine
 from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound
-from conspectus.model.streams import CaptionRange, NewCaption, NewStream
+from conspectus.model.captions import CaptionRange, NewCaption
+from conspectus.model.streams import NewStream
 
 AnEngine = Engine | RemoteEngine
 CAPTIONS = tuple(

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, LockLost, NotFound, WriteOutcomeUnknown
+from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
-from conspectus.model.jobs import FINISHED, Connection, EmbeddingRequest, Job, JobRates
+from conspectus.model.jobs import FINISHED, EmbeddingRequest, Job, JobRates
 from conspectus.ports.jobs import IdempotencyStore, JobPlace, JobScope, JobStore, RequestLog
 from tests.support.samples import NOON, NOTES, SHELF
 

@@ -17,8 +17,10 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound, PermissionDenied, TooLarge
 from conspectus.model.access import Person, Principal
+from conspectus.model.alerts import AlertEvent, NewAlert
+from conspectus.model.captions import NewCaption
 from conspectus.model.ids import UserId
-from conspectus.model.streams import AlertEvent, NewAlert, NewCaption, NewStream
+from conspectus.model.streams import NewStream
 from conspectus.streams.alert_checker import HIDDEN
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -13,7 +13,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound
 from conspectus.model.access import Person, Principal, Role
-from conspectus.model.jobs import Connection
+from conspectus.model.connections import Connection
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), fetch_allowed_networks="127.0.0.1", job_max_attempts=1)

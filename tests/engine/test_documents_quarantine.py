@@ -13,10 +13,10 @@ from conspectus import Engine, NewDocument, Settings
 from conspectus.errors import NotFound, PermissionDenied
 from conspectus.memory.scopes import graph_name
 from conspectus.model.access import Person, Principal
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.model.filter import EVERYTHING, And, Eq, Not
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
-from conspectus.model.streams import CaptionRange, NewCaption
 from conspectus.model.trust import ORIGINS, Origin
 
 SETTINGS = replace(Settings(), embedder="none")

@@ -10,15 +10,16 @@ import pytest
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
-from conspectus.ingest.sensitive import find_sensitive, screen_of, screens
+from conspectus.ingest.sensitive import screen_of, screens
+from conspectus.ingest.sensitive_spans import find_sensitive
 from conspectus.model.access import Person, Principal
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.filter import Eq
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.records import NewDocument, TextPosition
-from conspectus.model.reports import CATEGORIES
-from conspectus.model.streams import NewCaption
+from conspectus.model.sensitive_reports import CATEGORIES
 from conspectus.text.hashing import stable_id
 
 TOKEN = "ghp_" + "bA16J7PglOU3shVv5UTG79BG16QmtsL4F28G"

@@ -14,12 +14,12 @@ from conspectus import Engine, NewDocument, Settings
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.evals.trust import trust
 from conspectus.memory.scopes import graph_name
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.filter import Eq, In
 from conspectus.model.graph import Fact, GraphExpansion, NewEdge, NewNode, Traversal
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.query import Budget
-from conspectus.model.streams import NewCaption
 from conspectus.model.tasks import Attachment, Task
 from conspectus.model.trust import Origin, Trust
 from conspectus.text.tokens import TOKENS_PER_MESSAGE

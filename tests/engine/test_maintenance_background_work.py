@@ -13,9 +13,9 @@ from conspectus import Engine, Settings
 from conspectus.engine.engine import run_background_work
 from conspectus.errors import ProviderError
 from conspectus.ingest.background_workers import GATHERING_SECONDS
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import Scope
-from conspectus.model.streams import NewCaption
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), entity_extractor="rules")

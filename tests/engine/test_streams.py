@@ -13,9 +13,10 @@ import conspectus
 from conspectus import Engine, Eq, Settings
 from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, TooLarge
 from conspectus.model.access import Person
+from conspectus.model.captions import Caption, CaptionRange, NewCaption
 from conspectus.model.ids import UserId
 from conspectus.model.jobs import Upload
-from conspectus.model.streams import Caption, CaptionRange, NewCaption, NewStream
+from conspectus.model.streams import NewStream
 
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,500\nOne.\n\n2\n00:00:03,000 --> 00:00:04,000\nTwo.\n"
 

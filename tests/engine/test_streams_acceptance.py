@@ -11,12 +11,9 @@ from tests.support.web_server import Answer, ScriptedServer
 import conspectus
 from conspectus import Engine, Eq, Settings
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.streams import (
-    CaptionRange,
-    NewAlert,
-    NewCaption,
-    NewEvent,
-)
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import CaptionRange, NewCaption
+from conspectus.model.stream_events import NewEvent
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -10,7 +10,9 @@ import conspectus
 from conspectus import Engine, Eq, Settings
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.access import Person, Principal
-from conspectus.model.streams import CaptionRange, Moments, NewCaption, NewEvent, NewStream
+from conspectus.model.captions import CaptionRange, NewCaption
+from conspectus.model.stream_events import NewEvent
+from conspectus.model.streams import Moments, NewStream
 from conspectus.testing.embedders import HashedEmbedder
 
 SAYINGS = (

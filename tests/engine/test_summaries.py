@@ -23,8 +23,10 @@ from conspectus.errors import (
     NotFound,
     TooLarge,
 )
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.model.results import Message
-from conspectus.model.streams import CaptionRange, NewCaption, NewStream, SummaryMode
+from conspectus.model.stream_summaries import SummaryMode
+from conspectus.model.streams import NewStream
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)

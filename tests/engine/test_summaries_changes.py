@@ -13,8 +13,8 @@ from tests.films import asked_about, indexed, scenes, told
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import PreconditionFailed
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.model.results import Message
-from conspectus.model.streams import CaptionRange, NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1)

@@ -21,9 +21,10 @@ from conspectus.errors import (
     PermissionDenied,
 )
 from conspectus.model.access import Principal
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.model.jobs import Job
 from conspectus.model.results import Message
-from conspectus.model.streams import CaptionRange, NewCaption, NewStream
+from conspectus.model.streams import NewStream
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)

@@ -12,9 +12,9 @@ import pytest
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import ChatBadAnswer, InvalidInput
+from conspectus.model.captions import NewCaption
 from conspectus.model.records import Metadata
 from conspectus.model.results import Message
-from conspectus.model.streams import NewCaption
 from conspectus.ports import Embedder
 from conspectus.streams.summarizer import JsonSchemaOutput, Unsatisfied
 from conspectus.testing.chat_models import ScriptedChatModel

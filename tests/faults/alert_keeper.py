@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import conspectus
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from conspectus.settings import Settings
 from tests.programs import program, said
 

@@ -12,7 +12,8 @@ import pytest
 
 import conspectus
 from conspectus import Engine
-from conspectus.model.streams import AlertEvent, NewAlert, NewCaption
+from conspectus.model.alerts import AlertEvent, NewAlert
+from conspectus.model.captions import NewCaption
 from tests.faults.alert_keeper import SETTINGS, STREAM, caption, keeper, stored_by
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until

@@ -13,10 +13,11 @@ from conspectus.bootstrap.components import components_at
 from conspectus.bootstrap.models import Models
 from conspectus.bootstrap.store_address import address_of
 from conspectus.errors import Unauthenticated
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import NewCaption
 from conspectus.model.chat import ChatRequest, Delta
 from conspectus.model.jobs import Upload
 from conspectus.model.memory import NewMemory, Retention, Scope
-from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from tests.waiting import until

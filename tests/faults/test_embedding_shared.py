@@ -9,7 +9,7 @@ from pathlib import Path
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
-from conspectus.ingest.background_workers import PORTION
+from conspectus.ingest.embedding_backfill import PORTION
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 from tests.waiting import until

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import conspectus
 from conspectus.client import RemoteEngine
-from conspectus.model.streams import NewAlert, NewCaption
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import NewCaption
 from conspectus.settings import Settings
 from conspectus.web.app import application
 from tests.support.served import served

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 import conspectus
 from conspectus import Engine
 from conspectus.errors import LockLost, StorageBusy
-from conspectus.model.streams import AlertEvent, NewAlert
+from conspectus.model.alerts import AlertEvent, NewAlert
 from conspectus.records.jobs.locks import GONE_SECONDS, Leases
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder

@@ -10,7 +10,7 @@ import pytest
 import conspectus
 from conspectus import Engine, RemoteEngine
 from conspectus.errors import ServerUnavailable
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from conspectus.streams.caption_format import line_of
 from tests.faults.job_taker import SETTINGS
 from tests.faults.test_server_killed import create_store_with_key, running_server

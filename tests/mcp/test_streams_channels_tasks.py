@@ -1,9 +1,9 @@
 """Tools that ask streams, channels and tasks."""
 
 from conspectus.engine import Engine
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import Scope
-from conspectus.model.streams import NewCaption
 from conspectus.model.tasks import Task
 from tests.mcp.conftest import answer_text, client, refused, remember_texts
 

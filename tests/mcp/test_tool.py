@@ -7,11 +7,11 @@ import pytest
 from conspectus.engine import Engine
 from conspectus.mcp.operation_tools import TEXT_OPERATIONS
 from conspectus.mcp.tool_list import TOOLS
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.records import NewDocument
-from conspectus.model.streams import NewCaption
 from conspectus.model.tasks import Task
 from conspectus.model.trust import UNTRUSTED
 from tests.mcp.conftest import answer_text, client

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
+from conspectus.model.captions import TRACK
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
-from conspectus.model.streams import TRACK
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.text.tokens import TOKENS_PER_MESSAGE

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.chat_exports import discord, folder, posted, read, said, slack, zipped
 
 from conspectus.errors import ConspectusError
-from conspectus.ingest.prepare import named, storable
+from conspectus.ingest.document_fields import named, storable
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChatArchive
 from conspectus.settings import Settings
 from conspectus.sources.chats.irc_lines import IrcEntry, parse_line

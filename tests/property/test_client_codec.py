@@ -14,7 +14,18 @@ from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
 from conspectus.client.request import to_json
-from conspectus.model import access, channels, graph, jobs, records, reports, results, streams
+from conspectus.model import (
+    access,
+    alerts,
+    channels,
+    connections,
+    graph,
+    jobs,
+    records,
+    reports,
+    results,
+    stream_events,
+)
 from conspectus.model.annotations import base_of
 from conspectus.model.records import Json
 from conspectus.web.operation_schemas import response_type
@@ -25,10 +36,10 @@ ANSWERS = (
     *(reports.Page, reports.Status, reports.CheckReport),
     *(results.Retrieval, results.Reranking, results.ContextWindow),
     *(jobs.Job, jobs.JobPage, jobs.IngestReport, jobs.EmbeddingRequest, jobs.RequestTotals),
-    *(jobs.Connection, channels.ChannelMessage, channels.ReplyChain, channels.ImportReport),
+    *(connections.Connection, channels.ChannelMessage, channels.ReplyChain, channels.ImportReport),
     *(graph.NodePage, graph.EdgePage, graph.Neighbor, graph.NodeHit, graph.GraphState, graph.GraphSummary),
     *(graph.GraphWritten, graph.GraphReceipt, graph.EntityLink, graph.EntityCount, graph.NodeEvent),
-    *(streams.AlertEvent, streams.EventSpan, streams.EntitySpan),
+    *(alerts.AlertEvent, stream_events.EventSpan, stream_events.EntitySpan),
 )
 """What a server answers with."""
 TEXTS = st.text(max_size=12)
@@ -88,7 +99,7 @@ def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataO
 
 
 @pytest.mark.parametrize(
-    "kind", [*ANSWERS, reports.FilesReport, jobs.SyncReport], ids=lambda kind: kind.__name__
+    "kind", [*ANSWERS, reports.FilesReport, connections.SyncReport], ids=lambda kind: kind.__name__
 )
 @settings(max_examples=tries(25))
 @given(data=st.data())

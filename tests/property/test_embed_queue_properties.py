@@ -10,7 +10,7 @@ from tests.support.batches import CountingModel, ManualClock, row_of
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
-from conspectus.model.jobs import RetryPolicy
+from conspectus.model.retries import RetryPolicy
 
 ATTEMPTS = 5
 FOREVER = 10_000.0

@@ -10,7 +10,8 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.engine.entity_names import contains_name, fold_name
 from conspectus.engine.event_spans import Report, group_reports
-from conspectus.model.streams import CaptionRange, EntitySpan, NewCaption
+from conspectus.model.captions import CaptionRange, NewCaption
+from conspectus.model.stream_events import EntitySpan
 
 SETTINGS = replace(Settings(), embedder="none", tail_chunks=50)
 NAMES = ["Ann", "Bo", "the red car", "IT", "who", "Anna-Lena", "O'Neil", "R2-D2", "東京", "Zoë", "run"]

@@ -12,7 +12,8 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound
 from conspectus.model.access import Person, Principal
-from conspectus.model.streams import NewAlert, NewCaption
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import NewCaption
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical", alert_poll_interval_ms=1)

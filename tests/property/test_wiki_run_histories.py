@@ -12,8 +12,8 @@ from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
 
 from conspectus.errors import FetchFailed
 from conspectus.ingest.connection_sync import synchronise
+from conspectus.model.connections import Connection, ConnectorEntry, Listing
 from conspectus.model.ids import LOCAL, CollectionId, DocumentId, SourceId
-from conspectus.model.jobs import Connection, ConnectorEntry, Listing
 from conspectus.model.records import Document, NewDocument, Source, Written
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)

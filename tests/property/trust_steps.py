@@ -9,12 +9,13 @@ from tests.property.trust_model import History, Key, Level, Row, is_fact, node_n
 
 from conspectus import Engine, NewDocument
 from conspectus.memory.scopes import graph_name
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import MemorySelection, NewMemory, Scope
 from conspectus.model.pages import pages
 from conspectus.model.results import Message
-from conspectus.model.streams import NewCaption, NewEvent
+from conspectus.model.stream_events import NewEvent
 from conspectus.model.tasks import Attachment, Task, TaskStatus
 from conspectus.model.trust import MIN_TRUST_LEVELS, least
 

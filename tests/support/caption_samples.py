@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from conspectus.model.captions import Caption
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, Period
-from conspectus.model.streams import Caption
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ from itertools import groupby
 from typing import Any
 
 from conspectus.errors import Conflict, InvalidInput, LockLost, NotFound, WriteOutcomeUnknown
+from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId
 from conspectus.model.jobs import (
     FINISHED,
-    Connection,
     EmbeddingRequest,
     IngestReport,
     Job,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Set
 from dataclasses import dataclass, field, replace
 
 from conspectus.errors import NotFound
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 
 

@@ -3,7 +3,10 @@
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from conspectus.model.streams import CaptionRange, NewAlert, NewCaption, NewEvent, NewStream
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import CaptionRange, NewCaption
+from conspectus.model.stream_events import NewEvent
+from conspectus.model.streams import NewStream
 from tests.support.permission_doing import Door
 from tests.support.permission_model import RANK, SEEN, Paper, Room, Visitor, Watch
 from tests.support.permission_talking import Talking

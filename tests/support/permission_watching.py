@@ -7,14 +7,10 @@ from typing import Any
 
 from conspectus.errors import NotFound
 from conspectus.model.access import SCOPES, Principal
-from conspectus.model.streams import (
-    AlertEvent,
-    CaptionRange,
-    NewAlert,
-    NewCaption,
-    NewEvent,
-    NewStream,
-)
+from conspectus.model.alerts import AlertEvent, NewAlert
+from conspectus.model.captions import CaptionRange, NewCaption
+from conspectus.model.stream_events import NewEvent
+from conspectus.model.streams import NewStream
 from tests.support.permission_listening import Listening
 from tests.support.permission_model import SEEN, Paper, Room, Visitor, Watch
 from tests.support.permission_streaming import LASTS

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from tests.server_events import Event, parsed
 from tests.support.served import served
 from tests.web.conftest import OpenSite, People, Site

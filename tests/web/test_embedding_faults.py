@@ -9,8 +9,9 @@ import pytest
 import conspectus
 from conspectus import Settings, bootstrap
 from conspectus.engine import Engine
+from conspectus.model.alerts import NewAlert
+from conspectus.model.captions import NewCaption
 from conspectus.model.graph import EntityLink, NewNode
-from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application

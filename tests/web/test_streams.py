@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from conspectus.model.access import Principal
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from tests.server_events import parsed
 from tests.support.served import served
 from tests.web.conftest import OpenSite, People, Site

@@ -14,7 +14,7 @@ import pytest
 import conspectus
 from conspectus import RemoteEngine, bootstrap
 from conspectus.errors import ChatAuthFailed, ChatBadAnswer, NotFound
-from conspectus.model.streams import CaptionRange
+from conspectus.model.captions import CaptionRange
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web.app import application

@@ -8,8 +8,8 @@ from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import ChangesSince, MemoryStats
+from conspectus.model.quarantine import as_given
 from conspectus.model.records import Document, Source
-from conspectus.model.reports import as_given
 from conspectus.ports.memories import HomeSpan, Memories
 
 

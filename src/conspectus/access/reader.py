@@ -27,9 +27,11 @@ from conspectus.access.policy import (
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
+from conspectus.model.connections import Connection
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
 from conspectus.model.ids import ChunkId, DocumentId, JobId, SourceId
-from conspectus.model.jobs import Connection, IngestReport, Job, JobPage, JobState
+from conspectus.model.jobs import IngestReport, Job, JobPage, JobState
+from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
     Collection,
     Document,
@@ -39,7 +41,7 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
-from conspectus.model.reports import ColumnText, Reach, as_given
+from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.jobs import JobScope, JobStore

@@ -20,7 +20,7 @@ from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
-from conspectus.model.jobs import Connection
+from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns
@@ -290,7 +290,7 @@ def _allowed(settings: Settings) -> tuple[str, ...]:
 
 async def _open_jobs(address: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
     """Return DBOS, or a runner without it if this process already uses DBOS for another store."""
-    from conspectus.ingest.job_execution import InProcessJobs
+    from conspectus.ingest.in_process_jobs import InProcessJobs
 
     if not address.is_shared:
         return InProcessJobs(workers=workers)

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from conspectus.errors import ChatNotConfigured, InvalidInput, MissingExtra, ProviderError
 from conspectus.graph.name_keys import key_of
 from conspectus.model.files import expanded
-from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import EmbeddingSpace
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.graphs import EntityExtractor

@@ -15,9 +15,10 @@ from conspectus.cli.options import Limit, Purge, Yes
 from conspectus.cli.output import cell, facts_table, moment, rows_table
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
+from conspectus.model.connections import Connection
 from conspectus.model.files import expanded
 from conspectus.model.filter import Eq
-from conspectus.model.jobs import Connection, Job
+from conspectus.model.jobs import Job
 from conspectus.model.records import Source
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]

@@ -14,11 +14,13 @@ from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.access import Principal
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import MEMORY, MemorySelection, Scope
 from conspectus.model.records import NewDocument
-from conspectus.model.streams import NewCaption, NewEvent, NewStream
+from conspectus.model.stream_events import NewEvent
+from conspectus.model.streams import NewStream
 from conspectus.private import make_folder
 from conspectus.web.warmup import frozen_gc
 

@@ -17,7 +17,8 @@ from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.files import FilePage, FileText, path_of
-from conspectus.model.filter import EVERYTHING, And, In, parse_filters
+from conspectus.model.filter import EVERYTHING, And, In
+from conspectus.model.filter_json import parse_filters
 from conspectus.model.records import Document, Receipt, Status, Written
 from conspectus.model.reports import FilesReport
 

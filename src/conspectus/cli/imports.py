@@ -17,15 +17,17 @@ from conspectus.cli.output import progress, rows_table
 from conspectus.cli.session import NewMemorySession, NewSession, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound, TooLarge
-from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, Preparation, describe
+from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.prepare import describe
 from conspectus.memory.documents import document_of
 from conspectus.memory.jsonl import new_line
 from conspectus.memory.scopes import checked
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import OWN, MemoryWritten, NewMemory, Scope
 from conspectus.model.pages import portions
+from conspectus.model.quarantine import quarantine_notice
 from conspectus.model.records import EmbeddingSpace, NewDocument, Source, Written
-from conspectus.model.reports import quarantine_notice
 from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut, Skipped
 from conspectus.text.clean import clean
 

@@ -25,7 +25,8 @@ from conspectus.cli.output import (
 )
 from conspectus.cli.session import Session
 from conspectus.model.records import Json
-from conspectus.model.reports import CATEGORIES, CheckReport, SensitiveCategory, Status
+from conspectus.model.reports import CheckReport, Status
+from conspectus.model.sensitive_reports import CATEGORIES, SensitiveCategory
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from conspectus.cli.output import (
 from conspectus.cli.session import MemorySession, NewMemorySession, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import parse_filters
+from conspectus.model.filter_json import parse_filters
 from conspectus.model.memory import (
     Memory,
     MemoryExport,

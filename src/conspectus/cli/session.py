@@ -26,11 +26,12 @@ from conspectus.cli.errors import NOTHING, reported
 from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note, show
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar, parse_filters
+from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar
+from conspectus.model.filter_json import parse_filters
 from conspectus.model.memory import MEMORY, MemoryWritten
+from conspectus.model.quarantine import quarantine_notice
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Written
-from conspectus.model.reports import quarantine_notice
 from conspectus.settings import Settings
 from conspectus.web.warmup import frozen_gc
 

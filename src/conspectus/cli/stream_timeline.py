@@ -17,7 +17,7 @@ from conspectus.cli.output import cell
 from conspectus.cli.session import Session
 from conspectus.cli.streams import Stream, Within, captions_of
 from conspectus.deferred import dataclass
-from conspectus.model.streams import EPOCH_YEAR, Caption, CaptionRange
+from conspectus.model.captions import EPOCH_YEAR, Caption, CaptionRange
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import format_time
 from conspectus.text.stream_clocks import StreamClock, clock_of, timecode

@@ -31,20 +31,12 @@ from conspectus.cli.search import print_window
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import parse_filters
-from conspectus.model.streams import (
-    AlertEvent,
-    Caption,
-    CaptionImport,
-    CaptionRange,
-    Moments,
-    NewAlert,
-    NewEvent,
-    NewStream,
-    StreamQueryOptions,
-    Summary,
-    SummaryRequest,
-)
+from conspectus.model.alerts import AlertEvent, NewAlert
+from conspectus.model.captions import Caption, CaptionImport, CaptionRange
+from conspectus.model.filter_json import parse_filters
+from conspectus.model.stream_events import NewEvent
+from conspectus.model.stream_summaries import Summary, SummaryRequest
+from conspectus.model.streams import Moments, NewStream, StreamQueryOptions
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import format_time, line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of

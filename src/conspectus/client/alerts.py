@@ -8,7 +8,7 @@ from conspectus.client.event_stream import live, read_event
 from conspectus.client.operations import derived
 from conspectus.client.transport import RemoteService
 from conspectus.engine.alerts import AlertService
-from conspectus.model.streams import AlertEvent
+from conspectus.model.alerts import AlertEvent
 
 ALERT_EVENT: Final = "alert"
 """The name of the server-sent event of an alert match."""

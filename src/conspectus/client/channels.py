@@ -11,8 +11,8 @@ from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derived, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.channels import ChannelService
+from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
-from conspectus.ingest.prepare import batches
 from conspectus.model.channels import ArchiveKind, ChannelArchive, ImportReport, NewMessage
 from conspectus.model.files import expanded
 from conspectus.model.jobs import Upload

@@ -23,7 +23,7 @@ from conspectus.model.chat import (
     Sources,
     Usage,
 )
-from conspectus.model.filter import filter_to_json
+from conspectus.model.filter_json import filter_to_json
 from conspectus.model.records import Json
 
 DONE: Final = "[DONE]"

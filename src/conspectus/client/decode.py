@@ -15,7 +15,8 @@ from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_
 
 from conspectus.errors import InvalidInput
 from conspectus.model.annotations import base_of
-from conspectus.model.filter import Filter, filter_from_json
+from conspectus.model.filter import Filter
+from conspectus.model.filter_json import filter_from_json
 from conspectus.model.records import Json
 
 T = TypeVar("T")

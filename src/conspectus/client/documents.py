@@ -21,12 +21,14 @@ from conspectus.client.request import (
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import PermissionDenied
+from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.files import Intake, Root, placed, take_in
-from conspectus.ingest.prepare import batches
-from conspectus.model.filter import Filter, filter_to_json, matches
+from conspectus.model.filter import Filter, matches
+from conspectus.model.filter_json import filter_to_json
 from conspectus.model.pages import pages
+from conspectus.model.quarantine import Quarantined
 from conspectus.model.records import Document, DocumentChanges, Json, NewDocument, Receipt, Source, Written
-from conspectus.model.reports import FilesReport, Quarantined
+from conspectus.model.reports import FilesReport
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000

@@ -8,7 +8,7 @@ from conspectus.client.operations import derived, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.events import EventService
 from conspectus.model.records import Written
-from conspectus.model.streams import NewEvent
+from conspectus.model.stream_events import NewEvent
 
 MAX_EVENTS_PER_REQUEST: Final = 500
 """Number of events per request."""

@@ -10,8 +10,8 @@ from conspectus.client.operations import derived, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput
-from conspectus.ingest.prepare import batches
-from conspectus.memory.jsonl import renumber
+from conspectus.ingest.batch_writes import batches
+from conspectus.memory.jsonl_reader import renumber
 from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
 from conspectus.model.pages import portions
 from conspectus.ports import Progress

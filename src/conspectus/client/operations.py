@@ -16,7 +16,8 @@ from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.memory.scopes import checked
 from conspectus.model.checks import hints
-from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter_json import filter_to_json
 from conspectus.model.memory import Scope
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments

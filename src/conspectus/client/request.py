@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound, UnreadableFile
-from conspectus.ingest.prepare import period, storable
+from conspectus.ingest.document_fields import period, storable
 from conspectus.model.checks import LARGEST, shown
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Json, Metadata, NewDocument

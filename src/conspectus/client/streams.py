@@ -14,12 +14,12 @@ from conspectus.client.operations import derived, request_for
 from conspectus.client.request import Request, path_of
 from conspectus.client.transport import RemoteService
 from conspectus.engine.streams import StreamService
+from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.captions import CaptionImportOptions
-from conspectus.ingest.prepare import batches
+from conspectus.model.captions import CaptionImport, LiveCaption, NewCaption
 from conspectus.model.files import expanded
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Json, Written
-from conspectus.model.streams import CaptionImport, LiveCaption, NewCaption
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
 

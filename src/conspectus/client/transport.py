@@ -25,7 +25,7 @@ from conspectus.errors import (
     StorageBusy,
     TooLarge,
 )
-from conspectus.model.jobs import BUSY, RetryPolicy
+from conspectus.model.retries import BUSY, RetryPolicy
 from conspectus.model.trust import ORIGIN_HEADER, Origin, least_trusted
 from conspectus.ports import Archives, Files, Progress
 

@@ -11,10 +11,10 @@ from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field
+from conspectus.model.alerts import Alert, AlertEvent, NewAlert
 from conspectus.model.annotations import Range
-from conspectus.model.filter import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
+from conspectus.model.filter_json import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
-from conspectus.model.jobs import RetryPolicy
 from conspectus.model.parameters import (
     MAX_ALERT_STREAMS,
     MAX_WEBHOOK,
@@ -23,7 +23,7 @@ from conspectus.model.parameters import (
     PageLimit,
 )
 from conspectus.model.records import Collection
-from conspectus.model.streams import Alert, AlertEvent, NewAlert
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch
 from conspectus.streams.alert_checker import AlertWorker, CanRead, Checker, Deliverer

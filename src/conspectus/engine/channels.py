@@ -11,8 +11,9 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.errors import NotFound, PermissionDenied, as_field
+from conspectus.ingest.batch_writes import batches
+from conspectus.ingest.document_fields import message_id, period
 from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, named, take_in
-from conspectus.ingest.prepare import batches, message_id, period
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.channels import (
     ArchiveKind,

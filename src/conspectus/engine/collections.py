@@ -9,7 +9,7 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
-from conspectus.ingest.prepare import named
+from conspectus.ingest.document_fields import named
 from conspectus.model.annotations import Example, Length
 from conspectus.model.ids import is_stable_id, is_uuid
 from conspectus.model.parameters import CollectionName, Name, Purge, SourceIdentifier

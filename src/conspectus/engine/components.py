@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from conspectus.deferred import dataclass
-from conspectus.ingest.job_execution import OpenJobs
+from conspectus.ingest.job_worker import OpenJobs
 from conspectus.ingest.open_indexes import IndexOpener
-from conspectus.model.jobs import Connection
+from conspectus.model.connections import Connection
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import (
     Archives,

@@ -18,14 +18,12 @@ from conspectus.errors import (
     Conflict,
     InvalidInput,
 )
-from conspectus.ingest.background_workers import Follow, Followers
-from conspectus.ingest.prepare import named, storable
+from conspectus.ingest.connection_followers import Follow, Followers
+from conspectus.ingest.document_fields import named, storable
 from conspectus.model.access import Person
 from conspectus.model.annotations import Example
-from conspectus.model.jobs import (
-    Connection,
-    Job,
-)
+from conspectus.model.connections import Connection
+from conspectus.model.jobs import Job
 from conspectus.model.pages import pages
 from conspectus.model.parameters import (
     CollectionName,

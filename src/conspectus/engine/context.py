@@ -30,16 +30,14 @@ from conspectus.errors import (
     StorageBusy,
     WriteOutcomeUnknown,
 )
-from conspectus.ingest.background_workers import Backfill, Followers, NameReader
+from conspectus.ingest.batch_writes import Complete, embedded, write
 from conspectus.ingest.column_rules import screen_column
+from conspectus.ingest.connection_followers import Followers
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.embedding_backfill import Backfill
 from conspectus.ingest.embedding_queue import EmbedQueue
+from conspectus.ingest.name_reader import NameReader
 from conspectus.ingest.open_indexes import OpenIndexes, When
-from conspectus.ingest.prepare import (
-    Complete,
-    Preparation,
-    embedded,
-    write,
-)
 from conspectus.model.access import LOCAL_OWNER, AccountChange, AuditEntry, Person, ReviewAction, Role
 from conspectus.model.ids import LOCAL, CollectionId, UserId
 from conspectus.model.index import WriteResult
@@ -61,7 +59,7 @@ from conspectus.ports.web import Fetcher
 from conspectus.retrieval.feedback import MAX_JUDGMENTS, PastFeedback
 
 if TYPE_CHECKING:
-    from conspectus.ingest.job_execution import JobWorker
+    from conspectus.ingest.job_worker import JobWorker
     from conspectus.memory.retention import RetentionWorker
     from conspectus.streams.alert_checker import AlertWorker
 
@@ -142,7 +140,7 @@ class EngineCore:
     @cached_property
     def jobs(self) -> "JobWorker":
         """The job queue, run in this process or in others."""
-        from conspectus.ingest.job_execution import JobWorker
+        from conspectus.ingest.job_worker import JobWorker
 
         work = self.parts.work
         return JobWorker(

@@ -13,16 +13,12 @@ from conspectus.errors import (
     PreconditionFailed,
     TooLarge,
 )
+from conspectus.ingest.batch_writes import batches
+from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.open_indexes import When
-from conspectus.ingest.prepare import (
-    KEPT,
-    batches,
-    given_before,
-    message_id,
-    own_spans,
-    quarantined,
-)
+from conspectus.ingest.prepare import own_spans
+from conspectus.ingest.quarantine import KEPT, given_before, quarantined
 from conspectus.model.annotations import Example, Length
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
 from conspectus.model.ids import EXAMPLE_ID
@@ -38,6 +34,7 @@ from conspectus.model.parameters import (
     StoredText,
     Wait,
 )
+from conspectus.model.quarantine import QuarantinePage
 from conspectus.model.records import (
     Chunk,
     Document,
@@ -49,7 +46,7 @@ from conspectus.model.records import (
     TextPosition,
     Written,
 )
-from conspectus.model.reports import FilesReport, Page, QuarantinePage
+from conspectus.model.reports import FilesReport, Page
 from conspectus.ports import Progress
 
 MAX_TEXT_IDS = 1_000

@@ -6,15 +6,10 @@ from typing import Final
 from conspectus.engine.event_spans import Report
 from conspectus.errors import InvalidInput
 from conspectus.ingest.captions import caption_id
+from conspectus.model.captions import TITLE, Caption
 from conspectus.model.ids import SourceId
 from conspectus.model.records import NewDocument, Period, Source
-from conspectus.model.streams import (
-    ENTITIES,
-    EVENT_TYPE,
-    TITLE,
-    Caption,
-    NewEvent,
-)
+from conspectus.model.stream_events import ENTITIES, EVENT_TYPE, NewEvent
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
 from conspectus.text.stream_clocks import StreamClock

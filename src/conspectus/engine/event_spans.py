@@ -5,10 +5,7 @@ from itertools import groupby
 
 from conspectus.deferred import dataclass
 from conspectus.model.ids import SourceId
-from conspectus.model.streams import (
-    EntitySpan,
-    EventSpan,
-)
+from conspectus.model.stream_events import EntitySpan, EventSpan
 from conspectus.streams.caption_format import format_time
 from conspectus.text.intervals import GAP_SECONDS, runs
 from conspectus.text.stream_clocks import StreamClock

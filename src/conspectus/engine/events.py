@@ -12,20 +12,15 @@ from conspectus.engine.event_documents import event_document, event_id, event_re
 from conspectus.engine.event_spans import Report, entity_spans, event_spans
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import Conflict, InvalidInput
+from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.captions import span_of
-from conspectus.ingest.prepare import batches
 from conspectus.model.annotations import Example, Length
+from conspectus.model.captions import WHOLE, CaptionRange
 from conspectus.model.filter import And, Between, Eq, Filter, Overlaps
 from conspectus.model.ids import ChunkId
 from conspectus.model.parameters import MAX_LIST, CollectionName, Name, StreamName
 from conspectus.model.records import Document, Period, Source, Written
-from conspectus.model.streams import (
-    WHOLE,
-    CaptionRange,
-    EntitySpan,
-    EventSpan,
-    NewEvent,
-)
+from conspectus.model.stream_events import EntitySpan, EventSpan, NewEvent
 from conspectus.ports import Probe
 from conspectus.ports.streams import Span
 from conspectus.streams.alert_checker import Language

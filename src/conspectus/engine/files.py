@@ -16,7 +16,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.ingest.prepare import message_id
+from conspectus.ingest.document_fields import message_id
 from conspectus.model.annotations import Example, Range
 from conspectus.model.checks import require_settings
 from conspectus.model.files import (

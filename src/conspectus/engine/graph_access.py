@@ -13,7 +13,7 @@ from conspectus.engine.context import EngineContext, EngineCore, Service
 from conspectus.engine.graph_entries import Entries
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge
 from conspectus.graph.expansion import GraphCandidates
-from conspectus.ingest.prepare import named
+from conspectus.ingest.document_fields import named
 from conspectus.model.filter import Filter
 from conspectus.model.graph import Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
 from conspectus.model.ids import SourceId, is_stable_id

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.graph.name_keys import keys_of
-from conspectus.ingest.prepare import named, refuse_attacks, storable, strings_in
+from conspectus.ingest.document_fields import named, storable
+from conspectus.ingest.quarantine import refuse_attacks, strings_in
 from conspectus.ingest.sensitive import screen_of, with_tags
 from conspectus.model.checks import require_settings
 from conspectus.model.graph import DIRECTIONS, Edge, NewEdge, NewNode, Node, Traversal

@@ -25,17 +25,18 @@ from conspectus.errors import (
     PermissionDenied,
     UnreadableFile,
 )
+from conspectus.ingest.batch_writes import batches, write
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
-from conspectus.ingest.prepare import batches, write
 from conspectus.ingest.sensitive import reported
 from conspectus.model.access import Person
+from conspectus.model.connections import Connection, RemoteAccess, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
-from conspectus.model.jobs import Connection, Job, RemoteAccess, SyncReport, SyncState
+from conspectus.model.jobs import Job
+from conspectus.model.quarantine import as_given
 from conspectus.model.records import Document, Json, Metadata, NewDocument, Source, SourceKind, Written
-from conspectus.model.reports import as_given
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.ports.web import Fetched
 from conspectus.text.hashing import stable_id

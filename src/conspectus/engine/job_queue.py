@@ -9,13 +9,10 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.ingest.job_execution import Outcome, Runner, Tell
 from conspectus.model.access import Person
 from conspectus.model.ids import JobId, SourceId
-from conspectus.model.jobs import (
-    Job,
-    JobKind,
-    RetryPolicy,
-)
+from conspectus.model.jobs import Job, JobKind
 from conspectus.model.pages import pages
 from conspectus.model.records import Json
+from conspectus.model.retries import RetryPolicy
 from conspectus.model.trust import ORIGINS
 from conspectus.ports.jobs import JobPlace, JobScope
 

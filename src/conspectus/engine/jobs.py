@@ -20,8 +20,8 @@ from conspectus.errors import (
     TooLarge,
     UnreadableFile,
 )
+from conspectus.ingest.document_fields import named
 from conspectus.ingest.files import source_name
-from conspectus.ingest.prepare import named
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.ids import SourceId
 from conspectus.model.jobs import (

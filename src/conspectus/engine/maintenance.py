@@ -12,13 +12,8 @@ from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.maintenance import check, collection_status, move
 from conspectus.model.annotations import Example, Range
 from conspectus.model.parameters import CollectionName, Name
-from conspectus.model.reports import (
-    CATEGORIES,
-    CheckReport,
-    SensitiveCategory,
-    SensitiveReport,
-    Status,
-)
+from conspectus.model.reports import CheckReport, Status
+from conspectus.model.sensitive_reports import CATEGORIES, SensitiveCategory, SensitiveReport
 from conspectus.ports import Progress
 
 RETRY_SECONDS: Final = 600.0

@@ -15,10 +15,12 @@ from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryWriter, split_before_repeated_keys
 from conspectus.engine.searcher import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed
-from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
+from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches
+from conspectus.ingest.prepare import describe
 from conspectus.memory.documents import as_input, memory_filter, superseded
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
-from conspectus.memory.jsonl import Line, LineReader, Reference
+from conspectus.memory.jsonl import Line, Reference
+from conspectus.memory.jsonl_reader import LineReader
 from conspectus.memory.retention import checked_forgetting
 from conspectus.memory.scopes import beyond, checked, graph_name, scope_of, source_name
 from conspectus.model.annotations import Example, Length, Range

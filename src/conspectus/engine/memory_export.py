@@ -10,14 +10,14 @@ from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import at_least
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
-from conspectus.ingest.prepare import given_before
+from conspectus.ingest.quarantine import given_before
 from conspectus.memory.documents import GIVEN
 from conspectus.memory.jsonl import Reference, line_of
 from conspectus.memory.scopes import scope_of
 from conspectus.model.filter import EVERYTHING, Not
 from conspectus.model.memory import Memory, MemoryExport, Scope
+from conspectus.model.quarantine import as_given
 from conspectus.model.records import Document
-from conspectus.model.reports import as_given
 from conspectus.text.times import canonical, parse_instant
 
 Position = tuple[datetime, str]

@@ -9,7 +9,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.windows import window_budget
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only
-from conspectus.memory.documents import recent as latest
+from conspectus.memory.recent_turns import recent as latest
 from conspectus.memory.retention import added, selection_filter
 from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, graph_name, readable, scope_of
 from conspectus.model.ids import DocumentId, SourceId

@@ -11,14 +11,8 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.windows import WindowPlan, window_budget
-from conspectus.memory.documents import (
-    as_of_filter,
-    ended,
-    memory_filter,
-    recent,
-    source_remark,
-    validity_remark,
-)
+from conspectus.memory.documents import as_of_filter, ended, memory_filter, source_remark, validity_remark
+from conspectus.memory.recent_turns import recent
 from conspectus.memory.scopes import reaches, scope_of
 from conspectus.model.filter import And, document_row, matches, with_min_trust
 from conspectus.model.ids import DocumentId

@@ -12,30 +12,27 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import InvalidInput, NotFound, PreconditionFailed, TooLarge, as_field
+from conspectus.ingest.batch_writes import Complete
+from conspectus.ingest.document_fields import period
 from conspectus.ingest.open_indexes import When
-from conspectus.ingest.prepare import Complete, period
 from conspectus.memory.documents import (
     A_MOMENT,
-    NearDuplicates,
-    as_ended,
     as_input,
     document_of,
-    edge_of_fact,
-    ends_of_fact,
-    least_score,
     memory_of,
     remade,
-    same_edge,
     store_metadata,
     version_of,
 )
+from conspectus.memory.fact_edges import as_ended, edge_of_fact, ends_of_fact, same_edge
+from conspectus.memory.near_duplicates import NearDuplicates, least_score
 from conspectus.memory.scopes import graph_name, scope_of, source_name
 from conspectus.model.filter import And, Eq
 from conspectus.model.graph import Edge, GraphWritten
 from conspectus.model.ids import ChunkId
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, NEAR, Memory, MemoryWritten, NewMemory, Scope
+from conspectus.model.quarantine import as_given
 from conspectus.model.records import Json, Source, Written
-from conspectus.model.reports import as_given
 from conspectus.ports import Probe
 from conspectus.text.clean import clean
 from conspectus.text.hashing import edge_id

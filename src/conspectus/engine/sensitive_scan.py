@@ -8,12 +8,13 @@ from typing import Final
 from conspectus.access.policy import at_least
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
-from conspectus.ingest.prepare import strings_in
-from conspectus.ingest.sensitive import Screen, SensitiveSpan, find_sensitive
+from conspectus.ingest.quarantine import strings_in
+from conspectus.ingest.sensitive import Screen
+from conspectus.ingest.sensitive_spans import SensitiveSpan, find_sensitive
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document
-from conspectus.model.reports import (
+from conspectus.model.sensitive_reports import (
     CATEGORIES,
     ColumnText,
     SensitiveCategory,

@@ -9,7 +9,7 @@ from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.column_rules import screen_column
-from conspectus.ingest.prepare import named, storable
+from conspectus.ingest.document_fields import named, storable
 from conspectus.model.access import Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE

@@ -5,9 +5,10 @@ from dataclasses import fields
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.errors import NotFound
+from conspectus.model.captions import LIVE, TITLE, ZONE, Caption
 from conspectus.model.pages import pages
 from conspectus.model.records import Document, Kind, Source
-from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, ShownCaption, Stream
+from conspectus.model.streams import ShownCaption, Stream
 from conspectus.ports.streams import Extent, Span
 from conspectus.streams.caption_format import format_time
 from conspectus.text.stream_clocks import StreamClock, clock_of

@@ -24,6 +24,7 @@ from conspectus.errors import (
     TooLarge,
     as_field,
 )
+from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.captions import (
     FILE,
     CaptionCounts,
@@ -37,8 +38,19 @@ from conspectus.ingest.captions import (
     span_of,
     stream_metadata,
 )
-from conspectus.ingest.prepare import batches
 from conspectus.model.annotations import Length
+from conspectus.model.captions import (
+    LIVE,
+    ORIGIN,
+    TITLE,
+    WHOLE,
+    ZONE,
+    CaptionImport,
+    CaptionPage,
+    CaptionRange,
+    LiveCaption,
+    NewCaption,
+)
 from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
@@ -55,17 +67,7 @@ from conspectus.model.parameters import (
 from conspectus.model.query import WindowTokens
 from conspectus.model.records import NewDocument, Receipt, Source, Written
 from conspectus.model.streams import (
-    LIVE,
-    ORIGIN,
-    TITLE,
-    WHOLE,
-    ZONE,
-    CaptionImport,
-    CaptionPage,
-    CaptionRange,
-    LiveCaption,
     Moments,
-    NewCaption,
     NewStream,
     Stream,
     StreamQuery,

@@ -14,7 +14,8 @@ from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound
 from conspectus.model.jobs import Job
 from conspectus.model.parameters import CollectionName, StreamName
 from conspectus.model.records import Json, Source
-from conspectus.model.streams import Stream, Summary, SummaryRequest, SummaryRequestOptions
+from conspectus.model.stream_summaries import Summary, SummaryRequest, SummaryRequestOptions
+from conspectus.model.streams import Stream
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.streams import SavedSummary, Span

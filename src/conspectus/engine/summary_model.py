@@ -11,8 +11,8 @@ from conspectus.deferred import dataclass
 from conspectus.errors import ChatBadAnswer, ChatError, ChatRateLimited, ChatTimedOut, ChatUnreachable
 from conspectus.model.chat import Delta, Usage
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import Metadata
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary, Summaries

@@ -21,9 +21,10 @@ from conspectus.errors import (
 )
 from conspectus.ingest.captions import span_of
 from conspectus.ingest.job_execution import Outcome, Tell
+from conspectus.model.captions import Caption
 from conspectus.model.jobs import Job
 from conspectus.model.records import Json, Source
-from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
+from conspectus.model.stream_summaries import BatchSummary, Summary, SummaryRequest
 from conspectus.model.trust import Trust, least
 from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel

@@ -15,6 +15,7 @@ from conspectus.engine.searcher import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times
 from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.ingest.captions import span_of
+from conspectus.model.captions import Caption
 from conspectus.model.filter import (
     EVERYTHING,
     And,
@@ -32,7 +33,7 @@ from conspectus.model.filter import (
 from conspectus.model.query import Budget, Query, WindowForm
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
-from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
+from conspectus.model.streams import Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import SHARE_BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
 from conspectus.retrieval.query_checks import checked_query

@@ -10,8 +10,9 @@ from conspectus.engine import Engine
 from conspectus.evals.measures import percent
 from conspectus.evals.moment_sets import MomentSet, TimedQuestion, read_moment_set
 from conspectus.evals.stores import fresh_engine
+from conspectus.model.captions import NewCaption
 from conspectus.model.filter import EVERYTHING, Eq
-from conspectus.model.streams import NewCaption, StreamQueryOptions
+from conspectus.model.streams import StreamQueryOptions
 from conspectus.ports import Progress
 from conspectus.settings import Settings
 

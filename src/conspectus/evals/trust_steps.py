@@ -6,13 +6,13 @@ from typing import Final
 
 from conspectus.errors import InvalidInput
 from conspectus.evals.trust_statements import PLACE, SCOPE, VIDEO, History, HistoryStore
+from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatRequest, Delta, ModelOptions
 from conspectus.model.graph import NewNode
 from conspectus.model.memory import GivenKind, NewMemory, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Message
-from conspectus.model.streams import NewCaption
 from conspectus.model.trust import Origin, Trust
 from conspectus.text.prompt_frame import passages
 

@@ -8,18 +8,11 @@ from typing import Annotated, Final, TypedDict
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, UnsupportedContent, as_field
+from conspectus.model.captions import TITLE, TRACK, CaptionImport, CaptionRange, CaptionTrack, NewCaption
 from conspectus.model.ids import SourceId
 from conspectus.model.parameters import Wait
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written
-from conspectus.model.streams import (
-    ENTITIES,
-    TITLE,
-    TRACK,
-    CaptionImport,
-    CaptionRange,
-    CaptionTrack,
-    NewCaption,
-)
+from conspectus.model.stream_events import ENTITIES
 from conspectus.ports import Progress
 from conspectus.ports.streams import Span
 from conspectus.text.clean import clean

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar, cast
 
-from conspectus.ingest.prepare import refuse_attacks, strings_in
+from conspectus.ingest.quarantine import refuse_attacks, strings_in
 from conspectus.ingest.sensitive import screen_of, with_tags
 from conspectus.model.ids import CollectionId
 from conspectus.model.text_columns import rule_of

@@ -18,9 +18,9 @@ from typing import Protocol, TypeVar
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, FetchFailed, InvalidInput, NotFound, UnreadableFile
-from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.model.connections import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.ids import DocumentId
-from conspectus.model.jobs import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.ports import Progress
 from conspectus.ports.web import Connector

@@ -10,8 +10,8 @@ import numpy as np
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import EmbeddingSpace
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
 from conspectus.text.vectors import MAX_DIMENSIONS, checked_rows

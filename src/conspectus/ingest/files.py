@@ -10,12 +10,13 @@ from urllib.parse import unquote
 
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, UnsupportedContent
-from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
+from conspectus.model.quarantine import Quarantined, as_given, quarantine_notice
 from conspectus.model.records import Document, NewDocument, Source, Written
-from conspectus.model.reports import FileFailure, FilesReport, Quarantined, as_given, quarantine_notice
+from conspectus.model.reports import FileFailure, FilesReport
 from conspectus.ports import Files, FoundFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url

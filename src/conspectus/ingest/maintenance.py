@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from conspectus.errors import IndexReplaced, NotFound, StorageError, UnindexableText
-from conspectus.ingest.background_workers import embed_pending
+from conspectus.ingest.embedding_backfill import embed_pending
 from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.model.ids import CollectionId

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile
-from conspectus.ingest.prepare import period
+from conspectus.ingest.document_fields import period
 from conspectus.model.channels import (
     ANSWERS,
     ANSWERS_CONFIDENCE,

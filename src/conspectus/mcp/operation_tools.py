@@ -26,7 +26,8 @@ from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, ToolOptions, ToolSpec, json_of, tool
 from conspectus.model.annotations import Range, base_of
 from conspectus.model.checks import hints
-from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter_json import filter_from_json, parse_filters
 from conspectus.model.jobs import Job
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.declared import require_remote

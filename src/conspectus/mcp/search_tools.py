@@ -20,7 +20,8 @@ from conspectus.mcp.document_tools import MEMORY_KINDS, get_document_inside
 from conspectus.mcp.lines import hit_lines, notice_lines, source_lines, trace_line
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
-from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps, parse_filters
+from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps
+from conspectus.model.filter_json import parse_filters
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import EVERYWHERE, Budget
 from conspectus.model.results import ContextWindow, Retrieval

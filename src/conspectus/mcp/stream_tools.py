@@ -15,7 +15,8 @@ from conspectus.mcp.lines import escape_content, notice_lines, shorten
 from conspectus.mcp.search_tools import MAX_MATCHES, NO_MATCH
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
-from conspectus.model.streams import CaptionRange, Moment
+from conspectus.model.captions import CaptionRange
+from conspectus.model.streams import Moment
 from conspectus.model.trust import level_mark
 
 MAX_STREAMS = 20

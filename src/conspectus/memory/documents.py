@@ -1,18 +1,17 @@
 """Memories as documents: their metadata, facts, near duplicates and the newest turns."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from conspectus.errors import InvalidInput, as_field
+from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.prepare import period
+from conspectus.ingest.document_fields import period
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or
-from conspectus.model.graph import Fact, NewEdge, NewNode
+from conspectus.model.graph import Fact
 from conspectus.model.memory import (
     AGENT,
     CITES,
@@ -37,16 +36,11 @@ from conspectus.model.memory import (
     MemoryCitation,
     MemoryKind,
     NewMemory,
-    RecentMemory,
     Scope,
 )
 from conspectus.model.records import Document, Json, NewDocument
-from conspectus.model.streams import ENTITIES
-from conspectus.ports import Candidates, CountTokens
-from conspectus.text.analyzer import analyzer_for
-from conspectus.text.graphemes import graphemes_prefix
-from conspectus.text.sentences import sentence_end_before
-from conspectus.text.times import canonical, parse_instant, render, validity
+from conspectus.model.stream_events import ENTITIES
+from conspectus.text.times import canonical, render, validity
 
 A_MOMENT = timedelta(microseconds=1)
 NAMING = frozenset({NEAR, CLOSES, CLOSED_BY})
@@ -303,135 +297,3 @@ def _string(value: Json) -> str | None:
 
 def _strings(value: Json) -> tuple[str, ...]:
     return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
-
-
-def ends_of_fact(new: NewMemory) -> list[NewNode]:
-    """Return the nodes for subject and object of a fact; a single node if both have the same key."""
-    fact = _stated(new)
-    nodes = {key_of(name): NewNode(key_of(name), name=name) for name in (fact.subject, fact.object)}
-    return list(nodes.values())
-
-
-def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
-    """Return the fact of a memory as an edge. Its validity defaults to the time of the memory."""
-    fact, stated_period = _stated(new), period(new.at, field="at")
-    with as_field("valid_from", was="time"):
-        begins = (
-            (stated_period.start if stated_period else now)
-            if new.valid_from is None
-            else parse_instant(new.valid_from)
-        )
-    return NewEdge(
-        key_of(fact.subject),
-        key_of(fact.object),
-        fact.predicate,
-        valid_from=begins,
-        valid_until=new.valid_until,
-        single=fact.single,
-        evidence=memory,
-    )
-
-
-def same_edge(one: NewEdge, other: NewEdge) -> bool:
-    """Return whether two edges have the same identity in a graph."""
-    return (one.source, one.target, one.type, one.valid_from) == (
-        other.source,
-        other.target,
-        other.type,
-        other.valid_from,
-    )
-
-
-def as_ended(new: NewMemory, stored: Memory) -> NewMemory:
-    """Keep the end of a closed fact if the new input repeats the fact without an end."""
-    if stored.closed_by is None or new.fact != stored.fact or new.valid_until is not None:
-        return new
-    return replace(new, valid_until=stored.valid_until)
-
-
-def _stated(new: NewMemory) -> Fact:
-    if new.fact is None:
-        raise InvalidInput("fact", "is missing")
-    return new.fact
-
-
-MARK = " …"
-"""Marks a truncated turn. Its tokens are counted."""
-
-
-def recent(
-    newest_first: Sequence[Memory], *, turns: int, tokens: int, count: CountTokens
-) -> list[RecentMemory]:
-    """Return the newest turns within both limits, oldest first.
-
-    The selection stops at the first turn that does not fit. A turn that is larger than all of `tokens` is
-    truncated to the tokens left, and marked.
-    """
-    selection: list[RecentMemory] = []
-    left = tokens
-    for memory in newest_first[: max(turns, 0)]:
-        cost = count(memory.text)
-        if cost <= left:
-            selection.append(RecentMemory(memory, memory.text, cost))
-            left -= cost
-            continue
-        if cost > tokens and left > 0:
-            text = _cut(memory.text, left, count)
-            if text:
-                selection.append(RecentMemory(memory, text, count(text), cut=True))
-        break
-    return selection[::-1]
-
-
-def _cut(text: str, tokens: int, count: CountTokens) -> str:
-    """Truncate a text, with the mark, to at most `tokens` tokens; empty if not even that fits."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(graphemes_prefix(text, middle) + MARK) <= tokens:
-            low = middle
-        else:
-            high = middle - 1
-    for end in (sentence_end_before(text, low), len(graphemes_prefix(text, low))):
-        prefix = text[:end].rstrip()
-        if prefix and count(prefix + MARK) <= tokens:
-            return prefix + MARK
-    return ""
-
-
-MIN_SIMILARITY = 0.8
-"""Minimum Jaccard similarity of the terms of near duplicates."""
-MAX_CHARACTERS = 4_000
-"""Longer texts are not compared: they are rarely repeated, and the comparison is expensive."""
-
-
-def least_score(candidates: Candidates, terms: int) -> float:
-    """Return the least keyword score of a near duplicate of a query with so many distinct terms.
-
-    It lacks at most a fifth of the terms, here those with the largest weights, and is at most twice as long.
-    """
-    lacking = terms - math.ceil(MIN_SIMILARITY * terms)
-    weights = sorted(term.weight for term in candidates.terms)
-    # A sum in another order may differ in its last bits.
-    return 0.999 * candidates.least * sum(weights[: max(len(weights) - lacking, 0)])
-
-
-class NearDuplicates:
-    """Finds near duplicates by the set of their terms. Terms with digits must be equal."""
-
-    def __init__(self, language: str | None) -> None:
-        self._analyzer = analyzer_for(language)
-
-    def terms(self, text: str) -> frozenset[str]:
-        """Return the terms of a text; none if the text is too long to be compared."""
-        return frozenset(self._analyzer.terms(text)) if len(text) <= MAX_CHARACTERS else frozenset()
-
-    def near(self, terms: frozenset[str], others: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the names of `others` (name, text) that are near duplicates of a text with these terms."""
-        return [name for name, other in others if _are_near(terms, self.terms(other))]
-
-
-def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Texts with different numbers are never near duplicates."""
-    numbers = {term for term in one ^ other if any(map(str.isdigit, term))}
-    return not numbers and len(one & other) >= MIN_SIMILARITY * len(one | other) > 0

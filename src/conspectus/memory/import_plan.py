@@ -8,7 +8,9 @@ from typing import Literal
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.prepare import Preparation, beside_stored, describe, prepare
+from conspectus.ingest.batch_writes import beside_stored
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.prepare import describe, prepare
 from conspectus.memory.documents import as_input, document_of, store_metadata
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference
 from conspectus.model.graph import Fact, NewEdge, NewNode
@@ -24,8 +26,8 @@ from conspectus.model.memory import (
     NewMemory,
     Scope,
 )
+from conspectus.model.quarantine import quarantine_pattern
 from conspectus.model.records import Document, Json, NewDocument, PreparedDocument
-from conspectus.model.reports import quarantine_pattern
 from conspectus.text.hashing import stable_id
 from conspectus.text.times import canonical, parse_instant
 

@@ -37,7 +37,7 @@ from conspectus.model.parameters import (
 from conspectus.model.query import WindowFormOptions
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
-from conspectus.model.streams import ENTITIES
+from conspectus.model.stream_events import ENTITIES
 from conspectus.model.trust import MinTrust
 
 MEMORY = "memory"

@@ -100,17 +100,9 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "users": "id",
     "vectors": "space",
 }
-
-
-def _program_columns() -> Iterator[tuple[str, TextColumn]]:
-    for table, names in _PROGRAM_COLUMNS.items():
-        for name in names.split():
-            yield f"{table}.{name}", PROGRAM
-
-
 TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
     {
-        **dict(_program_columns()),
+        **{f"{table}.{name}": PROGRAM for table, names in _PROGRAM_COLUMNS.items() for name in names.split()},
         "alert_events.error": FAULT,
         "alert_events.reason": replace(DERIVED, reason="made from the query and the caption"),
         "alerts.filter": TextColumn("key", "stays", reason="a saved query; deleted with the alert"),

@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeVar
 
 from conspectus.model.checks import Checked, How, checked
-from conspectus.model.filter import Eq, filter_from_mapping
+from conspectus.model.filter import Eq
+from conspectus.model.filter_json import filter_from_mapping
 
 F = TypeVar("F", bound=Callable[..., Any])
 HOW: Final = How(MappingProxyType({Eq: filter_from_mapping}))

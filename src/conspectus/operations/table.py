@@ -23,7 +23,8 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.memory import MemoryQuery, NewMemory
 from conspectus.model.parameters import Text
 from conspectus.model.query import Query
-from conspectus.model.streams import StreamQuery, SummaryRequest
+from conspectus.model.stream_summaries import SummaryRequest
+from conspectus.model.streams import StreamQuery
 from conspectus.operations.operation import OMITTED, Operation
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 

@@ -39,8 +39,8 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
-from conspectus.model.reports import ColumnText, Reach
 from conspectus.model.results import Feedback, FeedbackPage
+from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.ports.streams import Timelines
 
 Floats: TypeAlias = NDArray[np.float64]

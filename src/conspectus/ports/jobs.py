@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from conspectus.deferred import dataclass
+from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.jobs import (
-    Connection,
     EmbeddingRequest,
     IngestReport,
     Job,

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Final, Protocol, TypeAlias
 
 from conspectus.deferred import dataclass
+from conspectus.model.alerts import Alert, DeliveryState
+from conspectus.model.captions import CaptionTrack
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import Document, EmbeddingSpace, Kind, Metadata, Period
-from conspectus.model.streams import Alert, CaptionTrack, DeliveryState
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from conspectus.deferred import dataclass
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 
 

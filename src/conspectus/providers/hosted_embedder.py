@@ -16,8 +16,8 @@ from conspectus.errors import (
     ProviderUnavailable,
     optional,
 )
-from conspectus.model.jobs import BUSY, RetryPolicy
 from conspectus.model.records import EmbeddingSpace
+from conspectus.model.retries import BUSY, RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.providers.answers import (
     attempted,

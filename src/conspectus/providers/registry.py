@@ -3,7 +3,7 @@
 from typing import Final
 
 from conspectus.errors import InvalidInput, ProviderError
-from conspectus.model.jobs import RetryPolicy
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder

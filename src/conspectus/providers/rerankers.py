@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.model.jobs import RetryPolicy
+from conspectus.model.retries import RetryPolicy
 from conspectus.providers.answers import Ranking, parse_json, ranking_of, ranking_size, read_body
 from conspectus.providers.vendor_api import (
     Bedrock,

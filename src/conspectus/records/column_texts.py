@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from sqlalchemy import Column, Connection, Row, Select, Table, select
 
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.reports import ColumnText, Reach
+from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.model.text_columns import WRITTEN, columns_of
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.pages import from_cursor, to_cursor

@@ -13,12 +13,12 @@ import numpy as np
 
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, ProviderError, ProviderUnavailable
+from conspectus.model.alerts import Alert
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
-from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import Change, Collection, Document
-from conspectus.model.streams import Alert
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Clock, Reader, Records, Vectors
 from conspectus.ports.jobs import Lock, Turn
 from conspectus.ports.streams import AlertMatch, Alerts, Behind, Checked, Delivery, Match, Poster

@@ -3,8 +3,9 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+from conspectus.model.captions import EPOCH_YEAR, Caption
 from conspectus.model.records import Json
-from conspectus.model.streams import ENTITIES, EPOCH_YEAR, Caption
+from conspectus.model.stream_events import ENTITIES
 from conspectus.text.stream_clocks import StreamClock, timecode
 
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
 from conspectus.errors import ChatTooLong, Conflict, InvalidInput, TooLarge, optional
+from conspectus.model.captions import Caption
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Metadata
 from conspectus.model.results import Message
-from conspectus.model.streams import Caption
 from conspectus.ports import CountTokens
 from conspectus.ports.streams import CaptionPlace, SummaryBounds
 from conspectus.text.late_patterns import regex_pattern

@@ -16,8 +16,9 @@ from conspectus.errors import (
     InvalidInput,
     TooLarge,
 )
+from conspectus.model.captions import CaptionRange, When
 from conspectus.model.records import Json, Metadata
-from conspectus.model.streams import BatchSummary, CaptionRange, SummaryRequest, When
+from conspectus.model.stream_summaries import BatchSummary, SummaryRequest
 from conspectus.ports.streams import Span
 from conspectus.streams.summarizer import Batch, CaptionText, Summarizer, all_of
 from conspectus.text.clean import clean

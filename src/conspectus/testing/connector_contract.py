@@ -10,7 +10,7 @@ import pytest
 
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.ports.web import Connector
 
 Change = Callable[["PageStore"], object]

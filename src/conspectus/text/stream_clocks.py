@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, as_field
+from conspectus.model.captions import ORIGIN, ZONE
 from conspectus.model.records import Period, Source
-from conspectus.model.streams import ORIGIN, ZONE
 from conspectus.text.late_patterns import re_pattern
 from conspectus.text.times import EPOCH, parse_instant, parse_offset
 

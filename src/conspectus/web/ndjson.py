@@ -12,7 +12,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from conspectus.errors import ConspectusError, TooLarge
-from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.pages import Page, pages
 from conspectus.web.bodies import BodyRoute
 from conspectus.web.problem_details import Problem, Refused, problem_of, refuse

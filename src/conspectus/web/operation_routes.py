@@ -20,9 +20,11 @@ from pydantic import BaseModel, Field, create_model
 from conspectus.engine import Engine
 from conspectus.errors import PreconditionFailed
 from conspectus.model import parameters
-from conspectus.model.filter import Filter, parse_filters
+from conspectus.model.captions import CaptionRange, When
+from conspectus.model.filter import Filter
+from conspectus.model.filter_json import parse_filters
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.streams import CaptionRange, Stream, When
+from conspectus.model.streams import Stream
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, record_of

@@ -23,7 +23,8 @@ from conspectus.model.annotations import (
     declaration_of,
 )
 from conspectus.model.checks import hints
-from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.jobs import JobRates, RequestTotals
 from conspectus.model.parameters import MAX_QUERY
 from conspectus.model.query import Budget, QueryContext

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
+from conspectus.model.captions import TRACK
 from conspectus.model.records import Document
-from conspectus.model.streams import EVENT_TYPE, TRACK
+from conspectus.model.stream_events import EVENT_TYPE
 from conspectus.text.stream_clocks import timecode
 from conspectus.text.times import EPOCH
 

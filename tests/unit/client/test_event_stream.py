@@ -14,7 +14,7 @@ from conspectus.bootstrap import local_archives, local_files
 from conspectus.client.engine import RemoteEngine
 from conspectus.client.transport import PATIENCE, Transport, TransportLimits
 from conspectus.errors import NotFound, ServerUnavailable
-from conspectus.model.streams import LiveCaption
+from conspectus.model.captions import LiveCaption
 from conspectus.settings import Settings
 from conspectus.text.stream_clocks import StreamClock
 from conspectus.web.operation_schemas import response_model

@@ -33,7 +33,8 @@ from conspectus.errors import (
     WriteOutcomeUnknown,
 )
 from conspectus.model.channels import NewMessage
-from conspectus.model.jobs import RetryPolicy, Upload
+from conspectus.model.jobs import Upload
+from conspectus.model.retries import RetryPolicy
 from conspectus.web.problem_details import problem_of
 
 API = "/api/v1"

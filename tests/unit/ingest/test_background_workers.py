@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from tests.waiting import until
 
 from conspectus.errors import FetchFailed
-from conspectus.ingest.background_workers import Followers
+from conspectus.ingest.connection_followers import Followers
 
 
 class Targets:

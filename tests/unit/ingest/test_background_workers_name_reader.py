@@ -10,7 +10,7 @@ from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import LockLost, ProviderError, ProviderUnavailable, StorageBusy, StorageError
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.background_workers import MAX_NAMES, READ_AT_ONCE, NameReader, title_names
+from conspectus.ingest.name_reader import MAX_NAMES, READ_AT_ONCE, NameReader, title_names
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import Mention
 from conspectus.ports.jobs import Lock

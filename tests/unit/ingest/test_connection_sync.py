@@ -13,8 +13,8 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import FetchFailed, NotFound, TooLarge
 from conspectus.ingest.connection_sync import IN_VAIN, synchronise
+from conspectus.model.connections import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.ids import LOCAL
-from conspectus.model.jobs import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -9,7 +9,7 @@ from tests.support.batches import CountingModel, ManualClock, row_of
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
-from conspectus.model.jobs import RetryPolicy
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
 
 Make = Callable[..., EmbedQueue]

@@ -29,19 +29,12 @@ from conspectus.errors import (
     UnreadableFile,
     UnsupportedContent,
 )
-from conspectus.ingest.job_execution import (
-    MAX_STARTS,
-    ORPHANED,
-    InProcessJobs,
-    JobWorker,
-    Outcome,
-    Runner,
-    Tell,
-    Work,
-    fate,
-)
+from conspectus.ingest.in_process_jobs import InProcessJobs
+from conspectus.ingest.job_execution import MAX_STARTS, Outcome, Runner, Tell, Work, fate
+from conspectus.ingest.job_worker import ORPHANED, JobWorker
 from conspectus.model.ids import JobId
-from conspectus.model.jobs import FINISHED, Job, RetryPolicy, Upload
+from conspectus.model.jobs import FINISHED, Job, Upload
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports.jobs import Jobs
 from conspectus.records.jobs.locks import FileHold
 from conspectus.sources.files.job_files import LocalJobFiles

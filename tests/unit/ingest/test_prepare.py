@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.ingest.prepare import Preparation, describe, prepare
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.prepare import describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Period, PreparedDocument, Source
 from conspectus.settings import Settings

@@ -13,20 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.ingest.prepare import storable
+from conspectus.ingest.document_fields import storable
 from conspectus.memory.documents import document_of, memory_of
 from conspectus.memory.import_plan import merged
-from conspectus.memory.jsonl import (
-    Fields,
-    Line,
-    LineReader,
-    MemoryVersionLine,
-    Reference,
-    line_of,
-    new_line,
-    read_line,
-    renumber,
-)
+from conspectus.memory.json_fields import Fields
+from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference, line_of, new_line, read_line
+from conspectus.memory.jsonl_reader import LineReader, renumber
 from conspectus.model.graph import Fact
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.memory import Memory, NewMemory, Scope

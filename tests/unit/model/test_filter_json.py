@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import (
-    DEEPEST,
     EVERYTHING,
     FIELDS,
-    MAX_FILTER_LENGTH,
-    MAX_PARTS,
     And,
     Between,
     Eq,
@@ -23,6 +20,11 @@ from conspectus.model.filter import (
     Not,
     Or,
     Overlaps,
+)
+from conspectus.model.filter_json import (
+    DEEPEST,
+    MAX_FILTER_LENGTH,
+    MAX_PARTS,
     filter_from_json,
     filter_from_mapping,
     filter_to_json,

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import ProviderUnavailable
-from conspectus.model.jobs import BUSY, JobRates, RetryPolicy, safe_rate
+from conspectus.model.jobs import JobRates, safe_rate
+from conspectus.model.retries import BUSY, RetryPolicy
 
 
 class Vendor:

@@ -14,7 +14,8 @@ from conspectus.model.checks import hints
 from conspectus.model.memory import MemoryQuery, MemoryQueryOptions, Scope
 from conspectus.model.query import Query, QueryOptions, WindowForm, WindowFormOptions
 from conspectus.model.records import DocumentChanges, NewDocument
-from conspectus.model.streams import StreamQuery, StreamQueryOptions, SummaryRequest, SummaryRequestOptions
+from conspectus.model.stream_summaries import SummaryRequest, SummaryRequestOptions
+from conspectus.model.streams import StreamQuery, StreamQueryOptions
 
 
 @pytest.mark.parametrize(

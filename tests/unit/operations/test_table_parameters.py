@@ -11,13 +11,16 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
+from conspectus.model.alerts import NewAlert
 from conspectus.model.annotations import annotated_hints, declaration_of
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.model.channels import ChannelQuery
 from conspectus.model.files import Grep
 from conspectus.model.graph import GraphExpansion, NewEdge, Traversal
 from conspectus.model.memory import MemoryQuery, MemorySelection, Retention, Scope
 from conspectus.model.query import Budget, Query
-from conspectus.model.streams import CaptionRange, NewAlert, NewCaption, StreamQuery, SummaryRequest
+from conspectus.model.stream_summaries import SummaryRequest
+from conspectus.model.streams import StreamQuery
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import REQUIRED as REQUIRED_VALUE
 from conspectus.operations.operation import default_of

@@ -15,7 +15,8 @@ from tests.support.vendor_protocols import expected, google, openai
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.model.jobs import EmbeddingRequest, RetryPolicy
+from conspectus.model.jobs import EmbeddingRequest
+from conspectus.model.retries import RetryPolicy
 from conspectus.providers.hosted_embedder import HostedEmbedder
 
 if find_spec("openai") is None or find_spec("google.genai") is None:

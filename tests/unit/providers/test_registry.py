@@ -11,7 +11,7 @@ from tests.support.vendor_protocols import bedrock, cohere, expected, google, ji
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput, ProviderError
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.model.jobs import RetryPolicy
+from conspectus.model.retries import RetryPolicy
 from conspectus.providers.registry import embedder_of, reranker_of
 from conspectus.providers.vendor_api import drop
 from conspectus.settings import Settings

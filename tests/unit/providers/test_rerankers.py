@@ -11,7 +11,8 @@ from tests.support.vendor_protocols import bedrock, cohere, jina, tei
 from tests.support.web_server import Answer
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.model.jobs import EmbeddingRequest, RetryPolicy
+from conspectus.model.jobs import EmbeddingRequest
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.registry import reranker_of
 from conspectus.providers.vendor_api import drop, number_in, refusal, waiting_time

@@ -12,7 +12,8 @@ from tests.support.vendor_protocols import bedrock, expected
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.model.jobs import EmbeddingRequest, RetryPolicy
+from conspectus.model.jobs import EmbeddingRequest
+from conspectus.model.retries import RetryPolicy
 from conspectus.providers.vendor_api import BedrockEmbedder
 
 MODEL = "us.cohere.embed-v4:0"

@@ -13,11 +13,11 @@ from tests.support.samples import NOON, SHELF, SPACE, notes, prepared, shelf
 from tests.support.web_server import Answer, ScriptedServer
 
 from conspectus.errors import ProviderError, ProviderUnavailable
+from conspectus.model.alerts import Alert
 from conspectus.model.filter import Eq
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
-from conspectus.model.jobs import RetryPolicy
 from conspectus.model.records import Collection, Document, PreparedDocument
-from conspectus.model.streams import Alert
+from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.streams import AlertMatch
 from conspectus.records.jobs.locks import FileHold

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from conspectus.model.captions import Caption
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, Period, Source
-from conspectus.model.streams import Caption
 from conspectus.streams.caption_format import format_time, line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of
 from conspectus.text.times import EPOCH

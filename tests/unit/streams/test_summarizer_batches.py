@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.caption_samples import caption
 
 from conspectus.errors import Conflict
-from conspectus.model.streams import Caption
+from conspectus.model.captions import Caption
 from conspectus.streams.summarizer import Batch, batches, spot
 
 

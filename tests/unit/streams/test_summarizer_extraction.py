@@ -5,7 +5,7 @@ import pytest
 from tests.support.caption_samples import caption
 
 from conspectus.errors import InvalidInput
-from conspectus.model.streams import Caption
+from conspectus.model.captions import Caption
 from conspectus.streams.summarizer import MAX_LENGTH, extracted
 from conspectus.text.analyzer import Analyzer
 

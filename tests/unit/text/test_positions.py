@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput
-from conspectus.ingest.prepare import Preparation, describe, prepare
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.prepare import describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, PreparedChunk, Source, TextPosition
 from conspectus.settings import Settings

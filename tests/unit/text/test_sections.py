@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.ingest.prepare import Preparation, describe, prepare
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.prepare import describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Source, TextPosition
 from conspectus.settings import Settings

@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from conspectus.model.captions import TRACK
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
-from conspectus.model.streams import TRACK
 from conspectus.text.hashing import content_hash
 from conspectus.text.stream_clocks import zone_by_name
 from conspectus.window.build import WindowOptions, build_window

@@ -27,7 +27,7 @@ from conspectus.graph.node_mentions import NodeMention
 from conspectus.memory.scopes import graph_name, holds
 from conspectus.model.filter import And, Exists, Filter, In
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
-from conspectus.model.streams import ENTITIES
+from conspectus.model.stream_events import ENTITIES
 
 MAX_IDS_PER_FILTER: Final = 500
 

@@ -13,7 +13,7 @@ from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Overlaps
 from conspectus.model.memory import CLASS, OWN, Memory, MemoryPage, Scope
 from conspectus.model.pages import pages
-from conspectus.model.streams import ENTITIES
+from conspectus.model.stream_events import ENTITIES
 
 MEMORIES_PER_PAGE: Final = 500
 TURNS_ONLY: Final[Filter] = Eq((CLASS,), "turn")

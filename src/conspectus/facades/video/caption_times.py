@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from conspectus.errors import InvalidInput
 from conspectus.ingest.captions import span_of
+from conspectus.model.captions import CaptionRange
 from conspectus.model.records import Period
-from conspectus.model.streams import CaptionRange
 from conspectus.text.stream_clocks import StreamClock
 
 CLOCK: Final = StreamClock()

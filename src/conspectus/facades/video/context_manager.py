@@ -26,7 +26,7 @@ from conspectus.facades.video.embeddings import Embeddings, attempted
 from conspectus.facades.video.functions import Functions
 from conspectus.facades.video.milvus_store import MilvusContextStore, MilvusOptions
 from conspectus.facades.video.store import EngineContextStore, InMemoryContextStore
-from conspectus.model.streams import CaptionRange
+from conspectus.model.captions import CaptionRange
 from conspectus.settings import Settings
 
 DEFAULT_MAX_CONTEXT_TOKENS = 100_000

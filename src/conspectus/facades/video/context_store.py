@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from conspectus.deferred import dataclass
 from conspectus.facades.video.caption_times import chunk_index, in_range
-from conspectus.model.streams import CaptionRange
+from conspectus.model.captions import CaptionRange
 
 
 @dataclass

@@ -7,7 +7,8 @@ from typing import Any, Protocol, Unpack
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.facades.video.metadata import stream_name
 from conspectus.facades.video.store import EngineContextStore
-from conspectus.model.streams import CaptionRange, SummaryRequestOptions
+from conspectus.model.captions import CaptionRange
+from conspectus.model.stream_summaries import SummaryRequestOptions
 
 NO_CAPTIONS = "No captions available for summarization."
 

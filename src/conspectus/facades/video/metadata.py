@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from conspectus.ingest.prepare import storable
+from conspectus.ingest.document_fields import storable
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
 from conspectus.model.records import Json
 from conspectus.settings import Settings

@@ -25,12 +25,13 @@ from conspectus.facades.video.metadata import (
 from conspectus.facades.video.stored_captions import StoredCaptions, vector_of
 from conspectus.integrations.best_hits import best_of_each
 from conspectus.model import records
+from conspectus.model.captions import CaptionRange, NewCaption
 from conspectus.model.filter import And, Eq
 from conspectus.model.pages import pages
 from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import Collection
 from conspectus.model.results import Retrieval
-from conspectus.model.streams import CaptionRange, NewCaption, Summary, SummaryRequestOptions
+from conspectus.model.stream_summaries import Summary, SummaryRequestOptions
 from conspectus.settings import Settings
 
 DEFAULT_COLLECTION = "video"

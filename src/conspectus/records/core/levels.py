@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import BindParameter, Case, Column, ColumnElement, Connection, bindparam, case, select, update
 
+from conspectus.model.quarantine import QUARANTINE, as_given
 from conspectus.model.records import Document, PreparedDocument
-from conspectus.model.reports import QUARANTINE, as_given
 from conspectus.model.trust import HIGHEST, TRUST, Origin, Trust, least, least_trusted
 from conspectus.records.tables.graph import edges, evidence
 

@@ -7,8 +7,8 @@ from typing import Literal
 from conspectus.deferred import dataclass
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
+from conspectus.model.quarantine import as_given
 from conspectus.model.records import Chunk, Collection, Document, EmbeddingSpace, PreparedDocument, Written
-from conspectus.model.reports import as_given
 from conspectus.model.trust import Origin, Trust
 from conspectus.records.core.changes import ChangeRange
 from conspectus.records.core.embeddings import ClientVector

@@ -19,9 +19,9 @@ from sqlalchemy import (
 )
 
 from conspectus.errors import InvalidInput, LockLost, NotFound
+from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, JobId, SourceId
 from conspectus.model.jobs import FINISHED, MAX_LISTED_JOBS, IngestReport, Job, JobPage, JobRates, JobState
-from conspectus.model.jobs import Connection as Wiki
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.records.core.collections import state
 from conspectus.records.core.lock_names import row_lock

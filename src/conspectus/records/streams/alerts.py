@@ -21,10 +21,10 @@ from sqlalchemy import (
 )
 
 from conspectus.errors import TooLarge
-from conspectus.model.filter import filter_from_json, filter_to_json
+from conspectus.model.alerts import Alert
+from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
-from conspectus.model.streams import Alert
 from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch, Behind, Checked, Delivery, Match
 from conspectus.records.core.collections import state
 from conspectus.records.core.counters import allocate

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Document, Kind
-from conspectus.model.streams import ENTITIES
+from conspectus.model.stream_events import ENTITIES
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 from conspectus.records.core.dialects import element_text, json_elements
 from conspectus.records.core.pages import from_cursor, to_cursor

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.pages import portions
 from conspectus.model.records import NewDocument
 from conspectus.private import make_folder

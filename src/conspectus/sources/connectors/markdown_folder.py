@@ -21,7 +21,7 @@ from watchfiles import Change, awatch
 
 from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, UnreadableFile
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import Json, NewDocument
 from conspectus.ports import FoundFile
 from conspectus.sources.files.html import markdown_title

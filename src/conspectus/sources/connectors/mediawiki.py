@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.sources.connectors.mediawiki_api import Answer, Contents, MediaWikiApi
 from conspectus.sources.connectors.mediawiki_pages import (

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from conspectus.errors import FetchFailed, InvalidInput, TooLarge
-from conspectus.model.jobs import ConnectorEntry
+from conspectus.model.connections import ConnectorEntry
 from conspectus.ports.web import Fetched, Fetcher
 from conspectus.text.urls import parse_url
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.jobs import Connection
+from conspectus.model.connections import Connection
 from conspectus.model.records import Json, Metadata
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.sources.connectors.git_repository import GitRepository, Repository

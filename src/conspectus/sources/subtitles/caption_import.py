@@ -8,8 +8,8 @@ from lxml.etree import LxmlError
 
 from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.model.captions import CaptionTrack, NewCaption
 from conspectus.model.records import NewDocument, Period
-from conspectus.model.streams import CaptionTrack, NewCaption
 from conspectus.settings import Settings
 from conspectus.sources.plain_text import plain_text
 from conspectus.sources.subtitles.cue_repair import tidy

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from conspectus.text.graphemes import last_border
 from conspectus.text.times import parse_instant
 

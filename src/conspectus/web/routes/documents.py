@@ -9,7 +9,8 @@ from fastapi import File, Form, UploadFile
 from conspectus.errors import InvalidInput
 from conspectus.model import parameters
 from conspectus.model.channels import ArchiveKind, ImportReport
-from conspectus.model.filter import And, Eq, In, filter_from_json
+from conspectus.model.filter import And, Eq, In
+from conspectus.model.filter_json import filter_from_json
 from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.reports import Page
 from conspectus.operations.declared import facts_of

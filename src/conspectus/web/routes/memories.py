@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.memory.jsonl import renumber
+from conspectus.memory.jsonl_reader import renumber
 from conspectus.model import parameters
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scope
 from conspectus.operations.declared import facts_of, facts_of_field

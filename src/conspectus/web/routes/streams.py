@@ -14,9 +14,10 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.ingest.captions import CaptionImportOptions, caption_document
 from conspectus.model import parameters
+from conspectus.model.alerts import AlertEvent
+from conspectus.model.captions import CaptionImport, LiveCaption, NewCaption
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
-from conspectus.model.streams import AlertEvent, CaptionImport, LiveCaption, NewCaption
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STREAM_OPERATIONS
 from conspectus.streams.caption_format import line_of

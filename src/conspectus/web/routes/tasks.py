@@ -9,8 +9,8 @@ from conspectus.engine.tasks import TaskService
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.model import parameters
 from conspectus.model.parameters import MAX_NAME
+from conspectus.model.quarantine import quarantine_notice
 from conspectus.model.records import Receipt
-from conspectus.model.reports import quarantine_notice
 from conspectus.model.tasks import (
     Attachment,
     Priority,

@@ -11,7 +11,8 @@ from conspectus.engine.search import SearchService
 from conspectus.engine.tasks import TaskService
 from conspectus.model import parameters
 from conspectus.model.chat import Allocation, ChatRequest, Citations, ContextForm, Failure, Sources, Usage
-from conspectus.model.filter import EVERYTHING, DocumentFilter, filter_from_json
+from conspectus.model.filter import EVERYTHING, DocumentFilter
+from conspectus.model.filter_json import filter_from_json
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.query import EVERYWHERE, QueryContext
 from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Syntax, TextPosition

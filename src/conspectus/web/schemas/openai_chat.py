@@ -24,7 +24,8 @@ from conspectus.model.chat import (
     ToolCall,
     Turn,
 )
-from conspectus.model.filter import EVERYTHING, filter_from_json
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.filter_json import filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.operations.declared import INT64
 from conspectus.ports import Embedder

@@ -13,7 +13,7 @@ from tests.support.vendor_protocols import expected, google
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.facades.video import ContextManager, GeminiEmbeddings
-from conspectus.model.jobs import RetryPolicy
+from conspectus.model.retries import RetryPolicy
 from conspectus.providers.hosted_embedder import PATIENCE, PIECE
 
 if find_spec("google.genai") is None:

@@ -14,7 +14,7 @@ from tests.video_contexts import SubjectEmbeddings, minute
 
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.facades.video import ContextManager, MilvusContextStore, SummarizationFunction
-from conspectus.model.streams import CaptionRange
+from conspectus.model.captions import CaptionRange
 
 COLUMNS = ("id", "text", "embedding", "stream_id", "chunk_idx", "start_time", "end_time")
 ROWS = [

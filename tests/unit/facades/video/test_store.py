@@ -13,7 +13,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
 from conspectus.facades.video import EngineContextStore, InMemoryContextStore
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SETTINGS = replace(Settings(), embedder="none")

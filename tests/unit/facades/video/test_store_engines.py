@@ -25,7 +25,7 @@ from conspectus.facades.video import (
     SummarizationFunction,
 )
 from conspectus.facades.video.functions import NO_CAPTIONS
-from conspectus.model.streams import CaptionRange
+from conspectus.model.captions import CaptionRange
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application

@@ -12,7 +12,7 @@ import pytest
 from tests.support.web_server import Answer, ScriptedServer
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.settings import Settings
 from conspectus.sources.connectors.git_process import Git
 from conspectus.sources.connectors.git_remote import Remote, check_remote

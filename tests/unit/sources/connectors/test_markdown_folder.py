@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import FetchFailed, NotFound, TooLarge, UnreadableFile
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
 from conspectus.sources.connectors.markdown_folder import (

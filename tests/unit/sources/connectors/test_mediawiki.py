@@ -10,7 +10,7 @@ from tests.support.mediawiki_server import Namespace, WikiSite, busy
 from tests.support.web_server import Answer, Request, ScriptedServer
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFound
-from conspectus.model.jobs import ConnectorEntry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import ATTEMPTS, MediaWikiApi
 from conspectus.sources.web.fetcher import FetchLimits, WebFetcher

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.repetitions import tries
 
 from conspectus.errors import UnreadableFile
-from conspectus.ingest.prepare import period
+from conspectus.ingest.document_fields import period
 from conspectus.model.records import NewDocument
 from conspectus.sources.files.email import read_mail
 from conspectus.sources.files.local_files import LocalFiles

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.streams import CaptionTrack
+from conspectus.model.captions import CaptionTrack
 from conspectus.sources.files.parsers import parse_text
 from conspectus.sources.subtitles.caption_import import read_caption_file
 

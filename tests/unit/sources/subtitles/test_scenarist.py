@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.model.streams import CaptionTrack
+from conspectus.model.captions import CaptionTrack
 from conspectus.sources.subtitles.caption_import import read_caption_file
 
 

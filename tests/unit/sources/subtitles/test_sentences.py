@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from conspectus.sources.subtitles.sentences import MARKED, UNMARKED, Cue, sentences
 
 PIECES = [

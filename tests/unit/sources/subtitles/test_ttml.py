@@ -3,7 +3,7 @@
 import pytest
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.streams import NewCaption
+from conspectus.model.captions import NewCaption
 from conspectus.sources.files.parsers import parse_text
 from conspectus.sources.subtitles.caption_import import read_caption_file
 

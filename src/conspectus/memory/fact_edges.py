@@ -1,0 +1,64 @@
+"""Facts of memories as edges of a graph."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from conspectus.errors import InvalidInput, as_field
+from conspectus.graph.name_keys import key_of
+from conspectus.ingest.document_fields import period
+from conspectus.model.graph import Fact, NewEdge, NewNode
+from conspectus.model.memory import (
+    Memory,
+    NewMemory,
+)
+from conspectus.text.times import parse_instant
+
+
+def ends_of_fact(new: NewMemory) -> list[NewNode]:
+    """Return the nodes for subject and object of a fact; a single node if both have the same key."""
+    fact = _stated(new)
+    nodes = {key_of(name): NewNode(key_of(name), name=name) for name in (fact.subject, fact.object)}
+    return list(nodes.values())
+
+
+def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
+    """Return the fact of a memory as an edge. Its validity defaults to the time of the memory."""
+    fact, stated_period = _stated(new), period(new.at, field="at")
+    with as_field("valid_from", was="time"):
+        begins = (
+            (stated_period.start if stated_period else now)
+            if new.valid_from is None
+            else parse_instant(new.valid_from)
+        )
+    return NewEdge(
+        key_of(fact.subject),
+        key_of(fact.object),
+        fact.predicate,
+        valid_from=begins,
+        valid_until=new.valid_until,
+        single=fact.single,
+        evidence=memory,
+    )
+
+
+def same_edge(one: NewEdge, other: NewEdge) -> bool:
+    """Return whether two edges have the same identity in a graph."""
+    return (one.source, one.target, one.type, one.valid_from) == (
+        other.source,
+        other.target,
+        other.type,
+        other.valid_from,
+    )
+
+
+def as_ended(new: NewMemory, stored: Memory) -> NewMemory:
+    """Keep the end of a closed fact if the new input repeats the fact without an end."""
+    if stored.closed_by is None or new.fact != stored.fact or new.valid_until is not None:
+        return new
+    return replace(new, valid_until=stored.valid_until)
+
+
+def _stated(new: NewMemory) -> Fact:
+    if new.fact is None:
+        raise InvalidInput("fact", "is missing")
+    return new.fact

@@ -1,0 +1,81 @@
+"""Connections of collections with stores of documents, and what a sync reports."""
+
+from dataclasses import field
+from datetime import datetime
+from typing import Annotated, Literal
+
+from conspectus.deferred import dataclass
+from conspectus.model.annotations import Example
+from conspectus.model.ids import CollectionId, UserId
+from conspectus.model.parameters import StoredId
+from conspectus.model.records import Metadata
+
+SyncState = Literal["idle", "running", "complete", "error"]
+RemoteAccess = Literal["granted", "lost", "unreachable"]
+"""Whether the last sync could read the remote: `lost` if it refused, `unreachable` without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorEntry:
+    """One page of a listing.
+
+    `key` identifies it: a move or a new title does not change it; `space` names its source; `revision`
+    changes with its content or location; `parent` is the key of the page above it.
+    """
+
+    key: str
+    space: str
+    revision: str
+    title: str = ""
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A batch of a listing.
+
+    `entries` were made or changed; `gone` are keys of deleted pages, `spaces_gone` names of deleted spaces.
+    `cursor` is where to continue when this batch is stored. `complete` says that the batches of this listing,
+    from its first, name everything that exists.
+    """
+
+    entries: tuple[ConnectorEntry, ...]
+    cursor: str
+    gone: tuple[str, ...] = ()
+    spaces_gone: tuple[str, ...] = ()
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A link between a collection and a store of documents. `options` hold no secret.
+
+    `access` tells whether the last syncs could read, since `access_since`. Documents of a connection that has
+    lost access are hidden from all but managers until a sync succeeds.
+    """
+
+    id: StoredId
+    collection: CollectionId
+    owner: UserId
+    name: Annotated[str, Example("wiki")]
+    connector: Annotated[str, Example("git")]
+    options: Annotated[Metadata, Example({"url": "https://git.example.org/handbook.git"})] = field(
+        default_factory=dict
+    )
+    cursor: Annotated[str | None, Example("4f1c0de")] = None
+    state: SyncState = "idle"
+    error: str | None = None
+    last_run: datetime | None = None
+    access: RemoteAccess = "granted"
+    access_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """Counts of pages of one sync, by outcome."""
+
+    added: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
