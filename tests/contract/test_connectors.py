@@ -17,7 +17,8 @@ from conspectus.sources.connectors.git_repository import GitRepository, Reposito
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
-from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
+from conspectus.sources.web.fetcher import WebFetcher
+from conspectus.sources.web.http_client import FetchLimits
 from conspectus.testing.connector_contract import ConnectorContract, PageStore
 
 BATCH = 2

@@ -10,7 +10,7 @@ from tests.support.vendor_protocols import bedrock, cohere, jina, tei
 from conspectus.model.retries import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.registry import reranker_of
-from conspectus.providers.vendor_api import drop
+from conspectus.providers.request_log import drop
 from conspectus.testing.reranker_contract import OverlapReranker, RerankerContract
 
 MODEL = "cohere.rerank-v3-5:0"

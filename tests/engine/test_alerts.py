@@ -21,7 +21,7 @@ from conspectus.model.alerts import AlertEvent, NewAlert
 from conspectus.model.captions import NewCaption
 from conspectus.model.ids import UserId
 from conspectus.model.streams import NewStream
-from conspectus.streams.alert_checker import HIDDEN
+from conspectus.streams.alert_delivery import HIDDEN
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(

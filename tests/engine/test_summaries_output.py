@@ -16,7 +16,7 @@ from conspectus.model.captions import NewCaption
 from conspectus.model.records import Metadata
 from conspectus.model.results import Message
 from conspectus.ports import Embedder
-from conspectus.streams.summarizer import JsonSchemaOutput, Unsatisfied
+from conspectus.streams.json_schema_output import JsonSchemaOutput, Unsatisfied
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -10,7 +10,8 @@ import pytest
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
 from conspectus.sources.web.address_policy import is_public
-from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
+from conspectus.sources.web.fetcher import WebFetcher
+from conspectus.sources.web.http_client import FetchLimits
 from conspectus.text.urls import parse_url
 from tests.network import DeadNetwork, Directory
 from tests.support.web_server import ScriptedServer, redirect

@@ -16,7 +16,8 @@ from conspectus.ports.web import Connector
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
-from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
+from conspectus.sources.web.fetcher import WebFetcher
+from conspectus.sources.web.http_client import FetchLimits
 from conspectus.testing.connector_contract import Copy, PageStore
 
 SPACES, NAMES = st.sampled_from(["One", "Two", "Three"]), st.sampled_from(["index", "a", "b", "c"])

@@ -201,7 +201,8 @@ def _work_parts(
     executor = f"{JOBS_LOCK} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
 
     def make_fetcher() -> Fetcher:
-        from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
+        from conspectus.sources.web.fetcher import WebFetcher
+        from conspectus.sources.web.http_client import FetchLimits
 
         size, redirects = settings.max_fetch_bytes, settings.max_fetch_redirects
         return WebFetcher(FetchLimits(size, redirects, settings.fetch_timeout_seconds, allow))
@@ -269,7 +270,7 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
 
     def make_poster() -> Poster:
         from conspectus.sources.web.address_policy import AddressPolicy
-        from conspectus.sources.web.fetcher import WebhookPoster
+        from conspectus.sources.web.webhook_poster import WebhookPoster
 
         boundary = AddressPolicy.from_entries(_allowed(settings))
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_timeout_seconds)

@@ -14,7 +14,7 @@ from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.graphs import EntityExtractor
 from conspectus.ports.web import Reranker
-from conspectus.providers.vendor_api import Note, RequestNotes, drop
+from conspectus.providers.request_log import Note, RequestNotes, drop
 from conspectus.settings import Settings
 
 PACKAGED = {"all-MiniLM-L6-v2": "minilm", "multilingual-e5-small": "multilingual"}
@@ -200,15 +200,15 @@ def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtr
 
         return RuleExtractor()
     if extractor.startswith(_SPACY):
-        from conspectus.providers.entity_extractors import spacy_names
+        from conspectus.providers.local_entities import spacy_names
 
         return spacy_names(expanded(extractor.removeprefix(_SPACY)), key_of)
     if extractor.startswith(_GLINER):
-        from conspectus.providers.entity_extractors import gliner_names
+        from conspectus.providers.local_entities import gliner_names
 
         return gliner_names(expanded(extractor.removeprefix(_GLINER)), key_of)
     if chat_model is None:
         raise ChatNotConfigured
-    from conspectus.providers.entity_extractors import ChatNames
+    from conspectus.providers.chat_entities import ChatNames
 
     return ChatNames(chat_model, key_of)

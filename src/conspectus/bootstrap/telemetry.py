@@ -22,11 +22,11 @@ from conspectus.model.jobs import Job
 from conspectus.model.query import Query
 from conspectus.operations import OPERATIONS
 from conspectus.operations.operation import SERVICES
+from conspectus.providers.bedrock import BedrockEmbedder
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder
 from conspectus.providers.onnx_embedder import OnnxEmbedder
 from conspectus.providers.static_embedder import StaticEmbedder
-from conspectus.providers.vendor_api import BedrockEmbedder
 
 EXTRA: Final = "otel"
 OPERATION: Final = "gen_ai.operation.name"

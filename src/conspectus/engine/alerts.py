@@ -26,7 +26,8 @@ from conspectus.model.records import Collection
 from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch
-from conspectus.streams.alert_checker import AlertWorker, CanRead, Checker, Deliverer
+from conspectus.streams.alert_checker import AlertWorker, CanRead, Checker
+from conspectus.streams.alert_delivery import Deliverer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
 from conspectus.text.stream_clocks import StreamClock, clock_of

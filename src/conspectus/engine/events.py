@@ -23,7 +23,7 @@ from conspectus.model.records import Document, Period, Source, Written
 from conspectus.model.stream_events import EntitySpan, EventSpan, NewEvent
 from conspectus.ports import Probe
 from conspectus.ports.streams import Span
-from conspectus.streams.alert_checker import Language
+from conspectus.streams.alert_queries import Language
 from conspectus.text.stream_clocks import StreamClock, clock_of
 
 MAX_NAME_LENGTH = 1_000

@@ -19,7 +19,7 @@ from conspectus.model.streams import Stream
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.streams import SavedSummary, Span
-from conspectus.streams.summarizer import spot
+from conspectus.streams.caption_batches import spot
 from conspectus.streams.summary_runner import NotStored, request_from_json, request_to_json
 from conspectus.text.stream_clocks import clock_of
 

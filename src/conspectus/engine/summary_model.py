@@ -17,7 +17,8 @@ from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary, Summaries
 from conspectus.settings import Settings
-from conspectus.streams.summarizer import CaptionText, SummaryPrompt, Unsatisfied
+from conspectus.streams.json_schema_output import Unsatisfied
+from conspectus.streams.summarizer import CaptionText, SummaryPrompt
 from conspectus.streams.summary_runner import NotStored
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id

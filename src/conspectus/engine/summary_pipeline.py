@@ -29,17 +29,11 @@ from conspectus.model.trust import Trust, least
 from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import Span
+from conspectus.streams.caption_batches import Batch, batches, by_index
 from conspectus.streams.caption_format import format_time
-from conspectus.streams.summarizer import (
-    Batch,
-    JsonSchemaOutput,
-    Style,
-    Summarizer,
-    batches,
-    between,
-    by_index,
-    extracted,
-)
+from conspectus.streams.extractive_summary import extracted
+from conspectus.streams.json_schema_output import JsonSchemaOutput
+from conspectus.streams.summarizer import Style, Summarizer, between
 from conspectus.streams.summary_runner import (
     Finished,
     checked,

@@ -17,7 +17,8 @@ from conspectus.model.records import Metadata
 from conspectus.model.results import Message
 from conspectus.model.trust import least_trusted
 from conspectus.ports import CountTokens
-from conspectus.streams.summarizer import SummaryPrompt, Unsatisfied, answer_json
+from conspectus.streams.json_schema_output import Unsatisfied, answer_json
+from conspectus.streams.summarizer import SummaryPrompt
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, without_delimiters

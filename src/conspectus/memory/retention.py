@@ -11,7 +11,7 @@ from conspectus.model.ids import DocumentId
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
 from conspectus.model.records import Document, Metadata
 from conspectus.ports.jobs import Turn
-from conspectus.streams.alert_checker import Leadership
+from conspectus.streams.leadership import Leadership
 from conspectus.text.times import parse_instant
 
 COUNTED = ("memories", "versions", "chunks", "vectors", "edges", "facts")

@@ -29,15 +29,8 @@ from conspectus.providers.answers import (
     unit_rows,
     vectors_size,
 )
-from conspectus.providers.vendor_api import (
-    Calls,
-    Note,
-    drop,
-    number_in,
-    refusal,
-    sendable,
-    waiting_time,
-)
+from conspectus.providers.request_log import Calls, Note, drop
+from conspectus.providers.vendor_api import number_in, refusal, sendable, waiting_time
 from conspectus.settings import vendor_variable
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.vectors import unit

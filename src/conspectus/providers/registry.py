@@ -5,10 +5,11 @@ from typing import Final
 from conspectus.errors import InvalidInput, ProviderError
 from conspectus.model.retries import RetryPolicy
 from conspectus.ports.web import Reranker
+from conspectus.providers.bedrock import DEFAULT_DIMENSIONS, Bedrock, BedrockEmbedder
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder
+from conspectus.providers.request_log import Note
 from conspectus.providers.rerankers import DocumentsReranker, HttpReranker, JsonService
-from conspectus.providers.vendor_api import DEFAULT_DIMENSIONS, Bedrock, BedrockEmbedder, Note
 from conspectus.settings import Settings, vendor_variable
 
 BEDROCK: Final = "bedrock"

@@ -11,16 +11,9 @@ import httpx
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.retries import RetryPolicy
 from conspectus.providers.answers import Ranking, parse_json, ranking_of, ranking_size, read_body
-from conspectus.providers.vendor_api import (
-    Bedrock,
-    Calls,
-    Note,
-    Reply,
-    number_in,
-    refusal,
-    sendable,
-    waiting_time,
-)
+from conspectus.providers.bedrock import Bedrock
+from conspectus.providers.request_log import Calls, Note
+from conspectus.providers.vendor_api import Reply, number_in, refusal, sendable, waiting_time
 
 COMPUTED: Final = "x-compute-tokens"
 """The header with the token count of Text Embeddings Inference."""

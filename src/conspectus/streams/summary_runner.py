@@ -20,7 +20,8 @@ from conspectus.model.captions import CaptionRange, When
 from conspectus.model.records import Json, Metadata
 from conspectus.model.stream_summaries import BatchSummary, SummaryRequest
 from conspectus.ports.streams import Span
-from conspectus.streams.summarizer import Batch, CaptionText, Summarizer, all_of
+from conspectus.streams.caption_batches import Batch
+from conspectus.streams.summarizer import CaptionText, Summarizer, all_of
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 

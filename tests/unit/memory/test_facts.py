@@ -29,7 +29,7 @@ from conspectus.memory.facts import (
 from conspectus.model.graph import Fact
 from conspectus.model.memory import FACT_KINDS, Memory, Scope
 from conspectus.model.records import Period
-from conspectus.streams.summarizer import Unsatisfied
+from conspectus.streams.json_schema_output import Unsatisfied
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE
 
 AT = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from conspectus import bootstrap
 from conspectus.errors import ProviderError
 from conspectus.model.retries import RetryPolicy
 from conspectus.providers.registry import embedder_of, reranker_of
-from conspectus.providers.vendor_api import drop
+from conspectus.providers.request_log import drop
 from conspectus.settings import Settings
 
 GEMINI = "gemini-embedding-001"

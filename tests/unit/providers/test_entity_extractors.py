@@ -9,17 +9,9 @@ import spacy
 from conspectus import bootstrap
 from conspectus.errors import ChatBadAnswer, ChatNotConfigured, ChatUnreachable, InvalidInput, MissingExtra
 from conspectus.graph.name_keys import key_of
-from conspectus.providers.entity_extractors import (
-    CHAT_MAX_LENGTH,
-    ChatNames,
-    Labelled,
-    LocalNames,
-    by_gliner,
-    found_in,
-    gliner_names,
-    pieces,
-    spacy_names,
-)
+from conspectus.providers.chat_entities import CHAT_MAX_LENGTH, ChatNames
+from conspectus.providers.entity_spans import Labelled, found_in, pieces
+from conspectus.providers.local_entities import LocalNames, by_gliner, gliner_names, spacy_names
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 

@@ -15,7 +15,8 @@ from conspectus.model.jobs import EmbeddingRequest
 from conspectus.model.retries import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.registry import reranker_of
-from conspectus.providers.vendor_api import drop, number_in, refusal, waiting_time
+from conspectus.providers.request_log import drop
+from conspectus.providers.vendor_api import number_in, refusal, waiting_time
 
 KEY = "very-secret-key"
 ON_BEDROCK = "cohere.rerank-v3-5:0"

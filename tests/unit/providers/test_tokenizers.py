@@ -11,15 +11,8 @@ from tests.repetitions import tries
 
 from conspectus import providers
 from conspectus.errors import InvalidInput, UnknownTokenizer
-from conspectus.providers.tokenizers import (
-    ENCODINGS,
-    MAX_CACHED,
-    BytePairs,
-    count_by_heap,
-    count_joined,
-    counter,
-    vocabulary,
-)
+from conspectus.providers.byte_pair_encoding import MAX_CACHED, BytePairs, count_by_heap, count_joined
+from conspectus.providers.tokenizers import ENCODINGS, counter, vocabulary
 from conspectus.text.tokens import ESTIMATORS
 
 MINILM = Path(providers.__file__).parent / "minilm" / "tokenizer.json"

@@ -14,7 +14,7 @@ from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.model.jobs import EmbeddingRequest
 from conspectus.model.retries import RetryPolicy
-from conspectus.providers.vendor_api import BedrockEmbedder
+from conspectus.providers.bedrock import BedrockEmbedder
 
 MODEL = "us.cohere.embed-v4:0"
 SECRET = "very-secret-key"

@@ -8,8 +8,8 @@ import pytest
 
 from conspectus.errors import ProviderError, ProviderUnavailable, StorageBusy
 from conspectus.model.jobs import EmbeddingRequest
-from conspectus.providers import vendor_api
-from conspectus.providers.vendor_api import Calls, RequestNotes, estimated_tokens
+from conspectus.providers import request_log
+from conspectus.providers.request_log import Calls, RequestNotes, estimated_tokens
 
 
 class ListLog:
@@ -121,13 +121,13 @@ async def test_a_log_that_is_busy_gets_them_later(caplog) -> None:
 
 async def test_a_log_that_stays_busy_costs_memory_only_to_a_limit(caplog) -> None:
     log = ListLog(busy=1)
-    notes = RequestNotes(every=3600.0, rows=vendor_api.MAX_LOG_ROWS + 10)
+    notes = RequestNotes(every=3600.0, rows=request_log.MAX_LOG_ROWS + 10)
     notes.write_to(log)
-    for number in range(vendor_api.MAX_LOG_ROWS + 10):
+    for number in range(request_log.MAX_LOG_ROWS + 10):
         notes(make_note(number))
     await log.tried.wait()
     await notes.close()
-    assert (len(log.writes[0]), log.writes[0][0]) == (vendor_api.MAX_LOG_ROWS, 10)
+    assert (len(log.writes[0]), log.writes[0][0]) == (request_log.MAX_LOG_ROWS, 10)
 
 
 def test_words_make_tokens() -> None:

@@ -24,8 +24,9 @@ from conspectus.records.jobs.locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 from conspectus.sources.web.address_policy import AddressPolicy
-from conspectus.sources.web.fetcher import WebhookPoster
-from conspectus.streams.alert_checker import HIDDEN, Checker, Deliverer
+from conspectus.sources.web.webhook_poster import WebhookPoster
+from conspectus.streams.alert_checker import Checker
+from conspectus.streams.alert_delivery import HIDDEN, Deliverer
 from conspectus.text.vectors import packed
 
 FIRE = replace(PLAIN, query="a fire", min_similarity=0.5)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.samples import prepared
 
 from conspectus.model.filter import EVERYTHING, Eq
-from conspectus.streams.alert_checker import Language, analyzed, question, reason
+from conspectus.streams.alert_queries import Language, analyzed, question, reason
 
 ENGLISH = Language("english")
 

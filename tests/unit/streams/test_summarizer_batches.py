@@ -9,7 +9,7 @@ from tests.support.caption_samples import caption
 
 from conspectus.errors import Conflict
 from conspectus.model.captions import Caption
-from conspectus.streams.summarizer import Batch, batches, spot
+from conspectus.streams.caption_batches import Batch, batches, spot
 
 
 def build_numbered(*indexes: int) -> list[Caption]:

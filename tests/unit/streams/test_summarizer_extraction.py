@@ -6,7 +6,7 @@ from tests.support.caption_samples import caption
 
 from conspectus.errors import InvalidInput
 from conspectus.model.captions import Caption
-from conspectus.streams.summarizer import MAX_LENGTH, extracted
+from conspectus.streams.extractive_summary import MAX_LENGTH, extracted
 from conspectus.text.analyzer import Analyzer
 
 TERMS = Analyzer("english").terms

@@ -5,12 +5,13 @@ of headings (measured on docling's documents; see ADR 0006). Deleted text, heade
 Page numbers are those of the last rendering in the word processor, else of manual page breaks.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
+from conspectus.sources.files.docx_formulas import latex
+from conspectus.sources.files.docx_numbering import BULLET, Numbering, numbering
 from conspectus.sources.files.zip_xml import (
     PAGE_BREAK,
     Archive,
@@ -34,189 +35,6 @@ from conspectus.sources.files.zip_xml import (
     table,
     value,
 )
-
-Write: TypeAlias = Callable[[Any], str]
-_ESCAPED = str.maketrans({character: f"\\{character}" for character in "#$%&_{}"} | {"\\": r"\backslash "})
-_NAMED = {
-    "∑": r"\sum", "∏": r"\prod", "∫": r"\int", "√": r"\sqrt", "∞": r"\infty", "π": r"\pi",
-    "\u03b1": r"\alpha", "β": r"\beta", "\u03b3": r"\gamma", "δ": r"\delta", "ε": r"\epsilon",
-    "θ": r"\theta", "λ": r"\lambda", "μ": r"\mu", "\u03c3": r"\sigma", "φ": r"\phi", "ω": r"\omega",
-    "Δ": r"\Delta", "Ω": r"\Omega", "±": r"\pm", "\u00d7": r"\times", "÷": r"\div", "≤": r"\leq",
-    "≥": r"\geq", "≠": r"\neq", "≈": r"\approx", "→": r"\rightarrow", "∈": r"\in", "∂": r"\partial",
-    "⋅": r"\cdot", "\u222a": r"\cup", "∩": r"\cap",
-}  # fmt: skip
-_FUNCTION_NAMES = """
-sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp lim max min
-"""
-_FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
-
-
-def latex(element: Any) -> str:
-    """Return a formula, or a part of one, in LaTeX."""
-    name = local(element)
-    if name == "t":
-        return _characters(element.text or "")
-    if name in {"rPr", "ctrlPr", "sSubPr", "sSupPr", "fPr", "dPr", "naryPr", "radPr", "funcPr", "mPr"}:
-        return ""
-    return _WRITERS.get(name, _inside)(element)
-
-
-def _inside(element: Any) -> str:
-    return "".join(latex(part) for part in element)
-
-
-def _part(element: Any, name: str) -> str:
-    part = child(element, name)
-    return "" if part is None else _inside(part).strip()
-
-
-def _bounds(element: Any) -> str:
-    low, high = _part(element, "sub"), _part(element, "sup")
-    return (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
-
-
-def _root(element: Any) -> str:
-    degree = _part(element, "deg")
-    return rf"\sqrt{f'[{degree}]' if degree else ''}{{{_part(element, 'e')}}}"
-
-
-def _large(element: Any) -> str:
-    sign = value(element, "naryPr", "chr")
-    return f"{_NAMED.get(sign or '∫', sign or '')}{_bounds(element)} {_part(element, 'e')}"
-
-
-def _delimited(element: Any) -> str:
-    opened, closed = value(element, "dPr", "begChr"), value(element, "dPr", "endChr")
-    inner = ",".join(_inside(argument).strip() for argument in element if local(argument) == "e")
-    left, right = "(" if opened is None else opened or ".", ")" if closed is None else closed or "."
-    return rf"\left{left.translate(_ESCAPED)}{inner}\right{right.translate(_ESCAPED)}"
-
-
-def _function(element: Any) -> str:
-    name = _part(element, "fName")
-    return ("\\" if name in _FUNCTIONS else "") + f"{name}({_part(element, 'e')})"
-
-
-def _matrix(element: Any) -> str:
-    rows = ([_inside(cell).strip() for cell in row] for row in element if local(row) == "mr")
-    lines = " \\\\ ".join(" & ".join(row) for row in rows)
-    return rf"\begin{{matrix}}{lines}\end{{matrix}}"
-
-
-def _characters(text: str) -> str:
-    return "".join(
-        f"{_NAMED[character]} " if character in _NAMED else character.translate(_ESCAPED)
-        for character in text
-    )
-
-
-def _scripted(element: Any) -> str:
-    return _part(element, "e") + _bounds(element)
-
-
-_WRITERS: Mapping[str, Write] = {
-    "f": lambda ratio: rf"\frac{{{_part(ratio, 'num')}}}{{{_part(ratio, 'den')}}}", "sSup": _scripted,
-    "sSub": _scripted, "sSubSup": _scripted, "rad": _root, "nary": _large, "d": _delimited,
-    "func": _function, "m": _matrix,
-}  # fmt: skip
-
-
-BULLET = "-"
-_DEEPEST = 9
-_PLACEHOLDER = re.compile(r"%([1-9])")
-_ROMAN = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
-    (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """The numbering of one level of a list. `text` contains %1 to %9 for the numbers of the levels."""
-
-    style: str = "bullet"
-    text: str = ""
-    start: int = 1
-
-    def show(self, count: int) -> str:
-        """Return a number in the format of this level."""
-        if self.style.endswith("Letter"):
-            numeral = chr(ord("a") + (count - 1) % 26) * min(1 + (count - 1) // 26, 9)
-        elif self.style.endswith("Roman") and 0 < count < 4000:
-            numeral = ""
-            for worth, letters in _ROMAN:
-                numeral += letters * (count // worth)
-                count %= worth
-        else:
-            numeral = str(count)
-        return numeral.upper() if self.style.startswith("upper") else numeral
-
-
-@dataclass(slots=True)
-class Numbering:
-    """The lists of a document, with their counters."""
-
-    lists: Mapping[str, tuple[str, Mapping[int, Level]]] = field(default_factory=dict)
-    counts: dict[str, list[int | None]] = field(default_factory=dict)
-
-    def mark(self, name: str, depth: int) -> str:
-        """Return the mark of the next item on a level; empty for no list, or a list without marks."""
-        if name not in self.lists:
-            return ""
-        shared, levels = self.lists[name]
-        level = levels.get(depth, Level())
-        if level.style in {"bullet", "none"}:
-            return BULLET if level.style == "bullet" else ""
-        counts = self.counts.setdefault(shared, [None] * _DEEPEST)
-        last = counts[depth]
-        counts[depth] = level.start if last is None else last + 1
-        counts[depth + 1 :] = [None] * (_DEEPEST - depth - 1)
-
-        def number_text(match: re.Match[str]) -> str:
-            above = int(match[1]) - 1
-            above_level = levels.get(above, Level("decimal"))
-            count = counts[above]
-            return above_level.show(above_level.start if count is None else count)
-
-        return _PLACEHOLDER.sub(number_text, level.text).strip()
-
-
-def numbering(part: Any) -> Numbering:
-    """Return the lists that a numbering part defines."""
-    abstract = {
-        attribute(definition, "abstractNumId"): definition
-        for definition in part
-        if local(definition) == "abstractNum"
-    }
-    lists = {}
-    for instance in part:
-        if local(instance) == "num":
-            shared = value(instance, "abstractNumId") or ""
-            levels = {**_levels(abstract.get(shared)), **_levels_replaced(instance)}
-            lists[attribute(instance, "numId")] = (shared, levels)
-    return Numbering(lists)
-
-
-def _levels(element: Any | None) -> Mapping[int, Level]:
-    definitions = () if element is None else (node for node in element if local(node) == "lvl")
-    levels = {}
-    for definition in definitions:
-        depth = number(attribute(definition, "ilvl"))
-        if 0 <= depth < _DEEPEST:
-            style, text = value(definition, "numFmt") or "decimal", value(definition, "lvlText") or ""
-            levels[depth] = Level(style[:40], text[:100], number(value(definition, "start"), 1))
-    return levels
-
-
-def _levels_replaced(element: Any) -> Mapping[int, Level]:
-    replaced = (child(override, "lvl") for override in element if local(override) == "lvlOverride")
-    return {
-        depth: level
-        for definition in replaced
-        if definition is not None
-        for depth, level in _levels([definition]).items()
-    }
-
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 LEFT_OUT = frozenset({

@@ -18,8 +18,10 @@ from typing import Any, BinaryIO, TypeAlias
 
 from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail
+from conspectus.sources.files.epub import read_book
 from conspectus.sources.files.pdf import read_pdf
-from conspectus.sources.files.zip_formats import read_book, read_sheets, read_slides
+from conspectus.sources.files.pptx import read_slides
+from conspectus.sources.files.xlsx import read_sheets
 from conspectus.sources.files.zip_xml import Archive, Extract, Oversized, Refused, Unsupported
 
 Answer: TypeAlias = Mapping[str, Any]

@@ -1,104 +1,21 @@
 """A parser for each file format, chosen by the file extension. Unknown extensions are read as plain text."""
 
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from lxml.etree import LxmlError
 
-from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
+from conspectus.sources.files.json_documents import json_documents, json_lines_documents
+from conspectus.sources.files.notebooks import notebook_text
 from conspectus.sources.files.zip_xml import Extract
-from conspectus.sources.json_values import text_in, word_in
 from conspectus.sources.subtitles.caption_import import captions
 from conspectus.sources.subtitles.json_captions import is_captions
 from conspectus.sources.subtitles.ttml import is_ttml
-
-TICKS = re.compile(r"`{3,}")
-COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f]")
-VISIBLE_TYPES = ("text/markdown", "text/plain")
-
-
-def notebook_text(text: str) -> str:
-    """Return the cells of a notebook as Markdown. Raises ValueError for an invalid notebook."""
-    try:
-        value = json.loads(text, parse_constant=str)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    cells = _cells(value)
-    if cells is None:
-        raise ValueError("it has no cells")
-    language = _language(value)
-    blocks = (block for cell in cells if isinstance(cell, Mapping) for block in _blocks(cell, language))
-    return UNSTORABLE.sub("\ufffd", "\n\n".join(filter(None, blocks)))
-
-
-def _cells(value: object) -> Sequence[Any] | None:
-    """Return the cells of a notebook in format 4, or in an older one."""
-    if not isinstance(value, Mapping):
-        return None
-    sheets = value.get("worksheets")
-    inner = [_cells(sheet) or () for sheet in sheets] if isinstance(sheets, list) else []
-    cells = value.get("cells")
-    if isinstance(cells, list):
-        return cells
-    return [cell for sheet in inner for cell in sheet] if inner else None
-
-
-def _language(value: Mapping[str, Any]) -> str:
-    metadata = value.get("metadata")
-    for part, name in (("language_info", "name"), ("kernelspec", "language")):
-        inner = metadata.get(part) if isinstance(metadata, Mapping) else None
-        language = inner.get(name) if isinstance(inner, Mapping) else None
-        if isinstance(language, str) and re.fullmatch(r"[\w+#.-]{1,40}", language):
-            return language
-    return ""
-
-
-def _blocks(cell: Mapping[str, Any], language: str) -> Iterator[str]:
-    source = _joined(cell.get("source", cell.get("input"))).strip("\n")
-    kind = cell.get("cell_type")
-    if kind == "code":
-        yield _fenced(source, language)
-        outputs = cell.get("outputs")
-        for output in outputs if isinstance(outputs, list) else ():
-            if isinstance(output, Mapping):
-                yield _fenced(COLOURS.sub("", _output(output)).strip("\n"), "")
-    elif kind == "heading":
-        level = cell.get("level")
-        yield "#" * (level if isinstance(level, int) and 1 <= level <= 6 else 1) + " " + source
-    else:
-        yield source
-
-
-def _output(output: Mapping[str, Any]) -> str:
-    """Return the text of an output: printed text, a value, or an error."""
-    data = output.get("data")
-    if isinstance(data, Mapping):
-        return next((text for name in VISIBLE_TYPES if (text := _joined(data.get(name)))), "")
-    if "ename" in output:
-        return f"{output['ename']}: {output.get('evalue', '')}"
-    return _joined(output.get("text"))
-
-
-def _fenced(text: str, language: str) -> str:
-    """Return text in a code fence that does not occur in it."""
-    if not text.strip():
-        return ""
-    fence = "`" * max((len(ticks) + 1 for ticks in TICKS.findall(text)), default=3)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _joined(value: object) -> str:
-    """Return the text of a field that is a string or a list of strings."""
-    lines = value if isinstance(value, list) else [value]
-    return "".join(line for line in lines if isinstance(line, str))
-
 
 Parsed: TypeAlias = tuple[tuple[NewDocument, ...], str | None]
 Reader: TypeAlias = Callable[[str, str], Parsed]
@@ -241,104 +158,3 @@ READERS: Mapping[str, Reader] = {
     "text/x-scc": _captions,
     "text/xml": lambda text, name: (_captions if is_ttml(text) else _plain)(text, name),
 }  # fmt: skip
-
-
-TEXT_FIELDS = ("text", "content", "body", "message")
-ID_FIELDS = ("id", "_id", "key")
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-NAMED = 5
-
-
-@dataclass(slots=True)
-class _Rows:
-    """The documents so far, the keys in use, and the records without text."""
-
-    documents: list[NewDocument] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
-    bad: list[str] = field(default_factory=list)
-
-    def take(self, value: object, name: str, unit: str, number: int) -> None:
-        document = _document(value, f"{name}#", number)
-        if document is None:
-            self.bad.append(f"{unit} {number} has no text")
-            return
-        key = document.key or ""
-        while key in self.keys:
-            key = f"{key}~{number}"
-        self.keys.add(key)
-        self.documents.append(replace(document, key=key))
-
-    def result(self) -> tuple[tuple[NewDocument, ...], str | None]:
-        more = f" and {len(self.bad) - NAMED} more" if len(self.bad) > NAMED else ""
-        return tuple(self.documents), "; ".join(self.bad[:NAMED]) + more or None
-
-
-def json_documents(text: str, name: str) -> tuple[tuple[NewDocument, ...], str | None]:
-    """Return the documents of an array or of one object. Raises ValueError for text that is not JSON."""
-    value = _load(text)
-    rows = _Rows()
-    if isinstance(value, list):
-        for number, item in enumerate(value, 1):
-            rows.take(item, name, "item", number)
-    else:
-        rows.take(value, name, "object", 1)
-    return rows.result()
-
-
-def json_lines_documents(text: str, name: str) -> tuple[tuple[NewDocument, ...], str | None]:
-    """Return the documents of the lines. Only a newline ends one. Invalid lines are reported."""
-    rows = _Rows()
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            rows.take(_load(line), name, "line", number)
-        except ValueError as error:
-            rows.bad.append(f"line {number} is not JSON ({error})")
-    return rows.result()
-
-
-def _load(text: str) -> object:
-    try:
-        return _storable(json.loads(text, parse_constant=_refuse))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def _storable(value: object) -> object:
-    """Return the value without characters that no store can hold: zero characters and lone surrogates."""
-    match value:
-        case str():
-            return UNSTORABLE.sub("\ufffd", value)
-        case list():
-            return [_storable(item) for item in value]
-        case dict():
-            return {UNSTORABLE.sub("\ufffd", key): _storable(item) for key, item in value.items()}
-        case float() if value in {float("inf"), float("-inf")}:
-            raise ValueError("a number is out of range")
-        case _:
-            return value
-
-
-def _document(value: object, prefix: str, number: int) -> NewDocument | None:
-    if isinstance(value, str):
-        return NewDocument(value, key=f"{prefix}{number}") if value.strip() else None
-    if not isinstance(value, Mapping):
-        return None
-    used = next((name for name in TEXT_FIELDS if text_in(value, name)), None)
-    if used is None:
-        return None
-    title = value.get("title")
-    named = isinstance(title, str)
-    identifier = word_in(value, *ID_FIELDS) or number
-    spent = {used, "title"} if named else {used}
-    return NewDocument(
-        value[used],
-        title=str(title) if named else "",
-        key=f"{prefix}{identifier}",
-        metadata={name: item for name, item in value.items() if name not in spent},
-    )

@@ -13,13 +13,9 @@ from conspectus.model.records import NewDocument, Period
 from conspectus.settings import Settings
 from conspectus.sources.plain_text import plain_text
 from conspectus.sources.subtitles.cue_repair import tidy
+from conspectus.sources.subtitles.cues import Cue, ParsedCues, video_of
 from conspectus.sources.subtitles.format_detection import reader_of
 from conspectus.sources.subtitles.rolling_captions import unroll
-from conspectus.sources.subtitles.sentences import (
-    Cue,
-    ParsedCues,
-    video_of,
-)
 from conspectus.sources.subtitles.sentences import sentences as put_together
 from conspectus.text.times import parse_instant
 

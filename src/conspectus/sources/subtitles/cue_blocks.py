@@ -5,13 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from conspectus.deferred import dataclass
-from conspectus.sources.subtitles.sentences import (
-    NO_CAPTION,
-    Cue,
-    ParsedCues,
-    clocked,
-    spoken,
-)
+from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues, clocked, spoken
 
 _TIME = r"(?:(-?\d{1,20}):)?(\d{1,9}):(\d{1,9})(?:[.,:](\d{1,9}))?"
 ARROW = re.compile(rf"\s*{_TIME}\s*+-{{1,2}}>\s*+{_TIME}(?:\s.*|)", re.ASCII)

@@ -3,14 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from conspectus.sources.subtitles.sentences import (
-    NO_TEXT,
-    Cue,
-    ParsedCues,
-    Time,
-    second_of,
-    video_of,
-)
+from conspectus.sources.subtitles.cues import NO_TEXT, Cue, ParsedCues, Time, second_of, video_of
 from conspectus.text.clean import clean
 
 MAX_SECONDS: Final = 1_000_000 * 3600.0

@@ -12,12 +12,10 @@ from conspectus.sources.subtitles.cue_blocks import (
     read_subviewer,
     read_webvtt,
 )
+from conspectus.sources.subtitles.cues import ParsedCues
 from conspectus.sources.subtitles.json_captions import read_json, read_json_lines
 from conspectus.sources.subtitles.sami import read_sami
 from conspectus.sources.subtitles.scenarist import read_scc
-from conspectus.sources.subtitles.sentences import (
-    ParsedCues,
-)
 from conspectus.sources.subtitles.substation import read_ass
 from conspectus.sources.subtitles.ttml import is_ttml, read_ttml
 

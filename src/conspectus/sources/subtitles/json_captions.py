@@ -6,7 +6,7 @@ from math import isinf
 
 from conspectus.errors import InvalidInput
 from conspectus.sources.json_values import NotJson, items, load, mapping, mappings, text_in
-from conspectus.sources.subtitles.sentences import NO_TIME, VIDEO, Cue, ParsedCues, Time, is_instant
+from conspectus.sources.subtitles.cues import NO_TIME, VIDEO, Cue, ParsedCues, Time, is_instant
 from conspectus.text.times import canonical, parse_instant, parse_offset
 
 Item = Mapping[str, object]

@@ -5,11 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from conspectus.sources.subtitles.sentences import (
-    Cue,
-    by_track,
-    second_of,
-)
+from conspectus.sources.subtitles.cues import Cue, by_track, second_of
 
 MAX_GAP_SHARE: Final = 0.5
 MIN_CUES: Final = 3

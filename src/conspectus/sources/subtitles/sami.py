@@ -5,12 +5,7 @@ import re
 from dataclasses import field
 
 from conspectus.deferred import dataclass
-from conspectus.sources.subtitles.sentences import (
-    NO_TIME,
-    Cue,
-    ParsedCues,
-    without_comments,
-)
+from conspectus.sources.subtitles.cues import NO_TIME, Cue, ParsedCues, without_comments
 
 _TAG = re.compile(r"<(/?[A-Za-z][^<>]*|![^<>]*)>")
 _ATTRIBUTE = re.compile(r"([A-Za-z]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))")

@@ -6,11 +6,7 @@ from dataclasses import field
 from typing import Final, TypeAlias
 
 from conspectus.deferred import dataclass
-from conspectus.sources.subtitles.sentences import (
-    NO_CAPTION,
-    Cue,
-    ParsedCues,
-)
+from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues
 
 PLAIN: Final[Mapping[int, str]] = {
     0x27: "\u2019", 0x2A: "á", 0x5C: "é", 0x5E: "í", 0x5F: "ó", 0x60: "ú", 0x7B: "ç", 0x7C: "÷", 0x7D: "Ñ",

@@ -5,13 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from conspectus.deferred import dataclass
-from conspectus.sources.subtitles.sentences import (
-    NO_CAPTION,
-    NO_TIME,
-    Cue,
-    ParsedCues,
-    clocked,
-)
+from conspectus.sources.subtitles.cues import NO_CAPTION, NO_TIME, Cue, ParsedCues, clocked
 
 _ADVANCED = "layer,start,end,style,name,marginl,marginr,marginv,effect,text"
 _ASS_TIME = re.compile(r"\s*(-?\d{1,20}):(\d{1,9}):(\d{1,9})(?:[.:,](\d{1,9}))?\s*", re.ASCII)

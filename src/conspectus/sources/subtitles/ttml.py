@@ -9,7 +9,7 @@ from fractions import Fraction
 from lxml import etree
 
 from conspectus.deferred import dataclass
-from conspectus.sources.subtitles.sentences import NO_TIME, Cue, ParsedCues, without_comments
+from conspectus.sources.subtitles.cues import NO_TIME, Cue, ParsedCues, without_comments
 
 _CLOCK = re.compile(r"(\d{1,20}):(\d{1,9}):(\d{1,9})(?:[.,](\d{1,9})|[:;](\d{1,9})(?:\.\d{1,9})?)?", re.ASCII)
 _OFFSET = re.compile(r"(-?\d{1,20})(?:\.(\d{1,9}))?(h|ms|m|s|f|t)?", re.ASCII)

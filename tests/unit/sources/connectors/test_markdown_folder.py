@@ -14,12 +14,8 @@ from conspectus.errors import FetchFailed, NotFound, TooLarge, UnreadableFile
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
-from conspectus.sources.connectors.markdown_folder import (
-    MarkdownFolder,
-    page_id,
-    read_page,
-    split_front_matter,
-)
+from conspectus.sources.connectors.front_matter import page_id, read_page, split_front_matter
+from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.files.local_files import LocalFiles
 
 

@@ -13,7 +13,8 @@ from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFo
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import ATTEMPTS, MediaWikiApi
-from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
+from conspectus.sources.web.fetcher import WebFetcher
+from conspectus.sources.web.http_client import FetchLimits
 
 
 @dataclass

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conspectus.errors import UnreadableFile
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.parsers import notebook_text
+from conspectus.sources.files.notebooks import notebook_text
 
 FILES = LocalFiles()
 FIELDS = ("source", "outputs", "data", "text", "text/plain", "cell_type", "ename", "level")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.sources.subtitles.caption_import import read_caption_file
+from conspectus.sources.subtitles.cues import Cue
 from conspectus.sources.subtitles.rolling_captions import unroll
-from conspectus.sources.subtitles.sentences import Cue
 
 YOUTUBE = """WEBVTT
 Kind: captions

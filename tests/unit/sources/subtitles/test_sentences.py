@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.model.captions import NewCaption
-from conspectus.sources.subtitles.sentences import MARKED, UNMARKED, Cue, sentences
+from conspectus.sources.subtitles.cues import Cue
+from conspectus.sources.subtitles.sentences import MARKED, UNMARKED, sentences
 
 PIECES = [
     "Hello", "there.", "how", "Are you?", "Dr.", "J.", "3.5", "...", "(music)", "- Yes", ">> No", "嗨。",

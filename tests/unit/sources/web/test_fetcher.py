@@ -10,7 +10,8 @@ from tests.network import DeadNetwork, Directory, certificates
 from tests.support.web_server import Answer, Request, ScriptedServer, compressed, gzip_bomb, redirect
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
-from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
+from conspectus.sources.web.fetcher import WebFetcher
+from conspectus.sources.web.http_client import FetchLimits
 
 LOCAL = ("127.0.0.1",)
 SECRET = {"Authorization": "Bearer secret", "X-Token": "secret"}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import TooLarge
-from conspectus.sources.web.fetcher import Unpacker, Unreadable
+from conspectus.sources.web.content_codings import Unpacker, Unreadable
 
 
 def pack(data: bytes, coding: str) -> bytes:

@@ -11,7 +11,7 @@ from tests.support.web_server import Answer, ScriptedServer, redirect
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
 from conspectus.sources.web.address_policy import AddressPolicy
-from conspectus.sources.web.fetcher import WebhookPoster
+from conspectus.sources.web.webhook_poster import WebhookPoster
 
 BODY = '{"text": "ü 🔥"}'.encode()
 LOCAL = AddressPolicy.from_entries(["127.0.0.1"])

@@ -1,23 +1,14 @@
-"""EPUB books, spreadsheets and presentations."""
+"""Presentations."""
 
-import io
-import posixpath
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime, time, timedelta
 from typing import Any
-from urllib.parse import unquote
-
-from python_calamine import CalamineError, CalamineWorkbook
 
 from conspectus.deferred import dataclass
-from conspectus.sources.files.html import visible
 from conspectus.sources.files.zip_xml import (
     PAGE_BREAK,
     Archive,
     Extract,
-    Refused,
     Relation,
-    Unsupported,
     attribute,
     chart,
     child,
@@ -36,95 +27,6 @@ from conspectus.sources.files.zip_xml import (
     relations,
     table,
 )
-
-PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"})
-
-
-def read_book(archive: Archive) -> Extract:
-    """Return the text of an EPUB. Raises Refused."""
-    container = archive.xml("META-INF/container.xml")
-    files = (attribute(element, "full-path") for element in container.iter() if local(element) == "rootfile")
-    name = next(files, "")
-    if name not in archive:
-        raise Refused("a damaged book: its package is missing")
-    package = archive.xml(name)
-    listed = archive.xml("META-INF/encryption.xml")
-    names = (attribute(element, "URI") for element in listed.iter() if local(element) == "CipherReference")
-    locked = frozenset(unquote(name).lower() for name in names)
-    chapters = [chapter for chapter in _spine(package, posixpath.dirname(name)) if chapter in archive]
-    if chapters and locked.issuperset(chapter.lower() for chapter in chapters):
-        raise Refused("is encrypted: its publisher allows only certain programs to read it")
-    texts = [_chapter(archive.read(chapter)) for chapter in chapters if chapter.lower() not in locked]
-    metadata = child(package, "metadata")
-    described = () if metadata is None else reversed(metadata)
-    details = {local(element): (element.text or "").strip() for element in described}
-    text = "\n\n".join(filter(None, texts))
-    return Extract(
-        text, "application/epub+zip", title=details.get("title", ""), author=details.get("creator") or None
-    )
-
-
-def _chapter(data: bytes) -> str:
-    """Return the text of a chapter, decoded as UTF-8 unless it is invalid and declares another encoding."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return visible(data).text()
-    return visible(data, "utf-8").text()
-
-
-def _spine(package: Any, folder: str) -> list[str]:
-    manifest, spine = child(package, "manifest"), child(package, "spine")
-    items = {attribute(element, "id"): element for element in (() if manifest is None else manifest)}
-    order = [items.get(attribute(reference, "idref")) for reference in (() if spine is None else spine)]
-    pages = [
-        element for element in order if element is not None and attribute(element, "media-type") in PAGES
-    ]
-    links = [unquote(attribute(page, "href").partition("#")[0]) for page in pages]
-    return list(dict.fromkeys(posixpath.normpath(posixpath.join(folder, link)) for link in links))
-
-
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-XLS = "application/vnd.ms-excel"
-COMPOUND = b"\xd0\xcf\x11\xe0"
-
-
-def read_sheets(data: bytes) -> Extract:
-    """Return the text of a workbook. Raises Refused."""
-    try:
-        workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        blocks = [block for name in workbook.sheet_names for block in _sheet(workbook, name)]
-    except CalamineError as error:
-        reason = str(error)
-        kind = Unsupported if "Cannot detect" in reason else Refused
-        raise kind(f"a workbook that cannot be read: {reason[:200]}") from None
-    return Extract(joined(blocks), XLS if data.startswith(COMPOUND) else XLSX)
-
-
-def _sheet(workbook: CalamineWorkbook, name: str) -> Iterator[str]:
-    rows = workbook.get_sheet_by_name(name).iter_rows()
-    text = table([[_cell_text(value) for value in row] for row in rows if any(value != "" for value in row)])
-    if text:
-        yield heading(name, 2)
-        yield text
-
-
-def _cell_text(value: str | float | bool | date | datetime | time | timedelta) -> str:
-    match value:
-        case bool():
-            return str(value).upper()
-        case float() if value.is_integer() and abs(value) < 1e15:
-            return str(int(value))
-        case float():
-            return f"{value:.15g}"
-        case datetime():
-            midnight = value.time() == time()
-            return value.date().isoformat() if midnight else value.isoformat(" ", "seconds")
-        case date() | time():
-            return value.isoformat()
-        case _:
-            return str(value)
-
 
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 TITLES = frozenset({"title", "ctrTitle"})
