@@ -19,7 +19,6 @@ TOKENS_PER_TOOL = 12
 """Tokens that models add around a tool."""
 TOKENS_PER_FORM = 100
 """Tokens of the words that ask for an answer as JSON."""
-SHRUNK = "The model's window is too small for what was allotted: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,10 @@ def room(allocation: Allocation, *, window: int, system: int, question: int) -> 
     if not missing:
         return TokenAllowance(history, context)
     return TokenAllowance(
-        history, context, f"{SHRUNK}{history} tokens are left for the history, {context} for context."
+        history,
+        context,
+        "The context window of the model is smaller than the allocation. "
+        f"The history gets {history} tokens and the context {context}.",
     )
 
 

@@ -37,11 +37,11 @@ MAX_TASKS = 20
 MAX_SESSIONS = 1_000
 """Sessions of chats whose last window is known; older ones begin anew."""
 SNIPPET_CHARACTERS = 200
-SEARCH_FAILED = "The stored documents could not be searched; the answer does without them."
-SEARCH_INCOMPLETE = "Not everything that is stored could be looked at; the answer may miss something."
-BELOW_MIN_CONFIDENCE = "What is stored probably does not answer this."
-NOT_STORED = "Message and answer could not be kept in the channel."
-NO_CONTEXT_TOKENS = "No tokens are left for context; the answer does without it."
+SEARCH_FAILED = "The search failed. The answer does not use stored documents."
+SEARCH_INCOMPLETE = "Some stored documents could not be searched. The answer may be incomplete."
+BELOW_MIN_CONFIDENCE = "The stored documents probably do not contain the answer."
+NOT_STORED = "The message and the answer could not be stored in the channel."
+NO_CONTEXT_TOKENS = "No tokens are left for context. The answer does not use stored documents."
 """Notices for users."""
 
 logger = logging.getLogger(__name__)
