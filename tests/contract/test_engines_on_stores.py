@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.contracts.engine_asking_contract import AskingContract, UpkeepContract
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.engine_documents_contract import DocumentsContract
-from tests.contracts.engine_remembering_contract import RememberingContract
+from tests.contracts.engine_memory_contract import RememberingContract
+from tests.contracts.engine_search_contract import AskingContract, UpkeepContract
 from tests.contracts.engine_vectors_contract import VectorsContract
 from tests.stores import Servers
 from tests.support.milvus_server import MilvusProcess
