@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Outcome, Shell
 from tests.support.chat_server import ChatServer, Says, refusing, stumbling
-from tests.web.test_serve import serving
+from tests.web.test_serve import running_server
 
 QUESTION = "when does the backup run"
 
@@ -145,12 +145,12 @@ def test_what_is_asked_wrongly(filled: Shell, model: ChatServer, arguments: list
 def test_over_a_server(filled: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
     chat = {"chat_model": "openai:small", "chat_base_url": model.url}
-    with serving(filled.folder, "--no-auth", **chat) as process:
+    with running_server(filled.folder, "--no-auth", **chat) as process:
         done = filled("ask", QUESTION, "--url", process.address)
         process.end()
     assert (done.code, done.out.startswith("The backup runs at two [1].\n")) == (0, True)
     assert "[1]  Backups" in done.out
-    with serving(filled.folder, "--no-auth") as process:
+    with running_server(filled.folder, "--no-auth") as process:
         done = filled("ask", QUESTION, "--url", process.address)
         process.end()
     assert (done.code, "every night at two" in done.out) == (0, True)

@@ -113,9 +113,13 @@ async def test_jobs_and_connections_go_to_the_heir(records: SqlRecords) -> None:
         "arguments": "{}", "state": "waiting", "done": 0, "total": 0, "attempts": 0,
     }  # fmt: skip
     connection = {"id": "c", "collection": WIKI, "owner": ANNA, "name": "n", "connector": "markdown"}
-    await records.transactions.write(lambda each: each.execute(insert(jobs), job))
+    await records.transactions.write(
+        lambda database_connection: database_connection.execute(insert(jobs), job)
+    )
     values = {**connection, "options": "{}", "state": "idle"}
-    await records.transactions.write(lambda each: each.execute(insert(connections), values))
+    await records.transactions.write(
+        lambda database_connection: database_connection.execute(insert(connections), values)
+    )
     await accounts.delete_user(ANNA, transfer_to=BEN)
     for table in (jobs, connections):
         owners = partial(Connection.scalar, statement=select(table.c.owner))

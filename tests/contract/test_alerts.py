@@ -40,7 +40,7 @@ class TestPostgres(AlertsContract):
 async def test_twenty_thousand_events_at_once_and_then_again(alerts: SqlAlerts, records: SqlRecords) -> None:
     names = [f"d{number:04}" for number in range(1_000)]
     await filled(records, *names)
-    matches = tuple(match(name, 60 * place, 60 * place + 1) for place, name in enumerate(names))
+    matches = tuple(match(name, 60 * number, 60 * number + 1) for number, name in enumerate(names))
     ids = [f"a{number:02}" for number in range(20)]
     for name in ids:
         await alerts.put(replace(PLAIN, id=name, name=name), maximum=20)

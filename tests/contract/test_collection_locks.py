@@ -66,8 +66,8 @@ async def forget(records: SqlRecords, home: CollectionId, job: JobId | None = No
 
 
 async def alert(records: SqlRecords, home: CollectionId) -> object:
-    made = replace(PLAIN, id=f"alert of {home}", owner=UserId(home), collection=home)
-    return await SqlAlerts(records.transactions).put(made, maximum=9)
+    new_alert = replace(PLAIN, id=f"alert of {home}", owner=UserId(home), collection=home)
+    return await SqlAlerts(records.transactions).put(new_alert, maximum=9)
 
 
 async def delete_alert(records: SqlRecords, home: CollectionId) -> object:
@@ -92,9 +92,9 @@ async def keep(records: SqlRecords, home: CollectionId) -> None:
 async def grant(records: SqlRecords, home: CollectionId) -> None:
     people = SqlAccounts(records.transactions)
     await people.add_user(User(UserId(f"reader of {home}"), f"reader-of-{home}", NOW))
-    given = Grant(home, None, Principal("user", UserId(f"reader of {home}")), "viewer", NOW)
-    await people.put_grant(given)
-    await people.revoke(home, None, given.grantee)
+    new_grant = Grant(home, None, Principal("user", UserId(f"reader of {home}")), "viewer", NOW)
+    await people.put_grant(new_grant)
+    await people.revoke(home, None, new_grant.grantee)
 
 
 async def leave(records: SqlRecords, home: CollectionId) -> None:

@@ -62,7 +62,7 @@ def put_alert(name: str, home: CollectionId) -> Work:
     return lambda records: SqlAlerts(records.transactions).put(alert, maximum=2)
 
 
-async def tell(records: SqlRecords) -> object:
+async def record_match(records: SqlRecords) -> object:
     """Record that the stored alert has matched."""
     alerts = SqlAlerts(records.transactions)
     stored = replace(PLAIN, id="stored", owner=BEN, collection=HERE, name="stored")
@@ -71,16 +71,18 @@ async def tell(records: SqlRecords) -> object:
     return await alerts.record([checked], now=NOON)
 
 
-async def judge(records: SqlRecords) -> None:
+async def add_feedback(records: SqlRecords) -> None:
     other = DocumentId("other memory")
     chunk = (await records.document_chunks(other))[0].chunk.id
-    given = Feedback("judged", THERE, OTHERS, other, chunk, BEN, "tides", True, NOON)
-    await SqlFeedback(records.transactions).add([given])
+    feedback = Feedback("judged", THERE, OTHERS, other, chunk, BEN, "tides", True, NOON)
+    await SqlFeedback(records.transactions).add([feedback])
 
 
 def forget(memory: str) -> Work:
-    chosen = [DocumentId(memory)]
-    return lambda records: SqlMemories(records.transactions).forget(chosen, pinned=False, now=NOON, job=JOB)
+    documents = [DocumentId(memory)]
+    return lambda records: SqlMemories(records.transactions).forget(
+        documents, pinned=False, now=NOON, job=JOB
+    )
 
 
 WIKI = Wiki("wiki", HERE, ANN, "pages", "markdown")
@@ -129,16 +131,16 @@ CASES: dict[str, tuple[Work, Work, Expected]] = {
     "a deleted user who joined": (join, delete_ben, None),
     "a key of a deleted user": (
         delete_ben,
-        lambda each: accounts(each).add_key(a_key("k", BEN), "x"),
+        lambda records: accounts(records).add_key(a_key("k", BEN), "x"),
         NotFound,
     ),
     "a user who got a collection": (create_new, delete_ben, Conflict),
     "an heir who is deleted": (delete_ann, delete_ben, Conflict),
     "an heir who was deleted": (delete_ben, delete_ann, NotFound),
-    "feedback of a deleted user": (judge, delete_ben, None),
-    "feedback after its user": (delete_ben, judge, None),
-    "an alert of a deleted user": (tell, delete_ben, None),
-    "a match for a deleted user": (delete_ben, tell, None),
+    "feedback of a deleted user": (add_feedback, delete_ben, None),
+    "feedback after its user": (delete_ben, add_feedback, None),
+    "an alert of a deleted user": (record_match, delete_ben, None),
+    "a match for a deleted user": (delete_ben, record_match, None),
     "a member of a deleted group": (delete_team, join, NotFound),
     "a deleted group with a new member": (join, delete_team, None),
     "a grant to a deleted group": (delete_team, TO_TEAM, NotFound),
@@ -149,22 +151,22 @@ CASES: dict[str, tuple[Work, Work, Expected]] = {
     "a deleted collection with a new grant": (TO_BEN, delete_here, None),
     "a job for a deleted collection": (
         delete_here,
-        lambda each: SqlJobStore(each.transactions).add(job("j", collection=HERE)),
+        lambda records: SqlJobStore(records.transactions).add(job("j", collection=HERE)),
         NotFound,
     ),
     "a connection of a deleted collection": (
         delete_here,
-        lambda each: SqlJobStore(each.transactions).put_connection(WIKI),
+        lambda records: SqlJobStore(records.transactions).put_connection(WIKI),
         NotFound,
     ),
     "a rule for a deleted collection": (
         delete_here,
-        lambda each: SqlMemories(each.transactions).put_retention(RULE),
+        lambda records: SqlMemories(records.transactions).put_retention(RULE),
         NotFound,
     ),
     "an audit of a deleted collection": (
         delete_here,
-        lambda each: accounts(each).add_audit(AUDITED),
+        lambda records: accounts(records).add_audit(AUDITED),
         NotFound,
     ),
     "an alert on a deleted collection": (delete_here, put_alert("a", HERE), NotFound),
@@ -173,10 +175,10 @@ CASES: dict[str, tuple[Work, Work, Expected]] = {
     "a document of a renamed collection": (rename_here, write, None),
     "a collection with a taken name": (rename_here, create_new, None),
     "another name that was taken": (create_new, rename_here, Conflict),
-    "a grant on a deleted source": (lambda each: each.delete_source(NOTES), TO_SOURCE, NotFound),
+    "a grant on a deleted source": (lambda records: records.delete_source(NOTES), TO_SOURCE, NotFound),
     "an alert more than allowed": (put_alert("a", HERE), put_alert("b", THERE), TooLarge),
-    "a match of a deleted alert": (delete_alert, tell, None),
-    "a deleted alert with a match": (tell, delete_alert, None),
+    "a match of a deleted alert": (delete_alert, record_match, None),
+    "a deleted alert with a match": (record_match, delete_alert, None),
     "a job that counts what it deletes": (forget("memory"), forget("other memory"), None),
     "a job of a deleted collection": (delete_here, forget("memory"), None),
 }
@@ -228,7 +230,7 @@ def state(connection: Connection) -> list[list[str]]:
     return [sorted(connection.execute(text(query)).scalars()) for query in STATE]
 
 
-async def one_after_the_other(path: Path, first: Work, second: Work) -> tuple[Expected, object]:
+async def run_in_turn(path: Path, first: Work, second: Work) -> tuple[Expected, object]:
     """The error of the second work, and what is stored then, in a database with a single writer."""
     records = await open_records(path / "records.sqlite")
     await stocked(records)
@@ -262,4 +264,4 @@ async def test_the_second_waits_for_the_first(emptied_url: str, tmp_path: Path, 
     await one.close()
     await other.close()
     assert outcome[0] is expected
-    assert outcome == await one_after_the_other(tmp_path, first, second)
+    assert outcome == await run_in_turn(tmp_path, first, second)

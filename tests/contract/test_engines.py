@@ -80,12 +80,12 @@ def operations(kind: type) -> dict[str, inspect.Signature]:
 
 def signature(method: Callable[..., Any]) -> inspect.Signature:
     """The signature of a method, without what annotations declare beside the types."""
-    whole, types = inspect.signature(method), hints(method)
+    full_signature, types = inspect.signature(method), hints(method)
     parameters = [
         parameter.replace(annotation=types.get(parameter.name, parameter.annotation))
-        for parameter in whole.parameters.values()
+        for parameter in full_signature.parameters.values()
     ]
-    return whole.replace(parameters=parameters, return_annotation=types.get("return"))
+    return full_signature.replace(parameters=parameters, return_annotation=types.get("return"))
 
 
 async def test_both_have_the_same_services_with_the_same_signatures(local: Engine) -> None:
@@ -97,15 +97,15 @@ async def test_both_have_the_same_services_with_the_same_signatures(local: Engin
             assert operations(type(there)) == operations(type(here))
             if type(there) is type(here):
                 continue
-            for each in written_out_nowhere(type(there)) - OPERATIONS.keys():
-                refused[each] = getattr(there, each.partition(".")[2])
+            for method_name in derived_methods(type(there)) - OPERATIONS.keys():
+                refused[method_name] = getattr(there, method_name.partition(".")[2])
         assert refused.keys() == ONLY_WHERE_THE_STORE_IS
         for method in refused.values():
             with pytest.raises(PermissionDenied):
                 await method()
 
 
-def written_out_nowhere(kind: type) -> set[str]:
+def derived_methods(kind: type) -> set[str]:
     """The methods of a remote service that the client derives."""
     (service,) = (base for base in kind.__mro__ if Service in base.__bases__)
     return {
@@ -140,17 +140,17 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
             == [shared]
         )
         assert await there.documents.list(collection="wiki") == await here.documents.list(collection="wiki")
-        found = await there.retrieve("for", collection="*")
-        assert [hit.chunk.text for hit in found.hits] == ["for ann"]
-        assert untimed(found) == untimed(await here.retrieve("for", collection="*"))
+        retrieval = await there.retrieve("for", collection="*")
+        assert [hit.chunk.text for hit in retrieval.hits] == ["for ann"]
+        assert untimed(retrieval) == untimed(await here.retrieve("for", collection="*"))
         for engine in (here, there):
-            await may_not_write(engine)
+            await assert_may_not_write(engine)
         await local.people.revoke_key((await local.people.list_keys("ann"))[0].id)
         with pytest.raises(Unauthenticated):
             await there.people.whoami()
 
 
-async def may_not_write(engine: Engine | RemoteEngine) -> None:
+async def assert_may_not_write(engine: Engine | RemoteEngine) -> None:
     with pytest.raises(PermissionDenied) as caught:
         await engine.add("no", source="shared", collection="wiki")
     assert caught.value.needs
@@ -169,9 +169,9 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
         served(application(local, SETTINGS)) as url,
         conspectus.connect(url, api_key=secret, settings=SETTINGS) as there,
     ):
-        await sees_only_the_gate(here)
-        await sees_only_the_gate(there)
-        following = [asyncio.create_task(heard(engine)) for engine in (here, there)]
+        await assert_sees_only_the_gate(here)
+        await assert_sees_only_the_gate(there)
+        following = [asyncio.create_task(read_captions(engine)) for engine in (here, there)]
         await asyncio.sleep(0.3)
         await local.people.revoke("default", Principal("user", ann.id), source="gate")
         await local.streams.add_captions(NewCaption("a secret fox", 3, 4), stream="gate")
@@ -180,17 +180,17 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
                 await task
 
 
-async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
+async def assert_sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
     assert [stream.source.name for stream in await engine.streams.list()] == ["gate"]
-    found = await engine.streams.search("fox")
-    assert {moment.stream.name for moment in found.moments} == {"gate"}
+    moments_found = await engine.streams.search("fox")
+    assert {moment.stream.name for moment in moments_found.moments} == {"gate"}
     assert "yard" not in (await engine.streams.window("fox", 500)).window.text
-    for asked in (
+    for hidden_read in (
         engine.streams.list_captions(stream="yard"),
         anext(engine.streams.subscribe(stream="yard")),
     ):
         with pytest.raises(NotFound):
-            await asked
+            await hidden_read
     for denied in (
         engine.streams.add_captions(NewCaption("x"), stream="gate"),
         engine.streams.delete_captions("gate"),
@@ -199,11 +199,11 @@ async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
             await denied
 
 
-async def heard(engine: Engine | RemoteEngine) -> list[LiveCaption]:
+async def read_captions(engine: Engine | RemoteEngine) -> list[LiveCaption]:
     """All that is told of a stream, until that ends."""
-    found = [caption async for caption in engine.streams.subscribe(stream="gate")]
-    assert found == []
-    return found
+    captions = [caption async for caption in engine.streams.subscribe(stream="gate")]
+    assert captions == []
+    return captions
 
 
 async def test_without_an_event_loop_it_is_the_same(local: Engine) -> None:
@@ -218,6 +218,6 @@ async def test_without_an_event_loop_it_is_the_same(local: Engine) -> None:
             return engine.retrieve("meeting", filter=Eq("kind", "page"))
 
     async with served(application(local, SETTINGS)) as url:
-        found = await asyncio.to_thread(ask, url)
-        assert untimed(found) == untimed(await local.retrieve("meeting", filter=Eq("kind", "page")))
-        assert len(found.hits) == 1
+        retrieval = await asyncio.to_thread(ask, url)
+        assert untimed(retrieval) == untimed(await local.retrieve("meeting", filter=Eq("kind", "page")))
+        assert len(retrieval.hits) == 1

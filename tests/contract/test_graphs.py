@@ -97,7 +97,7 @@ class TestMemory(GraphsContract, GraphWalksContract, GraphLevelsContract, GraphM
 async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
     records: SqlRecords, way: tuple[bool, bool, bool, bool, bool]
 ) -> None:
-    asked = {
+    all_values = {
         "near": 1,
         "least": 0.5,
         "maximum": 16,
@@ -107,21 +107,25 @@ async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
         "as_of": 5,
         "levels": ["trusted"],
     }
-    back, typed, dated, known, levels = way
-    wanted = {"moment": dated, "types": typed, "as_of": known, "levels": levels}
-    given = {name: value for name, value in asked.items() if wanted.get(name, True)}
+    back, typed, dated, has_as_of, levels = way
+    is_named = {"moment": dated, "types": typed, "as_of": has_as_of, "levels": levels}
+    values_of_query = {name: value for name, value in all_values.items() if is_named.get(name, True)}
 
-    def explained(connection: Connection) -> list[str]:
-        said: list[tuple[str, Any]] = []
-        event.listen(connection, "before_cursor_execute", lambda *told: said.append((told[2], told[3])))
-        connection.execute(EDGE_QUERIES[way], given)
-        sql, values = said[0]
+    def explain_query(connection: Connection) -> list[str]:
+        statements: list[tuple[str, Any]] = []
+        event.listen(
+            connection,
+            "before_cursor_execute",
+            lambda *arguments: statements.append((arguments[2], arguments[3])),
+        )
+        connection.execute(EDGE_QUERIES[way], values_of_query)
+        sql, values = statements[0]
         return [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)]
 
-    plan = await records.transactions.read(explained)
+    plan = await records.transactions.read(explain_query)
     index = f"INDEX ix_graph_edges_{'in' if back else 'out'}"
-    assert (index if known or levels else f"COVERING {index}") in plan[0]
-    assert len(plan) == 1 + (dated or known or levels)
+    assert (index if has_as_of or levels else f"COVERING {index}") in plan[0]
+    assert len(plan) == 1 + (dated or has_as_of or levels)
     assert not any("TEMP B-TREE" in line for line in plan)
 
 
@@ -130,7 +134,7 @@ async def test_a_hub_of_twenty_thousand_edges_is_walked_and_deleted(records: Sql
     names = [f"n{number:05}" for number in range(RIM)]
     await graphs.add(adding(node("hub"), *map(node, names)))
     await graphs.add(adding(*(edge("hub", name) for name in names)))
-    found = await graphs.walk([PEOPLE.id], ["n00007"], Traversal(hops=3, limit=1_000))
-    assert [neighbor.node.id for neighbor in found] == ["hub", *names[:7], *names[8:500]]
+    neighbors = await graphs.walk([PEOPLE.id], ["n00007"], Traversal(hops=3, limit=1_000))
+    assert [neighbor.node.id for neighbor in neighbors] == ["hub", *names[:7], *names[8:500]]
     assert await graphs.delete_nodes(PEOPLE.id, ["hub"]) == GraphReceipt(1, RIM)
     assert (await records.check()) == []

@@ -46,8 +46,11 @@ class Shop:
         reference = MemoryIndex(self.reader, Analyzer("english").terms)
         for index in (self.index, reference):
             await catch_up(index, self.reader, await self.reader.last_sequence())
-        found, expected = await self.index.search(FOX), await reference.search(FOX)
-        same = (found.ids.tolist(), found.words.tolist()) == (expected.ids.tolist(), expected.words.tolist())
+        candidates, expected = await self.index.search(FOX), await reference.search(FOX)
+        same = (candidates.ids.tolist(), candidates.words.tolist()) == (
+            expected.ids.tolist(),
+            expected.words.tolist(),
+        )
         return same and await self.index.check() == []
 
 
@@ -135,8 +138,8 @@ async def test_many_write_and_ask_at_once(shop: Shop) -> None:
     async def write(writer: int) -> None:
         for number in range(8):
             await shop.records.write([prepared(f"{writer} {number % 3}", "fox " * (number + 1))])
-            found = await shop.index.search(FOX)
-            assert len(found.ids) <= found.total
+            candidates = await shop.index.search(FOX)
+            assert len(candidates.ids) <= candidates.total
             await catch_up(shop.index, shop.reader, await shop.reader.last_sequence())
 
     await asyncio.gather(*map(write, range(4)), shop.index.rebuild())

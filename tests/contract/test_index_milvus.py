@@ -29,10 +29,10 @@ async def server(milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
 class TestMilvus(IndexContract):
     @pytest.fixture
     def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
-        place = location_in(server, tmp_path, DIMENSIONS)
+        location = location_in(server, tmp_path, DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
-            return await MilvusIndex.open(place, journal, Analyzer("english").terms)
+            return await MilvusIndex.open(location, journal, Analyzer("english").terms)
 
         return opened
 
@@ -45,9 +45,9 @@ class TestRecall(IndexRecall):
 
     @pytest.fixture
     def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
-        place = location_in(server, tmp_path, index_recall.DIMENSIONS)
+        location = location_in(server, tmp_path, index_recall.DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
-            return await MilvusIndex.open(place, journal, str.split)
+            return await MilvusIndex.open(location, journal, str.split)
 
         return opened

@@ -29,10 +29,10 @@ async def database(emptied_url: str) -> AsyncIterator[IndexTransactions]:
 class TestPgvector(IndexContract):
     @pytest.fixture
     def open_index(self, database: IndexTransactions) -> OpenIndex:
-        place = PgvectorOptions(database, "index_1", DIMENSIONS)
+        options = PgvectorOptions(database, "index_1", DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
-            return await PgvectorIndex.open(place, journal, Analyzer("english").terms)
+            return await PgvectorIndex.open(options, journal, Analyzer("english").terms)
 
         return opened
 
@@ -43,9 +43,9 @@ class TestRecall(IndexRecall):
 
     @pytest.fixture
     def open_index(self, database: IndexTransactions) -> OpenIndex:
-        place = PgvectorOptions(database, "index_1", index_recall.DIMENSIONS, graph_from=1_000)
+        options = PgvectorOptions(database, "index_1", index_recall.DIMENSIONS, graph_from=1_000)
 
         async def opened(journal: Journal) -> Index:
-            return await PgvectorIndex.open(place, journal, str.split)
+            return await PgvectorIndex.open(options, journal, str.split)
 
         return opened

@@ -28,7 +28,7 @@ def vector(number: int) -> Vectors:
     return unit(np.random.default_rng(number).standard_normal(DIMENSIONS))
 
 
-def put(journal: Journal, first: int, count: int, *, seed: int = 0) -> None:
+def put_chunks(journal: Journal, first: int, count: int, *, seed: int = 0) -> None:
     """Chunks of which a few have no vector, and a few are more than SQL can judge."""
     journal.put(
         make_chunk(
@@ -47,13 +47,13 @@ async def catch_up(index: PgvectorIndex, journal: Journal, limit: int = 1_000) -
         await index.apply(changes)
 
 
-async def details(index: PgvectorIndex) -> tuple[str, str]:
+async def graph_details(index: PgvectorIndex) -> tuple[str, str]:
     """Whether there is a graph, and how many vectors came since."""
-    told = (await index.status()).details
-    return told["graph"], told["loose"]
+    status_details = (await index.status()).details
+    return status_details["graph"], status_details["loose"]
 
 
-async def rests(index: PgvectorIndex) -> bool:
+async def is_at_rest(index: PgvectorIndex) -> bool:
     return "building" not in (await index.status()).details
 
 
@@ -62,49 +62,49 @@ async def assert_right(index: PgvectorIndex, journal: Journal) -> None:
     await reference.apply(await journal.changes_since(0, limit=10**6))
     for number, where in itertools.product(range(12), FILTERS):
         probe = Probe(where, None, vector(10_000 + number), 10)
-        found, expected = await index.search(probe), await reference.search(probe)
-        assert found.ids.tolist() == expected.ids.tolist(), (number, where)
-        assert np.array_equal(found.cosine, expected.cosine, equal_nan=True)
+        candidates, expected = await index.search(probe), await reference.search(probe)
+        assert candidates.ids.tolist() == expected.ids.tolist(), (number, where)
+        assert np.array_equal(candidates.cosine, expected.cosine, equal_nan=True)
     assert await index.check() == []
 
 
-async def opened(place: PgvectorOptions, journal: Journal) -> PgvectorIndex:
-    return await PgvectorIndex.open(place, journal, str.split)
+async def open_index(options: PgvectorOptions, journal: Journal) -> PgvectorIndex:
+    return await PgvectorIndex.open(options, journal, str.split)
 
 
 async def test_what_came_since_is_found_beside_the_graph(postgres_url: str) -> None:
     journal = Journal(batch=50)
-    async with options_at(postgres_url, DIMENSIONS, graph_from=100, max_listed=20) as place:
-        index = await opened(place, journal)
-        put(journal, 0, 200)
+    async with options_at(postgres_url, DIMENSIONS, graph_from=100, max_listed=20) as options:
+        index = await open_index(options, journal)
+        put_chunks(journal, 0, 200)
         await catch_up(index, journal)
-        assert await details(index) == ("yes", "0")
-        put(journal, 200, 60)
+        assert await graph_details(index) == ("yes", "0")
+        put_chunks(journal, 200, 60)
         await catch_up(index, journal)
-        put(journal, 5, 20, seed=1)
+        put_chunks(journal, 5, 20, seed=1)
         journal.remove(range(30, 40))
         await catch_up(index, journal)
-        assert await details(index) == ("yes", str(60 - 5 + 20 - 2))
+        assert await graph_details(index) == ("yes", str(60 - 5 + 20 - 2))
         await assert_right(index, journal)
-        put(journal, 300, 40)
+        put_chunks(journal, 300, 40)
         await catch_up(index, journal)
-        await until(partial(rests, index))
-        assert await details(index) == ("yes", "0")
+        await until(partial(is_at_rest, index))
+        assert await graph_details(index) == ("yes", "0")
         await assert_right(index, journal)
         await index.close()
 
 
 async def test_the_first_graph_is_made_behind_the_writers(postgres_url: str) -> None:
     journal = Journal(batch=50)
-    async with options_at(postgres_url, DIMENSIONS, graph_from=100) as place:
-        index = await opened(place, journal)
-        put(journal, 0, 50)
+    async with options_at(postgres_url, DIMENSIONS, graph_from=100) as options:
+        index = await open_index(options, journal)
+        put_chunks(journal, 0, 50)
         await catch_up(index, journal)
-        assert await details(index) == ("no", "45")
-        put(journal, 50, 100)
+        assert await graph_details(index) == ("no", "45")
+        put_chunks(journal, 50, 100)
         await catch_up(index, journal)
-        await until(partial(rests, index))
-        assert await details(index) == ("yes", "0")
+        await until(partial(is_at_rest, index))
+        assert await graph_details(index) == ("yes", "0")
         await assert_right(index, journal)
         await index.close()
 
@@ -115,14 +115,14 @@ async def test_writing_goes_on_while_several_link(postgres_url: str) -> None:
         options_at(postgres_url, DIMENSIONS, graph_from=10) as one,
         options_at(postgres_url, DIMENSIONS, graph_from=10) as other,
     ):
-        indexes = [await opened(one, journal), await opened(other, journal)]
+        indexes = [await open_index(one, journal), await open_index(other, journal)]
         for first in range(0, 600, 20):
-            put(journal, first, 20)
-            put(journal, first // 2, 3, seed=first)
+            put_chunks(journal, first, 20)
+            put_chunks(journal, first // 2, 3, seed=first)
             journal.remove([first // 3])
             await asyncio.gather(*(catch_up(index, journal, limit=7) for index in indexes))
         for index in indexes:
-            await until(partial(rests, index))
+            await until(partial(is_at_rest, index))
             await assert_right(index, journal)
             await index.close()
     with psycopg.connect(postgres_url) as connection:
@@ -135,27 +135,27 @@ async def test_what_was_deleted_hides_nothing_that_is_farther(postgres_url: str)
     journal = Journal(batch=1_000)
     near, far = vector(1), vector(2)
     scarce = f"{postgres_url}&options=-cwork_mem%3D64kB"
-    async with options_at(scarce, DIMENSIONS, graph_from=100) as place:
-        index = await opened(place, journal)
+    async with options_at(scarce, DIMENSIONS, graph_from=100) as options:
+        index = await open_index(options, journal)
         journal.put(make_chunk(number, "a fox", vector=near) for number in range(800))
         journal.put(make_chunk(number, "a fox", vector=far) for number in range(800, 1_000))
         await catch_up(index, journal)
         journal.remove(range(800))
         await catch_up(index, journal)
-        assert await details(index) == ("yes", "0")
-        found = await index.search(Probe(EVERYTHING, None, near, 10))
-        assert found.ids.tolist() == list(range(800, 810))
+        assert await graph_details(index) == ("yes", "0")
+        candidates = await index.search(Probe(EVERYTHING, None, near, 10))
+        assert candidates.ids.tolist() == list(range(800, 810))
 
 
 async def test_an_index_of_an_older_format_is_built_anew(postgres_url: str) -> None:
     journal = Journal()
-    put(journal, 0, 30)
-    async with options_at(postgres_url, DIMENSIONS) as place:
-        await catch_up(await opened(place, journal), journal)
+    put_chunks(journal, 0, 30)
+    async with options_at(postgres_url, DIMENSIONS) as options:
+        await catch_up(await open_index(options, journal), journal)
         with psycopg.connect(postgres_url) as connection:
             connection.execute("UPDATE conspectus_indexes SET format = 1")
             connection.execute("ALTER TABLE conspectus_indexes DROP COLUMN loose")
-        index = await opened(place, journal)
+        index = await open_index(options, journal)
         assert index.applied() == 0
         await catch_up(index, journal)
         await assert_right(index, journal)
@@ -175,8 +175,8 @@ async def test_linking_needs_no_shared_memory(postgres_url: str, graph: int) -> 
         connection.execute(text("SET LOCAL min_parallel_table_scan_size = 0"))
         connection.execute(text("SET LOCAL maintenance_work_mem = '1000GB'"))
         tables.finish_vectors(cursor)
-        found = cursor.execute("SELECT count(*) FROM pg_indexes WHERE indexdef ~ 'hnsw'").fetchone()
-        assert found == (graph,)
+        count = cursor.execute("SELECT count(*) FROM pg_indexes WHERE indexdef ~ 'hnsw'").fetchone()
+        assert count == (graph,)
 
-    async with options_at(postgres_url, DIMENSIONS) as place:
-        await place.database.write(link)
+    async with options_at(postgres_url, DIMENSIONS) as options:
+        await options.database.write(link)

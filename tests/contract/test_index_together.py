@@ -49,13 +49,13 @@ async def follow(index: Index, versions: Versions, rounds: int) -> None:
 
 async def ask(index: Index, versions: Versions, stop: asyncio.Event) -> int:
     """Ask without rest; every answer must be one whole version."""
-    asked = 0
+    answers = 0
     while not stop.is_set():
-        found = await index.search(VERSIONED)
-        assert len(found.ids) == found.total == versions.size
-        assert found.ids[-1] - found.ids[0] == versions.size - 1
-        asked += 1
-    return asked
+        candidates = await index.search(VERSIONED)
+        assert len(candidates.ids) == candidates.total == versions.size
+        assert candidates.ids[-1] - candidates.ids[0] == versions.size - 1
+        answers += 1
+    return answers
 
 
 async def build(index: SegmentsIndex) -> None:

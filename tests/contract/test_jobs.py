@@ -55,7 +55,7 @@ class Turns:
             self.held[name] = False
 
 
-def share(url: str, turns: Turns, executor: str = "first") -> DbosJobs:
+def open_jobs_on(url: str, turns: Turns, executor: str = "first") -> DbosJobs:
     jobs = claimed(url, workers=WORKERS, pause=0.01, sharing=SharedExecutors(executor, turns.take))
     assert jobs is not None, "another test has left its instance of DBOS"
     return jobs
@@ -67,25 +67,25 @@ class TestDbosJobs(JobsContract):
 
     @pytest.fixture
     async def open_jobs(self, postgres_url: str) -> AsyncIterator[OpenJobs]:
-        made: list[DbosJobs] = []
+        executors: list[DbosJobs] = []
 
-        async def opened() -> Jobs:
-            made.append(share(postgres_url, Turns(), f"executor {len(made)}"))
-            return made[-1]
+        async def open_executor() -> Jobs:
+            executors.append(open_jobs_on(postgres_url, Turns(), f"executor {len(executors)}"))
+            return executors[-1]
 
-        yield opened
-        for each in made:
-            await each.close(grace=0.0)
+        yield open_executor
+        for executor in executors:
+            await executor.close(grace=0.0)
 
 
 async def test_what_an_executor_left_behind_is_run_when_it_is_known_to_be_gone(postgres_url: str) -> None:
     turns, site = Turns(), Site()
-    first = share(postgres_url, turns)
+    first = open_jobs_on(postgres_url, turns)
     await first.start(site.run)
     await first.submit(JobId("slow"))
     await site.until(lambda: site.running == {"slow"})
     await first.close(grace=0.0)
-    second, later = share(postgres_url, turns, "second"), Site()
+    second, later = open_jobs_on(postgres_url, turns, "second"), Site()
     later.let_go.set()
     await second.start(later.run)
     await second.submit(JobId("slow"))
@@ -101,12 +101,12 @@ async def test_what_an_executor_left_behind_is_run_when_it_is_known_to_be_gone(p
 async def test_tables_are_made_by_one_executor_while_the_others_wait(postgres_url: str) -> None:
     turns, site = Turns(), Site()
     turns.held[TABLES] = True
-    jobs = share(postgres_url, turns)
+    jobs = open_jobs_on(postgres_url, turns)
     starting = asyncio.create_task(jobs.start(site.run))
     await asyncio.sleep(4 * POLL)
     with psycopg.connect(postgres_url) as connection:
-        told = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = %s", [SCHEMA])
-        assert told.fetchone() == (0,)
+        schemas = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = %s", [SCHEMA])
+        assert schemas.fetchone() == (0,)
     assert not starting.done()
     turns.held[TABLES] = False
     await starting
@@ -114,16 +114,16 @@ async def test_tables_are_made_by_one_executor_while_the_others_wait(postgres_ur
 
 
 async def test_a_second_instance_in_one_process_is_declined(postgres_url: str) -> None:
-    first = share(postgres_url, Turns())
+    first = open_jobs_on(postgres_url, Turns())
     sharing = SharedExecutors("second", Turns().take)
     assert claimed(postgres_url, workers=1, sharing=sharing) is None
     await first.close(grace=0.0)
-    await share(postgres_url, Turns(), "second").close(grace=0.0)
+    await open_jobs_on(postgres_url, Turns(), "second").close(grace=0.0)
 
 
 async def test_nothing_is_left_running(postgres_url: str, capfd: pytest.CaptureFixture[str]) -> None:
     before = {thread.name for thread in threading.enumerate()}
-    jobs, site = share(postgres_url, Turns()), Site()
+    jobs, site = open_jobs_on(postgres_url, Turns()), Site()
     await jobs.start(site.run)
     await jobs.submit(JobId("a"))
     await site.until(lambda: site.ended["a"] == 1)
@@ -134,15 +134,15 @@ async def test_nothing_is_left_running(postgres_url: str, capfd: pytest.CaptureF
 
 
 async def test_a_job_taken_from_the_queue_during_the_close_runs_at_the_next_start(postgres_url: str) -> None:
-    jobs, site = share(postgres_url, Turns()), Site()
+    jobs, site = open_jobs_on(postgres_url, Turns()), Site()
     await jobs.start(site.run)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        job = await closed_while_taking(jobs, postgres_url)
+        job = await close_while_taking(jobs, postgres_url)
         gc.collect()
-    assert [str(warning.message) for warning in told] == []
+    assert [str(warning.message) for warning in caught] == []
     assert site.started[job] == 0
-    jobs = share(postgres_url, Turns())
+    jobs = open_jobs_on(postgres_url, Turns())
     site.let_go.set()
     await jobs.start(site.run)
     await site.until(lambda: site.ended[job] == 1)
@@ -152,7 +152,7 @@ async def test_a_job_taken_from_the_queue_during_the_close_runs_at_the_next_star
 STATUS = f"{SCHEMA}.workflow_status"
 
 
-async def closed_while_taking(jobs: DbosJobs, url: str) -> JobId:
+async def close_while_taking(jobs: DbosJobs, url: str) -> JobId:
     """Close while the thread that takes jobs from the queue waits to write that it has taken one."""
     with psycopg.connect(url) as connection:
         for number in range(100):
@@ -172,7 +172,7 @@ async def closed_while_taking(jobs: DbosJobs, url: str) -> JobId:
 
 
 async def test_the_close_waits_until_the_end_of_a_job_is_written_down(postgres_url: str) -> None:
-    jobs, site = share(postgres_url, Turns()), Site()
+    jobs, site = open_jobs_on(postgres_url, Turns()), Site()
     await jobs.start(site.run)
     await jobs.submit(JobId("slow"))
     await site.until(lambda: site.running == {"slow"})
@@ -185,23 +185,23 @@ async def test_the_close_waits_until_the_end_of_a_job_is_written_down(postgres_u
         assert not ending.done()
         connection.rollback()
         await ending
-        told = connection.execute(f"SELECT status FROM {STATUS}").fetchall()
-    assert told == [("SUCCESS",)]
+        statuses = connection.execute(f"SELECT status FROM {STATUS}").fetchall()
+    assert statuses == [("SUCCESS",)]
 
 
 async def test_what_has_ended_is_forgotten_at_the_next_start(postgres_url: str) -> None:
     for name in ("a", "b"):
-        jobs, site = share(postgres_url, Turns()), Site()
+        jobs, site = open_jobs_on(postgres_url, Turns()), Site()
         await jobs.start(site.run)
-        known = await asyncio.to_thread(DBOS.list_workflows)
-        assert known == []
+        workflows = await asyncio.to_thread(DBOS.list_workflows)
+        assert workflows == []
         await jobs.submit(JobId(name))
         # What has run, but whose end is not written down yet, would rightly run again.
-        await until(lambda name=name: asyncio.to_thread(noted, name))
+        await until(lambda name=name: asyncio.to_thread(has_succeeded, name))
         assert site.ended[name] == 1
         await jobs.close(grace=LONG)
 
 
-def noted(job: str) -> bool:
-    known = DBOS.get_workflow_status(job)
-    return known is not None and known.status == "SUCCESS"
+def has_succeeded(job: str) -> bool:
+    status = DBOS.get_workflow_status(job)
+    return status is not None and status.status == "SUCCESS"

@@ -32,8 +32,8 @@ async def processes(address: str) -> AsyncIterator[tuple[Transactions, Transacti
     """Two that have the same store open, as two processes have."""
     both = [await open_records(address, connections=3) for _ in range(2)]
     yield both[0].transactions, both[1].transactions
-    for each in both:
-        await each.close()
+    for records in both:
+        await records.close()
 
 
 Pair: TypeAlias = tuple[Transactions, Transactions]

@@ -164,7 +164,7 @@ class TestPostgresReplays(OnPostgres, TestSqlReplays):
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "rate"), [(5, 0, 0.0), (0, 0, 0.0), (1, 4, 25.0), (1, 3, 33.3), (3, 3, 100.0)]
+    ("part", "total", "rate"), [(5, 0, 0.0), (0, 0, 0.0), (1, 4, 25.0), (1, 3, 33.3), (3, 3, 100.0)]
 )
-def test_rates_are_percent_with_one_decimal(part: int, whole: int, rate: float) -> None:
-    assert safe_rate(part, whole) == rate
+def test_rates_are_percent_with_one_decimal(part: int, total: int, rate: float) -> None:
+    assert safe_rate(part, total) == rate

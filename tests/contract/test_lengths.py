@@ -47,9 +47,9 @@ def text_of(size: int) -> str:
 @pytest.fixture(params=["segments", "pgvector"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Engine]:
     index = request.param
-    place = tmp_path if index == "segments" else request.getfixturevalue("emptied_url")
+    address = tmp_path if index == "segments" else request.getfixturevalue("emptied_url")
     settings = replace(SETTINGS, index=index, cache=str(tmp_path / "cache"))
-    return conspectus.open(place, settings=settings, embedder=HashedEmbedder())
+    return conspectus.open(address, settings=settings, embedder=HashedEmbedder())
 
 
 @pytest.fixture

@@ -36,31 +36,31 @@ def empty(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
         yield make
 
 
-def filled(made: Database, rows: int = 3) -> Database:
-    bring_up_to_date(made)
-    with made.migrating() as connection:
+def fill_database(target_database: Database, rows: int = 3) -> Database:
+    bring_up_to_date(target_database)
+    with target_database.migrating() as connection:
         fill(connection, rows=rows)
-    return made
+    return target_database
 
 
-def moved(source: Database, target: Database, at_last: Callable[[], None] = lambda: None) -> Moved:
+def move_database(source: Database, target: Database, at_last: Callable[[], None] = lambda: None) -> Moved:
     return Move(source, Target(target)).run(origin=source.name, at_last=at_last)
 
 
-def everything(of: Database, *, without: frozenset[str] = frozenset()) -> dict[str, list[object]]:
+def read_all_rows(of: Database, *, without: frozenset[str] = frozenset()) -> dict[str, list[object]]:
     return transact(of, of.reading, lambda connection: contents(connection, without=without))
 
 
 @pytest.mark.parametrize(("kind", "other"), PAIRS)
 def test_every_row_of_every_table_arrives(empty: Make, kind: str, other: str) -> None:
-    source, target = filled(empty(kind)), empty(other)
-    outcome = moved(source, target)
-    kept = everything(source, without=NOT_MOVED)
-    assert [name for name, rows in kept.items() if not rows] == []
-    assert everything(target, without=NOT_MOVED) == kept
-    assert {table.table for table in outcome.tables} == set(kept) - {"alembic_version"}
+    source, target = fill_database(empty(kind)), empty(other)
+    outcome = move_database(source, target)
+    expected = read_all_rows(source, without=NOT_MOVED)
+    assert [name for name, rows in expected.items() if not rows] == []
+    assert read_all_rows(target, without=NOT_MOVED) == expected
+    assert {table.table for table in outcome.tables} == set(expected) - {"alembic_version"}
     assert all(table.source == table.target and table.source.rows for table in outcome.tables)
-    assert not any(everything(target)[name] for name in NOT_MOVED)
+    assert not any(read_all_rows(target)[name] for name in NOT_MOVED)
 
 
 @pytest.mark.parametrize(("kind", "other"), PAIRS)
@@ -68,7 +68,7 @@ def test_the_target_is_what_a_new_store_is(empty: Make, kind: str, other: str) -
     source, target, new = empty(kind), empty(other), empty(other)
     bring_up_to_date(source)
     bring_up_to_date(new)
-    outcome = moved(source, target)
+    outcome = move_database(source, target)
     assert [table.source.rows for table in outcome.tables if table.table != "counters"] == [0] * (
         len(outcome.tables) - 1
     )
@@ -86,14 +86,14 @@ def interrupt() -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_an_unfinished_target_cannot_be_opened_or_moved_on(empty: Make, kind: str) -> None:
-    source, target = filled(empty("sqlite")), empty(kind)
+    source, target = fill_database(empty("sqlite")), empty(kind)
     with pytest.raises(Interrupted):
-        moved(source, target, interrupt)
+        move_database(source, target, interrupt)
     with pytest.raises(StorageError, match="a transfer into it is unfinished"):
         bring_up_to_date(target)
     with pytest.raises(StorageError, match="a transfer into it is unfinished"):
-        moved(target, empty("sqlite"))
-    outcome = moved(source, target)
+        move_database(target, empty("sqlite"))
+    outcome = move_database(source, target)
     assert outcome.resumed
     assert outcome.written == 0
     bring_up_to_date(target)
@@ -101,13 +101,13 @@ def test_an_unfinished_target_cannot_be_opened_or_moved_on(empty: Make, kind: st
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_what_changed_while_it_was_interrupted_is_brought_over(empty: Make, kind: str) -> None:
-    source, target = filled(empty(kind), rows=40), empty(kind)
+    source, target = fill_database(empty(kind), rows=40), empty(kind)
     with pytest.raises(Interrupted):
-        moved(source, target, interrupt)
+        move_database(source, target, interrupt)
     with source.writing.begin() as connection:
         mangle(connection)
-    moved(source, target)
-    assert everything(target, without=NOT_MOVED) == everything(source, without=NOT_MOVED)
+    move_database(source, target)
+    assert read_all_rows(target, without=NOT_MOVED) == read_all_rows(source, without=NOT_MOVED)
 
 
 def mangle(connection: Connection) -> None:
@@ -126,51 +126,56 @@ def mangle(connection: Connection) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_target_that_holds_anything_else_is_refused(empty: Make, kind: str) -> None:
-    source, stored, strange, newer = filled(empty(kind)), filled(empty(kind)), empty(kind), empty(kind)
+    source, stored, strange, newer = (
+        fill_database(empty(kind)),
+        fill_database(empty(kind)),
+        empty(kind),
+        empty(kind),
+    )
     with strange.writing.begin() as connection:
         connection.execute(text("CREATE TABLE customers (name TEXT)"))
     bring_up_to_date(newer)
     with newer.writing.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    before = everything(stored)
+    before = read_all_rows(stored)
     for target, reason in ((stored, "a store"), (strange, "other tables"), (newer, "a store")):
         with pytest.raises(Conflict, match=reason):
-            moved(source, target)
-    assert everything(stored) == before
-    assert everything(strange) == {"customers": []}
+            move_database(source, target)
+    assert read_all_rows(stored) == before
+    assert read_all_rows(strange) == {"customers": []}
 
 
 def test_the_target_of_another_move_is_refused(empty: Make) -> None:
-    source, other, target = filled(empty("sqlite")), filled(empty("sqlite")), empty("sqlite")
+    source, other, target = fill_database(empty("sqlite")), fill_database(empty("sqlite")), empty("sqlite")
     with pytest.raises(Interrupted):
-        moved(source, target, interrupt)
+        move_database(source, target, interrupt)
     with pytest.raises(Conflict, match="a move of"):
-        moved(other, target)
+        move_database(other, target)
 
 
 def test_only_a_store_of_this_version_is_moved(empty: Make) -> None:
     source, target = empty("sqlite"), empty("sqlite")
     with pytest.raises(NotFound):
-        moved(source, target)
+        move_database(source, target)
     bring_up_to_date(source)
     for version, kind, reason in (("0000", StorageError, "open it once"), ("0017", StorageTooNew, "newer")):
         with source.writing.begin() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :v"), {"v": version})
         with pytest.raises(kind, match=reason):
-            moved(source, target)
-    assert everything(target) == {}
+            move_database(source, target)
+    assert read_all_rows(target) == {}
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_of_two_runs_the_later_one_goes_on(empty: Make, kind: str) -> None:
-    source, target = filled(empty(kind)), empty(kind)
+    source, target = fill_database(empty(kind)), empty(kind)
 
     def take_over() -> None:
         Target(target).begin(source.name)
 
     with pytest.raises(Conflict, match="another run has taken over"):
-        moved(source, target, take_over)
-    moved(source, target)
+        move_database(source, target, take_over)
+    move_database(source, target)
 
 
 @contextmanager
@@ -185,13 +190,13 @@ def impatient(of: Database) -> Iterator[Database]:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_writers_wait_for_the_last_round_and_for_no_other(empty: Make, kind: str) -> None:
-    source, target = filled(empty(kind)), empty(kind)
+    source, target = fill_database(empty(kind)), empty(kind)
 
     def write() -> None:
         with impatient(source) as writer, pytest.raises(StorageBusy):
             transact(writer, writer.writing, lambda connection: None)
 
-    moved(source, target, write)
+    move_database(source, target, write)
 
 
 def test_no_side_gives_up_while_the_other_is_read_or_written(empty: Make) -> None:
@@ -204,9 +209,9 @@ def test_no_side_gives_up_while_the_other_is_read_or_written(empty: Make) -> Non
     def carry() -> None:
         progress("files", 1, 1)
 
-    with impatient(filled(empty("postgresql"))) as source, impatient(empty("postgresql")) as target:
+    with impatient(fill_database(empty("postgresql"))) as source, impatient(empty("postgresql")) as target:
         Move(source, Target(target), progress=progress).run(origin="here", at_last=carry)
-        assert everything(target, without=NOT_MOVED) == everything(source, without=NOT_MOVED)
+        assert read_all_rows(target, without=NOT_MOVED) == read_all_rows(source, without=NOT_MOVED)
     assert not any(pauses.values())
 
 
@@ -229,4 +234,4 @@ def test_rows_that_are_hidden_from_the_user_are_not_left_behind(
             database(url.replace("postgres@", f"{stranger}@")) as source,
             pytest.raises(StorageError, match="row-level security"),
         ):
-            moved(source, target)
+            move_database(source, target)

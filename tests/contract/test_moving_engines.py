@@ -37,9 +37,11 @@ async def fill(engine: Engine) -> None:
     await engine.documents.delete([(await engine.documents.list(limit=3)).documents[2].id])
 
 
-async def told(place: str | Path, settings: Settings) -> tuple[object, Sequence[Sequence[tuple[int, float]]]]:
+async def read_everything(
+    store: str | Path, settings: Settings
+) -> tuple[object, Sequence[Sequence[tuple[int, float]]]]:
     """Every document with its text, and what is found for some questions."""
-    async with conspectus.open(place, settings=settings, embedder=HashedEmbedder()) as engine:
+    async with conspectus.open(store, settings=settings, embedder=HashedEmbedder()) as engine:
         documents = (await engine.documents.list(limit=100)).documents
         texts = await engine.documents.get_texts([document.id for document in documents])
         answers = [(await engine.retrieve(topic, limit=10)).hits for topic in TOPICS]
@@ -56,10 +58,10 @@ async def test_there_and_back_nothing_is_other(tmp_path: Path, postgres: Postgre
         there = move(first, url, settings=settings)
         back = move(url, last, settings=settings)
         assert [table.source for table in there.moved.tables] == [table.target for table in back.moved.tables]
-        kept, answers = await told(first, settings)
-        for place in (url, last):
-            found, scores = await told(place, settings)
-            assert found == kept
+        expected, answers = await read_everything(first, settings)
+        for store in (url, last):
+            documents, scores = await read_everything(store, settings)
+            assert documents == expected
             assert [[chunk for chunk, _ in hits] for hits in scores] == [
                 [chunk for chunk, _ in hits] for hits in answers
             ]
@@ -81,7 +83,7 @@ async def test_numbers_go_on_where_they_were(tmp_path: Path) -> None:
     assert ids[0] == ids[1] != []
 
 
-async def with_jobs(folder: Path, settings: Settings, states: Mapping[str, str]) -> LocalJobFiles:
+async def create_jobs(folder: Path, settings: Settings, states: Mapping[str, str]) -> LocalJobFiles:
     """What jobs have in a new store that has these jobs."""
     async with conspectus.open(folder, settings=settings) as engine:
         await engine.add(NewDocument("a text"))
@@ -97,26 +99,29 @@ async def with_jobs(folder: Path, settings: Settings, states: Mapping[str, str])
 
 async def test_files_of_running_jobs_come_along(tmp_path: Path, postgres: PostgresProcess) -> None:
     settings = Settings(embedder="none", cache=str(tmp_path / "cache"))
-    kept = await with_jobs(tmp_path / "a", settings, {"one": "queued", "two": "running"})
-    await kept.store_secret(JobId("one"), {"header": "value"})
-    await kept.store_files(JobId("two"), [Upload("a.bin", bytes(range(256)) * 9_000), Upload("b", b"")])
+    job_files = await create_jobs(tmp_path / "a", settings, {"one": "queued", "two": "running"})
+    await job_files.store_secret(JobId("one"), {"header": "value"})
+    await job_files.store_files(JobId("two"), [Upload("a.bin", bytes(range(256)) * 9_000), Upload("b", b"")])
     with postgres.fresh(empty=True) as url:
         move(tmp_path / "a", url, settings=settings)
         move(url, tmp_path / "b", settings=settings)
     move(tmp_path / "b", tmp_path / "c", settings=settings)
-    found = LocalJobFiles(tmp_path / "c")
-    assert await found.secret(JobId("one")) == {"header": "value"}
-    assert [path.read_bytes() for path in await found.files(JobId("two"))] == [bytes(range(256)) * 9_000, b""]
-    assert set(await found.holders()) == {"one", "two"}
+    moved_files = LocalJobFiles(tmp_path / "c")
+    assert await moved_files.secret(JobId("one")) == {"header": "value"}
+    assert [path.read_bytes() for path in await moved_files.files(JobId("two"))] == [
+        bytes(range(256)) * 9_000,
+        b"",
+    ]
+    assert set(await moved_files.holders()) == {"one", "two"}
 
 
 async def test_files_of_jobs_that_have_ended_stay_and_may_go_away(
     tmp_path: Path, postgres: PostgresProcess
 ) -> None:
     settings = Settings(embedder="none", cache=str(tmp_path / "cache"))
-    kept = await with_jobs(tmp_path / "a", settings, {"one": "running", "over": "failed"})
+    job_files = await create_jobs(tmp_path / "a", settings, {"one": "running", "over": "failed"})
     for job in ("one", "over", "unknown"):
-        await kept.store_files(JobId(job), [Upload("a", b"first"), Upload("b", b"second")])
+        await job_files.store_files(JobId(job), [Upload("a", b"first"), Upload("b", b"second")])
     half_gone = tmp_path / "a" / "uploads" / "over" / "1"
     half_gone.unlink()
     half_gone.symlink_to(tmp_path / "nowhere")
@@ -125,9 +130,9 @@ async def test_files_of_jobs_that_have_ended_stay_and_may_go_away(
         with psycopg.connect(url) as connection:
             connection.execute("INSERT INTO job_files VALUES ('over', 0, 1, 'not from its beginning', 0)")
         await asyncio.to_thread(move, url, tmp_path / "b", settings=settings)
-    found = LocalJobFiles(tmp_path / "b")
-    assert set(await found.holders()) == {"one"}
-    assert [path.read_bytes() for path in await found.files(JobId("one"))] == [b"first", b"second"]
+    moved_files = LocalJobFiles(tmp_path / "b")
+    assert set(await moved_files.holders()) == {"one"}
+    assert [path.read_bytes() for path in await moved_files.files(JobId("one"))] == [b"first", b"second"]
 
 
 async def test_places_that_cannot_be_moved_from_or_to(tmp_path: Path) -> None:

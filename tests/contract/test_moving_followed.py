@@ -57,14 +57,14 @@ def begin_with_names(engine: BlockingEngine) -> None:
 
 def switch_space(engine: BlockingEngine) -> None:
     space = EmbeddingSpace("other", 8, "1")
-    with database(str(Path(engine.maintenance.status().path) / RECORDS)) as opened:
-        chosen = select(collections.c.id)
+    with database(str(Path(engine.maintenance.status().path) / RECORDS)) as records_database:
+        collection_ids = select(collections.c.id)
 
         def switch(connection: Connection) -> None:
-            collection = CollectionId(connection.execute(chosen).scalar_one())
+            collection = CollectionId(connection.execute(collection_ids).scalar_one())
             embeddings.switch_space(connection, collection, space=space)
 
-        transact(opened, opened.writing, switch)
+        transact(records_database, records_database.writing, switch)
 
 
 CHANGES: list[Change] = [
@@ -91,5 +91,7 @@ def test_what_happens_after_the_first_round_began(tmp_path: Path, change: Change
     assert not left
     assert moved.rounds >= 2
     with database(str(source / RECORDS)) as here, database(str(target / RECORDS)) as there:
-        kept, found = (transact(database, database.reading, contents) for database in (here, there))
-    assert found == kept
+        source_rows, target_rows = (
+            transact(database, database.reading, contents) for database in (here, there)
+        )
+    assert target_rows == source_rows

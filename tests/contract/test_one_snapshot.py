@@ -41,8 +41,8 @@ async def another(postgres_url: str) -> AsyncIterator[SqlRecords]:
 
 def transaction(connection: Connection) -> str:
     """The server process of a connection with the start of its transaction."""
-    found = connection.execute(text("SELECT pg_backend_pid() || ' ' || now()")).scalar_one()
-    return str(found)
+    identity = connection.execute(text("SELECT pg_backend_pid() || ' ' || now()")).scalar_one()
+    return str(identity)
 
 
 async def names(records: SqlRecords) -> list[str]:
@@ -102,13 +102,13 @@ async def test_more_blocks_than_connections_wait_for_no_one(records: SqlRecords)
         with records.one_snapshot():
             await names(records)
             await together.wait()
-            found = await names(records)
+            names_read = await names(records)
             await records.create_collection(shelf("other"))
-            return found
+            return names_read
 
     async with asyncio.timeout(20):
-        found = await asyncio.gather(*(read() for _ in range(20)))
-    assert {reading[-1] for reading in found} == {"shelf"}
+        readings = await asyncio.gather(*(read() for _ in range(20)))
+    assert {reading[-1] for reading in readings} == {"shelf"}
 
 
 async def test_connections_are_given_back(records: SqlRecords) -> None:

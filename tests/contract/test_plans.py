@@ -15,14 +15,18 @@ from conspectus.records.store import open_records
 SCANNED = re.compile(r"(Seq|Index|Index Only|Bitmap Index) Scan(?: using)? (?:on )?(\w+)")
 
 
-def scanned(connection: Connection, space: EmbeddingSpace | None, first: int, last: int) -> set[str]:
+def scanned_tables(connection: Connection, space: EmbeddingSpace | None, first: int, last: int) -> set[str]:
     """The tables and indexes that are gone through for the chunks of a range."""
-    said: list[tuple[str, Any]] = []
-    event.listen(connection, "before_cursor_execute", lambda *told: said.append((told[2], told[3])))
+    statements: list[tuple[str, Any]] = []
+    event.listen(
+        connection,
+        "before_cursor_execute",
+        lambda *arguments: statements.append((arguments[2], arguments[3])),
+    )
     assert chunks_between(connection, SHELF, space=space, first=first, last=last)
-    sql, values = said[0]
+    sql, values = statements[0]
     plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {sql}", values)]
-    return {found[2] for line in plan if (found := SCANNED.search(line))}
+    return {match[2] for line in plan if (match := SCANNED.search(line))}
 
 
 @pytest.mark.parametrize("space", [None, SPACE], ids=["words", "vectors"])
@@ -38,6 +42,6 @@ async def test_a_range_of_chunks_is_found_by_their_numbers_alone(
     await records.write([prepared(f"d{number}", "a text", "another") for number in range(500)])
     expected = {"pk_chunks", "pk_documents"} | ({"pk_vectors"} if space else set())
     for first, last in ((500, 500), (200, 400), (1, 1_000)):
-        read = partial(scanned, space=space, first=first, last=last)
+        read = partial(scanned_tables, space=space, first=first, last=last)
         assert await records.transactions.read(read) == expected
     await records.close()

@@ -48,8 +48,8 @@ async def test_a_schema_whose_name_has_to_be_quoted(nowhere: str, tmp_path: Path
         await engine.documents.delete(written.id, purge=True)
         assert (await engine.maintenance.check()).records == ()
         let(nowhere, BROKEN.format('"My Schema".pk_documents'))
-        (told,) = (await engine.maintenance.check()).records
-        assert told.endswith('run REINDEX INDEX "My Schema".pk_documents')
+        (fault,) = (await engine.maintenance.check()).records
+        assert fault.endswith('run REINDEX INDEX "My Schema".pk_documents')
 
 
 async def test_tables_that_are_not_in_the_first_schema_are_erased_and_looked_at(nowhere: str) -> None:

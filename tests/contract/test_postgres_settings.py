@@ -47,30 +47,30 @@ def unusual(postgres: PostgresProcess) -> Iterator[str]:
 async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path) -> None:
     settings = replace(SETTINGS, index="pgvector", cache=str(tmp_path))
     sign = "it's a \\ sign"
-    told = {"kind": sign, "weight": 0.1}
+    metadata = {"kind": sign, "weight": 0.1}
     async with conspectus.open(unusual, settings=settings, embedder=HashedEmbedder()) as engine:
         await engine.collections.create("c")
-        kept, gone = await engine.add(
-            [NewDocument("the quick fox\\ 'quoted'", metadata=told), NewDocument("another fox")],
+        remaining, gone = await engine.add(
+            [NewDocument("the quick fox\\ 'quoted'", metadata=metadata), NewDocument("another fox")],
             collection="c",
             wait=True,
         )
         for where in (Eq(("kind",), sign), Between(("kind",), "it", "iu"), Eq(("weight",), 0.1)):
             query = Query("fox", collection="c", filter=where, retrievers=("keyword",))
-            assert [hit.document.id for hit in (await engine.retrieve(query)).hits] == [kept.id]
+            assert [hit.document.id for hit in (await engine.retrieve(query)).hits] == [remaining.id]
         await engine.documents.delete(gone.id, purge=True)
         (hit,) = (await engine.retrieve("fox", collection="c")).hits
-        assert (hit.document.metadata, hit.chunk.text) == (told, "the quick fox\\ 'quoted'")
+        assert (hit.document.metadata, hit.chunk.text) == (metadata, "the quick fox\\ 'quoted'")
         report = await engine.maintenance.check()
         assert (report.records, report.index) == ((), {"c": ()})
 
 
 async def test_numbers_come_back_as_they_were_given(unusual: str) -> None:
     numbers = [0.1 + 0.2, 20_000.5, 1_700_000_000.123456]
-    asked = select(*(cast(literal(number), Float) for number in numbers))
+    query = select(*(cast(literal(number), Float) for number in numbers))
     records = await open_records(unusual)
     assert (
-        await records.transactions.read(lambda connection: list(connection.execute(asked).one())) == numbers
+        await records.transactions.read(lambda connection: list(connection.execute(query).one())) == numbers
     )
     await records.close()
 
@@ -83,11 +83,11 @@ async def test_json_that_speaks_of_a_nul_is_read(unusual: str) -> None:
 
 
 async def test_a_connection_without_a_pooler_keeps_statements_and_limits(postgres_url: str) -> None:
-    kept = text("SELECT count(*), current_setting('statement_timeout') FROM pg_prepared_statements")
+    query = text("SELECT count(*), current_setting('statement_timeout') FROM pg_prepared_statements")
     records = await open_records(postgres_url)
     for _ in range(10):
         await records.collection("nothing")
-    statements, limit = await records.transactions.read(lambda connection: connection.execute(kept).one())
+    statements, limit = await records.transactions.read(lambda connection: connection.execute(query).one())
     assert (statements > 0, limit) == (True, f"{STATEMENT_SECONDS // 60}min")
     await records.close()
 

@@ -89,10 +89,10 @@ async def test_two_processes_are_killed_while_both_write_a_new_file(path: Path) 
     for round_number in (1, 6):
         names = [f"{letter}{round_number}" for letter in "xy"]
         writers = [start_writer(path, name) for name in names]
-        said = [await asyncio.to_thread(kill_after, writer, round_number) for writer in writers]
+        acknowledgements = [await asyncio.to_thread(kill_after, writer, round_number) for writer in writers]
         records = await open_records(path)
         assert await records.check() == []
-        for name, acknowledged in zip(names, said, strict=True):
+        for name, acknowledged in zip(names, acknowledgements, strict=True):
             assert acknowledged >= round_number
             ids = [DocumentId(f"{name}-{number}-1") for number in range(acknowledged)]
             assert [document.id for document in await records.documents(ids)] == ids
@@ -157,9 +157,9 @@ async def test_a_file_of_something_else_is_refused(path: Path, content: bytes) -
 
 
 async def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path) -> None:
-    for place in (tmp_path, tmp_path / "missing" / "records.sqlite"):
+    for path in (tmp_path, tmp_path / "missing" / "records.sqlite"):
         with pytest.raises(StorageError):
-            await open_records(place)
+            await open_records(path)
 
 
 async def test_a_closed_store_says_so(path: Path) -> None:
@@ -173,8 +173,10 @@ async def test_a_closed_store_says_so(path: Path) -> None:
 async def test_a_purge_leaves_no_byte_of_what_was_deleted(path: Path) -> None:
     records = await stocked(path)
     marker = "ZANZIBARQUAGGA"
-    kept = [prepared(f"k{number}", f"kept {number} " * 50) for number in range(200)]
-    await records.write([*kept, prepared("a", f"{marker} " * 3000, title=marker, metadata={"m": marker})])
+    remaining = [prepared(f"k{number}", f"kept {number} " * 50) for number in range(200)]
+    await records.write(
+        [*remaining, prepared("a", f"{marker} " * 3000, title=marker, metadata={"m": marker})]
+    )
     await records.write([prepared("a", *[f"{marker} {number} " for number in range(500)], author=marker)])
     waiting = await records.unembedded(SHELF, SPACE, limit=1000)
     await records.put_vectors(SHELF, SPACE, [(stored.chunk.id, vector(1)) for stored in waiting])

@@ -26,15 +26,15 @@ UNSTORABLE = ["a\x00b", "\ud800", "\udc00x"]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return (
         tmp_path / "records.sqlite" if request.param == "sqlite" else request.getfixturevalue("emptied_url")
     )
 
 
 @pytest.fixture
-async def records(place: Any) -> AsyncIterator[SqlRecords]:
-    opened = await open_records(place)
+async def records(address: Any) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(address)
     await opened.create_collection(shelf())
     await opened.put_source(notes())
     yield opened
@@ -43,8 +43,8 @@ async def records(place: Any) -> AsyncIterator[SqlRecords]:
 
 @pytest.mark.parametrize("odd", UNSTORABLE)
 async def test_a_text_that_no_database_holds_is_refused_whole(records: SqlRecords, odd: str) -> None:
-    whole = [prepared("b", odd), *(prepared("b", "x", **{field: odd}) for field in ("title", "author"))]
-    for bad in (*whole, prepared(odd, "x"), prepared("b", "x", thread=odd)):
+    documents = [prepared("b", odd), *(prepared("b", "x", **{field: odd}) for field in ("title", "author"))]
+    for bad in (*documents, prepared(odd, "x"), prepared("b", "x", thread=odd)):
         with pytest.raises(InvalidInput):
             await records.write([prepared("a", "x"), bad])
     assert await records.count(SHELF, EVERYTHING) == 0
@@ -66,7 +66,7 @@ async def test_metadata_may_speak_of_anything(records: SqlRecords) -> None:
     odd = {"nul": "\x00", "\x00": "\\u0000", "slash": "\\\x00", "big": 10**40, "deep": {"a": [1.5, None]}}
     named = {ENTITIES: ["Ada\x00", "Bo", 7, None, "Bo"], PINNED: True, **odd}
     times = Period(NOON, NOON)
-    told: list[dict[str, Any]] = [
+    metadata_of_rows: list[dict[str, Any]] = [
         named,
         {ENTITIES: {"x": "Cy", "y": 1}},
         {ENTITIES: "Di"},
@@ -74,26 +74,31 @@ async def test_metadata_may_speak_of_anything(records: SqlRecords) -> None:
         {ENTITIES: []},
     ]
     rows = [
-        prepared(f"c{place}", "x", kind="caption", occurred=times, metadata=metadata, author="Eve")
-        for place, metadata in enumerate(told)
+        prepared(f"c{number}", "x", kind="caption", occurred=times, metadata=metadata, author="Eve")
+        for number, metadata in enumerate(metadata_of_rows)
     ]
     await records.write(rows)
-    found = await records.documents([row.document.id for row in rows])
-    assert [document.metadata for document in found] == told
-    heard = await records.names(NOTES, Span())
-    assert {name: heard[name] for name in ("Bo", "Cy", "Di", "Eve")} == {"Bo": 1, "Cy": 1, "Di": 1, "Eve": 5}
-    assert len(heard) == 5
+    documents = await records.documents([row.document.id for row in rows])
+    assert [document.metadata for document in documents] == metadata_of_rows
+    entity_counts = await records.names(NOTES, Span())
+    assert {name: entity_counts[name] for name in ("Bo", "Cy", "Di", "Eve")} == {
+        "Bo": 1,
+        "Cy": 1,
+        "Di": 1,
+        "Eve": 5,
+    }
+    assert len(entity_counts) == 5
 
 
 async def test_only_true_pins_a_memory(records: SqlRecords) -> None:
-    told: list[Any] = [True, False, None, "true", 1, [True], {}]
+    pins: list[Any] = [True, False, None, "true", 1, [True], {}]
     fields = {"kind": "memory", "thread": "t", "occurred": Period(NOON, NOON)}
     await records.write(
-        [prepared(f"m{number}", "x", metadata={PINNED: pin}, **fields) for number, pin in enumerate(told)]
+        [prepared(f"m{number}", "x", metadata={PINNED: pin}, **fields) for number, pin in enumerate(pins)]
     )
     memories = SqlMemories(records.transactions)
     ids = await memories.oldest(NOTES, before=None, beyond=0, pinned=False, limit=9)
-    assert ids == [f"m{number}" for number in range(1, len(told))]
+    assert ids == [f"m{number}" for number in range(1, len(pins))]
     assert (await memories.totals([NOTES])).pinned == 1
 
 
@@ -106,7 +111,7 @@ async def test_texts_are_ordered_by_code_point(records: SqlRecords) -> None:
     for name in reversed(names):
         await accounts.add_group(Group(GroupId(f"g{name}"), name, NOON))
     assert [group.name for group in await accounts.groups()] == names
-    await records.write([prepared(f"d{place}", "x", author=name) for place, name in enumerate(names)])
+    await records.write([prepared(f"d{number}", "x", author=name) for number, name in enumerate(names)])
     assert await records.count(SHELF, Between("author", "a", "b")) == 2
     assert await records.count(SHELF, Not(Eq("author", "A"))) == len(names) - 1
 
@@ -114,8 +119,8 @@ async def test_texts_are_ordered_by_code_point(records: SqlRecords) -> None:
 async def test_numbers_at_the_edge(records: SqlRecords) -> None:
     edges = [2**63 - 1, -(2**63), 2**31, 0]
     await records.write([prepared(f"d{number}", "x", sequence=number) for number in edges])
-    found, _ = await records.list(SHELF, EVERYTHING, limit=9)
-    assert {document.sequence for document in found} == set(edges)
+    documents, _ = await records.list(SHELF, EVERYTHING, limit=9)
+    assert {document.sequence for document in documents} == set(edges)
     for low, count in (
         (0.5, 2),
         (-0.5, 3),
@@ -135,8 +140,8 @@ async def test_numbers_at_the_edge(records: SqlRecords) -> None:
 async def test_more_values_than_a_statement_may_name(records: SqlRecords) -> None:
     some, many = ([f"n{number}" for number in range(size)] for size in (6_000, 66_000))
     await records.write([prepared("n5", "x", author="n5", metadata={"tag": "n6"})])
-    found = await records.documents([DocumentId(key) for key in some])
-    assert [document.id for document in found] == ["n5"]
+    documents = await records.documents([DocumentId(key) for key in some])
+    assert [document.id for document in documents] == ["n5"]
     assert len(await records.hydrate([ChunkId(number) for number in range(6_000)])) == 1
     assert await records.count(SHELF, And((In("author", tuple(some)), In(("tag",), tuple(many))))) == 1
     assert await SqlGraphs(records.transactions).nodes_by_name([SourceId(name) for name in many], many) == []

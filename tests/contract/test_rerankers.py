@@ -31,9 +31,9 @@ class Through(RerankerContract):
             for name, value in self.environment.items():
                 monkeypatch.setenv(name, value.format(server.base))
             setting = self.setting.format(server.base)
-            made = reranker_of(setting, patience=RetryPolicy(), timeout=60.0, note=drop)
-            yield made
-            await made.close()
+            model = reranker_of(setting, patience=RetryPolicy(), timeout=60.0, note=drop)
+            yield model
+            await model.close()
 
 
 class TestCohere(Through):

@@ -63,31 +63,33 @@ async def accounts(records: SqlRecords) -> SqlAccounts:
     return people
 
 
-async def allowed(records: SqlRecords, accounts: SqlAccounts, person: Person) -> set[str]:
+async def allowed_documents(records: SqlRecords, accounts: SqlAccounts, person: Person) -> set[str]:
     """The documents that the policy lets a person see."""
-    held = await accounts.grants_of(person.id)
-    found: set[str] = set()
+    grants = await accounts.grants_of(person.id)
+    documents_allowed: set[str] = set()
     for home in await records.collections():
-        access = access_of(person, home, held)
+        access = access_of(person, home, grants)
         hidden = await accounts.hidden_sources(home.id)
         where = visible(
             without_hidden(access, [source.id for source in await records.sources(home.id)], hidden)
         )
         documents, _ = await records.list(home.id, EVERYTHING, limit=1_000)
-        found |= {document.id for document in documents if matches(where, document_row(document))}
-    return found
+        documents_allowed |= {document.id for document in documents if matches(where, document_row(document))}
+    return documents_allowed
 
 
-async def shown(records: SqlRecords, person: UserId) -> set[str]:
+async def shown_documents(records: SqlRecords, person: UserId) -> set[str]:
     """The documents that the database shows without being asked for any in particular."""
     work = records.transactions.visible_to(person).read
-    return set(await work(lambda asked: asked.execute(text("SELECT id FROM documents")).scalars().all()))
+    return set(
+        await work(lambda connection: connection.execute(text("SELECT id FROM documents")).scalars().all())
+    )
 
 
 Step = Callable[[], object]
 
 
-def steps(chance: random.Random, accounts: SqlAccounts) -> list[Step]:
+def possible_steps(chance: random.Random, accounts: SqlAccounts) -> list[Step]:
     """What may happen next: every kind of change to who may see what."""
     user, group = chance.choice(USERS[:3]), chance.choice(GROUPS)
     home = chance.choice(HOMES)
@@ -113,28 +115,30 @@ async def test_what_is_shown_is_what_the_policy_allows(
     seen: set[frozenset[str]] = set()
     for _ in range(12):
         for _ in range(3):
-            step: Any = chance.choice(steps(chance, accounts))
+            step: Any = chance.choice(possible_steps(chance, accounts))
             await step()
         for user in await accounts.users():
             person = Person(user.name, user.owner, user.id)
-            assert await shown(records, user.id) == await allowed(records, accounts, person)
-            seen.add(frozenset(await shown(records, user.id)))
+            assert await shown_documents(records, user.id) == await allowed_documents(
+                records, accounts, person
+            )
+            seen.add(frozenset(await shown_documents(records, user.id)))
     assert len(seen) > 5
-    assert len(await shown(records, LOCAL)) == 18
+    assert len(await shown_documents(records, LOCAL)) == 18
 
 
 async def test_who_is_disabled_unknown_or_nobody_is_shown_nothing(
     records: SqlRecords, accounts: SqlAccounts
 ) -> None:
     for person in ("nobody", "", "user-ada", "' OR true --"):
-        assert await shown(records, UserId(person)) == set()
+        assert await shown_documents(records, UserId(person)) == set()
     for user in ("ada", "di"):
-        assert await shown(records, UserId(user))
+        assert await shown_documents(records, UserId(user))
         await accounts.set_user_disabled(UserId(user), disabled=True)
-        assert await shown(records, UserId(user)) == set()
+        assert await shown_documents(records, UserId(user)) == set()
     await accounts.delete_user(UserId("ada"), transfer_to=UserId("cy"))
-    assert await shown(records, UserId("ada")) == set()
-    assert len(await shown(records, UserId("cy"))) == 6
+    assert await shown_documents(records, UserId("ada")) == set()
+    assert len(await shown_documents(records, UserId("cy"))) == 6
 
 
 async def test_a_read_without_any_filter_finds_only_what_the_person_may_see(
@@ -238,22 +242,22 @@ async def test_a_login_is_the_user_of_its_name_and_cannot_become_another(
         plan = connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) SELECT id FROM documents").fetchone()
         assert plan is not None
         assert plan[0][0]["Plan"]["Actual Rows"] == len(mine)
-    assert len(await shown(records, LOCAL)) == 18
+    assert len(await shown_documents(records, LOCAL)) == 18
 
 
 async def test_a_function_that_tells_what_it_is_given_is_given_nothing_hidden(
     postgres: PostgresProcess, postgres_url: str, accounts: SqlAccounts
 ) -> None:
     with login(postgres, postgres_url, "user-ben") as connection:
-        told: list[str] = []
-        connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+        notices: list[str] = []
+        connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
         connection.execute(
             "CREATE FUNCTION pg_temp.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS"
             " $$ BEGIN RAISE NOTICE '%', $1; RETURN true; END $$"
         )
         connection.execute("SELECT count(*) FROM documents WHERE pg_temp.tell(id)")
         connection.execute("DROP FUNCTION pg_temp.tell")
-        assert {name[:4] for name in told} == {"blue"}
+        assert {name[:4] for name in notices} == {"blue"}
 
 
 async def test_a_login_that_nobody_has_an_account_for_sees_nothing(
@@ -408,8 +412,8 @@ async def test_quarantined_documents_are_shown_to_those_who_review_them(
     postgres: PostgresProcess, postgres_url: str, records: SqlRecords, accounts: SqlAccounts, role: Any
 ) -> None:
     """The program itself reads them for editors, who may delete them."""
-    place = {"collection": HOMES[0], "source": SourceId("red1")}
-    kinds = {kind: prepared(f"a-{kind}", "a text", kind=kind, **place) for kind in get_args(Kind)}
+    location = {"collection": HOMES[0], "source": SourceId("red1")}
+    kinds = {kind: prepared(f"a-{kind}", "a text", kind=kind, **location) for kind in get_args(Kind)}
     await records.write(list(kinds.values()))
     everything = {document.document.id for document in kinds.values()}
     reviewed = everything if role in {"manager", "owner"} else everything - {"a-quarantined"}
@@ -423,7 +427,7 @@ async def test_quarantined_documents_are_shown_to_those_who_review_them(
             rows = {row[0] for row in connection.execute(query.encode())}
         assert rows & everything == (reviewed if role is not None else set())
     in_program = everything if role == "editor" else reviewed if role is not None else set()
-    assert await shown(records, USERS[2]) & everything == in_program
+    assert await shown_documents(records, USERS[2]) & everything == in_program
 
 
 async def test_without_the_role_it_is_said_what_an_administrator_has_to_run(
@@ -439,7 +443,7 @@ async def test_without_the_role_it_is_said_what_an_administrator_has_to_run(
             await open_records(url, connections=2, row_security=True)
         postgres.run(f"GRANT {READER} TO {name}")
         opened = await open_records(url, connections=2, row_security=True)
-        assert await shown(opened, LOCAL) == set()
+        assert await shown_documents(opened, LOCAL) == set()
         await opened.close()
     finally:
         postgres.run(f"DROP DATABASE {name} WITH (FORCE)")

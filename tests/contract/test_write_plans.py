@@ -44,7 +44,7 @@ class Work:
 
     steps: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
-    asked: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    statements: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def each(self, sql: str) -> float:
         """The steps of one run: how often workers look is a matter of time."""
@@ -62,17 +62,19 @@ def watched() -> Iterator[Work]:
 
         connection.set_progress_handler(step, STEP)
 
-    def asked(connection: sqlalchemy.Connection, _: object, sql: str, values: Any, *more: Any) -> None:
+    def note_statement(
+        connection: sqlalchemy.Connection, _: object, sql: str, values: Any, *more: Any
+    ) -> None:
         name = MARKS.sub("?", sql)
         current[id(connection.connection.driver_connection)] = name
         work.runs[name] += len(values) if more[-1] else 1
-        work.asked[name] = (sql, values[0] if more[-1] else values)
+        work.statements[name] = (sql, values[0] if more[-1] else values)
 
     event.listen(sqlalchemy.Engine, "connect", connected)
-    event.listen(sqlalchemy.Engine, "before_cursor_execute", asked)
+    event.listen(sqlalchemy.Engine, "before_cursor_execute", note_statement)
     yield work
     event.remove(sqlalchemy.Engine, "connect", connected)
-    event.remove(sqlalchemy.Engine, "before_cursor_execute", asked)
+    event.remove(sqlalchemy.Engine, "before_cursor_execute", note_statement)
 
 
 async def fill(engine: Engine, size: int) -> None:
@@ -80,8 +82,8 @@ async def fill(engine: Engine, size: int) -> None:
     await engine.memory.add(
         [NewMemory(f"note {number}", key=str(number)) for number in range(size)], scope=ANN
     )
-    said = [NewMessage(f"said {number}", key=str(number), author="ann") for number in range(size)]
-    await engine.channels.add_messages(said, channel="ops")
+    messages = [NewMessage(f"said {number}", key=str(number), author="ann") for number in range(size)]
+    await engine.channels.add_messages(messages, channel="ops")
     await engine.streams.add_captions(
         [NewCaption(f"seen {number}", start=number) for number in range(size)], stream="cam"
     )
@@ -97,11 +99,11 @@ async def write(engine: Engine, key: str) -> None:
     await engine.add(NewDocument("one that replaces it", key=f"{key} waited"), wait=True)
     await engine.documents.update(added.id, title="a title")
     await engine.documents.delete(added.id)
-    [kept] = await engine.memory.add(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
-    await engine.memory.update(kept.id, scope=ANN, text="I moved back")
-    await engine.memory.forget(MemorySelection(ids=(kept.id,)), scope=ANN)
-    said = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]
-    await engine.channels.add_messages(said, channel="ops", wait=True)
+    [memory] = await engine.memory.add(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
+    await engine.memory.update(memory.id, scope=ANN, text="I moved back")
+    await engine.memory.forget(MemorySelection(ids=(memory.id,)), scope=ANN)
+    messages = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]
+    await engine.channels.add_messages(messages, channel="ops", wait=True)
     await engine.streams.add_captions([NewCaption("a red car", key=key, start=1, end=2)], stream="cam")
     tasks = engine.tasks
     await tasks.put(Task(id=key, title="Write", description="at length"))
@@ -116,7 +118,7 @@ async def work_of_writes(folder: Path, size: int) -> Work:
         async with conspectus.open(folder, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
             await fill(engine, size)
             await write(engine, "the first of its kind")
-            for counted in (work.steps, work.runs, work.asked):
+            for counted in (work.steps, work.runs, work.statements):
                 counted.clear()
             await write(engine, "measured")
     return work
@@ -130,14 +132,14 @@ def with_indexes_shuffled(seed: int) -> sqlite3.Connection:
     statements = list(creation_statements("sqlite"))
     random.Random(seed).shuffle(statements)
     database = sqlite3.connect(":memory:")
-    for statement in sorted(statements, key=lambda each: "INDEX" in each):
+    for statement in sorted(statements, key=lambda statement_text: "INDEX" in statement_text):
         database.execute(statement)
     return database
 
 
 def assert_alike(work: Work, stores: Sequence[sqlite3.Connection]) -> None:
     """Each statement is planned alike in all stores, and goes through no table that grows."""
-    for sql, values in work.asked.values():
+    for sql, values in work.statements.values():
         if sql.startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
             first, *others = [plan(store, sql, values) for store in stores]
             assert all(other == first for other in others), (sql, first, others)
@@ -148,7 +150,7 @@ def assert_alike(work: Work, stores: Sequence[sqlite3.Connection]) -> None:
 async def test_a_write_does_no_more_in_a_larger_store(tmp_path: Path) -> None:
     small = await work_of_writes(tmp_path / "small", SMALL)
     large = await work_of_writes(tmp_path / "large", LARGE)
-    assert len(large.asked) > 50
+    assert len(large.statements) > 50
     grown = {sql: (small.each(sql), large.each(sql)) for sql in large.runs if small.runs[sql]}
     assert {sql: growth for sql, growth in grown.items() if growth[1] > 1.2 * growth[0] + 10} == {}
 
@@ -160,11 +162,11 @@ async def test_what_a_write_reads_depends_on_no_order_of_indexes(tmp_path: Path)
 
 
 def test_a_new_store_gets_its_indexes_in_the_order_of_their_names() -> None:
-    made = [
+    indexes = [
         statement.split()[2:5:2]
         for statement in creation_statements("sqlite")
         if statement.startswith("CREATE INDEX")
     ]
-    for table in {table for _, table in made}:
-        of_table = [name for name, named in made if named == table]
+    for table in {table for _, table in indexes}:
+        of_table = [name for name, named in indexes if named == table]
         assert of_table == sorted(of_table)

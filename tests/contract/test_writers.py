@@ -29,19 +29,19 @@ HOMES = (CollectionId("here"), CollectionId("there"))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     url = "emptied_url" if request.param == "postgresql" else ""
     return request.getfixturevalue(url) if url else str(tmp_path / "records.sqlite")
 
 
 @pytest.fixture
-async def transactions(place: str) -> AsyncIterator[Transactions]:
-    records = await open_records(place)
+async def transactions(address: str) -> AsyncIterator[Transactions]:
+    records = await open_records(address)
     yield records.transactions
     await records.close()
 
 
-def counted(number: int, connection: Connection) -> int:
+def insert_counter(number: int, connection: Connection) -> int:
     """Something that is stored once, and fails where it was before."""
     connection.execute(
         insert(counters).values(name=f"test {number}", collection="", value=number, end=number)
@@ -49,73 +49,75 @@ def counted(number: int, connection: Connection) -> int:
     return number
 
 
-def faulty(connection: Connection) -> int:
-    counted(1_000, connection)
+def fail_once(connection: Connection) -> int:
+    insert_counter(1_000, connection)
     raise ZeroDivisionError
 
 
-async def stored(transactions: Transactions) -> set[str]:
-    chosen = select(counters.c.name).where(counters.c.name.startswith("test "))
-    return set(await transactions.read(lambda connection: connection.execute(chosen).scalars().all()))
+async def stored_counters(transactions: Transactions) -> set[str]:
+    query = select(counters.c.name).where(counters.c.name.startswith("test "))
+    return set(await transactions.read(lambda connection: connection.execute(query).scalars().all()))
 
 
-async def queued(transactions: Transactions, *works: Work) -> list[int | BaseException]:
+async def run_behind_one(transactions: Transactions, *works: Work) -> list[int | BaseException]:
     """What becomes of works that all wait behind one."""
     go = Event()
     first = asyncio.create_task(transactions.write(lambda _: go.wait(LONG)))
-    asked = [asyncio.create_task(transactions.write(work)) for work in works]
+    writes = [asyncio.create_task(transactions.write(work)) for work in works]
     await asyncio.sleep(0)
     go.set()
     await first
-    return await asyncio.gather(*asked, return_exceptions=True)
+    return await asyncio.gather(*writes, return_exceptions=True)
 
 
 async def test_those_who_wait_share_transactions(transactions: Transactions) -> None:
     ended: list[int] = []
     transactions.before_commit(lambda _: ended.append(1))
     many = 2 * MAX_BATCH_UNITS
-    results = await queued(transactions, *(partial(counted, number) for number in range(many)))
+    results = await run_behind_one(transactions, *(partial(insert_counter, number) for number in range(many)))
     assert results == list(range(many))
-    assert len(await stored(transactions)) == many
+    assert len(await stored_counters(transactions)) == many
     assert 3 <= len(ended) < many // 4
 
 
 async def test_one_that_fails_takes_no_other_along(transactions: Transactions) -> None:
-    works = [partial(counted, number) for number in (1, 2, 1, 3)]
-    results = await queued(transactions, *works)
+    works = [partial(insert_counter, number) for number in (1, 2, 1, 3)]
+    results = await run_behind_one(transactions, *works)
     assert isinstance(results.pop(2), Conflict)
     assert results == [1, 2, 3]
-    assert await stored(transactions) == {"test 1", "test 2", "test 3"}
+    assert await stored_counters(transactions) == {"test 1", "test 2", "test 3"}
 
 
 async def test_a_fault_of_the_program_is_told_to_whose_it_is(transactions: Transactions) -> None:
-    results = await queued(transactions, partial(counted, 1), faulty, partial(counted, 2))
+    results = await run_behind_one(
+        transactions, partial(insert_counter, 1), fail_once, partial(insert_counter, 2)
+    )
     assert isinstance(results.pop(1), ZeroDivisionError)
     assert results == [1, 2]
-    assert await stored(transactions) == {"test 1", "test 2"}
+    assert await stored_counters(transactions) == {"test 1", "test 2"}
 
 
 async def test_who_gave_up_waiting_has_stored_nothing(transactions: Transactions) -> None:
     go = Event()
     first = asyncio.create_task(transactions.write(lambda _: go.wait(LONG)))
-    asked = [asyncio.create_task(transactions.write(partial(counted, number))) for number in range(3)]
+    writes = [asyncio.create_task(transactions.write(partial(insert_counter, number))) for number in range(3)]
     await asyncio.sleep(0)
-    asked[1].cancel()
+    writes[1].cancel()
     await asyncio.sleep(0)
     go.set()
     await first
-    await asyncio.gather(*asked, return_exceptions=True)
-    assert await stored(transactions) == {"test 0", "test 2"}
+    await asyncio.gather(*writes, return_exceptions=True)
+    assert await stored_counters(transactions) == {"test 0", "test 2"}
 
 
 async def test_a_long_one_is_waited_for_by_nobody_before_it(transactions: Transactions) -> None:
     go, go_on = Event(), Event()
     first = asyncio.create_task(transactions.write(lambda _: go.wait(LONG)))
-    asked = [asyncio.create_task(transactions.write(partial(counted, number))) for number in range(3)]
+    writes = [asyncio.create_task(transactions.write(partial(insert_counter, number))) for number in range(3)]
     long = asyncio.create_task(transactions.write(lambda _: go_on.wait(LONG), long=True))
     await asyncio.sleep(0)
     go.set()
-    await asyncio.gather(first, *asked)
+    await asyncio.gather(first, *writes)
     assert not long.done()
     go_on.set()
     assert await long
@@ -149,25 +151,28 @@ class Held:
         assert await self.task
 
 
-@pytest.mark.parametrize(("held", "asked"), [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize(("held_lock", "wanted_lock"), [("a", "b"), ("b", "a")])
 @pytest.mark.parametrize("other_process", [False, True])
 async def test_writers_of_other_parts_wait_for_nobody(
-    two: tuple[Transactions, Transactions], held: str, asked: str, other_process: bool
+    two: tuple[Transactions, Transactions], held_lock: str, wanted_lock: str, other_process: bool
 ) -> None:
-    holding = Held(two[0], held)
+    holding = Held(two[0], held_lock)
     await holding.begun()
-    assert await two[other_process].write(partial(counted, 1), locks={asked}) == 1
+    assert await two[other_process].write(partial(insert_counter, 1), locks={wanted_lock}) == 1
     await holding.let_go()
 
 
-@pytest.mark.parametrize(("held", "asked"), [("a", "a"), ("a", None), (None, "a"), (None, None)])
+@pytest.mark.parametrize(("held_lock", "wanted_lock"), [("a", "a"), ("a", None), (None, "a"), (None, None)])
 @pytest.mark.parametrize("other_process", [False, True])
 async def test_writers_of_one_part_take_turns(
-    two: tuple[Transactions, Transactions], held: str | None, asked: str | None, other_process: bool
+    two: tuple[Transactions, Transactions],
+    held_lock: str | None,
+    wanted_lock: str | None,
+    other_process: bool,
 ) -> None:
-    holding = Held(two[0], held)
+    holding = Held(two[0], held_lock)
     await holding.begun()
-    waiting = asyncio.create_task(two[other_process].write(partial(counted, 1), locks={asked}))
+    waiting = asyncio.create_task(two[other_process].write(partial(insert_counter, 1), locks={wanted_lock}))
     assert await asyncio.wait([waiting], timeout=0.2) == (set(), {waiting})
     await holding.let_go()
     assert await waiting == 1
@@ -176,11 +181,11 @@ async def test_writers_of_one_part_take_turns(
 async def test_one_for_the_whole_database_is_not_overtaken(two: tuple[Transactions, Transactions]) -> None:
     holding, order = Held(two[0], "a"), list[str]()
     await holding.begun()
-    whole = asyncio.create_task(two[0].write(lambda _: order.append("whole")))
+    unlocked = asyncio.create_task(two[0].write(lambda _: order.append("whole")))
     after = asyncio.create_task(two[0].write(lambda _: order.append("b"), locks={"b"}))
-    assert await asyncio.wait([whole, after], timeout=0.2) == (set(), {whole, after})
+    assert await asyncio.wait([unlocked, after], timeout=0.2) == (set(), {unlocked, after})
     await holding.let_go()
-    await asyncio.gather(whole, after)
+    await asyncio.gather(unlocked, after)
     assert order == ["whole", "b"]
 
 
@@ -191,43 +196,43 @@ async def test_parts_that_wait_share_a_transaction_with_all_their_locks(
     await asyncio.gather(*(writer.begun() for writer in busy))
     ended: list[int] = []
     two[0].before_commit(lambda _: ended.append(1))
-    asked = [
-        asyncio.create_task(two[0].write(partial(counted, number), locks={f"part {number % 5}"}))
+    writes = [
+        asyncio.create_task(two[0].write(partial(insert_counter, number), locks={f"part {number % 5}"}))
         for number in range(10)
     ]
     await asyncio.sleep(0)
-    for each in busy:
-        await each.let_go()
-    assert await asyncio.gather(*asked) == list(range(10))
-    assert len(ended) < len(busy) + len(asked)
+    for writer in busy:
+        await writer.let_go()
+    assert await asyncio.gather(*writes) == list(range(10))
+    assert len(ended) < len(busy) + len(writes)
 
 
 async def test_closing_lets_all_that_waits_be_done(emptied_url: str) -> None:
     records = await open_records(emptied_url)
-    asked = [
-        asyncio.create_task(records.transactions.write(partial(counted, number), locks={lock}))
+    writes = [
+        asyncio.create_task(records.transactions.write(partial(insert_counter, number), locks={lock}))
         for number, lock in enumerate(["a", "b", None, "a", "c", None, "b"])
     ]
     await asyncio.sleep(0)
     await records.close()
-    assert await asyncio.gather(*asked) == list(range(7))
+    assert await asyncio.gather(*writes) == list(range(7))
 
 
-async def gathered(
+async def write_behind_one(
     records: SqlRecords, *batches: list[PreparedDocument]
 ) -> list[WriteResult | BaseException]:
     """What becomes of documents of several callers that all wait behind a writer of the whole database."""
     holding = Held(records.transactions, None)
     await holding.begun()
-    asked = [asyncio.create_task(records.write(batch)) for batch in batches]
+    writes = [asyncio.create_task(records.write(batch)) for batch in batches]
     await asyncio.sleep(0)
     await holding.let_go()
-    return await asyncio.gather(*asked, return_exceptions=True)
+    return await asyncio.gather(*writes, return_exceptions=True)
 
 
 @pytest.fixture
-async def records(place: str) -> AsyncIterator[SqlRecords]:
-    opened = await open_records(place)
+async def records(address: str) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(address)
     for name in HOMES:
         await opened.create_collection(shelf(name))
         await opened.put_source(notes(f"notes of {name}", name))
@@ -242,15 +247,17 @@ def one(key: str, text: str = "tides", home: CollectionId = HOMES[0]) -> list[Pr
 async def test_documents_of_many_callers_are_one_write(records: SqlRecords) -> None:
     for home in HOMES:
         await records.write(one(f"first of {home}", home=home))
-    with counting() as counted:
-        results = await gathered(records, *(one(f"{number}", home=HOMES[number % 2]) for number in range(16)))
+    with counting() as insert_counter:
+        results = await write_behind_one(
+            records, *(one(f"{number}", home=HOMES[number % 2]) for number in range(16))
+        )
     assert [outcome.written[0].id for outcome in results if isinstance(outcome, WriteResult)] == [
         f"{number}" for number in range(16)
     ]
     updates = {id(outcome.update) for outcome in results if isinstance(outcome, WriteResult)}
     assert len(updates) == 2
     # A statement for each of sixteen documents would be sixty-four.
-    assert counted.statements <= 30
+    assert insert_counter.statements <= 30
     assert await records.check() == []
 
 
@@ -258,7 +265,7 @@ async def test_a_bad_document_fails_none_of_its_neighbours(records: SqlRecords) 
     batches = [one(f"{number}") for number in range(4)]
     batches[1] = [replace(document, if_match="another") for document in batches[1]]
     batches[2] = one("lost", home=CollectionId("nowhere"))
-    results = await gathered(records, *batches)
+    results = await write_behind_one(records, *batches)
     assert isinstance(results[1], PreconditionFailed)
     assert isinstance(results[2], NotFound)
     assert all(isinstance(results[number], WriteResult) for number in (0, 3))
@@ -267,7 +274,7 @@ async def test_a_bad_document_fails_none_of_its_neighbours(records: SqlRecords) 
 
 
 async def test_the_last_of_many_callers_with_one_key_is_stored(records: SqlRecords) -> None:
-    results = await gathered(records, *(one("same", f"text {number}") for number in range(5)))
+    results = await write_behind_one(records, *(one("same", f"text {number}") for number in range(5)))
     outcomes = [outcome.written[0].outcome for outcome in results if isinstance(outcome, WriteResult)]
     assert outcomes == ["added", *["replaced"] * 4]
     assert await records.text(DocumentId("same")) == "text 4"
@@ -305,6 +312,9 @@ async def test_one_user_of_two_processes_gets_a_name(offices: tuple[SqlRecords, 
 
 
 async def test_one_name_is_one_collection_in_two_processes(offices: tuple[SqlRecords, SqlRecords]) -> None:
-    wanted = [replace(shelf(f"c{number}"), name="same") for number in range(20)]
-    made = [offices[place % 2].create_collection(collection) for place, collection in enumerate(wanted)]
-    assert len({collection.id for collection in await asyncio.gather(*made)}) == 1
+    collections_wanted = [replace(shelf(f"c{number}"), name="same") for number in range(20)]
+    creations = [
+        offices[number % 2].create_collection(collection)
+        for number, collection in enumerate(collections_wanted)
+    ]
+    assert len({collection.id for collection in await asyncio.gather(*creations)}) == 1

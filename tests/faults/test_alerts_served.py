@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.web.test_serve import KEY, serving
+from tests.web.test_serve import KEY, running_server
 
 
 def wait_for_events(client: httpx.Client, count: int) -> list[str]:
@@ -26,8 +26,8 @@ def add_captions(client: httpx.Client, *texts: str, start: float) -> None:
 
 @pytest.mark.slow
 def test_a_served_store_checks_its_alerts_also_after_a_kill(tmp_path: Path) -> None:
-    with serving(tmp_path) as first:
-        (key,) = KEY.findall(first.said)
+    with running_server(tmp_path) as first:
+        (key,) = KEY.findall(first.announcement)
         with first.client(key) as client:
             add_captions(client, "a fire before", start=0)
             assert client.post("/alerts", json={"name": "fire", "query": "fire"}).status_code == 200
@@ -35,7 +35,7 @@ def test_a_served_store_checks_its_alerts_also_after_a_kill(tmp_path: Path) -> N
             assert wait_for_events(client, 2) == ["fire one", "fire two"]
             add_captions(client, *(f"fire {number}" for number in range(200)), start=6_000)
             first.process.kill()
-    with serving(tmp_path) as second, second.client(key) as client:
+    with running_server(tmp_path) as second, second.client(key) as client:
         add_captions(client, "fire at last", start=600_000)
         everything = ["fire one", "fire two", *(f"fire {number}" for number in range(200)), "fire at last"]
         assert wait_for_events(client, len(everything)) == everything

@@ -28,7 +28,7 @@ from tests.programs import program
 from tests.support.postgres_server import PostgresProcess
 from tests.support.samples import SHELF, SPACE, notes, prepared, shelf, vector
 from tests.waiting import until
-from tests.web.test_serve import Process, serving
+from tests.web.test_serve import Process, running_server
 
 SETTINGS = """
 [databases]
@@ -274,7 +274,7 @@ def served(postgres: PostgresProcess, tmp_path: Path) -> Iterator[tuple[str, str
     with (
         postgres.fresh(empty=True) as direct,
         running_pooler(postgres, direct, connections=4) as url,
-        serving(tmp_path, "--no-auth", "--workers", "2", path=url, **quiet) as server,
+        running_server(tmp_path, "--no-auth", "--workers", "2", path=url, **quiet) as server,
     ):
         with server.client(None) as client:
             client.post("/collections", json={"name": "wiki"}).raise_for_status()

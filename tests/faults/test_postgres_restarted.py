@@ -19,7 +19,7 @@ from tests.support.postgres_server import PostgresProcess, postgres_server
 from tests.support.served import served
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
-from tests.web.test_serve import Process, serving
+from tests.web.test_serve import Process, running_server
 
 CLIENTS = 4
 JOBS = 4
@@ -165,7 +165,7 @@ async def test_a_server_goes_on_when_its_database_comes_back(
         "fetch_allowed_networks": "127.0.0.1",
     }
     async with ScriptedServer(pages) as site:
-        with serving(tmp_path, "--no-auth", path=own_url, **options) as server:
+        with running_server(tmp_path, "--no-auth", path=own_url, **options) as server:
             await live_through_it(server, site.base, postgres)
             log = server.end()
         assert server.process.returncode == 0

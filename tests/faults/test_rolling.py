@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.waiting import PATIENCE, blocking_until
-from tests.web.test_serve import PROGRAM, Process, environment, said_in_time, serving
+from tests.web.test_serve import PROGRAM, Process, environment, read_line_with, running_server
 
 QUIET = {"log_level": "error", "lock_timeout_seconds": 60}
 WORKERS = 2
@@ -81,7 +81,7 @@ async def test_all_are_replaced_without_a_request_that_fails_and_readiness_goes_
     tmp_path: Path,
 ) -> None:
     quiet = {**QUIET, "drain_seconds": 2}
-    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **quiet) as server:
+    with running_server(tmp_path, "--no-auth", "--workers", str(WORKERS), **quiet) as server:
         with server.client(None) as client:
             client.post("/collections", json={"name": "wiki"})
         before = child_processes(server.process.pid)
@@ -112,7 +112,9 @@ def test_a_server_is_ready_while_one_joins_its_processes_and_one_that_was_killed
 ) -> None:
     index = tmp_path / "data" / "index"
     with (
-        serving(tmp_path, "--no-auth", "--no-jobs", "--workers", str(WORKERS), log_level="error") as server,
+        running_server(
+            tmp_path, "--no-auth", "--no-jobs", "--workers", str(WORKERS), log_level="error"
+        ) as server,
         open_reconnecting_client(server) as client,
     ):
         assert client.post("/api/v1/collections", json={"name": "wiki"}).status_code == 201
@@ -121,7 +123,7 @@ def test_a_server_is_ready_while_one_joins_its_processes_and_one_that_was_killed
         before = child_processes(server.process.pid)
         index.write_text("in the way", encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
-        said_in_time(server.process, '"readiness_failed"')
+        read_line_with(server.process, '"readiness_failed"')
         answers = {client.get("/readyz").text for _ in range(60)}
         index.unlink()
         assert not [answer for answer in answers if "the server is" in answer]
@@ -139,7 +141,7 @@ def test_a_server_is_ready_while_one_joins_its_processes_and_one_that_was_killed
 @pytest.mark.slow
 def test_a_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
     quick = {"log_level": "error", "lease_seconds": 3}
-    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **quick) as server:
+    with running_server(tmp_path, "--no-auth", "--workers", str(WORKERS), **quick) as server:
         before = child_processes(server.process.pid)
         os.kill(min(before), signal.SIGSTOP)
         blocking_until(lambda: len(child_processes(server.process.pid) - before) == 1)

@@ -11,7 +11,7 @@ import httpx
 
 from tests.faults.test_rolling import child_processes, open_reconnecting_client
 from tests.waiting import PATIENCE, blocking_until
-from tests.web.test_serve import Process, serving
+from tests.web.test_serve import Process, running_server
 
 CLIENTS = "ghjk"
 LETTERS = ("abcd", "ef")
@@ -60,7 +60,7 @@ def ingest_file(server: Process, word: str) -> str:
 
 def test_all_is_found_at_once_and_goes_on_whichever_process_dies(tmp_path: Path) -> None:
     with (
-        serving(tmp_path, "--no-auth", "--workers", "2") as server,
+        running_server(tmp_path, "--no-auth", "--workers", "2") as server,
         open_reconnecting_client(server) as anew,
         ThreadPoolExecutor(len(CLIENTS)) as clients,
     ):

@@ -63,11 +63,13 @@ async def chats(
     **settings: Any,
 ) -> AsyncIterator[Chats]:
     """A store of its own that is served, with a chat model or with none."""
-    chosen = replace(SETTINGS, **settings)
-    opened = bootstrap.open(folder / "data", settings=chosen, embedder=HashedEmbedder(), chat_model=model)
+    all_settings = replace(SETTINGS, **settings)
+    opened = bootstrap.open(
+        folder / "data", settings=all_settings, embedder=HashedEmbedder(), chat_model=model
+    )
     async with opened as engine:
         log = io.StringIO()
-        app = application(engine, chosen, log=logger("info", log))
+        app = application(engine, all_settings, log=logger("info", log))
         prepare(app)
         async with served(app) as url:
             yield Chats(url, app, engine, model or ScriptedChatModel(), log)
@@ -89,4 +91,4 @@ async def reading(
 def text_of(events: list[Event]) -> str:
     """The answer that events tell."""
     texts = {"message": lambda data: data, "delta": lambda data: json.loads(data)["text"]}
-    return "".join(texts[each.name](each.data) for each in events[:-1] if each.name in texts)
+    return "".join(texts[event.name](event.data) for event in events[:-1] if event.name in texts)

@@ -48,9 +48,9 @@ class Site:
 
     def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
         """A client, with a key or without."""
-        given = headers if key is None else {"Authorization": f"Bearer {key}", **headers}
+        all_headers = headers if key is None else {"Authorization": f"Bearer {key}", **headers}
         transport = httpx.ASGITransport(self.app)
-        return httpx.AsyncClient(transport=transport, base_url=f"http://localhost{API}", headers=given)
+        return httpx.AsyncClient(transport=transport, base_url=f"http://localhost{API}", headers=all_headers)
 
 
 OpenSite = Callable[..., Any]
@@ -62,14 +62,14 @@ def open_site(tmp_path: Path) -> OpenSite:
 
     @asynccontextmanager
     async def opened(chat_model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Site]:
-        chosen = replace(SETTINGS, **settings)
-        place = tmp_path / "data"
+        all_settings = replace(SETTINGS, **settings)
+        folder = tmp_path / "data"
         models = {"embedder": HashedEmbedder(), "chat_model": chat_model}
-        async with bootstrap.open(place, settings=chosen, **models) as engine:
+        async with bootstrap.open(folder, settings=all_settings, **models) as engine:
             log = io.StringIO()
-            app = application(engine, chosen, log=logger("info", log))
+            app = application(engine, all_settings, log=logger("info", log))
             async with app.router.lifespan_context(app):
-                yield Site(app, engine, chosen, log)
+                yield Site(app, engine, all_settings, log)
 
     return opened
 
@@ -110,16 +110,16 @@ class People:
 
 @pytest.fixture
 async def people(site: Site) -> AsyncIterator[People]:
-    async with peopled(site) as made:
-        yield made
+    async with peopled(site) as accounts:
+        yield accounts
 
 
 @asynccontextmanager
 async def peopled(site: Site) -> AsyncIterator[People]:
     """The owner account and two others of a site."""
-    made = await site.engine.people.create_owner()
-    assert made is not None
-    keys = {"owner": made.secret}
+    key = await site.engine.people.create_owner()
+    assert key is not None
+    keys = {"owner": key.secret}
     for name in ("alice", "bob"):
         await site.engine.people.create_user(name)
         keys[name] = (await site.engine.people.create_key(name, scopes=SCOPES)).secret
@@ -185,11 +185,11 @@ class Live:
 
 async def filled(client: httpx.AsyncClient, name: str = "wiki", *texts: str) -> list[str]:
     """A collection with documents; their ids."""
-    made = await client.post("/collections", json={"name": name})
-    assert made.status_code == 201
+    collection = await client.post("/collections", json={"name": name})
+    assert collection.status_code == 201
     documents = [{"text": text, "title": text.split()[0]} for text in texts or ("Backups run at two.",)]
     added = await client.post(
-        f"/collections/{made.json()['id']}/documents", json={"documents": documents, "wait": True}
+        f"/collections/{collection.json()['id']}/documents", json={"documents": documents, "wait": True}
     )
     assert added.status_code == 201
-    return [each["id"] for each in added.json()]
+    return [document["id"] for document in added.json()]

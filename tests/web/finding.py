@@ -18,33 +18,35 @@ KEPT = {
 """Tables of what stays when documents are deleted, until their collection is."""
 
 
-def told(content: bytes) -> set[str]:
+def planted_in(content: bytes) -> set[str]:
     """What was planted and is in these bytes, in lower case."""
-    return {each.decode().lower() for each in PLANTED.findall(content)}
+    return {word.decode().lower() for word in PLANTED.findall(content)}
 
 
 def in_files(folder: Path) -> set[str]:
     """What was planted and is in any file, or in its name; a file that goes meanwhile holds nothing."""
-    found: set[str] = set()
+    words: set[str] = set()
     for path in folder.rglob("*"):
-        found |= told(path.name.encode())
+        words |= planted_in(path.name.encode())
         try:
-            found |= told(path.read_bytes()) if path.is_file() else set()
+            words |= planted_in(path.read_bytes()) if path.is_file() else set()
         except FileNotFoundError:
             continue
-    return found
+    return words
 
 
 def in_tables(folder: Path) -> dict[str, set[str]]:
     """What was planted, by the tables of SQLite that hold it."""
-    found = {}
+    words_by_table = {}
     for path in folder.rglob("*.sqlite"):
         database = sqlite3.connect(path)
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (table,) in tables:
-            found[table] = told(repr(database.execute(f'SELECT * FROM "{table}"').fetchall()).encode())
+            words_by_table[table] = planted_in(
+                repr(database.execute(f'SELECT * FROM "{table}"').fetchall()).encode()
+            )
         database.close()
-    return {table: each for table, each in found.items() if each}
+    return {table: words for table, words in words_by_table.items() if words}
 
 
 def tables_with(folder: Path, pattern: re.Pattern[bytes]) -> dict[str, set[str]]:
@@ -83,11 +85,11 @@ def in_store(folder: Path) -> tuple[dict[str, set[str]], set[str]]:
     command = [sys.executable, "-m", "tests.web.finding", str(folder)]
     done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     tables, files = json.loads(done.stdout)
-    return {table: set(each) for table, each in tables.items()}, set(files)
+    return {table: set(words) for table, words in tables.items()}, set(files)
 
 
 def main(folder: Path) -> None:
-    tables = {table: sorted(each) for table, each in in_tables(folder).items()}
+    tables = {table: sorted(words) for table, words in in_tables(folder).items()}
     print(json.dumps([tables, sorted(in_files(folder))]))
 
 

@@ -310,18 +310,18 @@ def named(value: Any) -> list[str]:
         case str():
             return _PLACEHOLDER.findall(value.replace("{{", "").replace("}}", ""))
         case Mapping():
-            return [name for each in value.values() for name in named(each)]
+            return [name for member in value.values() for name in named(member)]
         case list():
-            return [name for each in value for name in named(each)]
+            return [name for member in value for name in named(member)]
         case _:
             return []
 
 
-def filled(label: str, parts: Parts, known: Mapping[str, Any]) -> Request:
+def filled(label: str, parts: Parts, names: Mapping[str, Any]) -> Request:
     """The request with its placeholders filled in."""
     method, path = label.split(" ")
-    values = {**known, "fresh": f"new-{next(_NAMES)}"}
-    rest = {name: _with(each, values) for name, each in parts.items() if name != "needs"}
+    values = {**names, "fresh": f"new-{next(_NAMES)}"}
+    rest = {name: _with(part, values) for name, part in parts.items() if name != "needs"}
     return Request(method, path.format(**values), rest)
 
 
@@ -339,8 +339,8 @@ def _with(value: Any, values: Mapping[str, Any]) -> Any:
         case str():
             return value.format(**values)
         case Mapping():
-            return {name: _with(each, values) for name, each in value.items()}
+            return {name: _with(member, values) for name, member in value.items()}
         case list():
-            return [_with(each, values) for each in value]
+            return [_with(member, values) for member in value]
         case _:
             return value

@@ -14,19 +14,19 @@ KEY = {"Idempotency-Key": "one"}
 async def test_a_kept_answer_tells_nothing_after_a_revoke(people: People) -> None:
     await filled(people.alice, "wiki", "Quinces are ripe.")
     bob = {"kind": "user", "id": (await people.bob.get("/me")).json()["id"]}
-    place = "/collections/alice/wiki/grants"
-    assert (await people.alice.put(place, json={"grantee": bob, "role": "viewer"})).status_code == 200
+    grants = "/collections/alice/wiki/grants"
+    assert (await people.alice.put(grants, json={"grantee": bob, "role": "viewer"})).status_code == 200
     question = {"query": "quinces", "collection": "alice/wiki"}
-    asked = {
+    bodies = {
         "/search": question,
         "/context": {**question, "max_tokens": 100},
         "/augment": {"query": "quinces", "max_tokens": 100, "min_similarity": 0},
         "/collections/alice/wiki/documents/count": {},
     }
-    for path, body in asked.items():
+    for path, body in bodies.items():
         assert (await people.bob.post(path, json=body, headers=KEY)).status_code == 200
-    await people.alice.delete(place, params=bob)
-    for path, body in asked.items():
+    await people.alice.delete(grants, params=bob)
+    for path, body in bodies.items():
         answer = await people.bob.post(path, json=body, headers=KEY)
         assert answer.status_code == (200 if path == "/augment" else 404)
         assert "ripe" not in answer.text

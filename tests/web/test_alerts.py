@@ -34,16 +34,16 @@ async def listening(url: str, query: str = "", **headers: str) -> AsyncIterator[
         yield response.aiter_text()
 
 
-async def heard(pieces: AsyncIterator[str], count: int) -> Sequence[Event]:
+async def read_events(pieces: AsyncIterator[str], count: int) -> Sequence[Event]:
     text = ""
     async for piece in pieces:
         text += piece
-        if len(found := parsed(text.encode())) >= count:
-            return found
+        if len(events := parsed(text.encode())) >= count:
+            return events
     return parsed(text.encode())
 
 
-async def told(api: httpx.AsyncClient, count: int) -> list[dict[str, Any]]:
+async def wait_for_matches(api: httpx.AsyncClient, count: int) -> list[dict[str, Any]]:
     """The events, when there are so many."""
     for _ in range(1_000):
         events = (await api.get("/alerts/events")).json()
@@ -57,7 +57,7 @@ async def test_events_have_times_in_both_forms(api: httpx.AsyncClient) -> None:
     sent = {"events": [FALL, {**FALL, "start": 0, "end": "5"}, {**FALL, "type": "fire"}]}
     for outcome in ("added", "unchanged"):
         written = (await api.post("/streams/a/b/events", json=sent)).json()
-        assert [each["outcome"] for each in written] == [outcome] * 3
+        assert [event["outcome"] for event in written] == [outcome] * 3
     [fall] = (await api.get("/streams/a/b/events", params={"type": "fall"})).json()
     assert (fall["start"], fall["end_text"], fall["entities"]) == (0.0, "00:00:10", ["Ann"])
     assert (await api.get("/streams/a/b/entities")).json() == {"entities": {"Ann": 3}}
@@ -81,13 +81,13 @@ async def test_events_that_cannot_be(api: httpx.AsyncClient, event: dict[str, An
 async def test_an_alert_comes_back_with_its_filter(site: Site, api: httpx.AsyncClient) -> None:
     await site.engine.streams.put("gate")
     where = {"and": [{"field": "metadata.level", "from": 3}, {"not": {"field": "author", "eq": "bo"}}]}
-    made = await set_fire(api, filter=where, streams=["gate"], min_similarity=None, gap_seconds=0)
-    assert (made["filter"], made["min_similarity"], made["gap_seconds"]) == (where, None, 0.0)
-    assert (await api.get(f"/alerts/{made['id']}")).json() == made
-    assert (await api.get("/alerts")).json() == [made]
+    alert = await set_fire(api, filter=where, streams=["gate"], min_similarity=None, gap_seconds=0)
+    assert (alert["filter"], alert["min_similarity"], alert["gap_seconds"]) == (where, None, 0.0)
+    assert (await api.get(f"/alerts/{alert['id']}")).json() == alert
+    assert (await api.get("/alerts")).json() == [alert]
     again = await set_fire(api, query="smoke")
-    assert (again["id"], again["streams"], again["query"]) == (made["id"], [], "smoke")
-    assert (await api.delete(f"/alerts/{made['id']}")).status_code == 204
+    assert (again["id"], again["streams"], again["query"]) == (alert["id"], [], "smoke")
+    assert (await api.delete(f"/alerts/{alert['id']}")).status_code == 204
     assert (await api.get("/alerts")).json() == []
 
 
@@ -111,22 +111,22 @@ async def test_what_alerts_tell_comes_as_events_with_their_numbers(
     await set_fire(api)
     await site.engine.alerts.start()
     await site.engine.streams.add_captions(NewCaption("fire before", 0, 1), stream="gate")
-    before = await told(api, 1)
+    before = await wait_for_matches(api, 1)
     async with served(site.app) as url:
         async with listening(url) as pieces:
-            [ready] = await heard(pieces, 1)
+            [ready] = await read_events(pieces, 1)
             await site.engine.streams.add_captions(NewCaption("fire\nnow", 60, 61), stream="gate")
-            [first] = await heard(pieces, 1)
+            [first] = await read_events(pieces, 1)
         assert (ready.name, ready.id) == ("ready", str(before[0]["number"]))
-        shown = json.loads(first.data)
-        assert (first.name, first.id) == ("alert", str(shown["number"]))
-        assert (shown["text"], shown["reason"], shown["start"]) == ("fire\nnow", "words: fire", 60.0)
+        match = json.loads(first.data)
+        assert (first.name, first.id) == ("alert", str(match["number"]))
+        assert (match["text"], match["reason"], match["start"]) == ("fire\nnow", "words: fire", 60.0)
         await site.engine.streams.add_captions(NewCaption("fire missed", 120, 121), stream="gate")
-        await told(api, 3)
+        await wait_for_matches(api, 3)
         for last, texts in ((first.id, ["fire missed"]), ("0", ["fire before", "fire\nnow", "fire missed"])):
             async with listening(url, **{"Last-Event-ID": last}) as pieces:
-                events = await heard(pieces, 1 + len(texts))
-            assert [json.loads(each.data)["text"] for each in events[1:]] == texts
+                events = await read_events(pieces, 1 + len(texts))
+            assert [json.loads(event.data)["text"] for event in events[1:]] == texts
 
 
 async def test_silence_is_filled_with_heartbeats(open_site: OpenSite) -> None:
@@ -136,16 +136,16 @@ async def test_silence_is_filled_with_heartbeats(open_site: OpenSite) -> None:
             text += piece
             if text.count(": still here") == 2:
                 break
-        assert [each.name for each in parsed(text.encode())] == ["ready"]
+        assert [event.name for event in parsed(text.encode())] == ["ready"]
 
 
 async def test_an_alert_that_is_deleted_ends_what_is_heard_of_it(site: Site, api: httpx.AsyncClient) -> None:
     await site.engine.streams.put("gate")
-    made = await set_fire(api)
-    async with served(site.app) as url, listening(url, f"?alert={made['id']}") as pieces:
-        await heard(pieces, 1)
-        await api.delete(f"/alerts/{made['id']}")
-        *_, last = await heard(pieces, 1)
+    alert = await set_fire(api)
+    async with served(site.app) as url, listening(url, f"?alert={alert['id']}") as pieces:
+        await read_events(pieces, 1)
+        await api.delete(f"/alerts/{alert['id']}")
+        *_, last = await read_events(pieces, 1)
     assert (last.name, json.loads(last.data)["code"]) == ("error", "not_found")
 
 
@@ -157,12 +157,12 @@ async def test_ids_that_no_event_has(api: httpx.AsyncClient, last: str) -> None:
 
 async def test_nobody_learns_of_the_alerts_of_others(site: Site, people: People) -> None:
     await site.engine.streams.put("gate")
-    made = await set_fire(people.owner)
+    alert = await set_fire(people.owner)
     for client in (people.alice, people.bob):
         assert (await client.get("/alerts")).json() == []
-        assert (await client.get(f"/alerts/{made['id']}")).status_code == 404
-        assert (await client.get(f"/alerts/events?alert={made['id']}")).status_code == 404
-        assert (await client.get(f"/alerts/stream?alert={made['id']}")).status_code == 404
-        assert (await client.delete(f"/alerts/{made['id']}")).status_code == 404
+        assert (await client.get(f"/alerts/{alert['id']}")).status_code == 404
+        assert (await client.get(f"/alerts/events?alert={alert['id']}")).status_code == 404
+        assert (await client.get(f"/alerts/stream?alert={alert['id']}")).status_code == 404
+        assert (await client.delete(f"/alerts/{alert['id']}")).status_code == 404
         assert (await client.post("/alerts", json=FIRE)).status_code == 404
         assert (await client.get("/streams/gate/events")).status_code == 404

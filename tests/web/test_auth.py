@@ -86,10 +86,10 @@ async def test_a_body_is_not_read_before_the_key(site: Site, people: People) -> 
 
 
 async def test_a_revoked_key_is_dead_for_the_next_request(people: People) -> None:
-    made = (await people.alice.post("/keys", json={"label": "second"})).json()
+    key = (await people.alice.post("/keys", json={"label": "second"})).json()
     assert (await people.alice.get("/me")).status_code == 200
-    assert (await people.alice.delete(f"/keys/{made['key']['id']}")).json()["revoked"] is not None
-    answer = await people.alice.get("/me", headers={"Authorization": f"Bearer {made['secret']}"})
+    assert (await people.alice.delete(f"/keys/{key['key']['id']}")).json()["revoked"] is not None
+    answer = await people.alice.get("/me", headers={"Authorization": f"Bearer {key['secret']}"})
     assert answer.status_code == 401
 
 
@@ -112,9 +112,9 @@ async def test_what_is_hidden_is_answered_like_what_does_not_exist(people: Peopl
     hidden = await people.bob.request(method, path.format(**real))
     missing = await people.bob.request(method, path.format(c=absent, d=absent, s=absent))
     assert hidden.status_code == missing.status_code == 404
-    known = dict.fromkeys(real.values(), absent)
+    replacements = dict.fromkeys(real.values(), absent)
     text = hidden.text
-    for value, other in known.items():
+    for value, other in replacements.items():
         text = text.replace(value, other)
     assert text == missing.text
     assert dict(hidden.headers).keys() == dict(missing.headers).keys()
@@ -144,9 +144,12 @@ async def test_an_address_that_fails_too_often_is_refused_and_a_valid_key_is_not
             site.client(secret) as right,
             httpx.AsyncClient(transport=elsewhere, base_url="http://localhost/api/v1") as other,
         ):
-            told = [await wrong.get("/me") for _ in range(5)]
-            assert [each.status_code for each in told] == [401, 401, 401, 429, 429]
-            assert (told[-1].json()["code"], told[-1].headers["retry-after"]) == ("too_many_failures", "20")
+            answers = [await wrong.get("/me") for _ in range(5)]
+            assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
+            assert (answers[-1].json()["code"], answers[-1].headers["retry-after"]) == (
+                "too_many_failures",
+                "20",
+            )
             assert (await right.get("/me")).status_code == 200
             assert (await other.get("/me")).status_code == 401
 
@@ -181,9 +184,9 @@ async def test_wrong_keys_take_no_place_of_those_who_have_one(open_site: OpenSit
             late = [asyncio.create_task(wrong.get("/me")) for _ in range(5)]
             await asyncio.sleep(0)
             assert (await right.get("/me")).status_code == 200
-            assert not any(each.done() for each in late)
-            for each in late:
-                each.cancel()
+            assert not any(request.done() for request in late)
+            for request in late:
+                request.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
 

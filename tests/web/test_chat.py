@@ -26,14 +26,14 @@ async def site(tmp_path: Path) -> AsyncIterator[Chats]:
 
 async def test_sources_come_first_and_the_end_last(site: Chats) -> None:
     events = await site.chat(min_similarity=None)
-    assert [each.name for each in events] == [
+    assert [event.name for event in events] == [
         "sources", "message", "message", "message", "citations", "usage", "message",
     ]  # fmt: skip
     assert text_of(events) == "Backups run at two [1].\n"
     assert events[-1].data == "[DONE]"
-    sources, cited, usage = (json.loads(events[place].data) for place in (0, 4, 5))
+    sources, cited, usage = (json.loads(events[position].data) for position in (0, 4, 5))
     assert (sources["outcome"], sources["question"]) == ("found", "When do backups run?")
-    assert [each["snippet"] for each in sources["sources"]] == ["Backups run at two each night."]
+    assert [source["snippet"] for source in sources["sources"]] == ["Backups run at two each night."]
     assert (cited["cited"], cited["unknown"]) == (sources["sources"], [])
     assert (usage["output"], usage["exact"]) == (3, True)
     assert "Backups run at two each night." in site.model.asked[0].messages[-1].content
@@ -65,14 +65,14 @@ async def test_all_that_can_be_asked_reaches_the_engine(site: Chats) -> None:
         filter={"field": "kind", "eq": "task"},
         query_context={"channel": "general"},
     )
-    [asked] = site.model.asked
-    assert [(each.role, each.content) for each in asked.messages] == [
+    [request] = site.model.asked
+    assert [(message.role, message.content) for message in request.messages] == [
         ("system", "Be terse."),
         ("user", "Hello"),
         ("assistant", "Hi"),
         ("user", "When do backups run?"),
     ]
-    assert (asked.max_tokens, asked.temperature) == (2, 0.5)
+    assert (request.max_tokens, request.temperature) == (2, 0.5)
 
 
 HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no", "content-encoding": None}
@@ -137,10 +137,10 @@ async def test_without_a_model_it_says_so(tmp_path: Path) -> None:
     async with chats(tmp_path, None) as site, site.client() as client:
         *_, failure, end = await site.chat()
         assert (failure.name, end.data) == ("error", "[DONE]")
-        told = json.loads(failure.data)
-        assert (told["code"], "CONSPECTUS_CHAT_MODEL" in told["message"]) == ("LLM_NOT_CONFIGURED", True)
-        whole = await client.post("/chat", json={**MESSAGE, "stream": False})
-        assert (whole.status_code, whole.json()["code"]) == (503, "LLM_NOT_CONFIGURED")
+        fault = json.loads(failure.data)
+        assert (fault["code"], "CONSPECTUS_CHAT_MODEL" in fault["message"]) == ("LLM_NOT_CONFIGURED", True)
+        answer = await client.post("/chat", json={**MESSAGE, "stream": False})
+        assert (answer.status_code, answer.json()["code"]) == (503, "LLM_NOT_CONFIGURED")
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ async def test_what_a_model_fails_with(tmp_path: Path, fault: Any, status: int) 
         sources, piece, failure, end = await site.chat()
         assert (sources.name, piece.data, failure.name, end.data) == ("sources", "Hel", "error", "[DONE]")
         assert json.loads(failure.data) == {"code": fault.code, "message": fault.user_message}
-        whole = await client.post("/chat", json={**MESSAGE, "stream": False})
-        assert (whole.status_code, whole.json()["code"]) == (status, fault.code)
-        assert "hunter2" not in whole.text
+        answer = await client.post("/chat", json={**MESSAGE, "stream": False})
+        assert (answer.status_code, answer.json()["code"]) == (status, fault.code)
+        assert "hunter2" not in answer.text
 
 
 async def test_a_fault_of_our_own_is_told_without_its_reason(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ async def test_a_fault_of_our_own_is_told_without_its_reason(tmp_path: Path) -> 
 
     async with chats(tmp_path, ScriptedChatModel(broken)) as site:
         events = await site.chat()
-    assert [each.name for each in events] == ["sources", "error", "message"]
+    assert [event.name for event in events] == ["sources", "error", "message"]
     assert (json.loads(events[1].data)["code"], "hunter2" in events[1].data) == ("internal", False)
     assert '"error": "ValueError"' in site.log.getvalue()
     assert "hunter2" not in site.log.getvalue()
@@ -219,8 +219,11 @@ async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path:
         *_, piece, _, _, failure, end = parsed(answer.content)
         assert (piece.data, failure.name, end.data) == ("kept", "error", "[DONE]")
     else:
-        told = answer.json()
-        assert (told["answer"], "not be kept" in told["failure"]["message"]) == ("kept", True)
+        body_of_answer = answer.json()
+        assert (body_of_answer["answer"], "not be kept" in body_of_answer["failure"]["message"]) == (
+            "kept",
+            True,
+        )
 
 
 async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) -> None:
@@ -237,14 +240,14 @@ async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) 
             await until(model.hanging.is_set)
             await site.engine.people.revoke("wiki", Principal("user", "ann"))
             model.released.set()
-            told = (await asking).json()
-        assert told["failure"]["code"] == "not_found"
+            answer = (await asking).json()
+        assert answer["failure"]["code"] == "not_found"
         assert await site.engine.documents.count(collection="wiki") == 0
-        assert [each.name for each in await site.engine.collections.list()] == ["wiki"]
+        assert [collection.name for collection in await site.engine.collections.list()] == ["wiki"]
 
 
 async def test_message_and_answer_are_kept_where_that_is_asked_for(site: Chats) -> None:
     await site.engine.collections.get_or_create_source("desk", kind="channel")
     await site.chat(store_in="desk", collection="default")
-    said = await site.engine.documents.list(filter=Eq("kind", "message"))
-    assert {each.role for each in said.documents} == {None, "assistant"}
+    page = await site.engine.documents.list(filter=Eq("kind", "message"))
+    assert {document.role for document in page.documents} == {None, "assistant"}

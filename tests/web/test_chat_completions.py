@@ -31,7 +31,7 @@ async def client_of(site: Chats, key: str = "none") -> AsyncIterator[AsyncOpenAI
 
 
 @asynccontextmanager
-async def asked(
+async def running_site_with_client(
     folder: Path, model: ScriptedChatModel | None, **settings: Any
 ) -> AsyncIterator[tuple[Chats, AsyncOpenAI]]:
     """A site with an owner, a document, and a client with the owner's key."""
@@ -47,37 +47,46 @@ LOOK: Any = {"conspectus": {"collection": "default"}}
 
 
 async def test_a_whole_answer(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (site, client):
-        found = await client.chat.completions.create(**ANY, extra_body=LOOK)
-    [choice] = found.choices
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (site, client):
+        completion = await client.chat.completions.create(**ANY, extra_body=LOOK)
+    [choice] = completion.choices
     assert (choice.message.role, choice.message.content) == ("assistant", "Backups run at two [1].")
-    assert (choice.finish_reason, found.model, found.object) == ("stop", "scripted:model", "chat.completion")
-    assert found.usage is not None
-    assert found.usage.total_tokens == found.usage.prompt_tokens + 4
-    told: Any = found.model_extra or {}
-    assert [each["snippet"] for each in told["conspectus"]["sources"]] == ["Backups run at two each night."]
-    assert [each["number"] for each in told["conspectus"]["cited"]] == [1]
+    assert (choice.finish_reason, completion.model, completion.object) == (
+        "stop",
+        "scripted:model",
+        "chat.completion",
+    )
+    assert completion.usage is not None
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + 4
+    extra: Any = completion.model_extra or {}
+    assert [source["snippet"] for source in extra["conspectus"]["sources"]] == [
+        "Backups run at two each night."
+    ]
+    assert [citation["number"] for citation in extra["conspectus"]["cited"]] == [1]
     assert "Backups run at two each night." in site.model.asked[0].messages[-1].content
 
 
 async def test_a_streamed_answer(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel([*WORDS, "\r\n[DONE]", "[DONE]"])) as (_, client):
+    async with running_site_with_client(tmp_path, ScriptedChatModel([*WORDS, "\r\n[DONE]", "[DONE]"])) as (
+        _,
+        client,
+    ):
         options: Any = {"include_usage": True}
         stream = await client.chat.completions.create(**ANY, stream=True, stream_options=options)
         chunks = [chunk async for chunk in stream]
     first, *pieces, last, usage = chunks
     assert (first.choices[0].delta.role, first.choices[0].delta.content) == ("assistant", "")
     assert len((first.model_extra or {})["conspectus"]["sources"]) == 1
-    said = "".join(each.choices[0].delta.content or "" for each in pieces)
-    assert said == "Backups run at two [1].\r\n[DONE][DONE]"
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in pieces)
+    assert text == "Backups run at two [1].\r\n[DONE][DONE]"
     assert (last.choices[0].finish_reason, last.usage) == ("stop", None)
     assert (usage.choices, usage.usage is not None and usage.usage.completion_tokens) == ([], 6)
-    assert {each.model for each in chunks} == {"scripted:model"}
-    assert len({each.id for each in chunks}) == 1
+    assert {chunk.model for chunk in chunks} == {"scripted:model"}
+    assert len({chunk.id for chunk in chunks}) == 1
 
 
 async def test_without_include_usage_there_is_none(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
         stream = await client.chat.completions.create(**ANY, stream=True)
         chunks = [chunk async for chunk in stream]
     assert all(chunk.choices and chunk.usage is None for chunk in chunks)
@@ -95,7 +104,7 @@ async def test_a_conversation_and_instructions_of_ones_own(tmp_path: Path) -> No
             "content": [{"type": "text", "text": "When do"}, {"type": "text", "text": "they run?"}],
         },
     ]
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (site, client):
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (site, client):
         await client.chat.completions.create(
             messages=messages,
             model="x",
@@ -104,29 +113,32 @@ async def test_a_conversation_and_instructions_of_ones_own(tmp_path: Path) -> No
             extra_body={"conspectus": {"use_context": False}},
         )
     [question] = site.model.asked
-    assert [each.role for each in question.messages] == ["system", "user", "assistant", "user"]
+    assert [message.role for message in question.messages] == ["system", "user", "assistant", "user"]
     assert question.messages[0].content.startswith(f"{long.strip()}\n\nBe terse.")
-    assert [each.content for each in question.messages[1:]] == ["Hello", "Hi", "When do\nthey run?"]
+    assert [message.content for message in question.messages[1:]] == ["Hello", "Hi", "When do\nthey run?"]
     assert (question.max_tokens, question.temperature) == (3, 0.5)
 
 
 async def test_an_answer_that_was_cut_by_its_tokens_says_so(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
-        found = await client.chat.completions.create(**ANY, max_completion_tokens=2)
-    assert (found.choices[0].message.content, found.choices[0].finish_reason) == ("Backups run", "length")
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
+        completion = await client.chat.completions.create(**ANY, max_completion_tokens=2)
+    assert (completion.choices[0].message.content, completion.choices[0].finish_reason) == (
+        "Backups run",
+        "length",
+    )
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_it_ends_at_a_stop_and_so_does_the_models_call(tmp_path: Path, stream: bool) -> None:
     model = ScriptedChatModel(["one Ob", "serva", "tion: two"], hangs=True, after=3)
-    async with asked(tmp_path, model) as (_, client):
+    async with running_site_with_client(tmp_path, model) as (_, client):
         stops = ["Observation:", "never"]
-        found = await client.chat.completions.create(**ANY, stop=stops, stream=stream)
-        if isinstance(found, openai.AsyncStream):
-            said = "".join([each.choices[0].delta.content or "" async for each in found])
+        completion = await client.chat.completions.create(**ANY, stop=stops, stream=stream)
+        if isinstance(completion, openai.AsyncStream):
+            text = "".join([chunk.choices[0].delta.content or "" async for chunk in completion])
         else:
-            said = found.choices[0].message.content or ""
-        assert said == "one "
+            text = completion.choices[0].message.content or ""
+        assert text == "one "
         await until(lambda: model.broken_off == 1)
 
 
@@ -135,10 +147,10 @@ async def test_it_ends_at_a_stop_and_so_does_the_models_call(tmp_path: Path, str
     st.lists(st.text("ab", min_size=1, max_size=3), max_size=2),
 )
 def test_text_up_to_a_stop_however_it_is_cut(pieces: list[str], stops: list[str]) -> None:
-    whole, told = "".join(pieces), Until(stops)
-    said = "".join([told.passed(piece) for piece in pieces if not told.found] + [told.rest()])
-    found = [(whole.find(stop) + len(stop), whole.find(stop)) for stop in stops if stop in whole]
-    assert (said, told.found) == (whole[: min(found)[1]] if found else whole, bool(found))
+    text, until = "".join(pieces), Until(stops)
+    passed_text = "".join([until.passed(piece) for piece in pieces if not until.found] + [until.rest()])
+    positions = [(text.find(stop) + len(stop), text.find(stop)) for stop in stops if stop in text]
+    assert (passed_text, until.found) == (text[: min(positions)[1]] if positions else text, bool(positions))
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -167,7 +179,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_what_cannot_be_done_is_refused_by_name(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (site, client):
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (site, client):
         for body, field in REFUSED:
             with pytest.raises(openai.BadRequestError) as caught:
                 await client.chat.completions.create(**{**ANY, **body})
@@ -179,12 +191,12 @@ async def test_what_cannot_be_done_is_refused_by_name(tmp_path: Path) -> None:
 
 
 async def test_what_changes_nothing_is_ignored(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
-        found = await client.chat.completions.create(
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
+        completion = await client.chat.completions.create(
             **ANY, user="u", metadata={"a": "b"}, seed=1, store=True, top_p=0.9, n=1, tools=[], stop=None,
             presence_penalty=0.1, response_format={"type": "text"}, tool_choice="auto", logprobs=False,
         )  # fmt: skip
-    assert found.choices[0].message.content == "Backups run at two [1]."
+    assert completion.choices[0].message.content == "Backups run at two [1]."
 
 
 FAULTS: list[tuple[Any, type[openai.APIStatusError], str]] = [
@@ -199,7 +211,7 @@ FAULTS: list[tuple[Any, type[openai.APIStatusError], str]] = [
 async def test_what_fails_before_the_first_piece_has_a_status(
     tmp_path: Path, fault: Any, kind: type[openai.APIStatusError], code: str, stream: bool
 ) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS, fails=fault)) as (site, client):
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS, fails=fault)) as (site, client):
         with pytest.raises(kind) as caught:
             await client.chat.completions.create(**ANY, stream=stream)
         assert (caught.value.code, "hunter2" in caught.value.response.text) == (code, False)
@@ -209,19 +221,19 @@ async def test_what_fails_before_the_first_piece_has_a_status(
 
 async def test_what_fails_later_is_told_in_the_stream(tmp_path: Path) -> None:
     model = ScriptedChatModel(WORDS, fails=ChatUnreachable("scripted", "hunter2"), after=2)
-    async with asked(tmp_path, model) as (_, client):
+    async with running_site_with_client(tmp_path, model) as (_, client):
         stream = await client.chat.completions.create(**ANY, stream=True)
-        said = []
+        texts = []
         with pytest.raises(openai.APIError) as caught:
             async for chunk in stream:
-                said.append(chunk.choices[0].delta.content)
-    assert said == ["", "Backups", " run"]
+                texts.append(chunk.choices[0].delta.content)
+    assert texts == ["", "Backups", " run"]
     assert (caught.value.code, caught.value.type) == ("LLM_CONNECTION_ERROR", "server_error")
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_without_a_model_it_is_said_once_and_for_all(tmp_path: Path, stream: bool) -> None:
-    async with asked(tmp_path, None) as (site, client):
+    async with running_site_with_client(tmp_path, None) as (site, client):
         with pytest.raises(openai.InternalServerError) as caught:
             await client.with_options(max_retries=3).chat.completions.create(**ANY, stream=stream)
         assert (caught.value.status_code, caught.value.code) == (503, "LLM_NOT_CONFIGURED")
@@ -230,7 +242,7 @@ async def test_without_a_model_it_is_said_once_and_for_all(tmp_path: Path, strea
 
 
 async def test_models(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (_, client):
         [model] = (await client.models.list()).data
     assert (model.id, model.owned_by, model.object) == ("scripted:model", "scripted", "model")
 
@@ -244,20 +256,20 @@ async def is_refused(site: Chats, key: str, kind: type[openai.APIStatusError]) -
 
 
 async def test_who_may_not_ask_is_told_in_the_same_form(tmp_path: Path) -> None:
-    async with asked(tmp_path, ScriptedChatModel(WORDS)) as (site, _):
+    async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (site, _):
         await site.engine.people.create_user("ann")
         writing = (await site.engine.people.create_key("ann", scopes=("write",))).secret
         reading = (await site.engine.people.create_key("ann", scopes=("read",))).secret
         await is_refused(site, "invented", openai.AuthenticationError)
         await is_refused(site, writing, openai.PermissionDeniedError)
         async with client_of(site, reading) as client:
-            found = await client.chat.completions.create(**ANY)
-        assert (found.model_extra or {})["conspectus"]["sources"] == []
+            completion = await client.chat.completions.create(**ANY)
+        assert (completion.model_extra or {})["conspectus"]["sources"] == []
 
 
 async def test_a_client_that_goes_away_ends_the_models_call(tmp_path: Path) -> None:
     model = ScriptedChatModel(WORDS, hangs=True, after=1)
-    async with asked(tmp_path, model, chat_disconnect_grace_seconds=60) as (_, client):
+    async with running_site_with_client(tmp_path, model, chat_disconnect_grace_seconds=60) as (_, client):
         async with await client.chat.completions.create(**ANY, stream=True) as stream:
             assert (await anext(stream)).choices[0].delta.role == "assistant"
         await until(lambda: model.broken_off == 1)
@@ -273,18 +285,18 @@ async def test_what_is_no_json_and_what_is_no_such_method(tmp_path: Path) -> Non
 
 async def test_embeddings_are_those_of_the_servers_model(tmp_path: Path) -> None:
     texts = ["Backups run at two.", "Lunch is at noon."]
-    async with asked(tmp_path, None) as (site, client):
+    async with running_site_with_client(tmp_path, None) as (site, client):
         plain = await client.embeddings.create(model="x", input=texts, encoding_format="float")
         coded = await client.embeddings.create(model="x", input=texts)
         [one] = (await client.embeddings.create(model="x", input=texts[1])).data
-        own = site.engine.embedder
-        assert own is not None
-        for found in (plain, coded):
-            for place, vector in enumerate(await own.embed_documents(texts)):
-                assert found.data[place].index == place
-                assert found.data[place].embedding == pytest.approx(list(map(float, vector)), abs=1e-6)
+        embedder = site.engine.embedder
+        assert embedder is not None
+        for answer in (plain, coded):
+            for number, vector in enumerate(await embedder.embed_documents(texts)):
+                assert answer.data[number].index == number
+                assert answer.data[number].embedding == pytest.approx(list(map(float, vector)), abs=1e-6)
         assert one.embedding == coded.data[1].embedding
-        assert (plain.model, plain.usage.total_tokens > 5) == (own.space.model, True)
+        assert (plain.model, plain.usage.total_tokens > 5) == (embedder.space.model, True)
         wrong: list[tuple[dict[str, Any], str]] = [
             ({"dimensions": 7}, "dimensions"), ({"input": []}, "input"), ({"input": [[1, 2]]}, "input"),
             ({"input": ["x"] * 2_049}, "input"), ({"encoding_format": "int8"}, "encoding_format"),

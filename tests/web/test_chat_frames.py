@@ -27,7 +27,7 @@ AWKWARD = [
 ]
 
 
-def framed(*events: ChatEvent) -> list[Event]:
+def frame_events(*events: ChatEvent) -> list[Event]:
     frames = Frames("s")
     sent = [frames.event(number, event) for number, event in enumerate(events)]
     return parsed([*sent, frames.end(len(events))])
@@ -42,8 +42,8 @@ def text_of(event: Event) -> str:
 @given(st.lists(st.text(st.characters()) | st.lists(st.sampled_from(AWKWARD)).map("".join), max_size=5))
 @example(["a\n", "\n", "\n\n", "\nb", " a ", "\ra", "a\r\nb", "[DONE]", "\ud83d", "\ude00", ""])
 def test_every_text_arrives_as_it_is(texts: list[str]) -> None:
-    *told, end = framed(*map(Delta, texts))
-    assert [text_of(each) for each in told] == [text for text in texts if text]
+    *events, end = frame_events(*map(Delta, texts))
+    assert [text_of(event) for event in events] == [text for text in texts if text]
     assert (end.name, end.data) == ("message", DONE)
 
 
@@ -56,25 +56,25 @@ def test_plain_text_is_plain() -> None:
 
 @pytest.mark.parametrize("text", ["[DONE]", "a\rb", "\ud800"])
 def test_what_would_not_arrive_goes_as_json(text: str) -> None:
-    [event, _] = framed(Delta(text))
+    [event, _] = frame_events(Delta(text))
     assert (event.name, json.loads(event.data)) == ("delta", {"text": text})
 
 
 def test_a_text_that_is_the_mark_of_the_end_is_not_the_end() -> None:
-    events = framed(Delta("[DONE]"), Delta("[DO"), Delta("NE]"), Delta("[DONE] "))
-    assert [(each.name, each.data) for each in events].count(("message", DONE)) == 1
+    events = frame_events(Delta("[DONE]"), Delta("[DO"), Delta("NE]"), Delta("[DONE] "))
+    assert [(event.name, event.data) for event in events].count(("message", DONE)) == 1
     assert (events[-1].name, events[-1].data) == ("message", DONE)
 
 
 def test_the_other_events_are_named_and_in_json() -> None:
-    told = [
+    events = [
         Sources("failed", question="a\r\nb", notice="\u2028"),
         Citations((), ("9",)),
         Usage(3, 4, exact=False, finish="length"),
         Failure("LLM_TIMEOUT", "too long"),
     ]
-    sources, citations, usage, failure, _ = framed(*told)
-    assert [each.name for each in (sources, citations, usage, failure)] == [
+    sources, citations, usage, failure, _ = frame_events(*events)
+    assert [event.name for event in (sources, citations, usage, failure)] == [
         "sources", "citations", "usage", "error",
     ]  # fmt: skip
     assert json.loads(sources.data) == {
@@ -87,5 +87,5 @@ def test_the_other_events_are_named_and_in_json() -> None:
 
 
 def test_every_event_has_an_id() -> None:
-    told = framed(Sources("off"), Delta("a"), Delta("[DONE]"), Usage(1, 1))
-    assert [each.id for each in told] == ["s:0", "s:1", "s:2", "s:3", "s:4"]
+    events = frame_events(Sources("off"), Delta("a"), Delta("[DONE]"), Usage(1, 1))
+    assert [event.id for event in events] == ["s:0", "s:1", "s:2", "s:3", "s:4"]

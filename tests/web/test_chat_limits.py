@@ -17,7 +17,7 @@ from tests.web.chatting import MESSAGE, chats, reading
 WORDS = ["one", "two"]
 
 
-def hanging() -> ScriptedChatModel:
+def hanging_model() -> ScriptedChatModel:
     return ScriptedChatModel(WORDS, hangs=True, after=1)
 
 
@@ -30,7 +30,7 @@ async def loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_chat_that_waits_for_the_model_takes_no_place(tmp_path: Path, stream: bool) -> None:
-    model = hanging()
+    model = hanging_model()
     async with (
         chats(tmp_path, model, max_concurrent_requests=1, max_queued_requests=0) as site,
         site.client() as client,
@@ -50,7 +50,7 @@ async def test_a_chat_that_waits_for_the_model_takes_no_place(tmp_path: Path, st
 @pytest.mark.parametrize("path", ["/chat", "/chat/completions"])
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_chat_may_take_longer_than_a_request(tmp_path: Path, path: str, stream: bool) -> None:
-    model = hanging()
+    model = hanging_model()
     body = {**MESSAGE, "stream": stream}
     if path != "/chat":
         body = {"messages": [{"role": "user", "content": "x"}], "stream": stream}
@@ -66,13 +66,13 @@ async def test_a_chat_may_take_longer_than_a_request(tmp_path: Path, path: str, 
 
 async def test_what_is_looked_for_first_takes_a_place_and_its_time(tmp_path: Path) -> None:
     settings = {"max_concurrent_requests": 0, "request_timeout_seconds": 1}
-    async with chats(tmp_path, hanging(), **settings) as site, site.client() as client:
+    async with chats(tmp_path, hanging_model(), **settings) as site, site.client() as client:
         answer = await client.post("/chat", json=MESSAGE)
     assert (answer.status_code, answer.json()["code"]) == (504, "timeout")
 
 
 async def test_a_silent_model_is_bridged_by_comments(tmp_path: Path) -> None:
-    model = hanging()
+    model = hanging_model()
     pieces = []
     async with (
         chats(tmp_path, model, chat_heartbeat_seconds=1) as site,
@@ -84,7 +84,7 @@ async def test_a_silent_model_is_bridged_by_comments(tmp_path: Path) -> None:
             if b": still here\n\n" in piece:
                 model.released.set()
     assert pieces[-1].endswith(b"data: [DONE]\n\n")
-    assert [each.data for each in parsed(pieces)[1:3]] == WORDS
+    assert [event.data for event in parsed(pieces)[1:3]] == WORDS
 
 
 @pytest.mark.usefixtures("loaded")
@@ -118,7 +118,7 @@ async def test_two_hundred_at_once(tmp_path: Path) -> None:
 
 
 async def test_no_more_chats_than_there_may_be(tmp_path: Path) -> None:
-    model = hanging()
+    model = hanging_model()
     async with chats(tmp_path, model, max_chat_streams=2) as site, site.client() as client:
         async with reading(client) as one, reading(client) as two:
             await anext(one)
@@ -126,17 +126,17 @@ async def test_no_more_chats_than_there_may_be(tmp_path: Path) -> None:
             answer = await client.post("/chat", json=MESSAGE)
             assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
             assert int(answer.headers["retry-after"]) >= 1
-            whole = await client.post(
+            refusal = await client.post(
                 "/chat/completions", json={"messages": [{"role": "user", "content": "x"}]}
             )
-            assert (whole.status_code, whole.json()["error"]["code"]) == (503, "overloaded")
+            assert (refusal.status_code, refusal.json()["error"]["code"]) == (503, "overloaded")
         await until(lambda: len(site.app.state.streams) == 0)
         model.released.set()
         assert (await site.chat())[-1].data == "[DONE]"
 
 
 async def test_a_key_for_writes_holds_nothing_back(tmp_path: Path) -> None:
-    model, key = hanging(), {"Idempotency-Key": "one"}
+    model, key = hanging_model(), {"Idempotency-Key": "one"}
     async with chats(tmp_path, model) as site, site.client() as client:
         async with reading(client, headers=key) as events:
             assert [(await anext(events)).name for _ in range(2)] == ["sources", "message"]
@@ -165,13 +165,13 @@ async def test_who_is_hidden_from_is_not_given_it_by_the_model(tmp_path: Path) -
         await site.engine.people.grant("wiki", Principal("user", "ann"), "viewer", source=source.name)
         events = await site.chat(key=ann, message="quince code", min_similarity=None)
         assert "ripe" in site.model.asked[0].messages[-1].content
-        told = "".join(each.data for each in events) + repr(site.model.asked)
+        visible_text = "".join(event.data for event in events) + repr(site.model.asked)
         async with site.client(ann) as client:
             body = {"message": "code", "collection": "secret"}
             assert (await client.post("/chat", json=body)).status_code == 404
             body = {"messages": [{"role": "user", "content": "quince code"}]}
-            told += (await client.post("/chat/completions", json=body)).text + repr(site.model.asked)
-    assert ("is 4711" in told, len(site.model.asked)) == (False, 2)
+            visible_text += (await client.post("/chat/completions", json=body)).text + repr(site.model.asked)
+    assert ("is 4711" in visible_text, len(site.model.asked)) == (False, 2)
 
 
 async def test_to_chat_a_key_has_to_be_good_for_reading(tmp_path: Path) -> None:
@@ -187,18 +187,18 @@ async def test_to_chat_a_key_has_to_be_good_for_reading(tmp_path: Path) -> None:
 
 async def test_one_user_cannot_have_all_chats(tmp_path: Path) -> None:
     """Nor can it with several keys; what is over counts no more."""
-    model = hanging()
+    model = hanging_model()
     async with chats(tmp_path, model, max_user_chats=1) as site, AsyncExitStack() as stack:
         await site.engine.people.create_owner()
         for name in ("ann", "bob"):
             await site.engine.people.create_user(name)
         secrets = [(await site.engine.people.create_key(name)).secret for name in ("ann", "ann", "bob")]
-        one, two, bob = [await stack.enter_async_context(site.client(each)) for each in secrets]
+        one, two, bob = [await stack.enter_async_context(site.client(secret)) for secret in secrets]
         first = asyncio.create_task(one.post("/chat", json=MESSAGE))
         await until(model.hanging.is_set)
         refused = await two.post("/chat", json=MESSAGE)
         assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
         other = asyncio.create_task(bob.post("/chat", json=MESSAGE))
         model.released.set()
-        assert [(await each).status_code for each in (first, other)] == [200, 200]
+        assert [(await request).status_code for request in (first, other)] == [200, 200]
         assert (await two.post("/chat", json=MESSAGE)).status_code == 200

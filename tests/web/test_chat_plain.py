@@ -16,17 +16,17 @@ from tests.server_events import parsed
 from tests.web.chatting import MESSAGE, Chats, chats
 
 
-async def with_task(site: Chats) -> None:
+async def add_task(site: Chats) -> None:
     await site.engine.tasks.put(Task(id="ops-1", title="Backups run at two", status="pending"))
 
 
 async def test_a_server_puts_in_tasks_by_default(tmp_path: Path) -> None:
     model = ScriptedChatModel(["At two."])
     async with chats(tmp_path, model, chat_form="tasks") as site:
-        await with_task(site)
+        await add_task(site)
         await site.chat()
         await site.chat(format="passages")
-    first, second = (asked.messages[-1].content for asked in model.asked)
+    first, second = (request.messages[-1].content for request in model.asked)
     assert "Relevant tasks:\n1. [ops-1] (status: pending" in first
     assert "Relevant tasks:" not in second and "Backups run at two" in second
 
@@ -38,10 +38,10 @@ async def test_a_plain_stream_has_text_and_the_end_alone(tmp_path: Path, by: str
         await site.engine.add("Backups run at two each night.", wait=True)
         async with site.client() as client:
             answer = await client.post("/chat", json={**MESSAGE, **more})
-            whole = await client.post("/chat", json={**MESSAGE, "events": "all"})
+            full_answer = await client.post("/chat", json={**MESSAGE, "events": "all"})
     assert answer.text == "data: Backups\ndata: \n\ndata:  run.\n\ndata: [DONE]\n\n"
     assert answer.headers["content-type"].startswith("text/event-stream")
-    assert "event: sources" in whole.text
+    assert "event: sources" in full_answer.text
 
 
 async def test_a_failure_is_told_by_its_code_and_message(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ async def test_a_failure_is_told_by_its_code_and_message(tmp_path: Path) -> None
     model = ScriptedChatModel(["Hel", "lo"], fails=fault, after=1)
     async with chats(tmp_path, model) as site, site.client() as client:
         answer = await client.post("/chat", json={**MESSAGE, "events": "text"})
-    assert [(each.name, each.data) for each in parsed(answer.content)] == [
+    assert [(event.name, event.data) for event in parsed(answer.content)] == [
         ("message", "Hel"),
         ("error", f"LLM_RATE_LIMIT: {fault.user_message}"),
         ("message", "[DONE]"),
@@ -60,10 +60,12 @@ async def test_a_failure_is_told_by_its_code_and_message(tmp_path: Path) -> None
 def test_no_piece_is_lost_or_taken_for_the_end(pieces: list[str]) -> None:
     plain = Plain()
     events = [Sources("off"), *map(Delta, pieces), Citations(()), Usage(1, 1, exact=True)]
-    *told, end = parsed([*(plain.event(number, each) for number, each in enumerate(events)), plain.end(9)])
-    texts = [each.replace("\r\n", "\n").replace("\r", "\n") for each in pieces]
-    assert "".join(each.data for each in told) == "".join(texts)
-    assert all(each.data != "[DONE]" for each in told) and end.data == "[DONE]"
+    *text_events, end = parsed(
+        [*(plain.event(number, event) for number, event in enumerate(events)), plain.end(9)]
+    )
+    texts = [piece.replace("\r\n", "\n").replace("\r", "\n") for piece in pieces]
+    assert "".join(event.data for event in text_events) == "".join(texts)
+    assert all(event.data != "[DONE]" for event in text_events) and end.data == "[DONE]"
 
 
 def test_a_failure_breaks_no_line() -> None:

@@ -22,18 +22,18 @@ async def test_what_came_after_the_last_event_is_told(tmp_path: Path) -> None:
     async with chats(tmp_path, model, **KEPT) as site, site.client() as client:
         async with reading(client) as events:
             read = [await anext(events) for _ in range(3)]
-        assert [each.data for each in read[1:]] == WORDS[:2]
+        assert [event.data for event in read[1:]] == WORDS[:2]
         stream = read[-1].id.rpartition(":")[0]
         model.released.set()
         async with reading(client, f"/chat/{stream}", headers={"Last-Event-ID": read[-1].id}) as events:
-            rest = [each async for each in events]
-    assert [each.data for each in rest[:2]] == WORDS[2:]
-    assert [each.name for each in rest] == ["message", "message", "citations", "usage", "message"]
-    assert [each.id for each in rest] == [f"{stream}:{number}" for number in range(3, 8)]
+            rest = [event async for event in events]
+    assert [event.data for event in rest[:2]] == WORDS[2:]
+    assert [event.name for event in rest] == ["message", "message", "citations", "usage", "message"]
+    assert [event.id for event in rest] == [f"{stream}:{number}" for number in range(3, 8)]
     assert (len(model.asked), model.broken_off) == (1, 0)
 
 
-async def begun(site: Chats, key: str | None = None) -> str:
+async def finish_chat(site: Chats, key: str | None = None) -> str:
     """The name of a chat that is over."""
     events = await site.chat(key=key)
     assert events[-1].data == "[DONE]"
@@ -42,9 +42,9 @@ async def begun(site: Chats, key: str | None = None) -> str:
 
 async def test_a_whole_chat_can_be_read_again(tmp_path: Path) -> None:
     async with chats(tmp_path, ScriptedChatModel(WORDS), **KEPT) as site, site.client() as client:
-        stream = await begun(site)
+        stream = await finish_chat(site)
         answer = await client.get(f"/chat/{stream}")
-        assert [each.data for each in parsed(answer.content)[1:5]] == WORDS
+        assert [event.data for event in parsed(answer.content)[1:5]] == WORDS
         assert answer.headers["x-chat-stream"] == stream
         last = parsed(answer.content)[-1].id
         over = await client.get(f"/chat/{stream}", headers={"Last-Event-ID": last})
@@ -54,16 +54,16 @@ async def test_a_whole_chat_can_be_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("last", ["x", "other:1", "{}:x", "{}:-1", "{}:", "{}:\u0661", "{}:1" + "0" * 20])
 async def test_an_id_that_is_none(tmp_path: Path, last: str) -> None:
     async with chats(tmp_path, ScriptedChatModel(WORDS), **KEPT) as site, site.client() as client:
-        stream = await begun(site)
-        given = last.replace("{}", stream).encode()
-        answer = await client.get(f"/chat/{stream}", headers={b"Last-Event-ID": given})
+        stream = await finish_chat(site)
+        event_id = last.replace("{}", stream).encode()
+        answer = await client.get(f"/chat/{stream}", headers={b"Last-Event-ID": event_id})
         assert answer.status_code == (404 if last.endswith("0") else 422)
         assert answer.headers["content-type"] == "application/problem+json"
 
 
 async def test_after_its_time_it_is_gone(tmp_path: Path) -> None:
     async with chats(tmp_path, ScriptedChatModel(WORDS), chat_resume_seconds=0) as site:
-        stream = await begun(site)
+        stream = await finish_chat(site)
         async with site.client() as client:
             answer = await client.get(f"/chat/{stream}")
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
@@ -78,7 +78,7 @@ async def test_it_is_the_same_for_others_as_if_there_were_none(tmp_path: Path) -
             (await site.engine.people.create_key(name)).secret for name in ("ann", "ann", "bob")
         ]
         writing = (await site.engine.people.create_key("ann", scopes=("write",))).secret
-        stream = await begun(site, ann)
+        stream = await finish_chat(site, ann)
         statuses = []
         for key in (again, writing, bob):
             async with site.client(key) as client:
@@ -119,7 +119,7 @@ async def test_two_may_read_one_chat_at_once(tmp_path: Path) -> None:
             await leaving.aclose()
             await asyncio.sleep(0.1)
             model.released.set()
-            rest = [each.data async for each in second]
+            rest = [event.data async for event in second]
     assert rest[:4] == WORDS
     assert model.broken_off == 0
 
@@ -133,9 +133,9 @@ async def test_a_model_that_nobody_reads_is_stopped_in_time(tmp_path: Path) -> N
         assert model.open == 1
         await until(lambda: model.open == 0)
         async with site.client() as client:
-            told = parsed((await client.get(f"/chat/{stream}")).content)
-    assert [each.data for each in told[1:3]] == WORDS[:2]
-    assert (told[3].name, json.loads(told[3].data)["code"], told[4].data) == ("error", "left", "[DONE]")
+            stored = parsed((await client.get(f"/chat/{stream}")).content)
+    assert [event.data for event in stored[1:3]] == WORDS[:2]
+    assert (stored[3].name, json.loads(stored[3].data)["code"], stored[4].data) == ("error", "left", "[DONE]")
 
 
 async def test_a_chat_that_is_read_as_one_object_leaves_nothing(tmp_path: Path) -> None:

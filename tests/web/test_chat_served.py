@@ -17,7 +17,7 @@ from tests.server_events import parsed
 from tests.support.chat_server import ChatServer, refusing, stumbling
 from tests.web.chatting import MESSAGE
 from tests.web.conftest import SETTINGS
-from tests.web.test_serve import Process, serving
+from tests.web.test_serve import Process, running_server
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ async def vendor() -> AsyncIterator[ChatServer]:
 
 
 @contextmanager
-def chatting(
+def running_chat_server(
     folder: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, **more: object
 ) -> Iterator[Process]:
     """A server that asks the vendor, and answers this machine without a key unless there are accounts."""
@@ -35,7 +35,7 @@ def chatting(
     settings = {"chat_model": "openai:small", "chat_base_url": vendor.url, "embedder": "minilm", **more}
     arguments = [] if more.get("accounts") else ["--no-auth"]
     settings.pop("accounts", None)
-    with serving(folder, *arguments, **settings) as process:
+    with running_server(folder, *arguments, **settings) as process:
         yield process
 
 
@@ -49,16 +49,16 @@ async def test_what_reaches_the_vendor_is_what_the_person_may_see(
         await engine.people.create_user("ann")
         key = (await engine.people.create_key("ann", scopes=("read",))).secret
         await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
-    with chatting(tmp_path, vendor, monkeypatch, accounts=True) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch, accounts=True) as process:
         async with conspectus.connect(process.address, api_key=key) as engine:
             request = ChatRequest("backup code backups", min_similarity=None)
             events = [event async for event in engine.chat.stream(request)]
         bodies = json.dumps([call.body for call in vendor.calls])
         log = await asyncio.to_thread(process.end)
     assert ("run at two." in bodies, "4711" in bodies, "4711" in repr(events)) == (True, False, False)
-    assert "".join(each.text for each in events if isinstance(each, Delta)) == "Backups run at two [1]."
-    assert [len(each.sources) for each in events if isinstance(each, Sources)] == [1]
-    assert [len(each.cited) for each in events if isinstance(each, Citations)] == [1]
+    assert "".join(part.text for part in events if isinstance(part, Delta)) == "Backups run at two [1]."
+    assert [len(part.sources) for part in events if isinstance(part, Sources)] == [1]
+    assert [len(part.cited) for part in events if isinstance(part, Citations)] == [1]
     assert ("hunter2" in log, "backup code" in log, "at two" in log) == (False, False, False)
 
 
@@ -66,7 +66,7 @@ async def test_a_server_that_is_asked_to_stop_ends_its_chats_with_an_event(
     tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vendor.plan.append(stumbling("silent", after=1))
-    with chatting(tmp_path, vendor, monkeypatch, job_grace_seconds=4) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch, job_grace_seconds=4) as process:
         async with (
             httpx.AsyncClient(base_url=f"{process.address}/api/v1", timeout=60) as client,
             client.stream("POST", "/chat", json=MESSAGE) as answer,
@@ -77,7 +77,7 @@ async def test_a_server_that_is_asked_to_stop_ends_its_chats_with_an_event(
             ending = asyncio.create_task(asyncio.to_thread(process.end))
             rest = [event async for event in events]
         log = await ending
-    assert [each.name for each in rest] == ["message", "error", "message"]
+    assert [event.name for event in rest] == ["message", "error", "message"]
     assert (json.loads(rest[1].data)["code"], rest[2].data) == ("stopping", "[DONE]")
     assert (process.process.returncode, vendor.left, "Traceback" in log) == (0, 1, False)
 
@@ -88,13 +88,13 @@ async def test_what_a_vendor_refuses_is_told_without_its_words(
 ) -> None:
     vendor.plan.append(refusing(401, "invalid_api_key", message="Incorrect API key: sk-hunter2"))
     vendor.plan.append(stumbling("cut", after=2))
-    with chatting(tmp_path, vendor, monkeypatch) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch) as process:
         async with httpx.AsyncClient(base_url=f"{process.address}/api/v1", timeout=60) as client:
             refused, cut = [await client.post("/chat", json=MESSAGE) for _ in range(2)]
         await asyncio.to_thread(process.end)
     assert json.loads(parsed(refused.content)[1].data)["code"] == "LLM_AUTH_FAILED"
     assert "hunter2" not in refused.text
-    assert [each.name for each in parsed(cut.content)] == [
+    assert [event.name for event in parsed(cut.content)] == [
         "sources",
         "message",
         "message",
@@ -108,12 +108,12 @@ async def test_what_a_vendor_refuses_is_told_without_its_words(
 async def test_a_lost_connection_is_gone_on_with_by_our_own_client(
     tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    with chatting(tmp_path, vendor, monkeypatch, workers=workers) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch, workers=workers) as process:
         async with Cutting(process.address) as cutting, conspectus.connect(cutting.url) as engine:
             events = [event async for event in engine.chat.stream(ChatRequest("When do backups run?"))]
         await asyncio.to_thread(process.end)
-    assert "".join(each.text for each in events if isinstance(each, Delta)) == "Backups run at two [1]."
-    assert [each for each in events if isinstance(each, Failure)] == []
+    assert "".join(part.text for part in events if isinstance(part, Delta)) == "Backups run at two [1]."
+    assert [part for part in events if isinstance(part, Failure)] == []
     assert (cutting.connections, len(vendor.calls)) == (4, 1)
 
 
@@ -137,14 +137,16 @@ class Cutting:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         there, here = await asyncio.open_connection(self._host, int(self._port))
-        up = asyncio.create_task(carried(reader, here, None))
-        await carried(there, writer, None if self.connections == 4 else b"data: ")
-        for each in (writer, here):
-            each.close()
+        up = asyncio.create_task(carry_until(reader, here, None))
+        await carry_until(there, writer, None if self.connections == 4 else b"data: ")
+        for stream in (writer, here):
+            stream.close()
         await asyncio.gather(up, return_exceptions=True)
 
 
-async def carried(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, until: bytes | None) -> None:
+async def carry_until(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, until: bytes | None
+) -> None:
     """Carry bytes over until the end, or until some that come for the second time."""
     seen = b""
     while piece := await reader.read(40):

@@ -61,12 +61,12 @@ class Streams(ChatStreams):
 
 @pytest.fixture
 async def streams() -> AsyncIterator[Streams]:
-    made = Streams()
-    yield made
-    await made.close()
+    streams = Streams()
+    yield streams
+    await streams.close()
 
 
-async def idle() -> None:
+async def run_until_idle() -> None:
     """Let everything happen that can."""
     for _ in range(20):
         await asyncio.sleep(0)
@@ -76,7 +76,7 @@ def deltas(*texts: str) -> list[ChatEvent]:
     return [Delta(text) for text in texts]
 
 
-async def everything(stream: ChatStream, first: int = 0) -> Sequence[ChatEvent]:
+async def read_all(stream: ChatStream, first: int = 0) -> Sequence[ChatEvent]:
     with stream.reading(first) as reader:
         return await reader.rest()
 
@@ -85,12 +85,12 @@ async def test_all_readers_get_all_events(streams: Streams) -> None:
     model = Model()
     model.say(Sources("off"))
     stream = await streams.start(model)
-    readers = [asyncio.create_task(everything(stream, first)) for first in (0, 0, 2)]
-    await idle()
+    readers = [asyncio.create_task(read_all(stream, first)) for first in (0, 0, 2)]
+    await run_until_idle()
     model.say(*deltas("a", "b", "c"), None)
-    told = [Sources("off"), *deltas("a", "b", "c")]
-    assert await asyncio.gather(*readers) == [told, told, told[2:]]
-    assert await everything(stream) == told
+    expected = [Sources("off"), *deltas("a", "b", "c")]
+    assert await asyncio.gather(*readers) == [expected, expected, expected[2:]]
+    assert await read_all(stream) == expected
     assert (stream.finished, model.stopped, len(streams)) == (True, True, 0)
 
 
@@ -111,7 +111,7 @@ async def test_a_fault_in_between_is_logged_and_told_without_its_reason(streams:
     model = Model()
     model.say(Sources("off"), Delta("a"), ValueError("hunter2"))
     stream = await streams.start(model)
-    events = await everything(stream)
+    events = await read_all(stream)
     assert isinstance(events[-1], Failure)
     assert (events[-1].code, "hunter2" in repr(events)) == ("internal", False)
     [line] = map(json.loads, streams.log.getvalue().splitlines())
@@ -126,11 +126,11 @@ async def test_a_model_without_readers_is_stopped_at_once(streams: Streams) -> N
     with stream.reading() as one:
         with stream.reading():
             await one.more()
-        await idle()
+        await run_until_idle()
         assert not model.stopped
-    await idle()
+    await run_until_idle()
     assert model.stopped
-    assert await everything(stream, 1) == [LEFT]
+    assert await read_all(stream, 1) == [LEFT]
 
 
 async def test_a_reader_who_comes_back_in_time_keeps_it_going() -> None:
@@ -139,7 +139,7 @@ async def test_a_reader_who_comes_back_in_time_keeps_it_going() -> None:
     stream = await streams.start(model)
     with stream.reading() as reader:
         await reader.more()
-    await idle()
+    await run_until_idle()
     assert not model.stopped
     with stream.reading(1) as reader:
         model.say(Delta("a"), None)
@@ -150,10 +150,10 @@ async def test_a_reader_who_comes_back_in_time_keeps_it_going() -> None:
 async def test_who_waits_no_longer_for_the_first_event_stops_it(streams: Streams) -> None:
     model = Model()
     starting = asyncio.create_task(streams.start(model))
-    await idle()
+    await run_until_idle()
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
-    await idle()
+    await run_until_idle()
     assert (model.stopped, len(streams)) == (True, 0)
 
 
@@ -161,7 +161,7 @@ async def test_only_the_person_who_began_it_can_go_on(streams: Streams) -> None:
     model = Model()
     model.say(Sources("off"), Delta("a"), None)
     stream = await streams.start(model)
-    await everything(stream)
+    await read_all(stream)
     assert streams.find(stream.id, 1, person=ANN) is stream
     assert streams.find(stream.id, 3, person=ANN) is stream
     for name, first, person in ((stream.id, 1, BOB), ("other", 1, ANN), (stream.id, 4, ANN)):
@@ -188,7 +188,7 @@ async def test_an_answer_is_forgotten_after_a_while_or_when_others_need_the_room
     model = Model()
     model.say(Sources("off"), None)
     stream = await streams.start(model)
-    await everything(stream)
+    await read_all(stream)
     await asyncio.sleep(0.01)
     with pytest.raises(NotFound):
         streams.find(stream.id, 0, person=ANN)
@@ -204,7 +204,7 @@ async def test_there_are_only_so_many(streams: Streams) -> None:
         await streams.start(models[3])
     assert caught.value.retry_after >= 1
     models[1].say(None)
-    await everything(begun[1])
+    await read_all(begun[1])
     await streams.start(models[3])
     with pytest.raises(NotFound):
         streams.find(begun[1].id, 0, person=ANN)
@@ -215,8 +215,8 @@ async def test_an_answer_that_cannot_be_resumed_is_gone_when_it_is_over(streams:
     model = Model()
     model.say(Sources("off"), None)
     stream = await streams.start(model, resumable=False)
-    await everything(stream)
-    await idle()
+    await read_all(stream)
+    await run_until_idle()
     with pytest.raises(NotFound):
         streams.find(stream.id, 0, person=ANN)
 
@@ -226,10 +226,10 @@ async def test_what_is_kept_is_bounded_and_the_model_waits_for_a_slow_reader() -
     model.say(Sources("off"), *deltas(*"abcdefghij" * 10), None)
     stream = await streams.start(model)
     with stream.reading() as slow:
-        await idle()
+        await run_until_idle()
         assert (model.taken, stream.finished) == (20, False)
         read = [*await slow.more()]
-        await idle()
+        await run_until_idle()
         assert model.taken == 40
         read += await slow.rest()
     assert read == [Sources("off"), *deltas(*"abcdefghij" * 10)]
@@ -257,8 +257,8 @@ async def test_a_server_that_stops_begins_none_and_ends_all() -> None:
     streams, model = Streams(job_grace_seconds=0), Model()
     model.say(Sources("off"))
     stream = await streams.start(model)
-    reading = asyncio.create_task(everything(stream))
-    await idle()
+    reading = asyncio.create_task(read_all(stream))
+    await run_until_idle()
     streams.stop()
     assert await reading == [Sources("off"), STOPPING]
     assert model.stopped
@@ -272,9 +272,9 @@ async def test_what_can_be_finished_is_finished_before_the_server_ends() -> None
     streams, model = Streams(job_grace_seconds=60), Model()
     model.say(Sources("off"))
     stream = await streams.start(model)
-    reading = asyncio.create_task(everything(stream))
+    reading = asyncio.create_task(read_all(stream))
     streams.stop()
-    await idle()
+    await run_until_idle()
     model.say(Delta("a"), None)
     assert await reading == [Sources("off"), Delta("a")]
     await streams.close()

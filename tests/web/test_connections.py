@@ -26,14 +26,14 @@ BODY = (
 
 
 @contextmanager
-def connected(live: Live, first: bytes = b"") -> Iterator[socket.socket]:
+def open_connection(live: Live, first: bytes = b"") -> Iterator[socket.socket]:
     host, _, port = live.address.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(first)
         yield connection
 
 
-def rest(connection: socket.socket) -> bytes:
+def read_to_end(connection: socket.socket) -> bytes:
     """What comes until the server ends the connection."""
     answer = b""
     with suppress(ConnectionError):
@@ -42,7 +42,7 @@ def rest(connection: socket.socket) -> bytes:
     return answer
 
 
-def trickle(connection: socket.socket) -> None:
+def send_slowly(connection: socket.socket) -> None:
     """Send a byte again and again, as long as the other side is there."""
     with suppress(OSError):
         while True:
@@ -62,19 +62,22 @@ def is_open(connection: socket.socket) -> bool:
 
 @pytest.mark.parametrize("first", [b"", HEAD + b"\r\n"], ids=["new", "idle"])
 def test_a_connection_that_sends_nothing_is_closed(tmp_path: Path, first: bytes) -> None:
-    with Live(tmp_path, replace(SETTINGS, header_seconds=1)) as live, connected(live, first) as connection:
-        assert rest(connection).startswith(b"HTTP/1.1 200 " if first else b"")
+    with (
+        Live(tmp_path, replace(SETTINGS, header_seconds=1)) as live,
+        open_connection(live, first) as connection,
+    ):
+        assert read_to_end(connection).startswith(b"HTTP/1.1 200 " if first else b"")
 
 
 @pytest.mark.parametrize("before", [b"", HEAD + b"\r\n"], ids=["new", "idle"])
 def test_the_time_for_a_head_does_not_begin_anew_with_each_byte(tmp_path: Path, before: bytes) -> None:
     with (
         Live(tmp_path, replace(SETTINGS, header_seconds=1)) as live,
-        connected(live, before + HEAD + b"X: ") as connection,
+        open_connection(live, before + HEAD + b"X: ") as connection,
     ):
-        trickling = threading.Thread(target=trickle, args=[connection])
+        trickling = threading.Thread(target=send_slowly, args=[connection])
         trickling.start()
-        answer = rest(connection)
+        answer = read_to_end(connection)
         trickling.join()
     assert answer.count(b"HTTP/1.1 408 ") == 1
     assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["code"] == "request_timeout"
@@ -85,11 +88,11 @@ def test_a_body_that_trickles_after_its_answer_is_ended(tmp_path: Path) -> None:
         engine.people.create_user("ann")
     with (
         Live(tmp_path, replace(SETTINGS, header_seconds=1)) as live,
-        connected(live, BODY.replace(b"100", b"100000")) as connection,
+        open_connection(live, BODY.replace(b"100", b"100000")) as connection,
     ):
-        trickling = threading.Thread(target=trickle, args=[connection])
+        trickling = threading.Thread(target=send_slowly, args=[connection])
         trickling.start()
-        assert rest(connection).startswith(b"HTTP/1.1 401 ")
+        assert read_to_end(connection).startswith(b"HTTP/1.1 401 ")
         trickling.join()
 
 
@@ -97,12 +100,15 @@ def test_of_too_many_connections_of_an_address_the_oldest_without_a_key_is_close
     settings = replace(SETTINGS, max_address_connections=5)
     with Live(tmp_path, settings) as live, live.client() as client, ExitStack() as opened:
         assert client.get("/me").status_code == 200
-        silent = [opened.enter_context(connected(live, HEAD)) for _ in range(12)]
-        blocking_until(lambda: not any(is_open(each) for each in silent[:7]))
-        assert all(is_open(each) for each in silent[7:])
-        kept = str(client.get("/me").extensions["network_stream"].get_extra_info("client_addr"))
+        silent = [opened.enter_context(open_connection(live, HEAD)) for _ in range(12)]
+        blocking_until(lambda: not any(is_open(connection) for connection in silent[:7]))
+        assert all(is_open(connection) for connection in silent[7:])
+        client_address = str(client.get("/me").extensions["network_stream"].get_extra_info("client_addr"))
         assert client.get("/me").status_code == 200
-        assert str(client.get("/me").extensions["network_stream"].get_extra_info("client_addr")) == kept
+        assert (
+            str(client.get("/me").extensions["network_stream"].get_extra_info("client_addr"))
+            == client_address
+        )
 
 
 def test_what_is_idle_makes_room_and_what_is_in_use_does_not(tmp_path: Path) -> None:
@@ -111,12 +117,12 @@ def test_what_is_idle_makes_room_and_what_is_in_use_does_not(tmp_path: Path) -> 
         Live(tmp_path, settings) as live,
         live.client() as one,
         live.client() as two,
-        connected(live, BODY) as busy,
+        open_connection(live, BODY) as busy,
     ):
         in_flight = "conspectus_requests_in_flight 2.0"
         blocking_until(lambda: in_flight in httpx.get(f"{live.address}/metrics").text)
         for _ in range(3):
-            assert [each.get("/me").status_code for each in (one, two)] == [200, 200]
+            assert [client.get("/me").status_code for client in (one, two)] == [200, 200]
         busy.sendall(b'"name": "x"' + b" " * 87 + b"}")
         assert busy.recv(100).startswith(b"HTTP/1.1 201 ")
 
@@ -124,7 +130,7 @@ def test_what_is_idle_makes_room_and_what_is_in_use_does_not(tmp_path: Path) -> 
 @pytest.fixture
 def few_descriptors() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
+    used = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 40, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -137,7 +143,7 @@ def test_a_server_without_descriptors_answers_again_when_connections_end(
     with Live(tmp_path, settings) as live, ExitStack() as opened:
         with suppress(OSError):
             for _ in range(100):
-                opened.enter_context(connected(live))
+                opened.enter_context(open_connection(live))
         opened.close()
         with live.client() as client:
             assert client.get("/me").status_code == 200
@@ -151,13 +157,13 @@ SIZES = [(HEAD_BYTES - 1_000, 200), (HEAD_BYTES, 431), (70_000, 431), (1_000_000
 def test_a_head_has_a_largest_size(tmp_path: Path, where: str, size: int, status: int) -> None:
     long = {
         "one header": HEAD + b"X: " + b"x" * size,
-        "many headers": HEAD + b"\r\n".join(b"X%04d: y" % each for each in range(size // 10)),
+        "many headers": HEAD + b"\r\n".join(b"X%04d: y" % number for number in range(size // 10)),
         "address": b"GET /healthz?" + b"x" * size + b" HTTP/1.1\r\nHost: localhost",
     }[where]
-    with Live(tmp_path, SETTINGS) as live, connected(live) as connection:
+    with Live(tmp_path, SETTINGS) as live, open_connection(live) as connection:
         connection.sendall(long + b"\r\nConnection: close\r\n\r\n")
         connection.shutdown(socket.SHUT_WR)
-        answer = rest(connection)
+        answer = read_to_end(connection)
     assert answer.startswith(b"HTTP/1.1 %d " % status)
     if status == 431:
         assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["code"] == "headers_too_large"
@@ -168,9 +174,9 @@ def test_a_length_that_is_given_twice_is_refused_and_ends_the_connection(tmp_pat
         b"POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/me HTTP/1.1\r\nHost: localhost\r\n\r\n"
     )
-    with Live(tmp_path, SETTINGS) as live, connected(live, smuggled) as connection:
+    with Live(tmp_path, SETTINGS) as live, open_connection(live, smuggled) as connection:
         connection.shutdown(socket.SHUT_WR)
-        answer = rest(connection)
+        answer = read_to_end(connection)
     assert [line[:12] for line in answer.splitlines() if line.startswith(b"HTTP/")] == [b"HTTP/1.1 400"]
     assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["code"] == "invalid_input"
 

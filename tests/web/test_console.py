@@ -75,7 +75,7 @@ async def test_files_have_their_type_and_are_kept_if_their_name_has_a_hash(
     packed = await pages.get("/console/assets/app-1a2b.js", headers={"Accept-Encoding": "br, gzip"})
     assert (packed.text, packed.headers["content-encoding"]) == (SCRIPT, "gzip")
     assert packed.headers["etag"] != script.headers["etag"]
-    font, icon = [await pages.get(f"/console/{each}") for each in ("assets/text-3c4d.woff2", "icon.svg")]
+    font, icon = [await pages.get(f"/console/{name}") for name in ("assets/text-3c4d.woff2", "icon.svg")]
     assert (font.headers["content-type"], icon.headers["content-type"]) == ("font/woff2", "image/svg+xml")
     assert icon.headers["cache-control"] == "no-cache"
     gone = await pages.get("/console/assets/app-0000.js")
@@ -133,7 +133,7 @@ def test_a_server_sends_no_file_from_elsewhere_and_answers_head(tmp_path: Path, 
             assert head[2]["content-length"] == str(len(body)) and head[2]["etag"] == headers["etag"]
 
 
-async def logged_in(site: Site, key: str, **headers: str) -> httpx.AsyncClient:
+async def log_in_browser(site: Site, key: str, **headers: str) -> httpx.AsyncClient:
     """A browser with a session."""
     client = site.client(**OWN)
     answer = await client.post("/session", json={"key": key}, headers=headers)
@@ -156,29 +156,29 @@ async def test_a_key_opens_a_session_and_logging_out_ends_it(site: Site, people:
 
 
 async def test_a_session_ends_with_its_key(site: Site, people: People) -> None:
-    client = await logged_in(site, people.keys["bob"])
+    client = await log_in_browser(site, people.keys["bob"])
     (key,) = (await client.get("/keys")).json()
     await people.bob.delete(f"/keys/{key['id']}")
     assert (await client.get("/me")).status_code == 401
 
 
 async def test_the_cookie_is_no_key_and_is_worth_nothing_after_a_logout(site: Site, people: People) -> None:
-    client = await logged_in(site, people.keys["alice"])
-    kept = httpx.Cookies(client.cookies)
-    (token,) = kept.values()
+    client = await log_in_browser(site, people.keys["alice"])
+    cookies = httpx.Cookies(client.cookies)
+    (token,) = cookies.values()
     assert token.startswith("css_") and people.keys["alice"] not in token
     bearer = {"Authorization": f"Bearer {token}"}
     async with site.client() as program:
         assert (await program.get("/me", headers=bearer)).status_code == 401
     assert (await client.delete("/session")).status_code == 204
     async with site.client(**OWN) as thief:
-        thief.cookies = kept
+        thief.cookies = cookies
         assert (await thief.get("/me")).status_code == 401
     assert token not in site.log.getvalue()
 
 
 async def test_a_key_in_the_cookie_opens_nothing(site: Site, people: People) -> None:
-    client = await logged_in(site, people.keys["alice"])
+    client = await log_in_browser(site, people.keys["alice"])
     (name,) = client.cookies.keys()
     async with site.client(**OWN) as older:
         older.cookies.set(name, people.keys["alice"])
@@ -189,7 +189,7 @@ async def test_a_key_in_the_cookie_opens_nothing(site: Site, people: People) -> 
 async def test_a_session_ends_when_its_key_is_replaced_or_its_user_disabled(
     site: Site, people: People, change: str
 ) -> None:
-    client = await logged_in(site, people.keys["bob"])
+    client = await log_in_browser(site, people.keys["bob"])
     (key,) = (await people.bob.get("/keys")).json()
     if change == "rotate":
         assert (await people.bob.post(f"/keys/{key['id']}/rotate")).status_code == 201
@@ -199,7 +199,7 @@ async def test_a_session_ends_when_its_key_is_replaced_or_its_user_disabled(
 
 
 async def test_a_page_of_another_origin_ends_no_session(site: Site, people: People) -> None:
-    client = await logged_in(site, people.keys["alice"])
+    client = await log_in_browser(site, people.keys["alice"])
     foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
     assert (await client.delete("/session", headers=foreign)).status_code == 403
     assert (await client.get("/me")).status_code == 200
@@ -208,7 +208,7 @@ async def test_a_page_of_another_origin_ends_no_session(site: Site, people: Peop
 async def test_a_session_holds_in_another_process_until_its_end(
     tmp_path: Path, site: Site, people: People
 ) -> None:
-    client = await logged_in(site, people.keys["alice"])
+    client = await log_in_browser(site, people.keys["alice"])
     (token,) = client.cookies.values()
     async with conspectus.open(tmp_path / "data", settings=site.settings) as other:
         assert (await other.sessions.authenticate(token)).name == "alice"
@@ -245,8 +245,8 @@ async def test_logins_are_small_and_are_counted(open_site: OpenSite) -> None:
     async with open_site(**limits) as site, peopled(site), site.client(**OWN) as client:
         large = await client.post("/session", json={"key": "x" * 5_000})
         assert (large.status_code, large.json()["code"]) == (413, "too_large")
-        told = [await client.post("/session", json={"key": "csp_wrong"}) for _ in range(4)]
-    assert [each.status_code for each in told] == [401, 401, 401, 429]
+        answers = [await client.post("/session", json={"key": "csp_wrong"}) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [401, 401, 401, 429]
 
 
 FOREIGN = [
@@ -263,28 +263,28 @@ async def test_a_page_of_another_origin_cannot_use_a_session(
     open_site: OpenSite, headers: dict[str, str]
 ) -> None:
     async with open_site(cors_origins="https://app.example") as site, peopled(site) as people:
-        cookies = (await logged_in(site, people.keys["alice"])).cookies
+        cookies = (await log_in_browser(site, people.keys["alice"])).cookies
         async with site.client(**headers) as page:
             login = await page.post("/session", json={"key": people.keys["alice"]})
             page.cookies = cookies
             answers = [login, await page.get("/me"), await page.post("/collections", json={"name": "x"})]
-        assert [each.status_code for each in answers] == [403, 403, 403]
+        assert [answer.status_code for answer in answers] == [403, 403, 403]
         assert (await people.alice.get("/collections")).json() == []
 
 
 async def test_a_write_with_a_cookie_needs_to_say_where_it_comes_from(site: Site, people: People) -> None:
-    cookies = (await logged_in(site, people.keys["alice"])).cookies
+    cookies = (await log_in_browser(site, people.keys["alice"])).cookies
     async with site.client() as unknown:
         unknown.cookies = cookies
         assert (await unknown.get("/me")).status_code == 200
         assert (await unknown.post("/collections", json={"name": "x"})).status_code == 403
         for header in OWN.items():
-            made = await unknown.post("/collections", json={"name": header[0]}, headers=dict([header]))
-            assert made.status_code == 201
+            answer = await unknown.post("/collections", json={"name": header[0]}, headers=dict([header]))
+            assert answer.status_code == 201
 
 
 async def test_a_header_counts_before_the_cookie(site: Site, people: People) -> None:
-    client = await logged_in(site, people.keys["alice"])
+    client = await log_in_browser(site, people.keys["alice"])
     bob = {"Authorization": f"Bearer {people.keys['bob']}"}
     assert (await client.get("/me", headers=bob)).json()["name"] == "bob"
     wrong = await client.get("/me", headers={"Authorization": "Bearer csp_wrong"})
@@ -292,7 +292,7 @@ async def test_a_header_counts_before_the_cookie(site: Site, people: People) -> 
 
 
 async def test_a_cookie_opens_the_api_only(site: Site, people: People) -> None:
-    client = await logged_in(site, people.keys["owner"])
+    client = await log_in_browser(site, people.keys["owner"])
     assert (await client.get("/me")).status_code == 200
     assert (await client.get("http://localhost/metrics")).status_code == 401
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -331,8 +331,8 @@ async def test_the_documentation_is_sent_as_the_client_reads_it(
         answer = await manual.get(f"/console/docs/{path}", headers=headers)
         assert (answer.text, answer.headers.get("content-encoding", "identity")) == (name, encoding)
         assert "unsafe" not in answer.headers["content-security-policy"]
-        held = {**headers, "If-None-Match": answer.headers["etag"]}
-        assert (await manual.get(f"/console/docs/{path}", headers=held)).status_code == 304
+        conditional_headers = {**headers, "If-None-Match": answer.headers["etag"]}
+        assert (await manual.get(f"/console/docs/{path}", headers=conditional_headers)).status_code == 304
 
 
 @pytest.mark.parametrize("name", ["llms.txt", "llms-full.txt"])

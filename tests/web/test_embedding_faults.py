@@ -41,11 +41,11 @@ PASSING = frozenset(
 """Some of the faults that a retry may cure."""
 
 
-def faults() -> dict[str, Answer]:
+def faulty_answers() -> dict[str, Answer]:
     """Answers of every kind to a request for one vector."""
     rows = vector_faults([[1.0] * DIMENSIONS])
     bodies = {
-        name: {"data": [{"index": place, "embedding": row} for place, row in enumerate(wrong)]}
+        name: {"data": [{"index": number, "embedding": row} for number, row in enumerate(wrong)]}
         for name, wrong in rows.items()
     }
     return service_faults() | {f"rows: {name}": as_json(body) for name, body in bodies.items()}
@@ -70,10 +70,10 @@ async def test_a_query_without_a_vector_is_answered_without_one(server: ModelSer
     async with bootstrap.open(tmp_path / "data", settings=SETTINGS) as engine:
         await engine.graph.add_nodes(NODES)
         await engine.add("London lies on the Thames.", wait=True)
-        asked = len(server.calls)
+        calls_before = len(server.calls)
         await engine.graph.link_entities(QUERY)
-        assert len(server.calls) > asked, "linking embeds the text"
-        for name, fault in faults().items():
+        assert len(server.calls) > calls_before, "linking embeds the text"
+        for name, fault in faulty_answers().items():
             server.say("/v1/embeddings", lambda call, fault=fault: fault)
             assert nodes_of(await engine.graph.link_entities(QUERY)) == expected, name
             retrieval = await engine.retrieve("Thames")
@@ -85,12 +85,12 @@ async def test_vectors_are_refused_with_an_error_of_ours(server: ModelServer, tm
         app = application(engine, SETTINGS)
         async with app.router.lifespan_context(app), Site(app, engine, SETTINGS).client() as api:
             assert (await api.post("/embeddings", json={"input": "x"})).status_code == 200
-            for name, fault in faults().items():
+            for name, fault in faulty_answers().items():
                 server.say("/v1/embeddings", lambda call, fault=fault: fault)
                 answer = await api.post("/embeddings", json={"input": "x"})
                 error = answer.json()["error"]
-                told = (answer.status_code, error["code"], error["type"])
-                assert told in {
+                refusal = (answer.status_code, error["code"], error["type"])
+                assert refusal in {
                     (502, "provider_error", "server_error"),
                     (503, "provider_unavailable", "server_error"),
                 }, name

@@ -11,18 +11,18 @@ from conspectus.web.examples import Examples
 Place = tuple[str, Any, dict[str, Any]]
 
 
-def places(document: dict[str, Any]) -> Iterator[Place]:
+def walk_examples(document: dict[str, Any]) -> Iterator[Place]:
     """Where an example belongs, with its schema and what holds it."""
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            for part, schema, place in places_of(operation):
-                yield f"{method.upper()} {path} {part}", schema, place
+            for part, schema, holder in walk_operation_examples(operation):
+                yield f"{method.upper()} {path} {part}", schema, holder
 
 
-def places_of(operation: dict[str, Any]) -> Iterator[Place]:
+def walk_operation_examples(operation: dict[str, Any]) -> Iterator[Place]:
     """The same for one operation."""
-    for each in operation.get("parameters", []):
-        yield each["name"], each["schema"], each
+    for parameter in operation.get("parameters", []):
+        yield parameter["name"], parameter["schema"], parameter
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
         yield kind, body["schema"], body
     for status, answer in operation["responses"].items():
@@ -36,14 +36,14 @@ def of_lines(name: str) -> bool:
 
 
 async def test_each_parameter_request_and_answer_has_a_valid_example(openapi: dict[str, Any]) -> None:
-    found = list(places(openapi))
-    assert len(found) > 400
-    assert [name for name, _, place in found if "example" not in place] == []
-    for name, schema, place in found:
+    examples = list(walk_examples(openapi))
+    assert len(examples) > 400
+    assert [name for name, _, holder in examples if "example" not in holder] == []
+    for name, schema, holder in examples:
         if not of_lines(name):
-            whole = {**schema, "components": openapi["components"]}
-            errors = list(jsonschema_rs.validator_for(whole).iter_errors(place["example"]))
-            assert (name, [each.message for each in errors]) == (name, [])
+            full_schema = {**schema, "components": openapi["components"]}
+            errors = list(jsonschema_rs.validator_for(full_schema).iter_errors(holder["example"]))
+            assert (name, [error.message for error in errors]) == (name, [])
 
 
 SCHEMAS: dict[str, Any] = {
@@ -80,7 +80,7 @@ def test_a_request_has_what_is_required_or_has_an_example() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "made"),
+    ("schema", "example"),
     [
         ({"type": "string", "format": "date-time"}, "2026-03-02T08:00:00Z"),
         ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [1, 1]),
@@ -92,5 +92,5 @@ def test_a_request_has_what_is_required_or_has_an_example() -> None:
         ({}, {}),
     ],
 )
-def test_what_has_no_example_is_made_from_its_type(schema: dict[str, Any], made: object) -> None:
-    assert Examples({}).answer(schema) == made
+def test_what_has_no_example_is_made_from_its_type(schema: dict[str, Any], example: object) -> None:
+    assert Examples({}).answer(schema) == example

@@ -13,9 +13,12 @@ EVIL = "</text><script>alert(1)</script>\u202e\"'&<!--"
 GRAPHS = ("default", "team/one", "a%2Fb?c#d", "..", "nodes", "röhre 🎉", "graph/ann%20lee//")
 
 
-def place(name: str) -> str:
+def graph_path(name: str) -> str:
     """The path of a graph."""
-    quoted = "".join(each if each.isalnum() and each.isascii() else _escaped(each) for each in name)
+    quoted = "".join(
+        character if character.isalnum() and character.isascii() else _escaped(character)
+        for character in name
+    )
     return f"/graphs/{quoted}"
 
 
@@ -23,27 +26,27 @@ def _escaped(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode())
 
 
-async def drawn(api: httpx.AsyncClient, name: str = "default", **nodes: str) -> None:
+async def draw_graph(api: httpx.AsyncClient, name: str = "default", **nodes: str) -> None:
     """A graph of two nodes and an edge."""
     named = nodes or {"ann": "Ann Lee", "bo": "Bo"}
-    body = {"nodes": [{"id": each, "name": called} for each, called in named.items()]}
-    added = await api.post(f"{place(name)}/nodes", json=body)
+    body = {"nodes": [{"id": node, "name": node_name} for node, node_name in named.items()]}
+    added = await api.post(f"{graph_path(name)}/nodes", json=body)
     assert added.status_code == 201, added.text
     first, second = named
     edges = {"edges": [{"source": first, "target": second, "type": "knows", "weight": 0.5}]}
-    assert (await api.post(f"{place(name)}/edges", json=edges)).status_code == 201
+    assert (await api.post(f"{graph_path(name)}/edges", json=edges)).status_code == 201
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_a_name_may_hold_anything(api: httpx.AsyncClient, name: str) -> None:
-    await drawn(api, name)
+    await draw_graph(api, name)
     [summary] = (await api.get("/graphs")).json()
     assert (summary["nodes"], summary["edges"]) == (2, 1)
-    found = (await api.get(f"{place(name)}/neighbors", params={"node": "ann"})).json()
-    assert [(each["node"]["id"], each["decay"]) for each in found] == [("bo", 0.5)]
+    neighbors = (await api.get(f"{graph_path(name)}/neighbors", params={"node": "ann"})).json()
+    assert [(neighbor["node"]["id"], neighbor["decay"]) for neighbor in neighbors] == [("bo", 0.5)]
     by_id = await api.get(f"/graphs/{summary['source']['id']}/node", params={"node": "ann"})
     assert by_id.json()["name"] == "Ann Lee"
-    assert (await api.delete(place(name))).json() == {"nodes": 2, "edges": 1}
+    assert (await api.delete(graph_path(name))).json() == {"nodes": 2, "edges": 1}
 
 
 @pytest.mark.parametrize("node", ["http://x.example/a?b=c&d#e", "a/nodes/b", " ", "🎉", "%2F", "x" * 500])
@@ -52,8 +55,8 @@ async def test_a_node_may_be_called_anything(api: httpx.AsyncClient, node: str) 
     if added.status_code == 422:
         assert not node.strip()
         return
-    found = await api.get("/graphs/default/node", params={"node": node})
-    assert (found.status_code, found.json()["id"]) == (200, node)
+    answer = await api.get("/graphs/default/node", params={"node": node})
+    assert (answer.status_code, answer.json()["id"]) == (200, node)
 
 
 @pytest.mark.parametrize(
@@ -61,20 +64,22 @@ async def test_a_node_may_be_called_anything(api: httpx.AsyncClient, node: str) 
     [("json", "application/json"), ("graphml", "application/graphml+xml"), ("svg", "image/svg+xml")],
 )
 async def test_no_script_in_a_graph_is_ever_run(api: httpx.AsyncClient, form: str, kind: str) -> None:
-    await drawn(api, ann=EVIL, bo="Bo")
+    await draw_graph(api, ann=EVIL, bo="Bo")
     answer = await api.get("/graphs/default/export", params={"format": form})
     assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (200, kind)
     assert answer.headers["content-security-policy"].startswith("sandbox;")
     assert answer.headers["x-content-type-options"] == "nosniff"
     if form == "json":
-        assert EVIL in {each["name"] for each in json.loads(answer.content)["nodes"]}
+        assert EVIL in {node["name"] for node in json.loads(answer.content)["nodes"]}
     else:
-        tags = {etree.QName(each).localname for each in etree.fromstring(answer.content).iter(etree.Element)}
+        tags = {
+            etree.QName(element).localname for element in etree.fromstring(answer.content).iter(etree.Element)
+        }
         assert "script" not in tags
 
 
 async def test_edges_that_lead_nowhere_are_named(api: httpx.AsyncClient) -> None:
-    await drawn(api)
+    await draw_graph(api)
     edges = [{"source": "ann", "target": "bo", "type": "likes"}, {"source": "ann", "target": "eve"}]
     answer = await api.post("/graphs/default/edges", json={"edges": edges})
     problem = answer.json()

@@ -24,7 +24,7 @@ PASSING: Final = frozenset({"x-request-id", "date", "etag", "content-length", "l
 """Headers that differ for the same reasons."""
 
 
-def places_of(openapi: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def walk_name_parameters(openapi: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield operations with each parameter or field that takes a name, and where it stands."""
     for path, item in openapi["paths"].items():
         for method, operation in item.items():
@@ -70,23 +70,25 @@ async def test_a_hidden_name_is_answered_like_a_missing_one_everywhere(
 
     Reads come first: what is written for one of the two names would be found under it.
     """
-    places = sorted(set(places_of(openapi)), key=lambda place: (place[0] in WRITES, place))
-    assert {("PUT /collections/{collection}/grants", "body", "grantee")} <= set(places)
+    name_parameters = sorted(
+        set(walk_name_parameters(openapi)), key=lambda parameter: (parameter[0] in WRITES, parameter)
+    )
+    assert {("PUT /collections/{collection}/grants", "body", "grantee")} <= set(name_parameters)
     answers: dict[tuple[str, ...], list[list[tuple[Any, ...]]]] = {}
     async with open_site() as site, peopled(site) as people:
         await site.engine.people.create_user(HIDDEN)
         await site.engine.people.create_group(HIDDEN)
         world = World(people.alice, {"user": "alice", "group": "none", "granted": "alice", "member": None})
-        for label, where, field in places:
+        for label, where, field in name_parameters:
             await world.request(label, EVERY[label])
             for name in (MISSING, HIDDEN):
-                known = {**world.known, field: name}
+                names = {**world.known, field: name}
                 sent = [
-                    answer_without(name, await filled(label, parts, known).sent(people.alice))
+                    answer_without(name, await filled(label, parts, names).sent(people.alice))
                     for parts in with_name(label, where, field, name)
                 ]
                 answers.setdefault((label, where, field), []).append(sent)
-    assert {place: both for place, both in answers.items() if both[0] != both[1]} == {}
+    assert {parameter: both for parameter, both in answers.items() if both[0] != both[1]} == {}
     statuses = {answer[0] for both in answers.values() for answer in both[1]}
     assert {403, 404} <= statuses
     granted = answers["PUT /collections/{collection}/grants", "body", "grantee"][1]

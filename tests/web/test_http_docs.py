@@ -12,10 +12,12 @@ DOCS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md").
 async def test_every_route_that_is_named_with_its_method_exists(openapi: dict[str, Any]) -> None:
     named = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)`", DOCS)
     paths = openapi["paths"]
-    known = {
-        (method.upper(), path.removeprefix("/api/v1")) for path, found in paths.items() for method in found
+    existing = {
+        (method.upper(), path.removeprefix("/api/v1"))
+        for path, methods in paths.items()
+        for method in methods
     }
-    assert named and set(named) <= known
+    assert named and set(named) <= existing
 
 
 def test_every_setting_that_is_named_exists() -> None:

@@ -38,25 +38,25 @@ from tests.web.operations import PREFIX, WRITES, Request, World
 KEY = {"Idempotency-Key": "one"}
 
 
-async def count(api: httpx.AsyncClient, collection: str = "wiki") -> int:
+async def count_documents(api: httpx.AsyncClient, collection: str = "wiki") -> int:
     answer = await api.post(f"/collections/{collection}/documents/count", json={})
     return int(answer.json()["count"])
 
 
-def add(api: httpx.AsyncClient, text: str = "The ferry leaves at noon.", **headers: str) -> Any:
+def add_document(api: httpx.AsyncClient, text: str = "The ferry leaves at noon.", **headers: str) -> Any:
     body = {"documents": [{"text": text}]}
     return api.post("/collections/wiki/documents", json=body, headers={**KEY, **headers})
 
 
 async def test_the_second_sending_gets_the_first_answer(api: httpx.AsyncClient) -> None:
     await filled(api)
-    first, second = await add(api), await add(api)
+    first, second = await add_document(api), await add_document(api)
     assert (first.status_code, "idempotent-replayed" in first.headers) == (201, False)
     assert (second.status_code, second.headers["idempotent-replayed"]) == (201, "true")
     assert second.content == first.content
     assert second.headers["content-type"] == first.headers["content-type"]
     assert second.headers["x-request-id"] != first.headers["x-request-id"]
-    assert await count(api) == 2
+    assert await count_documents(api) == 2
 
 
 async def test_without_a_key_it_is_done_twice(api: httpx.AsyncClient) -> None:
@@ -64,44 +64,44 @@ async def test_without_a_key_it_is_done_twice(api: httpx.AsyncClient) -> None:
     body = {"documents": [{"text": "The ferry leaves at noon."}]}
     for _ in range(2):
         assert (await api.post("/collections/wiki/documents", json=body)).status_code == 201
-    assert await count(api) == 3
+    assert await count_documents(api) == 3
 
 
 async def test_another_request_with_the_key_is_refused(api: httpx.AsyncClient) -> None:
     await filled(api)
-    await add(api)
+    await add_document(api)
     others = [
-        await add(api, text="Something else."),
-        await add(api, **{"If-Match": '"x"'}),
+        await add_document(api, text="Something else."),
+        await add_document(api, **{"If-Match": '"x"'}),
         await api.post("/collections", json={"name": "b"}, headers=KEY),
         await api.request("DELETE", "/collections/wiki", headers=KEY),
         await api.request("DELETE", "/collections/wiki?purge=true", headers=KEY),
     ]
     assert {(answer.status_code, answer.json()["code"]) for answer in others} == {(409, "conflict")}
-    assert await count(api) == 2
+    assert await count_documents(api) == 2
 
 
 async def test_of_many_at_once_one_is_done(api: httpx.AsyncClient) -> None:
     await filled(api)
-    answers = await asyncio.gather(*(add(api) for _ in range(8)))
+    answers = await asyncio.gather(*(add_document(api) for _ in range(8)))
     done = [answer for answer in answers if answer.status_code == 201]
     assert len({answer.content for answer in done}) == 1
     assert {answer.status_code for answer in answers} <= {201, 409}
-    assert await count(api) == 2
-    assert (await add(api)).content == done[0].content
+    assert await count_documents(api) == 2
+    assert (await add_document(api)).content == done[0].content
 
 
 async def test_keys_of_different_people_are_different_keys(people: People) -> None:
     await filled(people.alice)
     await filled(people.bob)
     for client in (people.alice, people.bob):
-        assert "idempotent-replayed" not in (await add(client)).headers
-        assert (await add(client)).headers["idempotent-replayed"] == "true"
+        assert "idempotent-replayed" not in (await add_document(client)).headers
+        assert (await add_document(client)).headers["idempotent-replayed"] == "true"
 
 
 async def test_refusals_are_kept_and_faults_are_not(site: Site, api: httpx.AsyncClient) -> None:
-    faults: list[Exception] = [ProviderUnavailable("x", "is away"), ValueError("x")]
-    fail_once(site.app, faults)
+    faults_in: list[Exception] = [ProviderUnavailable("x", "is away"), ValueError("x")]
+    fail_once(site.app, faults_in)
     assert (await api.post("/fail", headers=KEY)).status_code == 503
     assert (await api.post("/fail", headers=KEY)).status_code == 500
     assert (await api.post("/fail", headers=KEY)).json() == "done"
@@ -114,16 +114,16 @@ async def test_refusals_are_kept_and_faults_are_not(site: Site, api: httpx.Async
     assert again.headers["content-type"] == "application/problem+json"
 
 
-def fail_once(app: FastAPI, faults: list[Exception]) -> None:
+def fail_once(app: FastAPI, faults_in: list[Exception]) -> None:
     async def fail() -> str:
-        if faults:
-            raise faults.pop(0)
+        if faults_in:
+            raise faults_in.pop(0)
         return "done"
 
     app.add_api_route("/api/v1/fail", fail, methods=["POST"])
 
 
-def written(key: str | None) -> list[tuple[str, str, dict[str, Any]]]:
+def writes_without_key(key: str | None) -> list[tuple[str, str, dict[str, Any]]]:
     """Whatever may be stored without a key: where it is sent, and the collection that it is then in."""
     text = {"text": "The ferry leaves at noon.", "key": key}
     return [
@@ -141,13 +141,13 @@ async def test_what_was_stored_before_a_fault_is_not_stored_twice(tmp_path: Path
         async with site.client() as api:
             for name in ("wiki", "pier"):
                 await api.post("/collections", json={"name": name})
-            for number, (path, home, body) in enumerate(written(key)):
+            for number, (path, home, body) in enumerate(writes_without_key(key)):
                 header = {"Idempotency-Key": f"k{number}"}
                 sent = [await api.post(path, json={**body, "wait": True}, headers=header) for _ in range(2)]
-                told = [(each.status_code, each.json()["code"]) for each in sent]
+                outcomes = [(answer.status_code, answer.json()["code"]) for answer in sent]
                 refused = (502, "provider_error")
-                assert told == [refused, refused if key else (503, "write_outcome_unknown")], path
-                assert await count(api, home) == 1
+                assert outcomes == [refused, refused if key else (503, "write_outcome_unknown")], path
+                assert await count_documents(api, home) == 1
 
 
 async def test_long_answers_are_not_kept(site: Site, api: httpx.AsyncClient) -> None:
@@ -183,7 +183,7 @@ async def test_reads_take_no_key(api: httpx.AsyncClient) -> None:
 async def test_large_bodies_pass_through_the_disk(api: httpx.AsyncClient) -> None:
     await filled(api)
     text = "All work and no play. " * 200_000
-    first, second = await add(api, text=text), await add(api, text=text)
+    first, second = await add_document(api, text=text), await add_document(api, text=text)
     assert first.status_code == 201 and second.content == first.content
     stored = (await api.get(f"/documents/{first.json()[0]['id']}/text")).json()["text"]
     assert stored == text
@@ -202,11 +202,11 @@ def test_a_request_that_breaks_off_gives_its_key_back(tmp_path: Path) -> None:
 async def test_answers_are_forgotten_in_time(open_site: OpenSite) -> None:
     async with open_site() as site, site.client() as api:
         await filled(api)
-        await add(api)
+        await add_document(api)
     async with open_site(idempotency_hours=0) as site, site.client() as api:
-        answer = await add(api)
+        answer = await add_document(api)
         assert (answer.status_code, "idempotent-replayed" in answer.headers) == (201, False)
-        assert await count(api) == 3
+        assert await count_documents(api) == 3
 
 
 CLAIM = """
@@ -237,7 +237,7 @@ async def test_a_request_that_was_killed_can_be_sent_again(open_site: OpenSite, 
         await filled(api)
     claim_and_die(tmp_path / "data")
     async with open_site() as site, site.client() as api:
-        assert (await add(api)).status_code == 201
+        assert (await add_document(api)).status_code == 201
 
 
 async def test_a_server_starts_although_others_hold_its_store(
@@ -315,13 +315,13 @@ async def test_every_keyed_response_is_repeated_only_to_whoever_may_see_it(
     labels = [label for label in WRITES if PLACEHOLDER.sub("{}", label) in keyed]
     assert len(labels) == len(keyed)
     async with open_site(chat_model=ScriptedChatModel()) as site, peopled(site) as people:
-        walked = {label: await walk(label, people) for label in labels}
-    wrong = {label: faults(answers, is_owner=is_owner) for label, (answers, is_owner) in walked.items()}
+        walked = {label: await check_operation(label, people) for label in labels}
+    wrong = {label: faults_in(answers, is_owner=is_owner) for label, (answers, is_owner) in walked.items()}
     assert {label: names for label, names in wrong.items() if names} == {}
     assert sum(not is_owner for _, is_owner in walked.values()) > 55
 
 
-async def walk(label: str, people: People) -> tuple[Mapping[str, httpx.Response], bool]:
+async def check_operation(label: str, people: People) -> tuple[Mapping[str, httpx.Response], bool]:
     """The responses to an operation of a user with a grant, or of the store's owner where only they may."""
     bob = (await people.bob.get("/me")).json()["id"]
     answers: Mapping[str, httpx.Response] = {}
@@ -347,19 +347,19 @@ def keyed_operations(openapi: dict[str, Any]) -> list[str]:
     ]
 
 
-def faults(answers: Mapping[str, httpx.Response], *, is_owner: bool) -> list[str]:
+def faults_in(answers: Mapping[str, httpx.Response], *, is_owner: bool) -> list[str]:
     """What is wrong with the responses; those that show a secret are refused each time."""
     first, secret = answers["first"], answers["again"].status_code == 409
     same = secret or (answers["again"].content == first.content and REPLAYED in answers["again"].headers)
-    shown = {name for name in ("revoked", "deleted") if shows_text(answers[name])}
+    shown_after = {name for name in ("revoked", "deleted") if shows_text(answers[name])}
     is_refused = answers["revoked"].status_code in {403, 404, 409}
     is_gone = answers["revoked"].request.method == "DELETE" and answers["granted"].is_success
     checks = {
         f"done: {first.text}": first.is_success,
         f"repeated: {answers['again'].text}": same,
-        "not shown after a deletion": "deleted" not in shown,
+        "not shown after a deletion": "deleted" not in shown_after,
         "refused without the grant": is_owner or is_refused or is_gone,
-        "not shown without the grant": is_owner or "revoked" not in shown,
+        "not shown without the grant": is_owner or "revoked" not in shown_after,
     }
     return [name for name, holds in checks.items() if not holds]
 
@@ -369,7 +369,9 @@ async def test_no_read_is_keyed(site: Site, api: httpx.AsyncClient, openapi: dic
     keyed = keyed_operations(openapi)
     reads = [operation for operation in OPERATIONS.values() if operation.reads]
     assert reads
-    assert not {PLACEHOLDER.sub("{}", f"{each.verb} {each.path}") for each in reads} & set(keyed)
+    assert not {PLACEHOLDER.sub("{}", f"{operation.verb} {operation.path}") for operation in reads} & set(
+        keyed
+    )
     table = RouteTable(site.app.router.routes)
     requests = [
         (route, {"method": method, "path": PLACEHOLDER.sub("x", route.path)})

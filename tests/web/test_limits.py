@@ -31,7 +31,7 @@ JSON = {"Content-Type": "application/json"}
 SMALL = {"max_request_bytes": 10_000}
 
 
-def piecewise(size: int) -> Iterator[bytes]:
+def body_in_pieces(size: int) -> Iterator[bytes]:
     """A body without a length told before."""
     for _ in range(size // 1_000):
         yield b" " * 1_000
@@ -69,7 +69,7 @@ async def test_a_body_without_a_length_is_refused_where_it_is_too_long(
 
 def test_the_limit_holds_on_a_real_connection(tmp_path: Path) -> None:
     with Live(tmp_path, replace(SETTINGS, **SMALL)) as live, live.client() as client:
-        for content in (b" " * 20_000, piecewise(20_000)):
+        for content in (b" " * 20_000, body_in_pieces(20_000)):
             answer = client.post("/search", content=content)
             assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
         assert client.get("/me").status_code == 200
@@ -122,15 +122,15 @@ class Gate:
 
 
 @contextmanager
-def crowded(live: Live, gate: Gate, *, places: int, waiting: int) -> Iterator[list[Any]]:
+def filled_server(live: Live, gate: Gate, *, slots: int, waiting: int) -> Iterator[list[Any]]:
     """All places taken, and so many more waiting."""
-    with ThreadPoolExecutor(places + waiting) as threads, live.client() as client:
+    with ThreadPoolExecutor(slots + waiting) as threads, live.client() as client:
         try:
-            asked = [threads.submit(client.get, "/wait") for _ in range(places + waiting)]
-            for _ in range(places):
+            requests = [threads.submit(client.get, "/wait") for _ in range(slots + waiting)]
+            for _ in range(slots):
                 assert gate.entered.acquire(timeout=30)
             blocking_until(lambda: metric(live, "conspectus_requests_waiting") >= waiting)
-            yield asked
+            yield requests
         finally:
             gate.open.set()
 
@@ -144,14 +144,14 @@ def test_who_comes_when_all_places_are_taken_is_sent_away(tmp_path: Path) -> Non
     gate = Gate()
     settings = replace(SETTINGS, max_concurrent_requests=2, max_queued_requests=3)
     with Live(tmp_path, settings, gate.add) as live, live.client() as client:
-        with crowded(live, gate, places=2, waiting=3) as asked:
+        with filled_server(live, gate, slots=2, waiting=3) as requests:
             answer = client.get("/me")
             assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
             assert answer.headers["retry-after"] == "1"
             assert httpx.get(f"{live.address}/health/live").status_code == 200
             assert httpx.get(f"{live.address}/health/ready").status_code == 200
             gate.open.set()
-            assert [each.result().status_code for each in asked] == [200] * 5
+            assert [request.result().status_code for request in requests] == [200] * 5
         assert client.get("/me").status_code == 200
         assert metric(live, "conspectus_requests_waiting") == 0
 
@@ -178,7 +178,7 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
                 for client in (one, two, one, two, one)
             ]
             refused, _ = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
-            assert [each.result().json()["code"] for each in refused] == ["overloaded"] * len(refused)
+            assert [request.result().json()["code"] for request in refused] == ["overloaded"] * len(refused)
             assert (await bob.get("/me")).status_code == 200
             arrived.set()
             codes = [answer.status_code for answer in await asyncio.gather(*slow)]
@@ -186,7 +186,7 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
 
 
 async def another_key(site: Site, name: str) -> str:
-    if name not in [each.name for each in await site.engine.people.list_users()]:
+    if name not in [user.name for user in await site.engine.people.list_users()]:
         await site.engine.people.create_user(name)
     return (await site.engine.people.create_key(name, scopes=SCOPES)).secret
 
@@ -199,15 +199,15 @@ async def test_a_question_has_a_limit_of_its_own(open_site: OpenSite, path: str)
     async with open_site(max_question_bytes=1_000) as site, site.client() as client:
         answer = await client.post(path, json={"text": "x" * 1_000})
         assert (answer.status_code, answer.json()["limit"]) == (413, 1_000)
-        made = await client.post("/collections", json={"name": "x", "description": "x" * 1_000})
-        assert made.status_code != 413
+        created = await client.post("/collections", json={"name": "x", "description": "x" * 1_000})
+        assert created.status_code != 413
 
 
 async def test_a_large_body_is_read_as_a_small_one(open_site: OpenSite) -> None:
     async with open_site(max_body_values=30_000) as site, site.client() as client:
         await client.post("/collections", json={"name": "wiki"})
         texts = ["long " * 30_000, *('café \u2028 "[{]}\\' for _ in range(900))]
-        documents = [{"text": each, "metadata": {"a": [1, 2.5, None, {"b": True}]}} for each in texts]
+        documents = [{"text": text, "metadata": {"a": [1, 2.5, None, {"b": True}]}} for text in texts]
         for large in ({"documents": documents}, {"documents": documents, "wait": "\ud800"}, [documents] * 2):
             body = json.dumps(large, ensure_ascii=True).encode()
             assert parse_json(body) == json.loads(body)

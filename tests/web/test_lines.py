@@ -14,32 +14,32 @@ from conspectus.web.ndjson import MAX_LINE_LENGTH, MIN_BYTES_PER_SECOND, arrivin
 from conspectus.web.problem_details import Refused
 
 
-async def sent(*pieces: bytes) -> AsyncIterator[bytes]:
+async def send_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
 
 
-async def read(*pieces: bytes) -> list[tuple[int, bytes]]:
-    return [line async for line in lines_in(sent(*pieces))]
+async def read_lines(*pieces: bytes) -> list[tuple[int, bytes]]:
+    return [line async for line in lines_in(send_pieces(*pieces))]
 
 
 @given(st.binary(max_size=60).map(lambda body: body.replace(b"a", b"\n")), st.lists(st.integers(0, 60)))
 def test_cuts_change_nothing(body: bytes, cuts: list[int]) -> None:
     bounds = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     pieces = [body[start:end] for start, end in pairwise(bounds)]
-    assert asyncio.run(read(*pieces)) == asyncio.run(read(body))
+    assert asyncio.run(read_lines(*pieces)) == asyncio.run(read_lines(body))
 
 
 async def test_lines_keep_their_numbers() -> None:
-    assert await read(b"\xef\xbb\xbf{}\r\n\n  \n", b"[", b"1]") == [(1, b"{}"), (4, b"[1]")]
-    assert await read() == await read(b"\n\n") == []
+    assert await read_lines(b"\xef\xbb\xbf{}\r\n\n  \n", b"[", b"1]") == [(1, b"{}"), (4, b"[1]")]
+    assert await read_lines() == await read_lines(b"\n\n") == []
 
 
 @pytest.mark.parametrize("ended", [b"", b"\n"])
 async def test_a_line_that_is_too_long_is_refused(ended: bytes) -> None:
     piece = b"x" * 100_000
     with pytest.raises(TooLarge) as caught:
-        await read(b"{}\n", *[piece] * 11, ended)
+        await read_lines(b"{}\n", *[piece] * 11, ended)
     assert (caught.value.field, caught.value.limit) == ("line 2", MAX_LINE_LENGTH)
 
 
@@ -58,7 +58,7 @@ async def test_a_body_that_stops_is_refused() -> None:
             async for piece in arriving(pieces, 0.01):
                 seen.append(piece)
         assert (seen, caught.value.problem.status) == ([b"{}"], 408)
-    assert [each async for each in arriving(sent(b"a", b"b"), 0)] == [b"a", b"b"]
+    assert [piece async for piece in arriving(send_pieces(b"a", b"b"), 0)] == [b"a", b"b"]
 
 
 async def test_a_body_that_comes_too_slowly_is_refused() -> None:
@@ -69,12 +69,12 @@ async def test_a_body_that_comes_too_slowly_is_refused() -> None:
 
     seen = []
     with pytest.raises(Refused) as caught:
-        async for each in arriving(dripping(b"{"), 0.1):
-            seen.append(each)
+        async for piece in arriving(dripping(b"{"), 0.1):
+            seen.append(piece)
     assert (caught.value.problem.status, len(seen) < 10) == (408, True)
     quick = b"{" * MIN_BYTES_PER_SECOND
-    assert [each async for each in arriving(dripping(quick), 0.1)] == [quick] * 20
-    assert len([each async for each in arriving(dripping(b"{"), 0)]) == 20
+    assert [piece async for piece in arriving(dripping(quick), 0.1)] == [quick] * 20
+    assert len([piece async for piece in arriving(dripping(b"{"), 0)]) == 20
 
 
 async def test_many_bytes_pay_for_no_later_wait() -> None:

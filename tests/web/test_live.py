@@ -42,15 +42,15 @@ class Source:
             raise Unauthenticated
 
     def say(self, *what: int | Exception | None) -> None:
-        for each in what:
-            self.said.put_nowait(each)
+        for number in what:
+            self.said.put_nowait(number)
 
     async def events(self) -> AsyncGenerator[int, None]:
         try:
-            while (each := await self.said.get()) is not None:
-                if isinstance(each, Exception):
-                    raise each
-                yield each
+            while (event := await self.said.get()) is not None:
+                if isinstance(event, Exception):
+                    raise event
+                yield event
         finally:
             self.left.set()
 
@@ -77,7 +77,7 @@ class Source:
             yield response, response.aiter_text()
 
 
-async def rest(pieces: AsyncIterator[str]) -> list[Event]:
+async def read_to_end(pieces: AsyncIterator[str]) -> list[Event]:
     return parsed("".join([piece async for piece in pieces]).encode())
 
 
@@ -86,14 +86,18 @@ async def test_the_first_event_says_where_to_go_on() -> None:
     source.say(8, 9, None)
     async with source.heard() as (response, pieces):
         assert response.headers["content-type"].startswith("text/event-stream")
-        assert await rest(pieces) == [Event("ready", "{}", "7"), Event("n", "8", "8"), Event("n", "9", "9")]
+        assert await read_to_end(pieces) == [
+            Event("ready", "{}", "7"),
+            Event("n", "8", "8"),
+            Event("n", "9", "9"),
+        ]
 
 
 async def test_what_goes_wrong_is_the_last_event() -> None:
     source = Source()
     source.say(8, NotFound("source", "cam"))
     async with source.heard() as (_, pieces):
-        last = (await rest(pieces))[-1]
+        last = (await read_to_end(pieces))[-1]
     assert (last.name, last.id, json.loads(last.data)["code"]) == ("error", "8", "not_found")
 
 
@@ -101,7 +105,7 @@ async def test_a_fault_of_the_server_says_nothing_of_itself() -> None:
     source = Source()
     source.say(8, TypeError("secret"))
     async with source.heard() as (_, pieces):
-        last = (await rest(pieces))[-1]
+        last = (await read_to_end(pieces))[-1]
     assert (last.name, json.loads(last.data)["code"], "secret" in last.data) == ("error", "internal", False)
     assert '"TypeError"' in source.log.getvalue()
 
@@ -114,7 +118,7 @@ async def test_what_comes_after_a_key_was_revoked_is_not_sent() -> None:
         await anext(pieces)
         source.revoked = True
         source.say(9)
-        assert [each.name for each in await rest(pieces)] == ["error"]
+        assert [event.name for event in await read_to_end(pieces)] == ["error"]
     await source.left.wait()
 
 
@@ -128,13 +132,13 @@ async def test_a_key_that_was_revoked_is_known_to_be_while_nothing_comes(
         httpx.AsyncClient(timeout=30) as http,
     ):
         await site.engine.streams.put("gate")
-        made = await site.engine.people.create_owner()
-        given = {"Authorization": f"Bearer {made.secret}"}
-        async with http.stream("GET", f"{url}/api/v1/{path}", headers=given) as response:
+        key = await site.engine.people.create_owner()
+        headers = {"Authorization": f"Bearer {key.secret}"}
+        async with http.stream("GET", f"{url}/api/v1/{path}", headers=headers) as response:
             pieces = response.aiter_text()
             await anext(pieces)
-            await site.engine.people.revoke_key(made.key.id)
-            (last,) = await rest(pieces)
+            await site.engine.people.revoke_key(key.key.id)
+            (last,) = await read_to_end(pieces)
     assert (last.name, json.loads(last.data)["code"]) == ("error", "unauthenticated")
 
 
@@ -152,7 +156,7 @@ async def test_all_are_let_go_when_the_server_stops() -> None:
     async with source.heard() as (_, pieces):
         await anext(pieces)
         source.listeners.stop()
-        assert await rest(pieces) == []
+        assert await read_to_end(pieces) == []
     await source.left.wait()
 
 
@@ -161,13 +165,13 @@ async def test_who_comes_while_the_server_stops_is_sent_on_at_once() -> None:
     source.listeners.stop()
     source.listeners.require_room(LOCAL_OWNER)
     async with source.heard() as (_, pieces):
-        assert [each.name for each in await rest(pieces)] == ["ready"]
+        assert [event.name for event in await read_to_end(pieces)] == ["ready"]
 
 
 async def test_a_stream_ends_after_its_time() -> None:
     source = Source(subscription_seconds=1)
     async with source.heard() as (_, pieces):
-        assert [each.name for each in await rest(pieces)] == ["ready"]
+        assert [event.name for event in await read_to_end(pieces)] == ["ready"]
 
 
 async def test_silence_is_filled() -> None:

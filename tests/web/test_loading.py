@@ -11,11 +11,11 @@ def test_what_was_loaded_is_never_looked_at_again() -> None:
     before = gc.get_freeze_count()
     with frozen_gc():
         assert not gc.isenabled()
-        made: list[object] = []
-        made.append(made)
+        cycle: list[object] = []
+        cycle.append(cycle)
     assert gc.isenabled()
     assert gc.get_freeze_count() > before
-    assert not any(each is made for each in gc.get_objects())
+    assert not any(tracked is cycle for tracked in gc.get_objects())
 
 
 def test_garbage_is_looked_for_after_a_fault_too() -> None:

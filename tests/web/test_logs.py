@@ -35,20 +35,20 @@ async def test_nothing_of_the_content_and_no_secret_is_logged(site: Site, people
     await people.alice.get("/Zanzibar")
     await people.alice.request("QUETZAL", "/me")
     await people.alice.get("/me", headers={"Authorization": "Bearer csp_hunter2_hunter2"})
-    made = (await people.alice.post("/keys", json={"label": "Quetzal"})).json()["secret"]
+    new_secret = (await people.alice.post("/keys", json={"label": "Quetzal"})).json()["secret"]
     log = site.log.getvalue()
     assert len(site.requests) >= 10
-    for secret in (*SECRETS, *people.keys.values(), made, made.rpartition("_")[2], "alice"):
+    for secret in (*SECRETS, *people.keys.values(), new_secret, new_secret.rpartition("_")[2], "alice"):
         assert secret.lower() not in log.lower()
 
 
-@pytest.mark.parametrize("given", ["", "a b", "x" * 129, "a\tb", '"}', "\u00e9", "a/b", "None\u2028"])
-async def test_a_request_id_that_could_forge_a_line_is_replaced(site: Site, given: str) -> None:
+@pytest.mark.parametrize("request_id", ["", "a b", "x" * 129, "a\tb", '"}', "\u00e9", "a/b", "None\u2028"])
+async def test_a_request_id_that_could_forge_a_line_is_replaced(site: Site, request_id: str) -> None:
     async with site.client() as client:
-        answer = await client.get("/me", headers=[(b"X-Request-Id", given.encode())])
-    made = answer.headers["x-request-id"]
-    assert re.fullmatch(r"[0-9a-f]{32}", made)
-    assert site.requests[-1]["request_id"] == made
+        answer = await client.get("/me", headers=[(b"X-Request-Id", request_id.encode())])
+    new_id = answer.headers["x-request-id"]
+    assert re.fullmatch(r"[0-9a-f]{32}", new_id)
+    assert site.requests[-1]["request_id"] == new_id
 
 
 async def test_every_answer_names_its_request(api: httpx.AsyncClient) -> None:
@@ -73,7 +73,7 @@ async def test_a_client_that_leaves_is_noted(site: Site) -> None:
     assert (site.requests[-1]["route"], site.requests[-1]["status"]) == ("/api/v1/slow", 0)
 
 
-def numbers(text: str) -> dict[str, float]:
+def parse_metrics(text: str) -> dict[str, float]:
     lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in lines}
 
@@ -84,13 +84,13 @@ async def test_metrics_count_by_route_and_status(api: httpx.AsyncClient) -> None
     await api.request("BREW", "/me")
     answer = await api.get("http://localhost/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    found = numbers(answer.text)
+    metrics = parse_metrics(answer.text)
     route = 'method="GET",route="/api/v1/collections/{collection:path}"'
-    assert found[f'conspectus_requests_total{{{route},status="404"}}'] == 2
-    assert found[f"conspectus_request_seconds_count{{{route}}}"] == 2
-    assert found['conspectus_requests_total{method="other",route="/api/v1/me",status="405"}'] == 1
-    assert found["conspectus_requests_in_flight"] == 1
-    assert found['conspectus_build{version="0.1.0"}'] == 1
+    assert metrics[f'conspectus_requests_total{{{route},status="404"}}'] == 2
+    assert metrics[f"conspectus_request_seconds_count{{{route}}}"] == 2
+    assert metrics['conspectus_requests_total{method="other",route="/api/v1/me",status="405"}'] == 1
+    assert metrics["conspectus_requests_in_flight"] == 1
+    assert metrics['conspectus_build{version="0.1.0"}'] == 1
     assert "one" not in answer.text
 
 
@@ -98,19 +98,19 @@ async def test_metrics_tell_jobs_by_state(site: Site, api: httpx.AsyncClient) ->
     files = {"files": ("a.txt", b"A text.")}
     job = (await api.post("/collections/wiki/ingest/files", files=files)).json()
     await api.get(f"/jobs/{job['id']}?wait=30")
-    found = numbers((await api.get("http://localhost/metrics")).text)
-    assert found['conspectus_jobs{state="succeeded"}'] == 1
+    metrics = parse_metrics((await api.get("http://localhost/metrics")).text)
+    assert metrics['conspectus_jobs{state="succeeded"}'] == 1
 
 
 async def test_metrics_are_for_the_owner_once_there_are_accounts(site: Site, people: People) -> None:
-    place = "http://localhost/metrics"
+    url = "http://localhost/metrics"
     async with site.client() as nobody:
-        assert (await nobody.get(place)).status_code == 401
-    assert (await people.alice.get(place)).status_code == 403
-    assert (await people.owner.get(place)).status_code == 200
+        assert (await nobody.get(url)).status_code == 401
+    assert (await people.alice.get(url)).status_code == 403
+    assert (await people.owner.get(url)).status_code == 200
     reader = await site.engine.people.create_key("owner", scopes=["read"])
     async with site.client(reader.secret) as client:
-        assert (await client.get(place)).status_code == 200
+        assert (await client.get(url)).status_code == 200
 
 
 async def test_health_needs_no_key(site: Site, people: People) -> None:
@@ -120,13 +120,13 @@ async def test_health_needs_no_key(site: Site, people: People) -> None:
 
 
 async def test_ready_only_between_replay_and_the_end(site: Site, api: httpx.AsyncClient) -> None:
-    place = "http://localhost/health/ready"
+    url = "http://localhost/health/ready"
     readiness = site.app.state.readiness
     await readiness.replay()
-    assert ((await api.get(place)).status_code, readiness.state) == (200, "ready")
+    assert ((await api.get(url)).status_code, readiness.state) == (200, "ready")
     for state in ("starting", "stopping"):
         readiness.state = state
-        answer = await api.get(place)
+        answer = await api.get(url)
         assert (answer.status_code, answer.json()["code"]) == (503, "not_ready")
         assert answer.headers["retry-after"] == "1"
         assert (await api.get("http://localhost/health/live")).status_code == 200

@@ -93,14 +93,18 @@ class Site:
 
 
 @asynccontextmanager
-async def opened(folder: Path, chat_model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Site]:
-    chosen = replace(SETTINGS, **settings)
+async def running_site(
+    folder: Path, chat_model: ChatModel | None = None, **settings: Any
+) -> AsyncIterator[Site]:
+    all_settings = replace(SETTINGS, **settings)
     embedder = WaitingEmbedder()
-    async with bootstrap.open(folder, settings=chosen, embedder=embedder, chat_model=chat_model) as engine:
-        app = application(engine, chosen, log=logger("critical", io.StringIO()))
+    async with bootstrap.open(
+        folder, settings=all_settings, embedder=embedder, chat_model=chat_model
+    ) as engine:
+        app = application(engine, all_settings, log=logger("critical", io.StringIO()))
         with closing(bound("127.0.0.1", 0)) as listener:
             listener.listen()
-            server = Server(app, chosen)
+            server = Server(app, all_settings)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await server.begun()
             yield Site(engine, embedder, listener.getsockname()[:2], server, serving)
@@ -108,7 +112,7 @@ async def opened(folder: Path, chat_model: ChatModel | None = None, **settings: 
             await serving
 
 
-def pages(number: int) -> list[NewDocument]:
+def build_pages(number: int) -> list[NewDocument]:
     """Pages that all have the words of the query, and more of their own."""
     return [
         NewDocument(" ".join([QUERY, *(f"word{n * 7 % 997} of {page % 13}" for n in range(page, page + 60))]))
@@ -156,8 +160,8 @@ WAITING = {
 }
 
 
-async def filled(engine: Engine) -> None:
-    await engine.add(pages(4), wait=True)
+async def fill_store(engine: Engine) -> None:
+    await engine.add(build_pages(4), wait=True)
     await engine.channels.add_messages([NewMessage(QUERY, author="ann")], channel="team", wait=True)
     await engine.memory.add([NewMemory(QUERY)], scope=Scope(user="ann"), wait=True)
     await engine.streams.add_captions(indexed(*range(3)), stream="film", wait=True)
@@ -174,8 +178,8 @@ async def seconds_to_end(site: Site, path: str, body: Any) -> float:
 
 
 async def test_questions_end_when_their_client_leaves(tmp_path: Path) -> None:
-    async with opened(tmp_path, ScriptedChatModel()) as site:
-        await filled(site.engine)
+    async with running_site(tmp_path, ScriptedChatModel()) as site:
+        await fill_store(site.engine)
         site.embedder.released.clear()
         for path, body in WAITING.items():
             assert await shortest(partial(seconds_to_end, site, path, body)) < GRACE, path
@@ -185,8 +189,8 @@ async def test_questions_end_when_their_client_leaves(tmp_path: Path) -> None:
 
 
 async def test_questions_end_with_their_time(tmp_path: Path) -> None:
-    async with opened(tmp_path, request_timeout_seconds=1) as site, site.client() as client:
-        await filled(site.engine)
+    async with running_site(tmp_path, request_timeout_seconds=1) as site, site.client() as client:
+        await fill_store(site.engine)
         site.embedder.released.clear()
 
         async def seconds_beyond(path: str) -> float:
@@ -210,7 +214,7 @@ async def test_questions_end_with_their_time(tmp_path: Path) -> None:
 )
 async def test_a_model_stops_when_the_client_leaves(tmp_path: Path, path: str, body: Any) -> None:
     model = ScriptedChatModel(["so", " far"], hangs=True, after=1)
-    async with opened(tmp_path, model) as site:
+    async with running_site(tmp_path, model) as site:
         await site.engine.streams.add_captions(indexed(*range(9)), stream="film")
 
         async def seconds_to_stop() -> float:
@@ -228,7 +232,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def made(path: Path) -> Path:
         async with bootstrap.open(path, settings=SETTINGS) as engine:
-            await engine.add(pages(600), wait=True)
+            await engine.add(build_pages(600), wait=True)
         return path
 
     return asyncio.run(made(tmp_path_factory.mktemp("pages")))
@@ -239,7 +243,7 @@ LARGE = {"query": QUERY, "max_tokens": 60_000, "limit": 600}
 
 
 async def test_packing_ends_when_its_clients_leave(folder: Path) -> None:
-    async with opened(folder) as site:
+    async with running_site(folder) as site:
 
         async def seconds_to_stop() -> float:
             writers = [await site.ask("/explain", LONG) for _ in range(3)]
@@ -258,7 +262,7 @@ async def test_packing_ends_when_its_clients_leave(folder: Path) -> None:
 
 
 async def test_one_explanation_at_a_time_none_longer_than_two_seconds(folder: Path) -> None:
-    async with opened(folder) as site, site.client() as client:
+    async with running_site(folder) as site, site.client() as client:
         start = time.perf_counter()
         tasks = [asyncio.create_task(client.post("/explain", json=LONG)) for _ in range(2)]
         most = 0
@@ -267,7 +271,9 @@ async def test_one_explanation_at_a_time_none_longer_than_two_seconds(folder: Pa
             await asyncio.sleep(0.005)
         assert most == 1
         answers = [task.result().json() for task in tasks]
-        assert [len([entry for entry in each["trace"] if _known(entry)]) for each in answers] == [20, 20]
+        assert [
+            len([entry for entry in explanation["trace"] if _known(entry)]) for explanation in answers
+        ] == [20, 20]
         assert time.perf_counter() - start < 30
 
 
@@ -277,7 +283,7 @@ def _known(entry: dict[str, Any]) -> bool:
 
 async def test_a_large_window_leaves_the_event_loop_to_others(folder: Path) -> None:
     """Packed on the loop, the longest wait would be nearly all of the window's time."""
-    async with opened(folder) as site:
+    async with running_site(folder) as site:
         await site.engine.window(QUERY, **_options())
         waits: list[float] = []
 
@@ -305,7 +311,7 @@ def _options() -> dict[str, Any]:
 
 
 async def test_a_stopping_server_ends_long_work_soon(folder: Path) -> None:
-    async with opened(folder) as site:
+    async with running_site(folder) as site:
         writers = [await site.ask("/explain", LONG) for _ in range(6)]
         writers += [await site.ask("/context", LARGE) for _ in range(6)]
         await until(lambda: site.work.running >= 1)
@@ -338,8 +344,8 @@ async def test_every_window_has_at_most_the_tokens_of_the_settings(tmp_path: Pat
         if parameter.name == "max_tokens" and Budget in get_args(parameter.hint)
     }
     assert named == BUDGETS.keys()
-    async with opened(tmp_path, max_window_tokens=1_000) as site, site.client() as client:
-        await filled(site.engine)
+    async with running_site(tmp_path, max_window_tokens=1_000) as site, site.client() as client:
+        await fill_store(site.engine)
         for path, body in BUDGETS.items():
             answer = await client.post(path.format(user="local"), json={**body, "max_tokens": 1_001})
             assert answer.status_code == 422, path
@@ -355,8 +361,8 @@ async def test_every_window_has_at_most_the_tokens_of_the_settings(tmp_path: Pat
 
 @pytest.mark.parametrize("maximum", [10, 2_000])
 async def test_hits_are_reranked_up_to_the_limit_of_the_settings(tmp_path: Path, maximum: int) -> None:
-    async with opened(tmp_path, max_limit=maximum) as site, site.client() as client:
-        await filled(site.engine)
+    async with running_site(tmp_path, max_limit=maximum) as site, site.client() as client:
+        await fill_store(site.engine)
         for path, body in (("/search-and-rerank", {"candidates": 4}), ("/rerank", {"chunks": [1]})):
             fits = {**body, "query": QUERY, "limit": maximum}
             assert (await client.post(path, json=fits)).status_code == 200, path
@@ -370,7 +376,7 @@ async def test_hits_are_reranked_up_to_the_limit_of_the_settings(tmp_path: Path,
 
 async def test_an_answer_without_an_end_is_ended(tmp_path: Path) -> None:
     model = ScriptedChatModel(lambda _messages: ["word "] * 10_000)
-    async with opened(tmp_path, model, max_answer_characters=1_000) as site, site.client() as client:
+    async with running_site(tmp_path, model, max_answer_characters=1_000) as site, site.client() as client:
         for path in ("/chat", "/chat/completions"):
             answer = await client.post(path, json={**WAITING[path], "stream": False})
             assert answer.status_code == 502, answer.text
@@ -382,7 +388,7 @@ async def test_an_answer_without_an_end_is_ended(tmp_path: Path) -> None:
 
 
 async def test_an_explanation_ranks_only_a_part_of_a_huge_document(tmp_path: Path) -> None:
-    async with opened(tmp_path, max_limit=20, chunk_size=100, chunk_overlap=0) as site:
+    async with running_site(tmp_path, max_limit=20, chunk_size=100, chunk_overlap=0) as site:
         text = "\n\n".join(
             f"Paragraph {number} about boats and their {number} ropes." for number in range(200)
         )

@@ -13,18 +13,18 @@ LINES = {"Content-Type": "application/x-ndjson"}
 AS_LINES = {"Accept": "application/x-ndjson"}
 
 
-async def told(api: httpx.AsyncClient, *texts: str, **scope: str) -> list[str]:
+async def add_memories(api: httpx.AsyncClient, *texts: str, **scope: str) -> list[str]:
     """Remember texts; their ids."""
     body = {**(scope or ANN), "memories": [{"text": text} for text in texts]}
     answer = await api.post("/memories", json=body)
     assert answer.status_code == 201, answer.text
-    return [each["id"] for each in answer.json()]
+    return [memory["id"] for memory in answer.json()]
 
 
-async def listed(api: httpx.AsyncClient, **scope: Any) -> list[str]:
+async def list_texts(api: httpx.AsyncClient, **scope: Any) -> list[str]:
     answer = await api.get("/memories", params=scope or ANN)
     assert answer.status_code == 200, answer.text
-    return [each["text"] for each in answer.json()["memories"]]
+    return [memory["text"] for memory in answer.json()["memories"]]
 
 
 @pytest.mark.parametrize("field", ["at", "valid_from", "valid_until"])
@@ -36,10 +36,10 @@ async def test_a_bad_time_is_named(api: httpx.AsyncClient, field: str, fact: obj
 
 
 async def test_a_scope_is_in_every_route(api: httpx.AsyncClient) -> None:
-    [mine] = await told(api, "My secret is xyzzy.")
-    await told(api, "of bob", user="bob")
+    [mine] = await add_memories(api, "My secret is xyzzy.")
+    await add_memories(api, "of bob", user="bob")
     for other in ({"user": "bob"}, {**ANN, "conversation": "two"}, {}):
-        scope = {name: each for name, each in other.items() if each}
+        scope = {name: part for name, part in other.items() if part}
         for path in ("", "/recent", "/conversations", "/stats", "/export"):
             answer = await api.get(f"/memories{path}", params=scope)
             assert (answer.status_code, "xyzzy" in answer.text, mine in answer.text) == (200, False, False)
@@ -53,21 +53,21 @@ async def test_a_scope_is_in_every_route(api: httpx.AsyncClient) -> None:
         forgotten = await api.post("/memories/forget", json={**scope, "ids": [mine]})
         assert forgotten.json()["memories"] == 0
         assert (await api.delete(f"/memories/{mine}", params=scope)).json()["memories"] == 0
-    assert await listed(api) == ["My secret is xyzzy."]
+    assert await list_texts(api) == ["My secret is xyzzy."]
 
 
 async def test_what_was_changed_meanwhile_is_not_overwritten(api: httpx.AsyncClient) -> None:
-    [mine] = await told(api, "I like tea.")
-    shown = await api.get(f"/memories/{mine}", params=ANN)
-    tag = shown.headers["etag"]
-    assert shown.json()["document"]["fingerprint"] in tag
+    [mine] = await add_memories(api, "I like tea.")
+    first = await api.get(f"/memories/{mine}", params=ANN)
+    tag = first.headers["etag"]
+    assert first.json()["document"]["fingerprint"] in tag
     again = await api.get(f"/memories/{mine}", params=ANN, headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
     for status in (200, 412):
         body = {"text": f"I like coffee, {status}."}
         answer = await api.patch(f"/memories/{mine}", params=ANN, json=body, headers={"If-Match": tag})
         assert answer.status_code == status
-    assert await listed(api) == ["I like coffee, 200."]
+    assert await list_texts(api) == ["I like coffee, 200."]
 
 
 async def test_a_write_that_is_sent_twice_is_done_once(api: httpx.AsyncClient) -> None:
@@ -77,7 +77,7 @@ async def test_a_write_that_is_sent_twice_is_done_once(api: httpx.AsyncClient) -
     ]
     assert second.json() == first.json()
     assert second.headers["idempotent-replayed"] == "true"
-    assert await listed(api) == ["I like tea."]
+    assert await list_texts(api) == ["I like tea."]
 
 
 async def test_no_answer_to_a_question_is_kept(api: httpx.AsyncClient) -> None:
@@ -86,7 +86,7 @@ async def test_no_answer_to_a_question_is_kept(api: httpx.AsyncClient) -> None:
     body = {**ANN, "memories": [{"text": "I like tea.", "fact": fact}]}
     [mine] = (await api.post("/memories", json=body)).json()
     graph = "/graphs/graph%2Fann%2F%2Fone"
-    asked: list[tuple[str, Any]] = [
+    questions: list[tuple[str, Any]] = [
         ("/memories/recall", {**ANN, "query": "tea"}),
         ("/memories/context", {**ANN, "query": "tea", "max_tokens": 100}),
         ("/memories/count", ANN),
@@ -95,12 +95,14 @@ async def test_no_answer_to_a_question_is_kept(api: httpx.AsyncClient) -> None:
         (f"{graph}/link?collection=memory", {"text": "Ann likes tea"}),
         ("/collections/memory/entities/extract", {"text": "Ann likes tea"}),
     ]
-    before = [await api.post(path, json=each, headers=key) for path, each in asked]
-    assert [each.status_code for each in before] == [200] * len(asked), [each.text for each in before]
+    before = [await api.post(path, json=body, headers=key) for path, body in questions]
+    assert [answer.status_code for answer in before] == [200] * len(questions), [
+        answer.text for answer in before
+    ]
     await api.post("/memories/forget", json={**ANN, "ids": [mine["id"]]})
-    after = [await api.post(path, json=each, headers=key) for path, each in asked]
-    assert [each.headers.get("idempotent-replayed") for each in after] == [None] * len(asked)
-    assert not any("I like tea" in each.text for each in after)
+    after = [await api.post(path, json=body, headers=key) for path, body in questions]
+    assert [answer.headers.get("idempotent-replayed") for answer in after] == [None] * len(questions)
+    assert not any("I like tea" in answer.text for answer in after)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ async def test_what_is_not_understood_is_refused(api: httpx.AsyncClient, body: A
 
 
 async def test_lines_go_out_and_come_in_again(api: httpx.AsyncClient) -> None:
-    await told(api, *(f"Turn {number} 🎉" for number in range(30)))
+    await add_memories(api, *(f"Turn {number} 🎉" for number in range(30)))
     exported = await api.get("/memories/export", params=ANN, headers=AS_LINES)
     assert exported.headers["content-type"] == "application/x-ndjson"
     assert len(exported.text.splitlines()) == 30
@@ -128,14 +130,14 @@ async def test_lines_go_out_and_come_in_again(api: httpx.AsyncClient) -> None:
     for outcome, scope in (("unchanged", {}), ("added", {"user": "eve"}), ("unchanged", {"user": "eve"})):
         answer = await api.post("/memories/import", content=exported.content, params=scope, headers=LINES)
         assert (answer.status_code, answer.json()[outcome]) == (200, 30), answer.text
-    assert await listed(api, user="eve") == await listed(api)
+    assert await list_texts(api, user="eve") == await list_texts(api)
 
 
 async def test_an_export_is_complete_beyond_a_page(open_site: OpenSite) -> None:
     async with open_site(max_export_lines=2) as site, site.client() as api:
-        await told(api, *(f"Turn {number}" for number in range(5)))
+        await add_memories(api, *(f"Turn {number}" for number in range(5)))
         exported = await api.get("/memories/export", params=ANN, headers=AS_LINES)
-        assert [json.loads(each)["text"] for each in exported.text.splitlines()] == [
+        assert [json.loads(line)["text"] for line in exported.text.splitlines()] == [
             f"Turn {number}" for number in range(5)
         ]
         too_many = await api.get("/memories/export", params={**ANN, "limit": 3})
@@ -145,7 +147,7 @@ async def test_an_export_is_complete_beyond_a_page(open_site: OpenSite) -> None:
 
 
 async def test_a_line_at_fault_is_named(api: httpx.AsyncClient) -> None:
-    await told(api, "Turn 0", "Turn 1")
+    await add_memories(api, "Turn 0", "Turn 1")
     good = (await api.get("/memories/export", params=ANN, headers=AS_LINES)).content
     for bad in (b"{}", b"\xff", b'{"text": 1}'):
         answer = await api.post("/memories/import", content=good + b"\n" + bad, headers=LINES)
@@ -155,7 +157,7 @@ async def test_a_line_at_fault_is_named(api: httpx.AsyncClient) -> None:
 
 async def test_who_may_only_look_changes_nothing(people: People) -> None:
     await people.owner.post("/collections", json={"name": "memory"})
-    [mine] = await told(people.owner, "My secret is xyzzy.")
+    [mine] = await add_memories(people.owner, "My secret is xyzzy.")
     source = (await people.owner.get(f"/memories/{mine}", params=ANN)).json()["document"]["source"]
     for alice in range(2):
         answer = await people.alice.get(f"/memories/{mine}", params=ANN)
@@ -172,16 +174,16 @@ async def test_who_may_only_look_changes_nothing(people: People) -> None:
     ]
     assert [answer.status_code for answer in refused] == [403] * len(refused)
     assert (await people.bob.get("/memories", params=ANN)).status_code == 404
-    assert await listed(people.owner) == ["My secret is xyzzy."]
+    assert await list_texts(people.owner) == ["My secret is xyzzy."]
 
 
 async def test_a_parameter_that_is_misspelt_is_refused_rather_than_left_out(api: httpx.AsyncClient) -> None:
     """Without it, other memories would be meant than those that were named."""
-    [mine] = await told(api, "I like tea.")
+    [mine] = await add_memories(api, "I like tea.")
     wrong = {"user": "ann", "convesation": "one"}
     for path in ("", "/recent", "/conversations", "/stats", "/export", f"/{mine}", f"/{mine}/versions"):
         answer = await api.get(f"/memories{path}", params=wrong)
         assert (answer.status_code, answer.json()["field"]) == (422, "convesation"), path
     line = '{"format": 1, "key": "k", "user": "eve", "text": "x"}'
     answer = await api.post("/memories/import", params={"usr": "ann"}, content=line, headers=LINES)
-    assert (answer.status_code, await listed(api, user="eve")) == (422, [])
+    assert (answer.status_code, await list_texts(api, user="eve")) == (422, [])

@@ -20,15 +20,15 @@ from tests.support.misbehaviour import service_faults
 from tests.support.web_server import Answer, Request, ScriptedServer
 from tests.waiting import until
 from tests.web.chatting import chats
-from tests.web.test_tool_calls import CALL, CALLING, RESULT, USER, sent
+from tests.web.test_tool_calls import CALL, CALLING, RESULT, USER, stream_answer
 
 WINDOW = 8_192
 THINKING = [{"content": "<thi"}, {"content": "nk>hm</think>\n"}, {"content": "Paris"}]
 
 
-def tool(number: int, words: int) -> Any:
+def build_tool(number: int, words: int) -> Any:
     field = {"type": "string", "description": "one of six words here"}
-    properties = {f"field{place}": field for place in range(words)}
+    properties = {f"field{number_of_field}": field for number_of_field in range(words)}
     parameters = {"type": "object", "properties": properties}
     return {"type": "function", "function": {"name": f"tool{number}", "parameters": parameters}}
 
@@ -39,7 +39,7 @@ def form(characters: int) -> Any:
 
 
 @asynccontextmanager
-async def proxy(
+async def running_proxy(
     folder: Path, upstream: Answer | Callable[[Request], Answer], *, seconds: float = 5.0
 ) -> AsyncIterator[tuple[AsyncOpenAI, list[Any]]]:
     """A client of a served store before an upstream, and the requests that reach the upstream."""
@@ -66,11 +66,11 @@ def key_of_a_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"tools": [tool(number, 40) for number in range(60)]}, {"response_format": form(60_000)}],
+    [{"tools": [build_tool(number, 40) for number in range(60)]}, {"response_format": form(60_000)}],
     ids=["tools", "schema"],
 )
 async def test_what_does_not_fit_beside_the_answer_is_refused(tmp_path: Path, options: Any) -> None:
-    async with proxy(tmp_path, sent([{"content": "Fine."}], "stop")) as (client, seen):
+    async with running_proxy(tmp_path, stream_answer([{"content": "Fine."}], "stop")) as (client, seen):
         with pytest.raises(openai.APIStatusError) as refused:
             await client.chat.completions.create(model="x", messages=[USER], **options)
     assert (refused.value.status_code, seen) == (400, [])
@@ -78,7 +78,7 @@ async def test_what_does_not_fit_beside_the_answer_is_refused(tmp_path: Path, op
 
 
 async def test_tools_take_the_place_of_passages_and_history(tmp_path: Path) -> None:
-    tools = [tool(number, 12) for number in range(20)]
+    tools = [build_tool(number, 12) for number in range(20)]
     talk = [USER, {"role": "assistant", "content": "word " * 500}] * 9
     async with chats(tmp_path, ScriptedChatModel(["Fine."], window=WINDOW)) as site:
         count = site.engine.tokenizer()
@@ -90,7 +90,7 @@ async def test_tools_take_the_place_of_passages_and_history(tmp_path: Path) -> N
             body: Any = {"conspectus": {"context": 4_000}}
             await client.chat.completions.create(model="x", messages=messages, extra_body=body, **options)
         [question] = site.model.asked
-        schemas = sum(count(json.dumps(each["function"])) for each in tools)
+        schemas = sum(count(json.dumps(schema_of_tool["function"])) for schema_of_tool in tools)
         prompt = sum(count(message.content) + 4 for message in question.messages)
         assert schemas > WINDOW / 4
         assert WINDOW / 2 < prompt + schemas + 500 <= WINDOW
@@ -113,7 +113,7 @@ async def test_tools_take_the_place_of_passages_and_history(tmp_path: Path) -> N
 async def test_the_end_is_the_upstreams(
     tmp_path: Path, reason: str, deltas: Any, expected: tuple[str, str], stream: bool
 ) -> None:
-    async with proxy(tmp_path, sent(deltas, reason)) as (client, _):
+    async with running_proxy(tmp_path, stream_answer(deltas, reason)) as (client, _):
         if stream:
             pieces = await client.chat.completions.create(model="x", messages=[USER], stream=True)
             choices = [choice async for piece in pieces for choice in piece.choices]
@@ -127,19 +127,19 @@ async def test_the_end_is_the_upstreams(
 async def test_broken_arguments_are_the_same_string(tmp_path: Path) -> None:
     function = {"name": "tool0", "arguments": '{"h": 7'}
     calling = {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}
-    async with proxy(tmp_path, sent([calling], "tool_calls")) as (client, _):
-        answer = await client.chat.completions.create(model="x", messages=[USER], tools=[tool(0, 1)])
+    async with running_proxy(tmp_path, stream_answer([calling], "tool_calls")) as (client, _):
+        answer = await client.chat.completions.create(model="x", messages=[USER], tools=[build_tool(0, 1)])
     [call] = answer.choices[0].message.tool_calls or []
     assert (call.function.arguments, answer.choices[0].finish_reason) == ('{"h": 7', "tool_calls")
 
 
 async def test_an_assistant_without_words_says_none(tmp_path: Path) -> None:
-    async with proxy(tmp_path, sent([{"content": "Sunny."}], "stop")) as (client, seen):
+    async with running_proxy(tmp_path, stream_answer([{"content": "Sunny."}], "stop")) as (client, seen):
         talk: Any = [USER, CALLING, RESULT, {"role": "assistant", "content": "It is"}]
         await client.chat.completions.create(model="x", messages=talk)
-    called = next(message for message in seen[0]["messages"] if message.get("tool_calls"))
-    assert called.get("content") in (None, "")
-    assert called["tool_calls"][0]["function"]["arguments"] == CALL["function"]["arguments"]
+    calling = next(message for message in seen[0]["messages"] if message.get("tool_calls"))
+    assert calling.get("content") in (None, "")
+    assert calling["tool_calls"][0]["function"]["arguments"] == CALL["function"]["arguments"]
     assert seen[0]["messages"][-1]["content"] == "It is"
 
 
@@ -159,7 +159,7 @@ async def test_a_client_that_left_is_logged_as_such(tmp_path: Path) -> None:
 async def test_no_misbehaviour_of_the_upstream_is_an_answer(tmp_path: Path) -> None:
     plan: list[Answer] = []
     codes = {ChatError.code, *(kind.code for kind in ChatError.__subclasses__())}
-    async with proxy(tmp_path, lambda request: plan[0], seconds=0.5) as (client, _):
+    async with running_proxy(tmp_path, lambda request: plan[0], seconds=0.5) as (client, _):
         for name, fault in service_faults().items():
             plan[:] = [fault]
             with pytest.raises(openai.APIStatusError) as refused:

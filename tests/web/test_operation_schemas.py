@@ -19,7 +19,7 @@ def test_a_parameter_that_may_be_none_may_be_null() -> None:
         if leaf.location == "body" and NoneType in get_args(leaf.hint)
     }
     assert len(kinds) > 50
-    assert [place for place, kind in kinds.items() if not accepts_null(kind)] == []
+    assert [name for name, kind in kinds.items() if not accepts_null(kind)] == []
 
 
 def accepts_null(kind: Any) -> bool:

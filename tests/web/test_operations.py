@@ -36,11 +36,11 @@ RECENT = "GET /memories/recent"
 def test_every_operation_of_the_document_has_a_request(openapi: dict[str, Any]) -> None:
     paths = openapi["paths"]
     described = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
-    asked = {
+    requested = {
         label.replace(" ", f" {PREFIX}").replace("{ended}", "{job}").replace("{held}", "{document}")
         for label in WRITES | READS
     }
-    assert asked == {each for each in described if PREFIX in each}
+    assert requested == {described_label for described_label in described if PREFIX in described_label}
 
 
 async def test_every_request_is_answered(open_site: OpenSite) -> None:
@@ -65,41 +65,43 @@ async def test_a_page_has_as_many_rows_as_the_settings_allow(
         for label, parts in READS.items():
             method, _, path = label.partition(" ")
             parameters = openapi["paths"][PREFIX + path][method.lower()].get("parameters", ())
-            if any(each["name"] == "limit" for each in parameters) and label not in own_limits:
+            if any(parameter["name"] == "limit" for parameter in parameters) and label not in own_limits:
                 world = World(people.owner)
                 statuses[label] = [
-                    (await (await world.request(label, paged(parts, limit))).sent(people.owner)).status_code
+                    (
+                        await (await world.request(label, with_limit(parts, limit))).sent(people.owner)
+                    ).status_code
                     for limit in (1_100, 1_101)
                 ]
     assert len(statuses) > 10
     assert {label: codes for label, codes in statuses.items() if codes != [200, 422]} == {}
 
 
-def paged(parts: Mapping[str, Any], limit: int) -> Mapping[str, Any]:
+def with_limit(parts: Mapping[str, Any], limit: int) -> Mapping[str, Any]:
     return {**parts, "params": {**parts.get("params", {}), "limit": str(limit)}}
 
 
 def test_every_route_is_derived_or_has_a_reason() -> None:
     routes = [route for group in ROUTE_GROUPS for route in group.router.routes]
     derived = operation_routes.__name__
-    assert {each.name for each in routes if each.endpoint.__module__ != derived} == named(by_hand.ROUTES)
+    assert {route.name for route in routes if route.endpoint.__module__ != derived} == named(by_hand.ROUTES)
 
 
 def test_ids_have_the_words_of_their_methods() -> None:
     words = {
-        each.key: (set(each.method.__name__.split("_")), set(each.name.split("_")))
-        for each in OPERATIONS.values()
+        operation.key: (set(operation.method.__name__.split("_")), set(operation.name.split("_")))
+        for operation in OPERATIONS.values()
     }
     assert {key for key, (method, id) in words.items() if not method <= id} == OTHER_IDS
-    assert len({each.name for each in OPERATIONS.values()}) == len(OPERATIONS)
+    assert len({operation.name for operation in OPERATIONS.values()}) == len(OPERATIONS)
 
 
 def test_every_method_of_the_client_is_derived_or_has_a_reason() -> None:
     written = {
         f"{kind.__name__.removeprefix('Remote')}.{name}"
         for kind in RemoteService.__subclasses__()
-        for name, each in vars(kind).items()
-        if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == kind.__module__
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member) and not name.startswith("_") and member.__module__ == kind.__module__
     }
     assert written == named(by_hand.METHODS)
 

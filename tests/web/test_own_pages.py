@@ -16,10 +16,10 @@ async def answers(api: AsyncClient, path: str) -> bool:
 
 async def test_the_root_says_what_this_is(site: Site) -> None:
     async with site.client() as api:
-        told = (await api.get("http://localhost/")).json()
-        assert (told["name"], told["api"]) == ("Conspectus", "/api/v1")
-        assert (await api.get(f"http://localhost{told['openapi']}")).status_code == 200
-        health = f"http://localhost{told['health']}"
+        root = (await api.get("http://localhost/")).json()
+        assert (root["name"], root["api"]) == ("Conspectus", "/api/v1")
+        assert (await api.get(f"http://localhost{root['openapi']}")).status_code == 200
+        health = f"http://localhost{root['health']}"
         await until(lambda: answers(api, health))
 
 

@@ -16,10 +16,10 @@ from tests.web.conftest import Site
 SECRET = "the-password-of-somebody"
 
 
-def below(kind: type[ConspectusError]) -> Iterator[type[ConspectusError]]:
+def walk_subclasses(kind: type[ConspectusError]) -> Iterator[type[ConspectusError]]:
     yield kind
-    for each in kind.__subclasses__():
-        yield from below(each)
+    for subclass in kind.__subclasses__():
+        yield from walk_subclasses(subclass)
 
 
 SAMPLES: list[tuple[ConspectusError, int]] = [
@@ -58,8 +58,10 @@ def test_the_status_and_the_document_of_an_error(error: ConspectusError, status:
 
 
 def test_every_class_of_error_has_a_status() -> None:
-    assert {kind for kind in below(ConspectusError) if status_of(kind) not in range(400, 600)} == set()
-    assert set(STATUSES) <= set(below(ConspectusError))
+    assert {
+        kind for kind in walk_subclasses(ConspectusError) if status_of(kind) not in range(400, 600)
+    } == set()
+    assert set(STATUSES) <= set(walk_subclasses(ConspectusError))
 
 
 def test_waiting_times_are_whole_seconds_and_never_too_short() -> None:

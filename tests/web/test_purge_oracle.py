@@ -20,7 +20,7 @@ PAGE = Answer(b"zqxfetchedqz words of a page")
 ALL = {"filter": {"and": []}, "purge": True}
 
 
-async def with_accounts(site: Chats) -> str:
+async def create_accounts(site: Chats) -> str:
     """The key of the owner, once there is the user `viewer` beside."""
     owner = await site.engine.people.create_owner()
     assert owner is not None
@@ -29,7 +29,7 @@ async def with_accounts(site: Chats) -> str:
 
 
 @asynccontextmanager
-async def planted(
+async def running_planted(
     folder: Path, workers: int, *, accounts: bool = True
 ) -> AsyncIterator[list[httpx.AsyncClient]]:
     """Clients of as many processes of one store, in which every operation has planted something."""
@@ -43,8 +43,8 @@ async def planted(
         sites: list[Chats] = [
             await stack.enter_async_context(chats(folder, model, **settings)) for _ in range(workers)
         ]
-        key = await with_accounts(sites[0]) if accounts else None
-        clients = [await stack.enter_async_context(each.client(key)) for each in sites]
+        key = await create_accounts(sites[0]) if accounts else None
+        clients = [await stack.enter_async_context(site.client(key)) for site in sites]
         planter = Planter(clients[0], sites[0].app.openapi(), web.base, str(wiki))
         planter.known |= {"user": "viewer"} if accounts else {}
         await planter.prepare()
@@ -56,11 +56,11 @@ async def planted(
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, workers: int) -> None:
     store = tmp_path / "data"
-    async with planted(tmp_path, workers) as clients:
+    async with running_planted(tmp_path, workers) as clients:
         one, *_, other = clients if workers > 1 else (clients[0], clients[0])
         answers = {"replays", "chat_frames"} if workers > 1 else {"replays"}
         await until(lambda: answers <= in_tables(store).keys())
-        collections = [each["id"] for each in (await one.get("/collections")).json()]
+        collections = [collection["id"] for collection in (await one.get("/collections")).json()]
         for collection in collections:
             gone = await other.post(f"/collections/{collection}/documents/delete", json=ALL)
             assert gone.json()["purged"]
@@ -86,7 +86,7 @@ async def test_nothing_is_left_of_a_purged_account(tmp_path: Path) -> None:
     store = tmp_path / "data"
     async with AsyncExitStack() as stack:
         site = await stack.enter_async_context(chats(tmp_path, ScriptedChatModel(["an answer"])))
-        client = await stack.enter_async_context(site.client(await with_accounts(site)))
+        client = await stack.enter_async_context(site.client(await create_accounts(site)))
         await plant_accounts(client)
         columns = {name for name, rule in TEXT_COLUMNS.items() if rule.screening == "account"}
         assert {"users.name", "groups.name"} <= columns

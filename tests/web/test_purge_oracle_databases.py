@@ -12,8 +12,8 @@ from pymilvus import MilvusClient
 from tests.support.milvus_server import MilvusProcess
 from tests.support.postgres_server import PostgresProcess, postgres_server
 from tests.waiting import until
-from tests.web.finding import KEPT, in_files, in_tables, told
-from tests.web.test_purge_oracle_served import SHARED, drop, empty, planted
+from tests.web.finding import KEPT, in_files, in_tables, planted_in
+from tests.web.test_purge_oracle_served import SHARED, purge_collections, purge_documents, running_planted
 
 TABLES = """
     SELECT table_schema, table_name FROM information_schema.tables
@@ -39,12 +39,12 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_database(url: str) -> dict[str, set[str]]:
     """What was planted, by the tables of PostgreSQL that hold it."""
-    found = {}
+    words_by_table = {}
     with psycopg.connect(url) as connection:
         for schema, table in connection.execute(TABLES).fetchall():
             rows = connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, table)))
-            found[table] = told(repr(rows.fetchall()).encode())
-    return {table: each for table, each in found.items() if each}
+            words_by_table[table] = planted_in(repr(rows.fetchall()).encode())
+    return {table: words for table, words in words_by_table.items() if words}
 
 
 def in_its_files(server: PostgresProcess) -> set[str]:
@@ -57,33 +57,33 @@ def in_milvus(uri: str) -> set[str]:
     """What was planted and is in any field of any collection, or in its name."""
     client = MilvusClient(uri=uri)
     names = client.list_collections()
-    rows = [client.query(each, filter="", limit=MAX_ROWS, output_fields=["*"]) for each in names]
-    found = told(repr((names, rows)).encode())
+    rows = [client.query(name, filter="", limit=MAX_ROWS, output_fields=["*"]) for name in names]
+    words = planted_in(repr((names, rows)).encode())
     client.close()
-    return found
+    return words
 
 
 async def test_nothing_is_left_in_postgres(server: PostgresProcess, tmp_path: Path) -> None:
     with server.fresh() as url:
         settings = {"path": url, "index": "pgvector", "cache": tmp_path / "cache"}
-        async with planted(tmp_path, **settings) as client:
+        async with running_planted(tmp_path, **settings) as client:
             await until(lambda: in_database(url).keys() >= SHARED)
-            await empty(client)
+            await purge_documents(client)
             left = in_database(url)
             assert left.keys() <= KEPT
             assert await asyncio.to_thread(in_its_files, server) <= set().union(*left.values())
-            await drop(client)
+            await purge_collections(client)
             assert (in_database(url), in_files(tmp_path / "cache")) == ({}, set())
             assert await asyncio.to_thread(in_its_files, server) == set()
 
 
 async def test_nothing_is_left_in_milvus(own_milvus: MilvusProcess, tmp_path: Path) -> None:
     store = tmp_path / "data"
-    async with planted(tmp_path, index="milvus", milvus_uri=own_milvus.uri) as client:
+    async with running_planted(tmp_path, index="milvus", milvus_uri=own_milvus.uri) as client:
         assert await asyncio.to_thread(in_milvus, own_milvus.uri)
-        await empty(client)
+        await purge_documents(client)
         left = in_tables(store)
         assert left.keys() <= KEPT
         assert await asyncio.to_thread(in_milvus, own_milvus.uri) == set()
-        await drop(client)
+        await purge_collections(client)
         assert (in_tables(store), in_files(store)) == ({}, set())

@@ -35,13 +35,13 @@ RAW = {
 }
 
 
-async def both(client: httpx.AsyncClient, path: str, content: bytes) -> Iterator[httpx.Response]:
+async def post_both_ways(client: httpx.AsyncClient, path: str, content: bytes) -> Iterator[httpx.Response]:
     """The answers on both ways."""
     kinds = ({"Content-Type": kind} for kind in (PLAIN, THROUGH))
-    return iter([await client.post(path, content=content, headers=each) for each in kinds])
+    return iter([await client.post(path, content=content, headers=headers) for headers in kinds])
 
 
-def shown(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+def without_variable_parts(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
     """An answer without what differs from request to request."""
     untimed = TIMINGS.sub(b"", answer.content)
     assert int(answer.headers["content-length"]) == len(answer.content)
@@ -56,16 +56,16 @@ async def test_an_answer_is_the_same_on_both_ways(site: Site, path: str, sent: s
         content = b'{"max_tokens": 300, ' + content[1:].replace(b'"limit": 10', b'"limit": 1')
     await site.engine.add("A release is deployed on Tuesdays.", wait=True)
     async with site.client() as client:
-        direct, through = await both(client, path, content)
-    assert shown(direct) == shown(through)
+        direct, through = await post_both_ways(client, path, content)
+    assert without_variable_parts(direct) == without_variable_parts(through)
     assert {line["route"] for line in site.requests} == {f"/api/v1{path}"}
 
 
 async def test_limits_and_the_log_hold_there_too(open_site: OpenSite) -> None:
     async with open_site(max_question_bytes=300) as site, site.client() as client:
-        large, again = await both(client, "/search", json.dumps({"query": "a" * 400}).encode())
+        large, again = await post_both_ways(client, "/search", json.dumps({"query": "a" * 400}).encode())
         strange = await client.post("/search", json={"query": "x"}, headers={"X-Request-Id": "mine"})
-    assert (large.status_code, shown(large)) == (413, shown(again))
+    assert (large.status_code, without_variable_parts(large)) == (413, without_variable_parts(again))
     assert (strange.status_code, strange.headers["x-request-id"]) == (404, "mine")
     assert [line["status"] for line in site.requests] == [413, 413, 404]
 
@@ -81,8 +81,10 @@ async def test_answers_with_many_hits_leave_the_event_loop(site: Site, limit: in
     best = await site.engine.retrieve("release", limit=3)
     assert best.hits == answer.hits[:3]
     async with site.client() as client:
-        direct, through = await both(client, "/search", b'{"query": "release", "limit": %d}' % limit)
-    assert shown(direct) == shown(through)
+        direct, through = await post_both_ways(
+            client, "/search", b'{"query": "release", "limit": %d}' % limit
+        )
+    assert without_variable_parts(direct) == without_variable_parts(through)
 
 
 async def test_answers_with_a_long_text_leave_the_event_loop(site: Site) -> None:

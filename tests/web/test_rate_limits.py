@@ -52,12 +52,14 @@ async def records(address: str, tmp_path: Path) -> AsyncIterator[SqlRecords]:
     await opened.close()
 
 
-async def minute(store: SqlRecords) -> int:
-    now = await store.transactions.read(lambda asked: asked.execute(select(DatabaseTime())).scalar_one())
+async def current_minute(store: SqlRecords) -> int:
+    now = await store.transactions.read(
+        lambda connection: connection.execute(select(DatabaseTime())).scalar_one()
+    )
     return now // MINUTE_MICROSECONDS
 
 
-async def asked(sites: Sites, secret: str, times: int) -> list[httpx.Response]:
+async def ask_in_turn(sites: Sites, secret: str, times: int) -> list[httpx.Response]:
     """The answers to so many requests at once, to both servers in turn."""
     async with sites[0].client(secret) as one, sites[1].client(secret) as two:
         requests = [(one, two)[number % 2].get("/collections") for number in range(times)]
@@ -67,18 +69,18 @@ async def asked(sites: Sites, secret: str, times: int) -> list[httpx.Response]:
 async def test_a_key_has_so_many_requests_of_all_servers_together(sites: Sites, records: SqlRecords) -> None:
     owner = sites[0].engine
     while True:
-        began = await minute(records)
+        began = await current_minute(records)
         secret, other = [(await owner.people.create_key("ada")).secret for _ in range(2)]
-        answers = await asked(sites, secret, 2 * LIMIT)
-        others = await asked(sites, other, 2)
-        if began == await minute(records):
+        answers = await ask_in_turn(sites, secret, 2 * LIMIT)
+        others = await ask_in_turn(sites, other, 2)
+        if began == await current_minute(records):
             break
-    assert Counter(each.status_code for each in answers) == {200: LIMIT, 429: LIMIT}
-    refused = next(each for each in answers if each.status_code == 429)
+    assert Counter(answer.status_code for answer in answers) == {200: LIMIT, 429: LIMIT}
+    refused = next(answer for answer in answers if answer.status_code == 429)
     assert refused.json()["code"] == "rate_limited"
     assert refused.json()["limit"] == LIMIT
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
-    assert [each.status_code for each in others] == [200, 200]
+    assert [answer.status_code for answer in others] == [200, 200]
 
 
 async def test_whoever_needs_no_key_is_not_counted(tmp_path: Path) -> None:
@@ -94,13 +96,13 @@ async def test_whoever_needs_no_key_is_not_counted(tmp_path: Path) -> None:
 async def test_no_more_is_given_than_there_is_and_each_minute_anew(records: SqlRecords) -> None:
     allowances = SqlRateCounters(records.transactions)
     while True:
-        began = await minute(records)
-        taken = await asyncio.gather(*(allowances.take(f"key {began}", 3, maximum=10) for _ in range(8)))
+        began = await current_minute(records)
+        leases = await asyncio.gather(*(allowances.take(f"key {began}", 3, maximum=10) for _ in range(8)))
         other = await allowances.take(f"other {began}", 10, maximum=10)
-        if began == await minute(records):
+        if began == await current_minute(records):
             break
-    assert sorted(each.granted for each in taken) == [False] * 5 + [True] * 3
-    assert all(0 < each.seconds <= 60 for each in taken)
+    assert sorted(lease.granted for lease in leases) == [False] * 5 + [True] * 3
+    assert all(0 < lease.seconds <= 60 for lease in leases)
     assert other.granted
 
 
@@ -119,10 +121,10 @@ async def test_a_write_that_comes_to_both_at_once_is_done_once(sites: Sites) -> 
         header = {"Idempotency-Key": f"k{number}"}
         async with sites[0].client(secret, **header) as one, sites[1].client(secret, **header) as two:
             answers = await asyncio.gather(
-                *(each.post("/collections/wiki/documents", json=body) for each in (one, two) * 2)
+                *(client.post("/collections/wiki/documents", json=body) for client in (one, two) * 2)
             )
-        codes = Counter(each.status_code for each in answers)
+        codes = Counter(answer.status_code for answer in answers)
         assert codes.keys() <= {200, 201, 409}
-        done = [each for each in answers if each.status_code != 409]
-        assert len({each.text for each in done}) == 1
+        done = [answer for answer in answers if answer.status_code != 409]
+        assert len({answer.text for answer in done}) == 1
     assert await sites[1].engine.documents.count(collection="ada/wiki") == 3

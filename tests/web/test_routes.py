@@ -197,15 +197,15 @@ OPERATED = {
 OPERATED |= {("GET", "http://localhost/metrics"), ("GET", "http://localhost/openapi.json")}
 
 
-async def walk(api: httpx.AsyncClient, steps: Sequence[Step], names: dict[str, str]) -> None:
+async def request_in_turn(api: httpx.AsyncClient, steps: Sequence[Step], names: dict[str, str]) -> None:
     for method, path, body, status in steps:
-        told = body and {k: names["document"] if v == "{document}" else v for k, v in body.items()}
-        answer = await api.request(method, path.format(**names), json=told)
+        request_body = body and {k: names["document"] if v == "{document}" else v for k, v in body.items()}
+        answer = await api.request(method, path.format(**names), json=request_body)
         assert (method, path, answer.status_code) == (method, path, status), answer.text
-        remember(path, answer, names)
+        note_ids(path, answer, names)
 
 
-def remember(path: str, answer: httpx.Response, names: dict[str, str]) -> None:
+def note_ids(path: str, answer: httpx.Response, names: dict[str, str]) -> None:
     """Note the ids of what was made."""
     if not answer.content or not answer.headers["content-type"].startswith("application/json"):
         return
@@ -243,25 +243,25 @@ async def import_captions(api: httpx.AsyncClient) -> None:
         assert (answer.status_code, answer.json()["streams"]) == (200, {stream: 1}), answer.text
 
 
-async def split(api: httpx.AsyncClient) -> None:
+async def undo_merge(api: httpx.AsyncClient) -> None:
     """Nodes that are made one, and two again."""
     await api.post("/graphs/default/nodes", json={"nodes": [{"id": "a"}, {"id": "b"}]})
     await api.post("/graphs/default/merge", json={"into": "a", "nodes": ["b"]})
     [merge] = (await api.get("/graphs/default/merges")).json()
     answer = await api.post("/graphs/default/undo-merge", json={"merge": merge["number"]})
-    assert (answer.status_code, {each["id"] for each in answer.json()}) == (200, {"a", "b"})
+    assert (answer.status_code, {node["id"] for node in answer.json()}) == (200, {"a", "b"})
 
 
-async def judge(api: httpx.AsyncClient) -> None:
+async def give_feedback(api: httpx.AsyncClient) -> None:
     """Feedback on a passage, given, listed and revoked."""
     [hit, *_] = (await api.post("/search", json=ASKED)).json()["hits"]
     body = {"query": "backups", "used": [hit["chunk"]["id"]]}
-    given = await api.post("/feedback", json=body)
-    assert given.status_code == 201, given.text
+    feedback = await api.post("/feedback", json=body)
+    assert feedback.status_code == 201, feedback.text
     listed = await api.get("/feedback", params={"collection": "wiki"})
-    assert listed.json() == {"feedback": given.json(), "next": None}
+    assert listed.json() == {"feedback": feedback.json(), "next": None}
     for status in (204, 404):
-        gone = await api.delete(f"/feedback/{given.json()[0]['id']}")
+        gone = await api.delete(f"/feedback/{feedback.json()[0]['id']}")
         assert gone.status_code == status
 
 
@@ -273,9 +273,9 @@ async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
     fetched = await api.post("/collections/wiki/ingest/url", json={"url": page})
     assert fetched.status_code == 202
     body = {"name": "docs", "connector": "markdown", "options": {"path": folder}}
-    made = await api.post("/collections/wiki/connections", json=body)
-    assert made.status_code == 201, made.text
-    assert (await api.get("/collections/wiki/connections")).json() == [made.json()]
+    connection = await api.post("/collections/wiki/connections", json=body)
+    assert connection.status_code == 201, connection.text
+    assert (await api.get("/collections/wiki/connections")).json() == [connection.json()]
     synced = await api.post("/collections/wiki/connections/docs/sync")
     for answer in (uploaded, fetched, synced):
         assert answer.headers["location"] == f"/api/v1/jobs/{answer.json()['id']}"
@@ -303,26 +303,26 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
         open_site(fetch_allowed_networks="127.0.0.1", subscription_seconds=1) as site,
         site.client() as api,
     ):
-        await walk(api, CATALOG, names)
-        await walk(api, QUESTIONS, names)
-        await walk(api, CONVERSATIONS, names)
+        await request_in_turn(api, CATALOG, names)
+        await request_in_turn(api, QUESTIONS, names)
+        await request_in_turn(api, CONVERSATIONS, names)
         await import_archive(api)
-        await walk(api, TASKS, names)
-        await walk(api, CHATS, names)
-        await walk(api, STREAMS, names)
-        await walk(api, MEMORIES, names)
-        await split(api)
-        await judge(api)
-        await walk(api, GRAPHS, names)
+        await request_in_turn(api, TASKS, names)
+        await request_in_turn(api, CHATS, names)
+        await request_in_turn(api, STREAMS, names)
+        await request_in_turn(api, MEMORIES, names)
+        await undo_merge(api)
+        await give_feedback(api)
+        await request_in_turn(api, GRAPHS, names)
         await import_captions(api)
-        await walk(api, SUMMARIES, names)
-        await walk(api, ALERTS, names)
+        await request_in_turn(api, SUMMARIES, names)
+        await request_in_turn(api, ALERTS, names)
         await ingest(api, str(tmp_path / "notes"), f"{web.base}/tides")
         await log_in(api)
-        await walk(api, PEOPLE, names)
-        await walk(api, END, names)
-        for method, place in OPERATED:
-            assert (await api.request(method, place)).status_code == 200
+        await request_in_turn(api, PEOPLE, names)
+        await request_in_turn(api, END, names)
+        for method, path in OPERATED:
+            assert (await api.request(method, path)).status_code == 200
         assert not unvisited(site)
 
 
@@ -344,9 +344,9 @@ async def test_an_owned_name_may_hold_a_slash(site: Site, api: httpx.AsyncClient
 
 
 async def test_an_id_reaches_what_a_name_hides(api: httpx.AsyncClient) -> None:
-    made = (await api.post("/collections", json={"name": "a/documents"})).json()
+    collection = (await api.post("/collections", json={"name": "a/documents"})).json()
     assert (await api.get("/collections/a/documents")).status_code == 404
-    assert (await api.get(f"/collections/{made['id']}")).json() == made
+    assert (await api.get(f"/collections/{collection['id']}")).json() == collection
 
 
 @pytest.mark.parametrize("body", [{}, {"ids": [], "filter": {"and": []}}, {"ids": None, "filter": None}])
@@ -369,14 +369,14 @@ async def test_deleting_by_id_stays_in_its_collection(api: httpx.AsyncClient) ->
 
 async def test_pages_go_on_where_they_ended(api: httpx.AsyncClient) -> None:
     ids = await filled(api, "wiki", *(f"Number {n}" for n in range(7)))
-    found, after = [], ""
+    listed, after = [], ""
     while True:
         page = (await api.get(f"/collections/wiki/documents?limit=3{after}")).json()
-        found += [each["id"] for each in page["documents"]]
+        listed += [document["id"] for document in page["documents"]]
         if page["next"] is None:
             break
         after = f"&after={page['next']}"
-    assert sorted(found) == sorted(ids)
+    assert sorted(listed) == sorted(ids)
     assert (await api.get("/collections/wiki/documents?after=nonsense")).status_code == 422
 
 
@@ -397,8 +397,8 @@ async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) 
 async def test_null_stands_for_the_default_of_what_is_never_none(api: httpx.AsyncClient) -> None:
     await filled(api, "wiki", *(f"Boat {number} leaves." for number in range(23)))
     question = {"query": "boat", "collection": "wiki"}
-    for given, count in (({"limit": None, "retrievers": None}, 20), ({}, 20), ({"limit": 22}, 22)):
-        answer = await api.post("/search", json={**question, **given})
+    for fields, count in (({"limit": None, "retrievers": None}, 20), ({}, 20), ({"limit": 22}, 22)):
+        answer = await api.post("/search", json={**question, **fields})
         assert len(answer.json()["hits"]) == count
     answer = await api.post("/context", json={**question, "limit": None, "filter": None, "max_tokens": 2_000})
     assert len(answer.json()["trace"]) == 23
@@ -406,8 +406,8 @@ async def test_null_stands_for_the_default_of_what_is_never_none(api: httpx.Asyn
 
 async def test_without_a_least_similarity_everything_augments(api: httpx.AsyncClient) -> None:
     await filled(api, "wiki", "Boats leave at noon.")
-    for given, outcome in (({}, "no_match"), ({"min_similarity": None}, "found")):
-        answer = await api.post("/augment", json={"query": "Köln", "max_tokens": 50, **given})
+    for fields, outcome in (({}, "no_match"), ({"min_similarity": None}, "found")):
+        answer = await api.post("/augment", json={"query": "Köln", "max_tokens": 50, **fields})
         assert answer.json()["outcome"] == outcome
 
 
@@ -415,10 +415,12 @@ async def test_a_search_is_the_engines(site: Site, api: httpx.AsyncClient) -> No
     await filled(api, "wiki", "Backups run at two.", "The ferry leaves at noon.")
     body = {"query": "ferry", "collection": "wiki", "retrievers": ["keyword"], "limit": 1}
     answer = (await api.post("/search", json=body)).json()
-    found = await site.engine.retrieve(Query("ferry", collection="wiki", retrievers=("keyword",), limit=1))
-    assert [hit["chunk"]["id"] for hit in answer["hits"]] == [hit.chunk.id for hit in found.hits]
-    assert answer["hits"][0]["score"] == pytest.approx(found.hits[0].score)
-    assert answer["hits"][0]["parts"].keys() == found.hits[0].parts.keys()
+    retrieval = await site.engine.retrieve(
+        Query("ferry", collection="wiki", retrievers=("keyword",), limit=1)
+    )
+    assert [hit["chunk"]["id"] for hit in answer["hits"]] == [hit.chunk.id for hit in retrieval.hits]
+    assert answer["hits"][0]["score"] == pytest.approx(retrieval.hits[0].score)
+    assert answer["hits"][0]["parts"].keys() == retrieval.hits[0].parts.keys()
 
 
 @pytest.mark.parametrize("size", [1.0, 1e300, 1e-300, 5e-324])
@@ -426,9 +428,9 @@ async def test_only_the_direction_of_a_vector_counts(api: httpx.AsyncClient, siz
     await filled(api)
     body = {"query": "x", "collection": "wiki", "retrievers": ["vector"], "vector": [size, *[0.0] * 63]}
     unit = await api.post("/search", json={**body, "vector": [1.0, *[0.0] * 63]})
-    found = await api.post("/search", json=body)
-    assert found.status_code == 200
-    assert found.json()["hits"] == unit.json()["hits"]
+    answer = await api.post("/search", json=body)
+    assert answer.status_code == 200
+    assert answer.json()["hits"] == unit.json()["hits"]
     nothing = await api.post("/search", json={**body, "vector": [0.0] * 64})
     assert (nothing.status_code, nothing.json()["field"]) == (422, "vector")
 
@@ -439,6 +441,6 @@ async def test_many_at_once(api: httpx.AsyncClient) -> None:
     adding = [{"documents": [{"text": f"Number {n}"}]} for n in range(20)]
     answers = await asyncio.gather(
         *(api.post("/search", json=body) for _ in range(20)),
-        *(api.post("/collections/wiki/documents", json=each) for each in adding),
+        *(api.post("/collections/wiki/documents", json=body_of_add) for body_of_add in adding),
     )
     assert {answer.status_code for answer in answers} == {200, 201}

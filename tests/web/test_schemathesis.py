@@ -174,8 +174,8 @@ TALK = [{"text": "How do I reset it?", "key": "1"}, {"text": "Hold the button.",
 def in_a_channel(case: Case) -> None:
     """Let a request ask for what is there: a channel, one of its messages, the collection it is in."""
     if isinstance(case.query, dict):
-        known = {"channel": "support", "source": "support", "key": "1", "collection": "default"}
-        case.query.update({name: known[name] for name in case.query if name in known})
+        values = {"channel": "support", "source": "support", "key": "1", "collection": "default"}
+        case.query.update({name: values[name] for name in case.query if name in values})
     if isinstance(case.body, dict) and "channel" in case.body:
         case.body.update({"channel": "support", "collection": "default"})
 
@@ -183,8 +183,8 @@ def in_a_channel(case: Case) -> None:
 def in_a_stream(case: Case) -> None:
     """Let a request ask for a stream that is there, mostly for all of it."""
     if isinstance(case.query, dict):
-        known = {"collection": "default", "start": "0", "end": "0:30", "first": "0", "last": "-1"}
-        case.query.update({name: known[name] for name in case.query if name in known})
+        values = {"collection": "default", "start": "0", "end": "0:30", "first": "0", "last": "-1"}
+        case.query.update({name: values[name] for name in case.query if name in values})
         case.query.pop("after", None)
     if isinstance(case.headers, dict):
         case.headers.pop("Last-Event-ID", None)
@@ -216,31 +216,31 @@ def of_a_document(case: Case, names: dict[str, str]) -> None:
         case.path_parameters = {"document": names["quarantined"]}
 
 
-def judgments(client: httpx.Client, document: str) -> dict[str, str]:
+def add_feedback(client: httpx.Client, document: str) -> dict[str, str]:
     """A chunk with feedback, and a quarantined document."""
     chunk = client.get(f"/documents/{document}/chunks").json()[0]["id"]
-    given = client.post("/feedback", json={"query": "backups", "used": [chunk]}).json()
+    feedback = client.post("/feedback", json={"query": "backups", "used": [chunk]}).json()
     attack = [{"text": "A note.", "key": "q", "trust": "quarantined"}]
-    held = client.post("/collections/default/documents", json={"documents": attack}).json()
-    return {"chunk": chunk, "feedback": given[0]["id"], "quarantined": held[0]["id"]}
+    quarantined = client.post("/collections/default/documents", json={"documents": attack}).json()
+    return {"chunk": chunk, "feedback": feedback[0]["id"], "quarantined": quarantined[0]["id"]}
 
 
 UNNAMED = ("agent", "conversation", "after", "tokenizer", "source", "limit", "offset", "filter")
 
 
-def remembered(case: Case) -> None:
+def in_a_memory(case: Case) -> None:
     """Let a request ask for memories and a graph that are there."""
-    known = {"user": "ann", "collection": "memory", "node": "ann", "at": "2026-01-01T00:00:00Z", "hops": "1"}
+    values = {"user": "ann", "collection": "memory", "node": "ann", "at": "2026-01-01T00:00:00Z", "hops": "1"}
     if "/memories" not in case.path:
-        known["collection"] = "default"
+        values["collection"] = "default"
     if isinstance(case.query, dict):
         for name in UNNAMED:
             case.query.pop(name, None)
-        case.query.update({name: known[name] for name in case.query if name in known})
+        case.query.update({name: values[name] for name in case.query if name in values})
     if "{memory}" in case.path:
         case.query = {**(case.query or {}), "user": "ann", "collection": "memory"}
     if isinstance(case.body, dict):
-        parts: dict[str, object] = {**known, **dict.fromkeys(("agent", "conversation", "scope", "filter"))}
+        parts: dict[str, object] = {**values, **dict.fromkeys(("agent", "conversation", "scope", "filter"))}
         nodes = ["bo"] if "into" in case.body else []
         parts |= {"into": "ann", "edges": [], "nodes": nodes, "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
@@ -281,7 +281,7 @@ class Described:
             nodes = [{"id": "ann"}, {"id": "bo"}]
             client.post("/graphs/default/nodes", json={"nodes": nodes})
             alert = client.post("/alerts", json={"name": "cars", "query": "car"}).json()["id"]
-            judged = judgments(client, added[0]["id"])
+            judged = add_feedback(client, added[0]["id"])
         names = {"collection": "default", "user": "alice", "group": "team", "source": source, "key": key}
         return names | {
             "document": added[0]["id"],
@@ -302,8 +302,8 @@ class Described:
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Described]:
     folder: Path = tmp_path_factory.mktemp("store")
-    chosen = Settings(embedder="none", job_grace_seconds=1, subscription_seconds=1)
-    with Live(folder, chosen, chat_model=ScriptedChatModel()) as live:
+    settings = Settings(embedder="none", job_grace_seconds=1, subscription_seconds=1)
+    with Live(folder, settings, chat_model=ScriptedChatModel()) as live:
         document = httpx.get(f"{live.address}/openapi.json", timeout=60).json()
         schema = schemathesis.openapi.from_dict(document)
         schema.config.update(base_url=live.address)
@@ -333,16 +333,16 @@ def failures(operation: APIOperation, of: Described, names: dict[str, str], seen
             if operation.path.startswith(STREAMS):
                 in_a_stream(case)
             if operation.path.startswith(CONNECTED):
-                remembered(case)
+                in_a_memory(case)
             of_a_document(case, names)
         response = case.call(headers={"Authorization": f"Bearer {of.key}"}, timeout=60)
         seen[operation.label] += response.status_code < 400
-        wrong.extend(misnamed(operation, response))
+        wrong.extend(blamed_wrongly(operation, response))
         ruled = rule_at(response) in RULES or WHOLE in response.text
         try:
             case.validate_response(response, checks=CHECKS if ruled else [*CHECKS, positive_data_acceptance])
         except FailureGroup as group:
-            wrong.extend(told(operation, group, response))
+            wrong.extend(describe_failures(operation, group, response))
 
     ask()
     return wrong
@@ -351,30 +351,32 @@ def failures(operation: APIOperation, of: Described, names: dict[str, str], seen
 def parameters(operation: APIOperation) -> set[str]:
     """The names of all fields that a request can have."""
     raw, document = operation.definition.raw, operation.schema.raw_schema
-    found = {each["name"] for each in raw.get("parameters", ())}
+    names = {parameter["name"] for parameter in raw.get("parameters", ())}
     left, seen = [raw.get("requestBody", {})], set[str]()
     while left:
         part = left.pop()
         if "$ref" in part and part["$ref"] not in seen:
             seen.add(part["$ref"])
             left.append(document["components"]["schemas"][part["$ref"].rsplit("/", 1)[1]])
-        found |= part.get("properties", {}).keys() if isinstance(part.get("properties"), dict) else set()
-        for each in part.values():
-            left += [one for one in (each if isinstance(each, list) else [each]) if isinstance(one, dict)]
-    return found
+        names |= part.get("properties", {}).keys() if isinstance(part.get("properties"), dict) else set()
+        for member in part.values():
+            left += [
+                one for one in (member if isinstance(member, list) else [member]) if isinstance(one, dict)
+            ]
+    return names
 
 
-def misnamed(operation: APIOperation, response: Response) -> list[str]:
+def blamed_wrongly(operation: APIOperation, response: Response) -> list[str]:
     """A refusal that blames a field which no such request has."""
     if response.status_code != 422 or NUL in response.text:
         return []
     field = str(response.json().get("field") or "")
     names = {*parameters(operation), "line"}
-    known = not field or re.split(r"[. ]", field)[0] in names
-    return [] if known else [f"{operation.label}: no request has the field {field!r}"]
+    is_known = not field or re.split(r"[. ]", field)[0] in names
+    return [] if is_known else [f"{operation.label}: no request has the field {field!r}"]
 
 
-def told(operation: APIOperation, group: FailureGroup, response: Response) -> list[str]:
+def describe_failures(operation: APIOperation, group: FailureGroup, response: Response) -> list[str]:
     answer = f"{response.status_code} {response.text[:300]}"
     return [f"{operation.label}: {fault}: {answer}" for fault in group.exceptions]
 
@@ -383,14 +385,14 @@ def rule_at(response: Response) -> str:
     """The last name of the field that a refusal blames."""
     if response.status_code < 400:
         return ""
-    found = response.json()
-    field = found.get("field") or found.get("path") or found.get("error", {}).get("param") or ""
+    problem = response.json()
+    field = problem.get("field") or problem.get("path") or problem.get("error", {}).get("param") or ""
     return str(re.sub(r"([. ]\d+)+$", "", field).rsplit(".", 1)[-1])
 
 
 def forbidden(operation: APIOperation) -> Sequence[Case]:
     """Requests that the document forbids: some of those with a wrong value, and all with another method."""
-    made = operation.schema.iter_coverage_cases(
+    cases = operation.schema.iter_coverage_cases(
         operation,
         generation_modes=[GenerationMode.NEGATIVE],
         generation_config=operation.schema.config.generation,
@@ -399,7 +401,7 @@ def forbidden(operation: APIOperation) -> Sequence[Case]:
         session=None,
     )
     methods, values = [], []
-    for case in made:
+    for case in cases:
         (methods if has_other_method(case) else values).append(case)
     return methods + values[:: len(values) // FORBIDDEN + 1]
 
@@ -424,28 +426,28 @@ def accepted(case: Case, of: Described, names: dict[str, str]) -> list[str]:
     try:
         case.validate_response(response, checks=checks) if checks else None
     except FailureGroup as group:
-        return told(case.operation, group, response)
+        return describe_failures(case.operation, group, response)
     return []
 
 
 @pytest.mark.slow
 def test_every_answer_is_described(described: Described) -> None:
-    operations = [found.ok() for found in described.schema.get_all_operations()]
+    operations = [loaded.ok() for loaded in described.schema.get_all_operations()]
     seen: Counter[str] = Counter()
     wrong, names = list[str](), described.known()
-    for each in operations:
-        wrong += failures(each, described, names, seen)
-        if each.method.upper() != "GET":
+    for operation in operations:
+        wrong += failures(operation, described, names, seen)
+        if operation.method.upper() != "GET":
             names = described.known()
     assert (wrong, described.faults()) == ([], [])
-    assert {each.label for each in operations if not seen[each.label]} <= UNSURE
+    assert {operation.label for operation in operations if not seen[operation.label]} <= UNSURE
 
 
 def test_what_the_document_forbids_is_refused(described: Described) -> None:
     names = described.known()
     wrong = []
-    for found in described.schema.get_all_operations():
-        for case in forbidden(found.ok()):
+    for loaded in described.schema.get_all_operations():
+        for case in forbidden(loaded.ok()):
             if case.media_type != "application/x-ndjson":
                 wrong += accepted(case, described, names)
     assert (wrong, described.faults()) == ([], [])

@@ -16,7 +16,7 @@ from tests.waiting import until
 from tests.web.chatting import chats
 from tests.web.finding import rows_of, tables_with
 from tests.web.planting import NOT_PLANTED, PLANTED, Planter
-from tests.web.test_purge_oracle import with_accounts
+from tests.web.test_purge_oracle import create_accounts
 
 RANDOM = "bA16J7PglOU3shVv5UTG79BG16QmtsL4F28G"
 SECRET = re.compile(RANDOM.encode(), re.IGNORECASE)
@@ -56,7 +56,7 @@ class SecretPlanter(Planter):
 def with_secrets(request: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the request with a secret in each of its planted texts, also in names of metadata."""
     for path in paths_in(request):
-        yield at(request, path)
+        yield with_secret_at(request, path)
 
 
 def paths_in(value: Any) -> Iterator[tuple[Any, ...]]:
@@ -71,7 +71,7 @@ def paths_in(value: Any) -> Iterator[tuple[Any, ...]]:
                 yield from ((position, *path) for path in paths_in(inner))
 
 
-def at(value: Any, path: tuple[Any, ...]) -> Any:
+def with_secret_at(value: Any, path: tuple[Any, ...]) -> Any:
     """Return a value with a secret behind the first planted word of the text at the path."""
     match value:
         case bytes():
@@ -79,9 +79,13 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
         case str():
             return PLANTED.sub(IN_PLACE, value.encode(), count=1).decode()
         case Mapping():
-            return {name: at(inner, path[1:]) if name == path[0] else inner for name, inner in value.items()}
+            return {
+                name: with_secret_at(inner, path[1:]) if name == path[0] else inner
+                for name, inner in value.items()
+            }
     return type(value)(
-        at(inner, path[1:]) if place == path[0] else inner for place, inner in enumerate(value)
+        with_secret_at(inner, path[1:]) if position == path[0] else inner
+        for position, inner in enumerate(value)
     )
 
 
@@ -108,7 +112,7 @@ async def test_a_secret_in_any_text_of_any_operation_is_nowhere(tmp_path: Path, 
         web = await stack.enter_async_context(ScriptedServer({"/zqxpageqz": Answer(b"a page")}))
         model = ScriptedChatModel(["an answer"])
         site = await stack.enter_async_context(chats(tmp_path, model, **settings))
-        client = await stack.enter_async_context(site.client(await with_accounts(site)))
+        client = await stack.enter_async_context(site.client(await create_accounts(site)))
         planter = SecretPlanter(client, site.app.openapi(), web.base, str(wiki))
         planter.known["user"] = "viewer"
         await planter.prepare()
@@ -143,7 +147,7 @@ async def test_a_secret_in_any_column_is_tagged_and_found_by_a_scan(tmp_path: Pa
     async with AsyncExitStack() as stack:
         web = await stack.enter_async_context(ScriptedServer({"/zqxpageqz": Answer(b"a page")}))
         site = await stack.enter_async_context(chats(tmp_path, ScriptedChatModel(["an answer"]), **settings))
-        client = await stack.enter_async_context(site.client(await with_accounts(site)))
+        client = await stack.enter_async_context(site.client(await create_accounts(site)))
         planter = SecretPlanter(client, site.app.openapi(), web.base, str(wiki))
         planter.known["user"] = "viewer"
         await planter.prepare()

@@ -40,7 +40,7 @@ class Process:
 
     process: subprocess.Popen[str]
     address: str
-    said: str
+    announcement: str
 
     def client(self, key: str | None) -> httpx.Client:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
@@ -53,18 +53,18 @@ class Process:
 
 
 def environment(folder: Path, **settings: object) -> dict[str, str]:
-    given = {"PATH": folder / "data", "EMBEDDER": "none", **settings}
-    return {**os.environ, **{f"CONSPECTUS_{name.upper()}": str(value) for name, value in given.items()}}
+    variables = {"PATH": folder / "data", "EMBEDDER": "none", **settings}
+    return {**os.environ, **{f"CONSPECTUS_{name.upper()}": str(value) for name, value in variables.items()}}
 
 
-def refused(folder: Path, *arguments: str) -> tuple[int, str]:
+def run_refused(folder: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         [*PROGRAM, *arguments], env=environment(folder), capture_output=True, text=True, timeout=60
     )
     return done.returncode, done.stderr
 
 
-def said_by(process: subprocess.Popen[str]) -> str:
+def read_announcement(process: subprocess.Popen[str]) -> str:
     """What is on its standard output so far."""
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
@@ -76,7 +76,7 @@ def said_by(process: subprocess.Popen[str]) -> str:
         os.set_blocking(process.stdout.fileno(), True)
 
 
-def said_in_time(process: subprocess.Popen[str], words: str) -> str:
+def read_line_with(process: subprocess.Popen[str], words: str) -> str:
     """The next line of its log that holds these words."""
     assert process.stderr is not None
     waiting = threading.Timer(PATIENCE, process.kill)
@@ -88,7 +88,7 @@ def said_in_time(process: subprocess.Popen[str], words: str) -> str:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, **settings: object) -> Iterator[Process]:
+def running_server(folder: Path, *arguments: str, **settings: object) -> Iterator[Process]:
     with subprocess.Popen(
         [*PROGRAM, *arguments],
         env=environment(folder, **settings),
@@ -101,17 +101,17 @@ def serving(folder: Path, *arguments: str, **settings: object) -> Iterator[Proce
             first = process.stderr.readline()
             while first.startswith("{"):
                 first = process.stderr.readline()
-            found = re.match(r"listening on (http://\S+)", first)
-            assert found, first + process.stderr.read()
-            yield Process(process, found[1].replace("0.0.0.0", "127.0.0.1"), said_by(process))
+            match = re.match(r"listening on (http://\S+)", first)
+            assert match, first + process.stderr.read()
+            yield Process(process, match[1].replace("0.0.0.0", "127.0.0.1"), read_announcement(process))
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
 
 
 def test_the_first_start_prints_the_owners_key_once(tmp_path: Path) -> None:
-    with serving(tmp_path) as first, first.client(None) as nobody:
-        (key,) = KEY.findall(first.said)
+    with running_server(tmp_path) as first, first.client(None) as nobody:
+        (key,) = KEY.findall(first.announcement)
         assert nobody.get("/me").status_code == 401
         with first.client(key) as owner:
             assert owner.get("/me").json()["owner"] is True
@@ -119,8 +119,8 @@ def test_the_first_start_prints_the_owners_key_once(tmp_path: Path) -> None:
         log = first.end()
         assert (first.process.returncode, key in log) == (0, False)
         assert [json.loads(line)["event"] for line in log.splitlines()].count("request") == 3
-    with serving(tmp_path) as second, second.client(key) as owner:
-        assert second.said == ""
+    with running_server(tmp_path) as second, second.client(key) as owner:
+        assert second.announcement == ""
         assert owner.get("/collections/wiki").status_code == 200
         second.end()
         assert second.process.returncode == 0
@@ -130,45 +130,45 @@ def test_without_accounts_no_key_is_needed_and_one_that_a_client_cannot_leave_ou
     tmp_path: Path,
 ) -> None:
     with (
-        serving(tmp_path, "--no-auth") as server,
+        running_server(tmp_path, "--no-auth") as server,
         server.client(None) as nobody,
         server.client("sk-anything") as client,
     ):
-        assert server.said == ""
-        for each in (nobody, client):
-            assert each.get("/me").json()["owner"] is True
-            assert each.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
+        assert server.announcement == ""
+        for anybody in (nobody, client):
+            assert anybody.get("/me").json()["owner"] is True
+            assert anybody.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
         assert client.get("/me", headers={"Host": "evil.example"}).status_code == 403
         client.post("/users", json={"name": "ann"})
         assert client.get("/me").status_code == 401
 
 
 def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None:
-    code, told = refused(tmp_path, "--host", "0.0.0.0", "--no-auth")
-    assert (code, "other machines" in told) == (2, True)
-    with serving(tmp_path, "--host", "0.0.0.0") as server, server.client(None) as nobody:
-        assert len(KEY.findall(server.said)) == 1
+    code, output = run_refused(tmp_path, "--host", "0.0.0.0", "--no-auth")
+    assert (code, "other machines" in output) == (2, True)
+    with running_server(tmp_path, "--host", "0.0.0.0") as server, server.client(None) as nobody:
+        assert len(KEY.findall(server.announcement)) == 1
         assert nobody.get("/me").status_code == 401
     with sync.open(tmp_path / "data", settings=SETTINGS) as engine:
-        held = engine.people.list_keys()
-        assert [engine.people.revoke_key(each.id).revoked is not None for each in held] == [True]
-    code, told = refused(tmp_path, "--host", "0.0.0.0")
-    assert (code, "no key is valid" in told) == (2, True)
-    code, told = refused(tmp_path, "--no-auth")
-    assert (code, "has accounts" in told) == (2, True)
+        keys = engine.people.list_keys()
+        assert [engine.people.revoke_key(key.id).revoked is not None for key in keys] == [True]
+    code, output = run_refused(tmp_path, "--host", "0.0.0.0")
+    assert (code, "no key is valid" in output) == (2, True)
+    code, output = run_refused(tmp_path, "--no-auth")
+    assert (code, "has accounts" in output) == (2, True)
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "203.0.113.1", ""])
 def test_a_place_where_it_cannot_listen(tmp_path: Path, host: str) -> None:
-    code, told = refused(tmp_path, "--host", host)
-    assert (code, "Traceback" in told) == (2, False)
-    assert not KEY.search(told)
+    code, output = run_refused(tmp_path, "--host", host)
+    assert (code, "Traceback" in output) == (2, False)
+    assert not KEY.search(output)
 
 
 def test_more_processes_than_a_machine_could_run_are_refused(tmp_path: Path) -> None:
     """The address is not this machine's, so that without the limit nothing would start either."""
-    code, told = refused(tmp_path, "--workers", str(MAX_PROCESSES + 1), "--host", "203.0.113.1")
-    assert (code, told) == (
+    code, output = run_refused(tmp_path, "--workers", str(MAX_PROCESSES + 1), "--host", "203.0.113.1")
+    assert (code, output) == (
         2,
         f"error: workers: {MAX_PROCESSES + 1} processes are too many; the maximum is {MAX_PROCESSES}\n",
     )
@@ -176,9 +176,9 @@ def test_more_processes_than_a_machine_could_run_are_refused(tmp_path: Path) -> 
 
 
 def test_a_port_that_is_taken_costs_no_key(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, told = refused(tmp_path, "--port", str(taken.getsockname()[1]))
-    assert (code, "cannot listen" in told) == (2, True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        code, output = run_refused(tmp_path, "--port", str(listener.getsockname()[1]))
+    assert (code, "cannot listen" in output) == (2, True)
     assert not (tmp_path / "data").exists()
 
 
@@ -237,7 +237,7 @@ def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1"}
     with (
         SlowPages() as pages,
-        serving(tmp_path, "--no-auth", **allowed) as server,
+        running_server(tmp_path, "--no-auth", **allowed) as server,
         server.client(None) as client,
         ThreadPoolExecutor(1) as threads,
     ):
@@ -257,7 +257,7 @@ def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
 def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 1, "fetch_timeout_seconds": 600}
     with SlowPages() as pages:
-        with serving(tmp_path, "--no-auth", **allowed) as server, server.client(None) as client:
+        with running_server(tmp_path, "--no-auth", **allowed) as server, server.client(None) as client:
             job = ingest(client, pages.page)
             log = server.end()
             assert server.process.returncode == 0
@@ -268,8 +268,11 @@ def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> N
 def test_a_key_and_an_address_as_json_and_work_in_the_background_does_not_end_in_silence(
     tmp_path: Path,
 ) -> None:
-    with serving(tmp_path, "--json") as server, server.client(json.loads(server.said)["key"]) as client:
-        opened = json.loads(server.said)
+    with (
+        running_server(tmp_path, "--json") as server,
+        server.client(json.loads(server.announcement)["key"]) as client,
+    ):
+        opened = json.loads(server.announcement)
         assert (opened["address"], bool(KEY.fullmatch(opened["key"]))) == (server.address, True)
         assert client.post("/collections", json={"name": "wiki"}).status_code == 201
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other, other:
@@ -279,11 +282,11 @@ def test_a_key_and_an_address_as_json_and_work_in_the_background_does_not_end_in
                 "SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL "
                 "FROM collections"
             )
-        said = json.loads(said_in_time(server.process, "background_failed"))
+        line = json.loads(read_line_with(server.process, "background_failed"))
         assert client.get("/me").status_code == 200
         server.end()
         assert server.process.returncode == 0
-    assert said["error"] == "RecordsDamaged"
+    assert line["error"] == "RecordsDamaged"
 
 
 def is_listening(server: Process) -> bool:
@@ -297,7 +300,7 @@ def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 600, "fetch_timeout_seconds": 600}
     with (
         SlowPages() as pages,
-        serving(tmp_path, "--no-auth", **allowed) as server,
+        running_server(tmp_path, "--no-auth", **allowed) as server,
         server.client(None) as client,
     ):
         job = ingest(client, pages.page)

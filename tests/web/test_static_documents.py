@@ -71,7 +71,7 @@ def paths_of(app: FastAPI) -> list[str]:
 
 def named_below(path: str) -> list[str]:
     folder: Path = FILES[path]
-    names = sorted(each.relative_to(folder).as_posix().removesuffix(".gz") for each in folder.rglob("*.*"))
+    names = sorted(file.relative_to(folder).as_posix().removesuffix(".gz") for file in folder.rglob("*.*"))
     return [path.replace("{path:path}", name) for name in ["", *names[:: max(1, len(names) // 3)]]]
 
 

@@ -27,7 +27,7 @@ NOTHING: Final = re.compile(r'\{("\w+":(0|false|\[\]),?)+\}')
 """The receipt of a deletion that found nothing."""
 
 
-def made_up(value: Any) -> Any:
+def made_up_value(value: Any) -> Any:
     """Another id of the same form, which nothing has."""
     if isinstance(value, int):
         return value + 1_000_000
@@ -38,11 +38,13 @@ def made_up(value: Any) -> Any:
 
 def names_in(label: str) -> list[str]:
     """The placeholders of an operation that stand for ids."""
-    found = re.findall(r"\{(\w+)\}", label) + named(EVERY[label])
-    return [name for name in dict.fromkeys(found) if name != "fresh"]
+    placeholders = re.findall(r"\{(\w+)\}", label) + named(EVERY[label])
+    return [name for name in dict.fromkeys(placeholders) if name != "fresh"]
 
 
-async def seen(request: Request, client: httpx.AsyncClient, ids: Mapping[str, Any]) -> tuple[Any, ...]:
+async def visible_answer(
+    request: Request, client: httpx.AsyncClient, ids: Mapping[str, Any]
+) -> tuple[Any, ...]:
     """The status, the body without ids, and the names of the headers of an answer."""
     async with asyncio.timeout(PATIENCE):
         answer = await request.sent(client)
@@ -53,22 +55,22 @@ async def seen(request: Request, client: httpx.AsyncClient, ids: Mapping[str, An
 
 
 async def test_a_stranger_cannot_tell_what_exists(open_site: OpenSite) -> None:
-    told = {}
+    answers = {}
     async with open_site(chat_model=ScriptedChatModel()) as site, peopled(site) as people:
         for label in filter(names_in, EVERY):
             world = World(people.owner)
             await world.request(label, EVERY[label])
-            fake = {name: made_up(value) for name, value in world.known.items() if value is not None}
-            real = await seen(filled(label, EVERY[label], world.known), people.bob, world.known)
-            told[label] = (real, await seen(filled(label, EVERY[label], fake), people.bob, fake))
-    assert {label: both for label, both in told.items() if both[0] != both[1]} == {}
+            fake = {name: made_up_value(value) for name, value in world.known.items() if value is not None}
+            real = await visible_answer(filled(label, EVERY[label], world.known), people.bob, world.known)
+            answers[label] = (real, await visible_answer(filled(label, EVERY[label], fake), people.bob, fake))
+    assert {label: both for label, both in answers.items() if both[0] != both[1]} == {}
 
 
-async def answered(label: str, name: str, client: httpx.AsyncClient) -> httpx.Response:
+async def request_missing(label: str, name: str, client: httpx.AsyncClient) -> httpx.Response:
     """The answer to a request in which one thing does not exist."""
     world = World(client)
     await world.request(label, WRITES[label])
-    ids = {**world.known, name: made_up(world.known[name])}
+    ids = {**world.known, name: made_up_value(world.known[name])}
     return await filled(label, WRITES[label], ids).sent(client)
 
 
@@ -76,12 +78,16 @@ async def test_a_write_to_what_does_not_exist_is_not_found(open_site: OpenSite) 
     """But ids of tasks and attachments are the caller's, and deletions count what they found: nothing."""
     async with open_site(chat_model=ScriptedChatModel()) as site, peopled(site) as people:
         answers = {
-            (label, name): await answered(label, name, people.owner)
+            (label, name): await request_missing(label, name, people.owner)
             for label in WRITES
             for name in names_in(label)
             if (label, name) not in CHOSEN
         }
-        names = [each["name"] for each in (await people.owner.get("/collections")).json()]
-    done = {each: answer.text for each, answer in answers.items() if answer.status_code != 404}
-    assert {each: text for each, text in done.items() if not NOTHING.fullmatch(text)} == {}
+        names = [collection["name"] for collection in (await people.owner.get("/collections")).json()]
+    done = {
+        label_and_name: answer.text for label_and_name, answer in answers.items() if answer.status_code != 404
+    }
+    assert {
+        label_and_name: text for label_and_name, text in done.items() if not NOTHING.fullmatch(text)
+    } == {}
     assert [name for name in names if is_uuid(name)] == []

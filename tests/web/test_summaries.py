@@ -28,7 +28,9 @@ PLACE = "/streams/film/summary"
 
 
 @asynccontextmanager
-async def site(path: Path, model: ScriptedChatModel) -> AsyncIterator[tuple[httpx.AsyncClient, RemoteEngine]]:
+async def running_site(
+    path: Path, model: ScriptedChatModel
+) -> AsyncIterator[tuple[httpx.AsyncClient, RemoteEngine]]:
     """A server whose stream `film` has nine scenes, with a client of each kind."""
     async with bootstrap.open(path / "data", settings=SETTINGS, chat_model=model) as engine:
         await engine.streams.add_captions(indexed(*range(9)), stream="film")
@@ -43,21 +45,21 @@ async def site(path: Path, model: ScriptedChatModel) -> AsyncIterator[tuple[http
 
 async def test_a_summary_is_made_once_and_then_read(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
-    async with site(tmp_path, model) as (client, _):
+    async with running_site(tmp_path, model) as (client, _):
         assert (await client.get(PLACE)).status_code == 404
-        made = await client.post(PLACE, json={})
-        assert made.status_code == 200, made.text
-        assert made.json()["calls"] == 3
-        first = made.json()["batches"][0]
+        created = await client.post(PLACE, json={})
+        assert created.status_code == 200, created.text
+        assert created.json()["calls"] == 3
+        first = created.json()["batches"][0]
         assert (first["start_text"], first["end_text"]) == ("00:00:00", "00:06:00")
         read = await client.get(PLACE)
-        assert read.json() == {**made.json(), "calls": 0}
+        assert read.json() == {**created.json(), "calls": 0}
         assert len(model.asked) == 3
 
 
 async def test_a_summary_has_no_key_and_leaves_no_copy(tmp_path: Path) -> None:
     model = ScriptedChatModel(["unmistakable"])
-    async with site(tmp_path, model) as (client, engine):
+    async with running_site(tmp_path, model) as (client, engine):
         for _ in range(2):
             answer = await client.post(PLACE, json={}, headers={"Idempotency-Key": "k"})
             assert (answer.status_code, "idempotent-replayed" in answer.headers) == (200, False)
@@ -66,11 +68,11 @@ async def test_a_summary_has_no_key_and_leaves_no_copy(tmp_path: Path) -> None:
 
 
 async def test_a_job_is_answered_at_once_and_the_summary_read_later(tmp_path: Path) -> None:
-    async with site(tmp_path, ScriptedChatModel(told)) as (client, _):
+    async with running_site(tmp_path, ScriptedChatModel(told)) as (client, _):
         started = await client.post(f"{PLACE}/start", json={"range": {"start": "00:00", "end": 360}})
         assert started.status_code == 202
-        place = started.headers["location"].removeprefix(API)
-        job = (await client.get(place, params={"wait": 30})).json()
+        job_path = started.headers["location"].removeprefix(API)
+        job = (await client.get(job_path, params={"wait": 30})).json()
         assert (job["state"], job["kind"], job["result"]["batches"]) == ("succeeded", "summary", 1)
         read = await client.get(PLACE, params={"start": "00:00", "end": "360"})
         assert read.json()["text"] == f"[{', '.join(scenes(0, 1, 2, 3, 4, 5))}]"
@@ -92,7 +94,7 @@ async def test_a_job_is_answered_at_once_and_the_summary_read_later(tmp_path: Pa
 )
 async def test_what_cannot_be_asked_is_refused(tmp_path: Path, body: dict[str, Any]) -> None:
     model = ScriptedChatModel(told)
-    async with site(tmp_path, model) as (client, _):
+    async with running_site(tmp_path, model) as (client, _):
         answer = await client.post(PLACE, json=body)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
         assert model.asked == []
@@ -100,15 +102,15 @@ async def test_what_cannot_be_asked_is_refused(tmp_path: Path, body: dict[str, A
 
 async def test_to_the_end_is_minus_one(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
-    async with site(tmp_path, model) as (client, _):
-        made = await client.post(PLACE, json={"range": {"first": 7, "last": -1}})
-        assert made.status_code == 200
+    async with running_site(tmp_path, model) as (client, _):
+        created = await client.post(PLACE, json={"range": {"first": 7, "last": -1}})
+        assert created.status_code == 200
         assert asked_about(model) == [scenes(7, 8)]
 
 
 async def test_failures_are_problems_and_never_empty_summaries(tmp_path: Path) -> None:
     model = ScriptedChatModel([""])
-    async with site(tmp_path, model) as (client, remote):
+    async with running_site(tmp_path, model) as (client, remote):
         empty = await client.post(PLACE, json={})
         assert (empty.status_code, empty.json()["code"]) == (502, "LLM_BAD_RESPONSE")
         with pytest.raises(ChatBadAnswer):
@@ -130,19 +132,19 @@ async def test_a_client_asks_for_exactly_the_same(tmp_path: Path) -> None:
         "instructions": "who? \u00fc&=#",
         "schema": schema,
     }
-    async with site(tmp_path, model) as (_, remote):
-        made = await remote.summaries.summarize(**request)
-        assert made.data == {"who": "J\u00fcrgen & <co>"}
-        assert await remote.summaries.get(**request) == replace(made, calls=0)
+    async with running_site(tmp_path, model) as (_, remote):
+        summary = await remote.summaries.summarize(**request)
+        assert summary.data == {"who": "J\u00fcrgen & <co>"}
+        assert await remote.summaries.get(**request) == replace(summary, calls=0)
         with pytest.raises(NotFound):
             await remote.summaries.get(**{**request, "instructions": "else"})
 
 
 async def test_a_live_stream_is_kept_summarised(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
-    async with site(tmp_path, model) as (client, remote):
-        kept = await client.put(f"{PLACE}/live", json={"batch_size": 3})
-        assert kept.status_code == 204
+    async with running_site(tmp_path, model) as (client, remote):
+        answer = await client.put(f"{PLACE}/live", json={"batch_size": 3})
+        assert answer.status_code == 204
         for job in (await remote.jobs.list()).jobs:
             await remote.jobs.wait(job.id)
         assert sorted(asked_about(model)) == [scenes(0, 1, 2), scenes(3, 4, 5), scenes(6, 7, 8)]

@@ -56,32 +56,34 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+def received(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
     """What a program tells that does not ask for content."""
     with receiving() as opened:
-        run(PROGRAM, tmp_path_factory.mktemp("told"), environment(opened))
+        run_program(PROGRAM, tmp_path_factory.mktemp("told"), environment(opened))
         yield opened
 
 
 def environment(receiver: Receiver, **variables: str) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("CONSPECTUS", "OTEL"))}
-    told = {
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("CONSPECTUS", "OTEL"))
+    }
+    telemetry = {
         "CONSPECTUS_OPENTELEMETRY": "on",
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
         "OTEL_BSP_SCHEDULE_DELAY": "100",
         "OTEL_METRIC_EXPORT_INTERVAL": "200",
     }
-    return own | told | variables
+    return inherited | telemetry | variables
 
 
-def run(program: str, folder: Path, variables: dict[str, str], *arguments: str) -> None:
+def run_program(program: str, folder: Path, variables: dict[str, str], *arguments: str) -> None:
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @contextmanager
-def serving(folder: Path, variables: dict[str, str]) -> Iterator[str]:
+def running_server(folder: Path, variables: dict[str, str]) -> Iterator[str]:
     script = "from conspectus.cli.entry import main; main()"
     command = [sys.executable, "-c", script, "--data-dir", "data", "serve", "--port", "0", "--no-auth"]
     server = subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.PIPE, text=True)
@@ -93,42 +95,42 @@ def serving(folder: Path, variables: dict[str, str]) -> Iterator[str]:
         server.communicate(timeout=60)
 
 
-def post(url: str, body: Any, **headers: str) -> Any:
+def post_json(url: str, body: Any, **headers: str) -> Any:
     sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
     request = urllib.request.Request(url, json.dumps(body).encode(), sent)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.loads(answer.read())
 
 
-def test_a_window_is_a_span_with_one_for_each_step(told: Receiver) -> None:
-    window = told.named("retrieval default")[0]
-    assert told.services == {"conspectus"}
+def test_a_window_is_a_span_with_one_for_each_step(received: Receiver) -> None:
+    window = received.named("retrieval default")[0]
+    assert received.services == {"conspectus"}
     assert window.attributes["gen_ai.operation.name"] == "retrieval"
     assert window.attributes["gen_ai.data_source.id"] == "default"
-    inside = [each for each in told.spans if each.trace == window.trace and each.parent]
-    steps = {each.name for each in inside}
+    inside = [span for span in received.spans if span.trace == window.trace and span.parent]
+    steps = {span.name for span in inside}
     assert {"conspectus.index_update", "conspectus.pack_and_render"} <= steps
-    assert len([each for each in inside if each.name == "conspectus.index_update"]) == 1
-    embedded = [each for each in inside if each.name.startswith("embeddings ")]
-    assert [each.attributes["gen_ai.operation.name"] for each in embedded] == ["embeddings"]
-    assert told.named("create_memory memory")
-    failed = [each for each in told.spans if each.failed]
-    assert {each.attributes["error.type"] for each in failed} == {"not_found"}
+    assert len([span for span in inside if span.name == "conspectus.index_update"]) == 1
+    embedded = [span for span in inside if span.name.startswith("embeddings ")]
+    assert [span.attributes["gen_ai.operation.name"] for span in embedded] == ["embeddings"]
+    assert received.named("create_memory memory")
+    failed = [span for span in received.spans if span.failed]
+    assert {span.attributes["error.type"] for span in failed} == {"not_found"}
 
 
-def test_metrics_have_operations_and_no_names(told: Receiver) -> None:
-    measured = told.metrics["gen_ai.client.operation.duration"]
+def test_metrics_have_operations_and_no_names(received: Receiver) -> None:
+    measured = received.metrics["gen_ai.client.operation.duration"]
     assert {"retrieval", "create_memory", "embeddings"} <= {
-        each["gen_ai.operation.name"] for each in measured
+        point["gen_ai.operation.name"] for point in measured
     }
-    points = [each for all in told.metrics.values() for each in all]
-    assert not {key for each in points for key in each} & {"gen_ai.data_source.id", "conspectus.collection"}
+    points = [point for all in received.metrics.values() for point in all]
+    assert not {key for point in points for key in point} & {"gen_ai.data_source.id", "conspectus.collection"}
 
 
-def test_texts_are_sent_only_if_asked_for(tmp_path: Path, told: Receiver, receiver: Receiver) -> None:
-    assert SECRET not in repr(told.spans) + repr(told.metrics)
-    run(PROGRAM, tmp_path, environment(receiver, CONSPECTUS_OPENTELEMETRY_CONTENT="on"))
-    texts = [each.attributes["gen_ai.retrieval.query.text"] for each in receiver.named("retrieval default")]
+def test_texts_are_sent_only_if_asked_for(tmp_path: Path, received: Receiver, receiver: Receiver) -> None:
+    assert SECRET not in repr(received.spans) + repr(received.metrics)
+    run_program(PROGRAM, tmp_path, environment(receiver, CONSPECTUS_OPENTELEMETRY_CONTENT="on"))
+    texts = [span.attributes["gen_ai.retrieval.query.text"] for span in receiver.named("retrieval default")]
     assert texts == [f"when is the {SECRET} painted?"]
     assert SECRET not in repr(receiver.metrics)
 
@@ -138,14 +140,14 @@ async def test_a_chat_is_a_span_with_its_model_and_tokens(tmp_path: Path, receiv
     async with ChatServer(["On Tuesdays", " [1]."]) as server:
         variables = {"CONSPECTUS_CHAT_MODEL": "openai:small", "OPENAI_API_KEY": "none"}
         variables = environment(receiver, CONSPECTUS_CHAT_BASE_URL=server.url, **variables)
-        await asyncio.to_thread(run, CHAT, tmp_path, variables)
+        await asyncio.to_thread(run_program, CHAT, tmp_path, variables)
     [span] = receiver.named("chat small")
     assert (span.kind, span.failed) == (3, False)
     assert span.attributes["gen_ai.operation.name"] == "chat"
     assert span.attributes["gen_ai.provider.name"] == "openai"
     assert span.attributes["gen_ai.request.model"] == "small"
     assert span.attributes["gen_ai.usage.output_tokens"] == 2
-    used = {each["gen_ai.token.type"] for each in receiver.metrics["gen_ai.client.token.usage"]}
+    used = {point["gen_ai.token.type"] for point in receiver.metrics["gen_ai.client.token.usage"]}
     assert used == {"input", "output"}
     assert SECRET not in repr(receiver.spans) + repr(receiver.metrics)
 
@@ -154,35 +156,35 @@ def test_without_the_setting_nothing_is_loaded_or_sent(tmp_path: Path, receiver:
     checked = (
         f"{PROGRAM}\nimport sys\nassert not [n for n in sys.modules if n.startswith('opentelemetry.sdk')]"
     )
-    run(checked, tmp_path, environment(receiver, CONSPECTUS_OPENTELEMETRY="off"))
+    run_program(checked, tmp_path, environment(receiver, CONSPECTUS_OPENTELEMETRY="off"))
     assert (receiver.spans, receiver.metrics) == ([], {})
 
 
 def test_a_trace_goes_on_over_http_mcp_and_jobs(tmp_path: Path, receiver: Receiver) -> None:
     call = {"name": "search", "arguments": {"query": "anything"}, "_meta": {"traceparent": PARENT}}
-    with serving(tmp_path, environment(receiver)) as address:
-        place = f"{address}/api/v1/collections"
-        post(place, {"name": "default"})
-        post(f"{place}/default/documents", {"documents": [{"text": "a"}]})
-        post(f"{address}/api/v1/search", {"query": "anything"}, traceparent=PARENT)
-        post(f"{address}/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-        post(f"{place}/default/ingest/url", {"url": "http://127.0.0.1:9/"}, traceparent=PARENT)
+    with running_server(tmp_path, environment(receiver)) as address:
+        collections_url = f"{address}/api/v1/collections"
+        post_json(collections_url, {"name": "default"})
+        post_json(f"{collections_url}/default/documents", {"documents": [{"text": "a"}]})
+        post_json(f"{address}/api/v1/search", {"query": "anything"}, traceparent=PARENT)
+        post_json(f"{address}/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        post_json(f"{collections_url}/default/ingest/url", {"url": "http://127.0.0.1:9/"}, traceparent=PARENT)
         receiver.until(lambda: receiver.named("conspectus.job ingest_url"))
         receiver.until(lambda: len(retrievals(receiver)) >= 2)
-    assert {each.trace for each in retrievals(receiver)} == {TRACE}
+    assert {span.trace for span in retrievals(receiver)} == {TRACE}
     [job] = receiver.named("conspectus.job ingest_url")
     assert (job.trace, job.kind) == (TRACE, 5)
 
 
 def retrievals(receiver: Receiver) -> list[Any]:
-    return [each for each in receiver.spans if each.attributes.get("gen_ai.operation.name") == "retrieval"]
+    return [span for span in receiver.spans if span.attributes.get("gen_ai.operation.name") == "retrieval"]
 
 
 @pytest.mark.slow
 def test_a_client_names_the_trace_of_its_caller(tmp_path: Path, receiver: Receiver) -> None:
     variables = environment(receiver)
-    with serving(tmp_path, variables) as address:
-        run(REMOTE, tmp_path, variables, address)
+    with running_server(tmp_path, variables) as address:
+        run_program(REMOTE, tmp_path, variables, address)
         receiver.until(lambda: receiver.named("retrieval default"))
     [caller] = receiver.named("caller")
-    assert {each.trace for each in receiver.named("retrieval default")} == {caller.trace}
+    assert {span.trace for span in receiver.named("retrieval default")} == {caller.trace}

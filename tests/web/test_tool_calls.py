@@ -32,7 +32,7 @@ CALLING: Any = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 RESULT: Any = {"role": "tool", "tool_call_id": "c1", "content": "sunny"}
 
 
-def sent(deltas: list[dict[str, Any]], reason: str) -> Answer:
+def stream_answer(deltas: list[dict[str, Any]], reason: str) -> Answer:
     """Chunks of a streamed answer of OpenAI's."""
 
     def lines() -> Iterator[str]:
@@ -48,18 +48,20 @@ def sent(deltas: list[dict[str, Any]], reason: str) -> Answer:
 
 def vendor(request: Request) -> Answer:
     """A model that calls the first tool until it has its result."""
-    asked = json.loads(request.body)
-    if asked.get("tools") and asked["messages"][-1]["role"] != "tool":
-        name = asked["tools"][0]["function"]["name"]
+    body = json.loads(request.body)
+    if body.get("tools") and body["messages"][-1]["role"] != "tool":
+        name = body["tools"][0]["function"]["name"]
         start = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": ""}}
         rest = [{"index": 0, "function": {"arguments": piece}} for piece in ('{"city":', '"Zürich"}')]
-        return sent([{"role": "assistant", "tool_calls": [each]} for each in (start, *rest)], "tool_calls")
-    said = '{"a":1}' if asked.get("response_format") else "It is sunny."
-    return sent([{"role": "assistant", "content": said}], "stop")
+        return stream_answer(
+            [{"role": "assistant", "tool_calls": [delta]} for delta in (start, *rest)], "tool_calls"
+        )
+    content = '{"a":1}' if body.get("response_format") else "It is sunny."
+    return stream_answer([{"role": "assistant", "content": content}], "stop")
 
 
 @asynccontextmanager
-async def asked(folder: Path) -> AsyncIterator[tuple[AsyncOpenAI, list[Any]]]:
+async def running_with_client(folder: Path) -> AsyncIterator[tuple[AsyncOpenAI, list[Any]]]:
     """A client of a served store with a real adapter before a model's server, and what that is asked."""
     seen: list[Any] = []
 
@@ -82,16 +84,19 @@ def key_of_a_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_tool_is_called_and_its_result_answered(tmp_path: Path) -> None:
-    async with asked(tmp_path) as (client, seen):
+    async with running_with_client(tmp_path) as (client, seen):
         first = await client.chat.completions.create(model="x", messages=[USER], tools=[WEATHER])
         [choice] = first.choices
         assert (choice.finish_reason, choice.message.content) == ("tool_calls", None)
         [call] = choice.message.tool_calls or []
         assert call.model_dump() == CALL
         talk: Any = [USER, choice.message.model_dump(exclude_none=True), RESULT]
-        found = await client.chat.completions.create(model="x", messages=talk, tools=[WEATHER])
-    assert (found.choices[0].finish_reason, found.choices[0].message.content) == ("stop", "It is sunny.")
-    assert (found.choices[0].message.tool_calls, seen[0]["tool_choice"]) == (None, "auto")
+        completion = await client.chat.completions.create(model="x", messages=talk, tools=[WEATHER])
+    assert (completion.choices[0].finish_reason, completion.choices[0].message.content) == (
+        "stop",
+        "It is sunny.",
+    )
+    assert (completion.choices[0].message.tool_calls, seen[0]["tool_choice"]) == (None, "auto")
     function = seen[0]["tools"][0]["function"]
     assert {name: function[name] for name in WEATHER["function"]} == WEATHER["function"]
     *_, user, calling, result = seen[1]["messages"]
@@ -104,12 +109,12 @@ async def test_a_tool_is_called_and_its_result_answered(tmp_path: Path) -> None:
 
 
 async def test_a_streamed_call_is_one_chunk(tmp_path: Path) -> None:
-    async with asked(tmp_path) as (client, _):
+    async with running_with_client(tmp_path) as (client, _):
         stream = await client.chat.completions.create(
             model="x", messages=[USER], tools=[WEATHER], stream=True, tool_choice="required"
         )
-        chunks = [each async for each in stream]
-    calls = [call for each in chunks for call in each.choices[0].delta.tool_calls or ()]
+        chunks = [chunk async for chunk in stream]
+    calls = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or ()]
     assert [call.model_dump() for call in calls] == [{"index": 0, **CALL}]
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
 
@@ -121,13 +126,17 @@ async def test_forms_of_answers_reach_the_model(tmp_path: Path) -> None:
         {"type": "json_object"},
         {"type": "text"},
     ]
-    async with asked(tmp_path) as (client, seen):
+    async with running_with_client(tmp_path) as (client, seen):
         for form in forms:
-            found = await client.chat.completions.create(model="x", messages=[USER], response_format=form)
-            assert found.choices[0].message.content == ('{"a":1}' if form != forms[2] else "It is sunny.")
-    given = [each.get("response_format") for each in seen]
-    assert given[0]["json_schema"]["schema"]["properties"] == schema["properties"]
-    assert (given[0]["json_schema"]["name"], given[1], given[2]) == ("n", {"type": "json_object"}, None)
+            completion = await client.chat.completions.create(
+                model="x", messages=[USER], response_format=form
+            )
+            assert completion.choices[0].message.content == (
+                '{"a":1}' if form != forms[2] else "It is sunny."
+            )
+    formats = [request.get("response_format") for request in seen]
+    assert formats[0]["json_schema"]["schema"]["properties"] == schema["properties"]
+    assert (formats[0]["json_schema"]["name"], formats[1], formats[2]) == ("n", {"type": "json_object"}, None)
 
 
 async def test_earlier_calls_are_history_and_the_last_question_is_looked_for(tmp_path: Path) -> None:
@@ -145,9 +154,15 @@ async def test_earlier_calls_are_history_and_the_last_question_is_looked_for(tmp
     ):
         await client.chat.completions.create(model="x", messages=talk)
     [question] = site.model.asked
-    assert [each.role for each in question.messages][1:] == ["user", "assistant", "tool", "assistant", "user"]
-    called: Any = question.messages[3]
-    assert called.answers == ToolCall("c1", "weather", CALL["function"]["arguments"])
+    assert [message.role for message in question.messages][1:] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    calling: Any = question.messages[3]
+    assert calling.answers == ToolCall("c1", "weather", CALL["function"]["arguments"])
 
 
 UNKNOWN: Any = {**RESULT, "tool_call_id": "c9"}

@@ -33,7 +33,7 @@ CHECKED = {
 }
 
 
-async def ran(folder: Path, *command: str, **environment: str) -> tuple[int | None, str]:
+async def run_node(folder: Path, *command: str, **environment: str) -> tuple[int | None, str]:
     """The exit status of a program of Node's, and what it wrote."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     running = await asyncio.create_subprocess_exec(
@@ -44,7 +44,7 @@ async def ran(folder: Path, *command: str, **environment: str) -> tuple[int | No
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[dict[str, str]]:
+async def running_server(folder: Path) -> AsyncIterator[dict[str, str]]:
     """Where a server with a chat model is, and the key of its owner, as variables of the environment."""
     if not (PACKAGE / "dist" / "index.js").exists() and os.environ.get("CI") != "true":
         pytest.skip("the client is not built: make client")
@@ -56,8 +56,8 @@ async def serving(folder: Path) -> AsyncIterator[dict[str, str]]:
 
 
 async def test_the_client_does_what_its_tests_say(tmp_path: Path) -> None:
-    async with serving(tmp_path) as server:
-        status, output = await ran(PACKAGE, "npm", "test", **server)
+    async with running_server(tmp_path) as server:
+        status, output = await run_node(PACKAGE, "npm", "test", **server)
     assert status == 0, output
     assert re.search(r"^\S+ fail 0$", output, re.MULTILINE), output
 
@@ -65,17 +65,17 @@ async def test_the_client_does_what_its_tests_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 async def test_blocks_of_a_page_have_the_right_types_and_run(page: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    endless = "".join(f"void async function () {{\n{each}}};\n" for each in ENDLESS.findall(text))
+    endless = "".join(f"void async function () {{\n{block}}};\n" for block in ENDLESS.findall(text))
     blocks = "\n".join([*BLOCK.findall(text), endless])
     (tmp_path / "node_modules" / "@conspectus").mkdir(parents=True)
     (tmp_path / "node_modules" / "@conspectus" / "client").symlink_to(PACKAGE)
     (tmp_path / "node_modules" / "@types").symlink_to(PACKAGE / "node_modules" / "@types")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "tsconfig.json").write_text(json.dumps(CHECKED))
-    async with serving(tmp_path) as server:
+    async with running_server(tmp_path) as server:
         (tmp_path / "page.ts").write_text(blocks.replace("http://127.0.0.1:8642", server["CONSPECTUS_URL"]))
         for program in (TSC, "page.ts"):
-            status, output = await ran(tmp_path, "node", program, **server)
+            status, output = await run_node(tmp_path, "node", program, **server)
             assert status == 0, output
     assert "Backups run" in output
 

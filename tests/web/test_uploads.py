@@ -12,11 +12,11 @@ from tests.web.conftest import OpenSite, filled
 PLACE = "/collections/wiki/ingest/files"
 
 
-def named(*names: str) -> list[Any]:
+def file_named(*names: str) -> list[Any]:
     return [("files", (name, f"The text of {name}.".encode())) for name in names]
 
 
-async def finished(api: httpx.AsyncClient, answer: httpx.Response) -> Any:
+async def wait_for_end(api: httpx.AsyncClient, answer: httpx.Response) -> Any:
     assert answer.status_code == 202, answer.text
     return (await api.get(f"/jobs/{answer.json()['id']}?wait=30")).json()
 
@@ -25,19 +25,19 @@ async def test_large_files_arrive_whole(api: httpx.AsyncClient) -> None:
     await filled(api)
     text = "The tide turns at noon. " * 50_000
     answer = await api.post(PLACE, files=[("files", ("tides.txt", io.BytesIO(text.encode())))])
-    assert (await finished(api, answer))["state"] == "succeeded"
+    assert (await wait_for_end(api, answer))["state"] == "succeeded"
     listed = (await api.get("/collections/wiki/documents")).json()["documents"]
-    (document,) = [each for each in listed if each["title"] != "Backups"]
+    (document,) = [listed_document for listed_document in listed if listed_document["title"] != "Backups"]
     assert (await api.get(f"/documents/{document['id']}/text")).json()["text"].split() == text.split()
 
 
 async def test_too_many_files(open_site: OpenSite) -> None:
     async with open_site(max_upload_files=2) as site, site.client() as api:
         await filled(api)
-        refused = await api.post(PLACE, files=named("a.txt", "b.txt", "c.txt"))
+        refused = await api.post(PLACE, files=file_named("a.txt", "b.txt", "c.txt"))
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
-        allowed = await api.post(PLACE, files=named("a.txt", "b.txt"))
-        assert (await finished(api, allowed))["state"] == "succeeded"
+        allowed = await api.post(PLACE, files=file_named("a.txt", "b.txt"))
+        assert (await wait_for_end(api, allowed))["state"] == "succeeded"
 
 
 async def test_a_file_over_the_limit(open_site: OpenSite) -> None:
@@ -66,8 +66,8 @@ async def test_what_is_no_upload(api: httpx.AsyncClient, content: bytes) -> None
 
 
 async def test_another_form_is_no_upload(api: httpx.AsyncClient) -> None:
-    for told in ({"json": {"files": ["a"]}}, {"data": {"files": "a"}}, {"files": {"other": ("a", b"a")}}):
-        answer = await api.post(PLACE, **told)
+    for form in ({"json": {"files": ["a"]}}, {"data": {"files": "a"}}, {"files": {"other": ("a", b"a")}}):
+        answer = await api.post(PLACE, **form)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
 
 
@@ -75,10 +75,10 @@ async def test_another_form_is_no_upload(api: httpx.AsyncClient) -> None:
 async def test_a_name_is_a_name_and_no_place(api: httpx.AsyncClient, tmp_path: Path, name: str) -> None:
     await filled(api)
     before = {path for path in tmp_path.rglob("*") if "data" not in path.parts}
-    answer = await api.post(PLACE, files=named(name))
+    answer = await api.post(PLACE, files=file_named(name))
     assert answer.status_code in {202, 422}
     if answer.status_code == 202:
-        assert (await finished(api, answer))["state"] in {"succeeded", "failed"}
+        assert (await wait_for_end(api, answer))["state"] in {"succeeded", "failed"}
     assert {path for path in tmp_path.rglob("*") if "data" not in path.parts} == before
 
 
