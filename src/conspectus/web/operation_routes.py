@@ -1,40 +1,37 @@
-"""Routes of operations, derived from the table, and the dependencies of all routes, as types.
+"""Routes of operations, derived from the table."""
 
-Dependencies are coroutines, as the framework calls a plain function in a thread.
-"""
-
-import asyncio
-import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import is_dataclass
 from http import HTTPStatus
 from types import NoneType
-from typing import Annotated, Any, Final, TypeAlias, TypedDict
+from typing import Annotated, Any, Final
 from warnings import catch_warnings, filterwarnings
 
-from fastapi import Body, Depends, Header, Path, Query, Request, Response
+from fastapi import Body, Depends, Path, Query, Response
 from pydantic import BaseModel, Field, create_model
 
 from conspectus.engine import Engine
-from conspectus.errors import PreconditionFailed
-from conspectus.model import parameters
-from conspectus.model.captions import CaptionRange, When
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
-from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.streams import Stream
 from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, record_of
-from conspectus.web.etags import is_not_modified, quoted, tags_in
+from conspectus.web.dependencies import (
+    EngineOf,
+    IfMatch,
+    IfNoneMatch,
+    NoStore,
+    Recording,
+    RecordingOf,
+    Unhurried,
+    without_limits,
+)
+from conspectus.web.etags import fingerprint_in, require_match, tag_of, unless_not_modified
 from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
 from conspectus.web.operation_schemas import (
-    MAX_TIME_LENGTH,
-    Filters,
     request_type,
     response_type,
     text_type,
@@ -42,7 +39,6 @@ from conspectus.web.operation_schemas import (
     to_dataclass,
     with_description,
 )
-from conspectus.web.request_slots import RequestSlot
 from conspectus.web.schemas.base import RequestModel, ResponseModel
 
 PARAMETERS_WITH_SLASHES: Final = frozenset({"collection", "graph", "stream"})
@@ -261,158 +257,3 @@ def _argument(parameter: Parameter, members: Mapping[str, Any]) -> Any:
     if member is None and not parameter.takes_none:
         return parameter.default
     return to_argument(parameter.hint, member)
-
-
-MAX_TAGS_LENGTH = 2_000
-EXAMPLE_TAG: Final = '"5d41402abc4b2a76"'
-
-
-async def _engine(request: Request) -> Engine:
-    engine: Engine = request.state.engine
-    return engine
-
-
-def of_app(name: str) -> Any:
-    """Return the dependency on a part of the application's state."""
-
-    async def read_state(request: Request) -> Any:
-        return getattr(request.app.state, name)
-
-    return Depends(read_state)
-
-
-async def _unhurried(request: Request) -> None:
-    deadline: asyncio.Timeout = request.state.deadline
-    deadline.reschedule(None)
-
-
-async def without_limits(request: Request) -> None:
-    """Let a request that only waits for a chat model take its time, without its request slot."""
-    deadline: asyncio.Timeout = request.state.deadline
-    slot: RequestSlot = request.state.slot
-    if not deadline.expired():
-        deadline.reschedule(None)
-    slot.give_back()
-
-
-async def _no_store(request: Request) -> None:
-    request.state.shown_once = True
-
-
-async def _filter(filter: Annotated[Filters, Query()] = None) -> Filter:
-    return parse_filters(filter or [])
-
-
-EngineOf = Annotated[Engine, Depends(_engine)]
-Unhurried = Depends(_unhurried)
-"""The route may take longer than the time limit: what it does grows with the store."""
-NoStore = Depends(_no_store)
-"""The answer holds a secret, of which nothing may be kept."""
-Selected = Annotated[Filter, Depends(_filter)]
-CollectionName = Annotated[str, Path(**facts_of(parameters.CollectionName))]
-DocumentIdentifier = Annotated[str, Path(**facts_of(parameters.DocumentIdentifier))]
-SourceIdentifier = Annotated[str, Path(**facts_of(parameters.SourceIdentifier))]
-After = Annotated[str | None, Query(**facts_of(parameters.Cursor))]
-Limit = Annotated[int, Query(**facts_of(parameters.PageLimit))]
-Purge = Annotated[bool, Query(**facts_of(parameters.Purge))]
-IfMatch = Annotated[
-    str | None,
-    Header(max_length=MAX_TAGS_LENGTH, description="The ETag that was read.", examples=[EXAMPLE_TAG]),
-]
-IfNoneMatch = Annotated[
-    str | None,
-    Header(max_length=MAX_TAGS_LENGTH, description="An ETag held already.", examples=[EXAMPLE_TAG]),
-]
-
-
-Recording: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]
-"""Opens a block that writes documents with these keys. A document without a key would be stored twice by a
-repeated request, so once the block has stored anything, the idempotency key of the request is not released.
-"""
-
-
-async def _recording(request: Request, engine: EngineOf) -> Recording:
-    claim = getattr(request.state, "claim", None)
-
-    def recording(keys: Iterable[str | None]) -> AbstractContextManager[None]:
-        if claim is None or None not in keys:
-            return nullcontext()
-        person, key, at = claim
-        return engine.idempotency.recording(person, key, at=at)
-
-    return recording
-
-
-RecordingOf = Annotated[Recording, Depends(_recording)]
-
-
-def tag_of(body: BaseModel) -> str:
-    """Return the ETag of a representation: its fingerprint or that of its document, or a hash of it."""
-    document = getattr(body, "document", None)
-    fingerprint = getattr(body, "fingerprint", None) or getattr(document, "fingerprint", None)
-    return quoted(fingerprint or hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32])
-
-
-def require_match(tag: str, header: str | None, *, kind: str, name: str) -> None:
-    """Raise PreconditionFailed unless If-Match, where given, names this representation."""
-    if header is not None and not {tag, "*"} & set(tags_in(header)):
-        raise PreconditionFailed(kind, name)
-
-
-async def fingerprint_in(header: str | None, document: str, engine: Engine) -> str | None:
-    """Return the fingerprint in If-Match; of several tags, the one of the document, if it is among them."""
-    tags = tags_in(header)
-    if header is None or "*" in tags:
-        return None
-    if len(tags) > 1:
-        current = quoted((await engine.documents.get(document)).fingerprint)
-        tags = [current] if current in tags else tags
-    return tags[0].removeprefix('"').removesuffix('"') if tags else ""
-
-
-def unless_not_modified(body: BaseModel, tag: str, header: str | None) -> Response:
-    """Return a representation with its tag; 304 without it if the client has it already."""
-    headers = {"ETag": tag}
-    if is_not_modified(tag, header):
-        return Response(status_code=304, headers=headers)
-    return Response(body.model_dump_json(), headers=headers, media_type="application/json")
-
-
-STREAM: Final = "/streams/{stream:path}"
-CAPTIONS: Final = f"{STREAM}/captions"
-Time = Annotated[str | None, Query(max_length=MAX_TIME_LENGTH, **facts_of(When))]
-First = Annotated[int | None, Query(**facts_of_field(CaptionRange, "first"))]
-Last = Annotated[int | None, Query(**facts_of_field(CaptionRange, "last"))]
-Inside = Annotated[bool, Query(**facts_of_field(CaptionRange, "contains"))]
-StreamName = Annotated[str, Path(**facts_of(parameters.StreamName))]
-InCollection = Annotated[str, Query(**facts_of(parameters.CollectionName))]
-
-
-class StreamArguments(TypedDict):
-    """The arguments of a service method that name a stream."""
-
-    stream: SourceId
-    collection: CollectionId
-
-
-def stream_arguments(stream: Stream) -> StreamArguments:
-    """Return the arguments that name a stream by its id, in its collection."""
-    return {"stream": stream.source.id, "collection": stream.source.collection}
-
-
-async def _within(
-    *, start: Time = None, end: Time = None, contains: Inside = False, first: First = None, last: Last = None
-) -> CaptionRange:
-    return CaptionRange(start, end, contains, first, last)
-
-
-async def _find_stream(
-    stream: StreamName, engine: EngineOf, *, collection: InCollection = "default"
-) -> Stream:
-    return await engine.streams.get(stream, collection=collection)
-
-
-Within = Annotated[CaptionRange, Depends(_within)]
-"""The range of captions of the parameters start, end, contains, first and last."""
-FoundStream = Annotated[Stream, Depends(_find_stream)]
-"""The stream of the path, by id or name. Raises NotFound."""

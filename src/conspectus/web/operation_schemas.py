@@ -33,16 +33,8 @@ from conspectus.model.results import Retrieval
 from conspectus.model.streams import Stream
 from conspectus.operations.declared import length_facts, range_facts, shown_facts
 from conspectus.operations.operation import member_of
-from conspectus.web.schemas.base import (
-    Finite,
-    Instant,
-    Int64,
-    JsonObject,
-    QueryContextBody,
-    RequestModel,
-    ResponseModel,
-    Span,
-)
+from conspectus.web.schemas.base import Finite, Instant, Int64, JsonObject, RequestModel, ResponseModel, Span
+from conspectus.web.schemas.documents import QueryContextBody
 
 MAX_ELEMENTS: Final = 1_000_000
 """Maximum elements of a list when it is parsed; the settings limit how many are accepted."""

@@ -20,9 +20,9 @@ from conspectus.errors import ConspectusError, InvalidInput, Overloaded
 from conspectus.model.access import Person
 from conspectus.settings import Settings
 from conspectus.web.chat_stream import disconnected
+from conspectus.web.dependencies import of_app
 from conspectus.web.logs import fault_facts
 from conspectus.web.openapi import Responses, problems
-from conspectus.web.operation_routes import of_app
 from conspectus.web.problem_details import internal_problem, problem_of
 from conspectus.web.sse import HEARTBEAT, MEDIA_TYPE, EventsResponse, frame
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.cli.tasks import read_tasks
+from conspectus.cli.task_rows import read_tasks
 from conspectus.errors import InvalidInput
 from conspectus.model.tasks import Task
 

@@ -15,12 +15,12 @@ from conspectus.model.parameters import MAX_ID
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.web.chat_handover import CHAT, ChatStreams, RemoteAnswer, RemoteAnswerResponse, remote_answer
 from conspectus.web.chat_stream import ChatStream
+from conspectus.web.dependencies import EngineOf, of_app, without_limits
 from conspectus.web.openai_chat import Chunks, CompletionRequest, read_answer, read_completion
 from conspectus.web.openapi import ReadOnly, Responses, Section
-from conspectus.web.operation_routes import EngineOf, of_app, without_limits
 from conspectus.web.operation_schemas import response_type
 from conspectus.web.problem_details import answer_problem, problem_of_failure
-from conspectus.web.schemas.base import ChatAnswer, ChatBody
+from conspectus.web.schemas.chats import ChatAnswer, ChatBody
 from conspectus.web.schemas.openai_chat import (
     CompletionAnswer,
     CompletionBody,

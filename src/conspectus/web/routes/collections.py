@@ -7,10 +7,12 @@ from fastapi import Response
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.records import Collection
 from conspectus.operations.table import COLLECTION_OPERATIONS
+from conspectus.web.dependencies import CollectionName, EngineOf, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
-from conspectus.web.operation_routes import CollectionName, EngineOf, Unhurried, add_routes
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import response_type
-from conspectus.web.schemas.base import CollectionBody, ResponseModel
+from conspectus.web.schemas.base import ResponseModel
+from conspectus.web.schemas.documents import CollectionBody
 
 router = Section("collections")
 

@@ -16,8 +16,7 @@ from conspectus.model.reports import Page
 from conspectus.operations.declared import facts_of
 from conspectus.operations.table import CHANNEL_OPERATIONS, DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.web.bodies import save_uploads
-from conspectus.web.openapi import Section, problems
-from conspectus.web.operation_routes import (
+from conspectus.web.dependencies import (
     After,
     CollectionName,
     DocumentIdentifier,
@@ -29,10 +28,11 @@ from conspectus.web.operation_routes import (
     Selected,
     SourceIdentifier,
     Unhurried,
-    add_routes,
-    fingerprint_in,
 )
-from conspectus.web.schemas.base import (
+from conspectus.web.etags import fingerprint_in
+from conspectus.web.openapi import Section, problems
+from conspectus.web.operation_routes import add_routes
+from conspectus.web.schemas.documents import (
     DeletionBody,
     DocumentChange,
     DocumentsBody,

@@ -9,9 +9,11 @@ from conspectus.model.graph import GraphForm
 from conspectus.model.trust import MinTrust
 from conspectus.operations.declared import facts_of
 from conspectus.operations.table import GRAPH_OPERATIONS
+from conspectus.web.dependencies import EngineOf, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
-from conspectus.web.operation_routes import EngineOf, InCollection, Unhurried, add_routes
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.schemas.base import Instant
+from conspectus.web.stream_dependencies import InCollection
 
 MEDIA_TYPES: Final[dict[GraphForm, str]] = {
     "json": "application/json",

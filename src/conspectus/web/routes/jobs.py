@@ -10,9 +10,10 @@ from conspectus.model.jobs import Job
 from conspectus.operations.declared import facts_of
 from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
 from conspectus.web.bodies import save_uploads
+from conspectus.web.dependencies import CollectionName, EngineOf
 from conspectus.web.logs import API
 from conspectus.web.openapi import Section, accepted
-from conspectus.web.operation_routes import CollectionName, EngineOf, add_routes
+from conspectus.web.operation_routes import add_routes
 
 ingest = Section("ingest")
 router = Section("jobs")

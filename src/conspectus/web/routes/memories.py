@@ -15,9 +15,10 @@ from conspectus.model import parameters
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scope
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.table import MEMORY_OPERATIONS
+from conspectus.web.dependencies import EngineOf, Purge, Unhurried
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, sent_as_lines
 from conspectus.web.openapi import Section
-from conspectus.web.operation_routes import EngineOf, Purge, Unhurried, add_routes
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.problem_details import Refused, problem_of
 from conspectus.web.schemas.base import Count, ResponseModel
 

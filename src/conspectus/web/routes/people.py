@@ -7,8 +7,9 @@ from conspectus.model.access import Person
 from conspectus.model.parameters import MAX_ID
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 from conspectus.web.auth import cookie_token, require_same_origin, set_session
+from conspectus.web.dependencies import EngineOf
 from conspectus.web.openapi import OPEN, ReadOnly, Section
-from conspectus.web.operation_routes import EngineOf, add_routes
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.schemas.base import RequestModel
 
 router = Section("people")

@@ -2,9 +2,10 @@
 
 from conspectus.model.results import Reranking
 from conspectus.operations.table import SEARCH_OPERATIONS
+from conspectus.web.dependencies import EngineOf
 from conspectus.web.openapi import ReadOnly, Section
-from conspectus.web.operation_routes import EngineOf, add_routes
-from conspectus.web.schemas.base import RerankBody
+from conspectus.web.operation_routes import add_routes
+from conspectus.web.schemas.documents import RerankBody
 
 router = Section("questions")
 

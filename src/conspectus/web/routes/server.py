@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Response
 
 from conspectus.errors import PermissionDenied
+from conspectus.web.dependencies import EngineOf, of_app
 from conspectus.web.health import Readiness
 from conspectus.web.metrics import MEDIA_TYPE, Metrics
 from conspectus.web.openapi import OPEN, operation, problems
-from conspectus.web.operation_routes import EngineOf, of_app
 from conspectus.web.problem_details import refuse
 from conspectus.web.schemas.base import ResponseModel
 

@@ -23,24 +23,22 @@ from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STRE
 from conspectus.streams.caption_format import line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of
 from conspectus.web.bodies import save_uploads
+from conspectus.web.dependencies import EngineOf, Unhurried, without_limits
 from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, refused, sent_as_lines
 from conspectus.web.openapi import Section, problems
-from conspectus.web.operation_routes import (
-    CAPTIONS,
-    STREAM,
-    EngineOf,
-    FoundStream,
-    InCollection,
-    StreamName,
-    Unhurried,
-    Within,
-    add_routes,
-    stream_arguments,
-    without_limits,
-)
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answer_of, request_model, to_argument
 from conspectus.web.problem_details import invalid_problem, problem_of
 from conspectus.web.sse import frame
+from conspectus.web.stream_dependencies import (
+    CAPTIONS,
+    STREAM,
+    FoundStream,
+    InCollection,
+    StreamName,
+    Within,
+    stream_arguments,
+)
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, resumed, streamed
 
 router = Section("streams")

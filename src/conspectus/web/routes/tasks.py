@@ -23,21 +23,11 @@ from conspectus.model.tasks import (
     TaskWritten,
 )
 from conspectus.operations.declared import facts_of, facts_of_field
+from conspectus.web.dependencies import After, EngineOf, IfMatch, IfNoneMatch, Limit, Unhurried
+from conspectus.web.etags import fingerprint_in, tag_of, unless_not_modified
 from conspectus.web.openapi import ReadOnly, Section, problems, with_tag
-from conspectus.web.operation_routes import (
-    After,
-    EngineOf,
-    IfMatch,
-    IfNoneMatch,
-    InCollection,
-    Limit,
-    Unhurried,
-    fingerprint_in,
-    tag_of,
-    unless_not_modified,
-)
 from conspectus.web.operation_schemas import answer_of, response_type
-from conspectus.web.schemas.base import (
+from conspectus.web.schemas.tasks import (
     AttachmentBody,
     IdentifiedTaskBody,
     SearchFilters,
@@ -48,6 +38,7 @@ from conspectus.web.schemas.base import (
     TaskContextBody,
     TasksBody,
 )
+from conspectus.web.stream_dependencies import InCollection
 
 router = Section("tasks")
 ONE = "/tasks/{task:path}"

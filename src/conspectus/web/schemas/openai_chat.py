@@ -31,18 +31,15 @@ from conspectus.operations.declared import INT64
 from conspectus.ports import Embedder
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
-    DEFAULT_ALLOCATION,
-    MAX_TURNS,
-    ContextTokens,
     Count,
     Identifier,
     JsonObject,
     Name,
     RequestModel,
     ResponseModel,
-    Temperature,
     Where,
 )
+from conspectus.web.schemas.chats import DEFAULT_ALLOCATION, MAX_TURNS, ContextTokens, Temperature
 
 UNSUPPORTED_FIELDS: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),
