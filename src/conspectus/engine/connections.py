@@ -60,11 +60,11 @@ class ConnectionService(Service):
     async def create(
         self,
         name: ConnectionName,
-        connector: Annotated[Name, "Connector: git, mediawiki or folder.", Example("git")],
+        connector: Annotated[Name, "Connector: markdown, git or mediawiki.", Example("git")],
         options: Annotated[
             Mapping[str, Any] | None,
             "Options of the connector.",
-            Example({"url": "https://git.example.org/handbook.git"}),
+            Example({"address": "https://git.example.org/handbook.git"}),
         ] = None,
         *,
         collection: CollectionName = "default",

@@ -59,7 +59,7 @@ class Connection:
     owner: UserId
     name: Annotated[str, Example("wiki")]
     connector: Annotated[str, Example("git")]
-    options: Annotated[Metadata, Example({"url": "https://git.example.org/handbook.git"})] = field(
+    options: Annotated[Metadata, Example({"address": "https://git.example.org/handbook.git"})] = field(
         default_factory=dict
     )
     cursor: Annotated[str | None, Example("4f1c0de")] = None
