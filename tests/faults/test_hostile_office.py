@@ -52,7 +52,7 @@ COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PROBE = """
 import socket, subprocess, sys
 from conspectus.sources.files import parser_process
-from conspectus.sources.files.zip_xml import Refused
+from conspectus.sources.files.extract import Refused
 
 def probe(data, unpacked):
     said = []

@@ -10,15 +10,15 @@ from conspectus.model.records import Json, NewDocument
 from conspectus.sources.files.html import markdown_title
 from conspectus.sources.files.parsers import TITLE_LENGTH
 
-BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-MAX_BLOCK_LENGTH = 65_536
+FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+MAX_FRONT_MATTER_LENGTH = 65_536
 MAX_ID_LENGTH = 200
-DEEPEST = 10
+MAX_DEPTH = 10
 
 
 def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
     """Return the fields of the front matter and the text after it; no fields if there is none."""
-    block = BLOCK.match(text[:MAX_BLOCK_LENGTH])
+    block = FRONT_MATTER.match(text[:MAX_FRONT_MATTER_LENGTH])
     if block is None:
         return {}, text
     try:
@@ -32,9 +32,11 @@ def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
 
 def page_id(text: str) -> str | None:
     """Return the id in the front matter, if there is one."""
-    named = split_front_matter(text)[0].get("id")
-    usable = isinstance(named, str) and 0 < len(named.strip()) <= MAX_ID_LENGTH
-    return str(named).strip() if usable else None
+    id = split_front_matter(text)[0].get("id")
+    if not isinstance(id, str):
+        return None
+    id = id.strip()
+    return id if 0 < len(id) <= MAX_ID_LENGTH else None
 
 
 def read_page(text: str, path: str) -> NewDocument:
@@ -73,7 +75,7 @@ class _Strings(yaml.BaseLoader):
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not supported")
         self._depth += 1
-        if self._depth > DEEPEST:
+        if self._depth > MAX_DEPTH:
             raise yaml.YAMLError("is nested too deeply")
         node = super().compose_node(parent, index)
         self._depth -= 1

@@ -112,7 +112,7 @@ class MediaWikiCursor:
 
     @classmethod
     def read(cls, cursor: str | None) -> "MediaWikiCursor | None":
-        """Decode a cursor. Returns an empty state if it is missing or unreadable."""
+        """Decode a cursor. Returns None if it is missing or unreadable."""
         try:
             state = json.loads(cursor or "")
             if state["version"] != VERSION:

@@ -10,11 +10,11 @@ from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
 
-INDEX = "index.md"
-SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
-TOP = "."
-GIVEN = "id:"
-VERSION = 1
+INDEX_FILE = "index.md"
+PAGE_SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
+TOP_SPACE = "."
+STATED_ID = "id:"
+CURSOR_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Row:
     @property
     def id(self) -> str | None:
         """The id in the page's front matter."""
-        return self.key.removeprefix(GIVEN) if self.key.startswith(GIVEN) else None
+        return self.key.removeprefix(STATED_ID) if self.key.startswith(STATED_ID) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ class PageIndexState:
     def cursor(self) -> str:
         """Encode the cursor."""
         rows = {path: [row.key, row.revision] for path, row in self.rows.items()}
-        state = {"version": VERSION, "mark": self.mark, "spaces": sorted(self.spaces), "pages": rows}
+        state = {"version": CURSOR_VERSION, "mark": self.mark, "spaces": sorted(self.spaces), "pages": rows}
         return json.dumps(state, separators=(",", ":"))
 
     @classmethod
     def read(cls, cursor: str | None) -> "PageIndexState | None":
-        """Decode a cursor. Returns an empty state if it is missing or unreadable."""
+        """Decode a cursor. Returns None if it is missing or unreadable."""
         try:
             state = json.loads(cursor or "")
-            if state["version"] != VERSION:
+            if state["version"] != CURSOR_VERSION:
                 return None
             rows = {path: Row(str(key), str(revision)) for path, (key, revision) in state["pages"].items()}
             return cls(rows, frozenset(map(str, state["spaces"])), str(state["mark"]))
@@ -74,79 +74,80 @@ class File:
 
 def is_page(path: str) -> bool:
     """Return whether the name is that of a Markdown file."""
-    return PurePosixPath(path).suffix.lower() in SUFFIXES
+    return PurePosixPath(path).suffix.lower() in PAGE_SUFFIXES
 
 
 def space_of(path: str) -> str:
     """Return the space of a path."""
-    return clean(path.partition("/")[0]) if "/" in path else TOP
+    return clean(path.partition("/")[0]) if "/" in path else TOP_SPACE
 
 
 def identify(stored: Mapping[str, Row], files: Sequence[File], moves: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each path. `moves` are new paths with their stored old ones."""
-    names = _Names(stored, {file.path for file in files})
-    for file in sorted(files, key=lambda file: (not names.holds(file), file.path)):
-        names.claim_stated(file)
+    page_keys = _PageKeys(stored, {file.path for file in files})
+    for file in sorted(files, key=lambda file: (not page_keys.had_id(file), file.path)):
+        page_keys.claim_stated_id(file)
     for file in files:
-        names.claim_stored(file)
+        page_keys.claim_stored_key(file)
     for path, old in moves.items():
-        names.inherit(path, old)
+        page_keys.inherit(path, old)
     for by_name in (True, False):
         for file in files:
-            names.inherit(file.path, names.vanished_like(file, by_name=by_name))
+            page_keys.inherit(file.path, page_keys.find_removed(file, by_name=by_name))
     for file in files:
-        names.invent(file.path)
-    return names.keys
+        page_keys.invent_key(file.path)
+    return page_keys.by_path
 
 
-class _Names:
+class _PageKeys:
     """The keys assigned so far, each to one path."""
 
     def __init__(self, stored: Mapping[str, Row], present: set[str]) -> None:
-        self.keys: dict[str, str] = {}
-        self._known = stored
+        self.by_path: dict[str, str] = {}
+        self._stored = stored
         self._present = present
-        self._taken: set[str] = set()
+        self._claimed: set[str] = set()
         self._used = {row.key for row in stored.values()}
-        self._vanished: dict[tuple[str, str], list[str]] = {}
+        self._removed: dict[tuple[str, str], list[str]] = {}
         for path in sorted(stored.keys() - present, reverse=True):
             for name in (PurePosixPath(path).name, ""):
-                self._vanished.setdefault((stored[path].content, name), []).append(path)
+                self._removed.setdefault((stored[path].content, name), []).append(path)
 
-    def holds(self, file: File) -> bool:
+    def had_id(self, file: File) -> bool:
         """Return whether a file had this id before, so that a copy of the file does not take it over."""
-        return file.path in self._known and self._known[file.path].id == clean(file.id or "")
+        return file.path in self._stored and self._stored[file.path].id == clean(file.id or "")
 
     def claim(self, path: str, key: str) -> None:
-        if path in self._present and path not in self.keys and key not in self._taken:
-            self.keys[path] = key
-            self._taken.add(key)
+        """Assign a key that is free to a path that has none."""
+        if path in self._present and path not in self.by_path and key not in self._claimed:
+            self.by_path[path] = key
+            self._claimed.add(key)
 
-    def claim_stated(self, file: File) -> None:
+    def claim_stated_id(self, file: File) -> None:
         if file.id is not None:
-            self.claim(file.path, f"{GIVEN}{clean(file.id)}")
+            self.claim(file.path, f"{STATED_ID}{clean(file.id)}")
 
-    def claim_stored(self, file: File) -> None:
-        if file.path in self._known:
-            self.claim(file.path, self._known[file.path].key)
+    def claim_stored_key(self, file: File) -> None:
+        if file.path in self._stored:
+            self.claim(file.path, self._stored[file.path].key)
 
     def inherit(self, path: str, old: str | None) -> None:
-        if old is not None and old in self._known and old not in self._present:
-            self.claim(path, self._known[old].key)
+        if old is not None and old in self._stored and old not in self._present:
+            self.claim(path, self._stored[old].key)
 
-    def vanished_like(self, file: File, *, by_name: bool) -> str | None:
+    def find_removed(self, file: File, *, by_name: bool) -> str | None:
         """Return a removed path with this content (and this name) whose key is free."""
         name = PurePosixPath(file.path).name if by_name else ""
-        alike = [] if file.path in self.keys else self._vanished.get((file.content, name), [])
-        while alike:
-            old = alike.pop()
-            if self._known[old].key not in self._taken:
+        candidates = [] if file.path in self.by_path else self._removed.get((file.content, name), [])
+        while candidates:
+            old = candidates.pop()
+            if self._stored[old].key not in self._claimed:
                 return old
         return None
 
-    def invent(self, path: str) -> None:
+    def invent_key(self, path: str) -> None:
         key, number = f"path:{clean(path)}", 1
-        while path not in self.keys:
+        while path not in self.by_path:
             if key not in self._used:
                 self.claim(path, key)
             number += 1
@@ -170,7 +171,7 @@ class Difference:
         """
         rows = {path: self._row(path) for path in self.files}
         changed = [path for path in rows if everything or self.before.rows.get(path) != rows[path]]
-        changed.sort(key=lambda path: (path.count("/"), PurePosixPath(path).name != INDEX, path))
+        changed.sort(key=lambda path: (path.count("/"), PurePosixPath(path).name != INDEX_FILE, path))
         old = {row.key: path for path, row in self.before.rows.items()}
         spaces = frozenset(map(space_of, rows))
         current = dict(self.before.rows)
@@ -211,9 +212,9 @@ class Difference:
     def _parent(self, path: str) -> str | None:
         """Return the key of the nearest `index.md` above the path, in the same space."""
         here = PurePosixPath(path)
-        folders = here.parents[1:] if here.name == INDEX else here.parents
+        folders = here.parents[1:] if here.name == INDEX_FILE else here.parents
         for folder in folders:
-            index = (folder / INDEX).as_posix()
+            index = (folder / INDEX_FILE).as_posix()
             if index in self.keys and space_of(index) == space_of(path):
                 return self.keys[index]
         return None

@@ -12,27 +12,29 @@ from typing import Any, TypeAlias
 from conspectus.deferred import dataclass
 from conspectus.sources.files.docx_formulas import latex
 from conspectus.sources.files.docx_numbering import BULLET, Numbering, numbering
-from conspectus.sources.files.zip_xml import (
+from conspectus.sources.files.extract import (
     PAGE_BREAK,
-    Archive,
     Extract,
+    heading,
+    item,
+    joined,
+    one_line,
+    paged,
+    plain,
+    table,
+)
+from conspectus.sources.files.zip_xml import (
+    Archive,
     Relation,
     attribute,
     chart,
     child,
     diagram,
-    heading,
-    item,
-    joined,
     local,
     main_part,
     number,
-    one_line,
-    paged,
-    plain,
     related,
     relations,
-    table,
     value,
 )
 

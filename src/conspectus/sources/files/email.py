@@ -9,8 +9,8 @@ from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.html import visible
-from conspectus.sources.files.zip_xml import Extract, Refused
 
 MEDIA_TYPE = "message/rfc822"
 PEOPLE = ("from", "to", "cc")

@@ -4,15 +4,9 @@ import posixpath
 from typing import Any
 from urllib.parse import unquote
 
+from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.html import visible
-from conspectus.sources.files.zip_xml import (
-    Archive,
-    Extract,
-    Refused,
-    attribute,
-    child,
-    local,
-)
+from conspectus.sources.files.zip_xml import Archive, attribute, child, local
 
 PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"})
 

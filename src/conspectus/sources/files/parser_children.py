@@ -18,7 +18,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import TextPosition
 from conspectus.settings import Settings
-from conspectus.sources.files.zip_xml import Extract
+from conspectus.sources.files.extract import Extract
 
 PARSER_MODULE = "conspectus.sources.files.parser_process"
 READY = b"ready\n"

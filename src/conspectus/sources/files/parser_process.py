@@ -19,10 +19,11 @@ from typing import Any, BinaryIO, TypeAlias
 from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail
 from conspectus.sources.files.epub import read_book
+from conspectus.sources.files.extract import Extract, Oversized, Refused, Unsupported
 from conspectus.sources.files.pdf import read_pdf
 from conspectus.sources.files.pptx import read_slides
 from conspectus.sources.files.xlsx import read_sheets
-from conspectus.sources.files.zip_xml import Archive, Extract, Oversized, Refused, Unsupported
+from conspectus.sources.files.zip_xml import Archive
 
 Answer: TypeAlias = Mapping[str, Any]
 

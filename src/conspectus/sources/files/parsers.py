@@ -9,10 +9,10 @@ from lxml.etree import LxmlError
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
+from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
 from conspectus.sources.files.json_documents import json_documents, json_lines_documents
 from conspectus.sources.files.notebooks import notebook_text
-from conspectus.sources.files.zip_xml import Extract
 from conspectus.sources.subtitles.caption_import import captions
 from conspectus.sources.subtitles.json_captions import is_captions
 from conspectus.sources.subtitles.ttml import is_ttml

@@ -7,7 +7,7 @@ import pypdfium2
 from pypdfium2.raw import FPDF_ERR_PASSWORD
 
 from conspectus.model.records import TextPosition
-from conspectus.sources.files.zip_xml import Extract, Refused
+from conspectus.sources.files.extract import Extract, Refused
 
 BETWEEN = "\n\n"
 MAX_BOOKMARKS = 10_000

@@ -4,28 +4,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conspectus.deferred import dataclass
-from conspectus.sources.files.zip_xml import (
+from conspectus.sources.files.extract import (
     PAGE_BREAK,
-    Archive,
     Extract,
+    heading,
+    item,
+    joined,
+    one_line,
+    paged,
+    plain,
+    table,
+)
+from conspectus.sources.files.zip_xml import (
+    Archive,
     Relation,
     attribute,
     chart,
     child,
     diagram,
-    heading,
-    item,
-    joined,
     line_of,
     local,
     main_part,
     number,
-    one_line,
-    paged,
     paragraphs_of,
-    plain,
     relations,
-    table,
 )
 
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"

@@ -6,14 +6,7 @@ from datetime import date, datetime, time, timedelta
 
 from python_calamine import CalamineError, CalamineWorkbook
 
-from conspectus.sources.files.zip_xml import (
-    Extract,
-    Refused,
-    Unsupported,
-    heading,
-    joined,
-    table,
-)
+from conspectus.sources.files.extract import Extract, Refused, Unsupported, heading, joined, table
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 XLS = "application/vnd.ms-excel"

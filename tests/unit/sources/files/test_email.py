@@ -12,8 +12,8 @@ from conspectus.errors import UnreadableFile
 from conspectus.ingest.document_fields import period
 from conspectus.model.records import NewDocument
 from conspectus.sources.files.email import read_mail
+from conspectus.sources.files.extract import Refused
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.zip_xml import Refused
 
 FILES = LocalFiles()
 PIECES = (

@@ -1,0 +1,109 @@
+"""What a parser extracts from a file: its text in blocks of Markdown, and why a file is refused."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+from conspectus.deferred import dataclass
+from conspectus.model.records import Json, Syntax, TextPosition
+
+PAGE_BREAK = "\f"
+_RAISED = re.compile(r"^(?=#{1,6}(?:\s|$)|(?:=+|-+)\s*$)", re.MULTILINE)
+_PIPE = re.compile(r"(?<!\\)\|")
+_BLANKS = re.compile(r"[^\S\f]+")
+_SPACES = re.compile(r"[ \t\xa0]*\n[ \t]*")
+
+
+class Refused(Exception):
+    """The file cannot be read; the message is the reason."""
+
+
+class Unsupported(Refused):
+    """Text cannot be extracted from files of this format."""
+
+
+class Oversized(Refused):
+    """The file unpacks to more bytes than allowed."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"unpacks to more than {limit} bytes")
+        self.size = size
+        self.limit = limit
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """The text of a file with its page positions, and its metadata."""
+
+    text: str
+    media_type: str
+    title: str = ""
+    places: tuple[TextPosition, ...] = ()
+    notice: str | None = None
+    syntax: Syntax = "markdown"
+    author: str | None = None
+    occurred: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition, ...]]:
+    """Return a text without its page breaks, and the start of each page; no pages if there was no break."""
+    parts = text.split(PAGE_BREAK)
+    if len(parts) == 1 or first is None:
+        return "".join(parts), ()
+    places: list[TextPosition] = []
+    start = 0
+    for page, part in enumerate(parts, first):
+        places.append(TextPosition(start, page))
+        start += len(part)
+    return "".join(parts), tuple(places)
+
+
+def joined(blocks: Iterable[str]) -> str:
+    """Join blocks with blank lines; list items, which begin with a newline, without."""
+    return "".join(_spaced(blocks)).strip(" \n")
+
+
+def _spaced(blocks: Iterable[str]) -> Iterator[str]:
+    in_list, broken = False, ""
+    for block in blocks:
+        if not block.strip():
+            broken += PAGE_BREAK * block.count(PAGE_BREAK)
+            continue
+        is_item = block.startswith("\n")
+        yield ("\n" if is_item and in_list else "\n\n") + broken + block.lstrip("\n")
+        in_list, broken = is_item, ""
+    yield broken
+
+
+def plain(text: str) -> str:
+    """Escape text so that no line of it is parsed as a heading."""
+    return _RAISED.sub(r"\\", _SPACES.sub("\n", text)).strip(" \n\t")
+
+
+def heading(text: str, level: int) -> str:
+    """Return a heading on one line; empty if the text is blank."""
+    line = " ".join(text.split())
+    broken = PAGE_BREAK * text.count(PAGE_BREAK)
+    return f"{broken}{'#' * max(1, min(level, 6))} {line}" if line else broken
+
+
+def item(text: str, level: int, mark: str = "-") -> str:
+    """Return a list item on its level, counted from 0."""
+    return f"\n{'    ' * min(level, 8)}{mark} {one_line(text)}" if text.strip() else text.strip(" \n")
+
+
+def one_line(text: str) -> str:
+    """Return the text with white space collapsed, except page breaks."""
+    return _BLANKS.sub(" ", text).strip(" ")
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table without blank rows and blank columns at the end."""
+    cell_texts = {text: one_line(_PIPE.sub(r"\|", text)) for text in {text for row in rows for text in row}}
+    filled = [cells for row in rows if any(cells := [cell_texts[text] for text in row])]
+    width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
+    if not width:
+        return ""
+    lines = [f"| {' | '.join([*row, *[''] * width][:width])} |" for row in filled]
+    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
