@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.engine_documents_contract import DocumentsContract
-from tests.contracts.engine_memory_contract import RememberingContract
-from tests.contracts.engine_search_contract import AskingContract, UpkeepContract
+from tests.contracts.engine_memory_contract import MemoryContract
+from tests.contracts.engine_search_contract import SearchContract, UpkeepContract
 from tests.contracts.engine_vectors_contract import VectorsContract
 from tests.stores import Servers
 from tests.support.milvus_server import MilvusProcess
@@ -42,7 +42,7 @@ class TestPostgresAndPgvector(OnStores, EngineContract):
 
 
 class TestPostgresAndMilvus(
-    OnStores, DocumentsContract, VectorsContract, AskingContract, UpkeepContract, RememberingContract
+    OnStores, DocumentsContract, VectorsContract, SearchContract, UpkeepContract, MemoryContract
 ):
     """What an index takes part in most."""
 

@@ -45,7 +45,7 @@ async def heard(engine: AnyEngine, count: int, **how: Any) -> list[AlertEvent]:
     return heard_events
 
 
-class AlertingContract:
+class EngineAlertsContract:
     """Events, entities and alerts: the same, whoever is asked."""
 
     async def test_reports_of_one_type_that_are_close_are_one_event(self, engine: AnyEngine) -> None:

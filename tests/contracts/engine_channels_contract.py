@@ -35,7 +35,7 @@ ASKED: dict[str, Any] = {
 }
 
 
-class ConversingContract:
+class ChannelsContract:
     """Messages, chains and windows of channels: the same, whoever is asked."""
 
     async def test_messages_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:

@@ -5,18 +5,18 @@ vectors of 64 dimensions) and `local` (an engine of the same store in this proce
 one), and let pytest collect it.
 """
 
-from tests.contracts.engine_alerts_contract import AlertingContract
-from tests.contracts.engine_channels_contract import ConversingContract
+from tests.contracts.engine_alerts_contract import EngineAlertsContract
+from tests.contracts.engine_channels_contract import ChannelsContract
 from tests.contracts.engine_documents_contract import CatalogContract, DocumentsContract
-from tests.contracts.engine_entities_contract import NamingContract
+from tests.contracts.engine_entities_contract import EntitiesContract
 from tests.contracts.engine_files_contract import FilesContract
-from tests.contracts.engine_graph_contract import GraphingContract
-from tests.contracts.engine_memory_contract import RememberingContract
+from tests.contracts.engine_graph_contract import GraphContract
+from tests.contracts.engine_memory_contract import MemoryContract
 from tests.contracts.engine_people_contract import PeopleContract, SeeAsContract, WorkContract
-from tests.contracts.engine_retention_contract import KeepingContract
-from tests.contracts.engine_search_contract import AskingContract, UpkeepContract
-from tests.contracts.engine_streams_contract import StreamingContract
-from tests.contracts.engine_summaries_contract import SummarisingContract
+from tests.contracts.engine_retention_contract import RetentionContract
+from tests.contracts.engine_search_contract import SearchContract, UpkeepContract
+from tests.contracts.engine_streams_contract import StreamsContract
+from tests.contracts.engine_summaries_contract import EngineSummariesContract
 from tests.contracts.engine_vectors_contract import VectorsContract
 
 
@@ -24,19 +24,19 @@ class EngineContract(
     CatalogContract,
     DocumentsContract,
     VectorsContract,
-    AskingContract,
+    SearchContract,
     UpkeepContract,
-    ConversingContract,
-    StreamingContract,
+    ChannelsContract,
+    StreamsContract,
     SeeAsContract,
-    SummarisingContract,
-    GraphingContract,
-    RememberingContract,
-    KeepingContract,
+    EngineSummariesContract,
+    GraphContract,
+    MemoryContract,
+    RetentionContract,
     PeopleContract,
     WorkContract,
-    AlertingContract,
+    EngineAlertsContract,
     FilesContract,
-    NamingContract,
+    EntitiesContract,
 ):
     """The behaviour of every engine, as tests."""

@@ -20,7 +20,7 @@ PEOPLE = [
 ]
 
 
-class NamingContract:
+class EntitiesContract:
     """Keeping names, linking them, merging and splitting."""
 
     async def test_names_are_kept_and_counted(self, engine: AnyEngine, local: AnyEngine) -> None:

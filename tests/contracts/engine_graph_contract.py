@@ -27,7 +27,7 @@ EDGES = [
 ]
 
 
-class GraphingContract:
+class GraphContract:
     """Nodes, edges, ways between them, and what was when."""
 
     async def drawn(self, engine: AnyEngine) -> None:

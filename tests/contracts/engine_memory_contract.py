@@ -59,7 +59,7 @@ def unclocked_window(window: MemoryWindow) -> MemoryWindow:
     return replace(window, window=replace(window.window, timings={}))
 
 
-class RememberingContract:
+class MemoryContract:
     """Storing, recalling, showing and changing."""
 
     async def conversation(self, engine: AnyEngine) -> list[Memory]:

@@ -27,7 +27,7 @@ START = parse_instant("2026-03-02T08:00:00.000001Z")
 HOME = Fact("Ann", "lives in", "Köln 🎉")
 
 
-class KeepingContract:
+class RetentionContract:
     """Forgetting, retention, numbers, export and import."""
 
     async def carrying(self, engine: AnyEngine) -> list[str]:

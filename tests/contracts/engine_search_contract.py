@@ -49,7 +49,7 @@ NO_QUESTIONS: list[dict[str, Any]] = [
 WALK = GraphExpansion(hops=3)
 
 
-class AskingContract:
+class SearchContract:
     """Questions: the same answer, whoever is asked."""
 
     async def test_hits_are_the_same_everywhere(self, engine: AnyEngine, local: AnyEngine) -> None:

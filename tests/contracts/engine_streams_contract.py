@@ -50,7 +50,7 @@ def unclocked(moments: Moments) -> Moments:
     return replace(moments, timings={})
 
 
-class StreamingContract:
+class StreamsContract:
     """Captions, ranges, questions and live streams: the same, whoever is asked."""
 
     async def test_captions_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:

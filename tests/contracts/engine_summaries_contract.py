@@ -17,7 +17,7 @@ CAPTIONS = tuple(
 REQUEST: dict[str, Any] = {"stream": "r\u00f6hre/1", "collection": "w\u00efki", "sentences": 3}
 
 
-class SummarisingContract:
+class EngineSummariesContract:
     """Summaries without a model; with one, the same code is tested where models are."""
 
     async def filled(self, engine: AnEngine) -> None:

@@ -75,7 +75,7 @@ async def has_stored_files(engine: Engine) -> bool:
     return (await engine.maintenance.status()).collections[0].documents > len(FILES) // 2
 
 
-async def has_ended(engine: Engine, job: Job) -> Job:
+async def wait_for_end(engine: Engine, job: Job) -> Job:
     async def has_ended() -> bool:
         return (await engine.jobs.get(job.id)).state in FINISHED
 
@@ -99,7 +99,7 @@ async def test_what_a_failed_job_stored(postgres_url: str, tmp_path: Path) -> No
     """Its provider is away for longer than it is tried, and then comes back."""
     async with running_server(postgres_url, tmp_path, PickyEmbedder(away=40)) as engine:
         job = await engine.jobs.ingest_files(FILES)
-        assert (await has_ended(engine, job)).state == "failed"
+        assert (await wait_for_end(engine, job)).state == "failed"
         work = engine._context.core.backfill.of(job.collection)
 
         async def is_embedded() -> bool:
@@ -121,4 +121,4 @@ async def test_what_a_killed_worker_stored(postgres_url: str, tmp_path: Path) ->
         worker.kill()
         await expect_embedded(engine)
         (job,) = (await engine.jobs.list(limit=1)).jobs
-        assert (await has_ended(engine, job)).state == "succeeded"
+        assert (await wait_for_end(engine, job)).state == "succeeded"
