@@ -11,7 +11,13 @@ from tests.filled_databases import contents, database, fill, shape
 from tests.support.postgres_server import PostgresProcess
 
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
-from conspectus.records.core.database import Database, DatabaseAccess, bring_up_to_date, database_at, transact
+from conspectus.records.core.database import (
+    Database,
+    DatabaseAccess,
+    database_at,
+    migrate_if_needed,
+    transact,
+)
 from conspectus.records.core.row_security import install_row_security
 from conspectus.records.transfer.target import NOT_MOVED, Target
 from conspectus.records.transfer.transfer import Move, Moved
@@ -37,8 +43,8 @@ def empty(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
 
 
 def fill_database(target_database: Database, rows: int = 3) -> Database:
-    bring_up_to_date(target_database)
-    with target_database.migrating() as connection:
+    migrate_if_needed(target_database)
+    with target_database.begin_migration() as connection:
         fill(connection, rows=rows)
     return target_database
 
@@ -66,14 +72,14 @@ def test_every_row_of_every_table_arrives(empty: Make, kind: str, other: str) ->
 @pytest.mark.parametrize(("kind", "other"), PAIRS)
 def test_the_target_is_what_a_new_store_is(empty: Make, kind: str, other: str) -> None:
     source, target, new = empty(kind), empty(other), empty(other)
-    bring_up_to_date(source)
-    bring_up_to_date(new)
+    migrate_if_needed(source)
+    migrate_if_needed(new)
     outcome = move_database(source, target)
     assert [table.source.rows for table in outcome.tables if table.table != "counters"] == [0] * (
         len(outcome.tables) - 1
     )
     assert transact(target, target.reading, shape) == transact(new, new.reading, shape)
-    bring_up_to_date(target)
+    migrate_if_needed(target)
 
 
 class Interrupted(Exception):
@@ -90,13 +96,13 @@ def test_an_unfinished_target_cannot_be_opened_or_moved_on(empty: Make, kind: st
     with pytest.raises(Interrupted):
         move_database(source, target, interrupt)
     with pytest.raises(StorageError, match="a transfer into it is unfinished"):
-        bring_up_to_date(target)
+        migrate_if_needed(target)
     with pytest.raises(StorageError, match="a transfer into it is unfinished"):
         move_database(target, empty("sqlite"))
     outcome = move_database(source, target)
     assert outcome.resumed
     assert outcome.written == 0
-    bring_up_to_date(target)
+    migrate_if_needed(target)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -134,7 +140,7 @@ def test_a_target_that_holds_anything_else_is_refused(empty: Make, kind: str) ->
     )
     with strange.writing.begin() as connection:
         connection.execute(text("CREATE TABLE customers (name TEXT)"))
-    bring_up_to_date(newer)
+    migrate_if_needed(newer)
     with newer.writing.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     before = read_all_rows(stored)
@@ -157,7 +163,7 @@ def test_only_a_store_of_this_version_is_moved(empty: Make) -> None:
     source, target = empty("sqlite"), empty("sqlite")
     with pytest.raises(NotFound):
         move_database(source, target)
-    bring_up_to_date(source)
+    migrate_if_needed(source)
     for version, kind, reason in (("0000", StorageError, "open it once"), ("0017", StorageTooNew, "newer")):
         with source.writing.begin() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :v"), {"v": version})

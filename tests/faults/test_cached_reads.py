@@ -186,7 +186,7 @@ async def test_a_commit_between_two_parts_of_a_read_leaves_one_view(records: Sql
     await records.delete([DocumentId("a")])
     assert inline.read(version, lambda connection: 1) is None
     inline.cached(version, [1])
-    inline.keep(version + 1, {7: "of another version"})
+    inline.cache(version + 1, {7: "of another version"})
     assert inline.cached(version, [7]) == {}
 
 

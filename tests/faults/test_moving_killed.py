@@ -14,7 +14,7 @@ import conspectus
 from conspectus import NewDocument
 from conspectus.bootstrap.store_address import RECORDS
 from conspectus.bootstrap.transfer import move
-from conspectus.records.core.database import bring_up_to_date, transact
+from conspectus.records.core.database import migrate_if_needed, transact
 from conspectus.records.transfer.target import NOT_MOVED
 from conspectus.settings import Settings
 from tests.filled_databases import contents, database, fill
@@ -37,8 +37,8 @@ def run_mover(
 def create_full_store(folder: Path, rows: int) -> Path:
     folder.mkdir()
     with database(str(folder / RECORDS)) as records:
-        bring_up_to_date(records)
-        with records.migrating() as connection:
+        migrate_if_needed(records)
+        with records.begin_migration() as connection:
             fill(connection, rows=rows)
     return folder
 

@@ -14,8 +14,8 @@ from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteOutc
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.accounts.users import add_user
-from conspectus.records.core.postgres import unfit
-from conspectus.records.core.postgres_errors import translated_errors
+from conspectus.records.core.postgres import reason_unfit
+from conspectus.records.core.postgres_errors import convert_errors
 from conspectus.records.store import SqlRecords, open_records
 from tests.contracts.accounts_contract import a_user
 from tests.support.postgres_server import PostgresProcess, postgres_server
@@ -239,7 +239,7 @@ async def test_who_finds_no_connection_left_is_told_so(postgres: PostgresProcess
     ],
 )
 def test_every_way_to_say_that_no_connection_is_left_is_known(reason: str) -> None:
-    with pytest.raises(StorageBusy, match="has no connection left"), translated_errors("x"):
+    with pytest.raises(StorageBusy, match="has no connection left"), convert_errors("x"):
         raise psycopg.OperationalError(f'connection failed: connection to server at "h" failed: {reason}')
 
 
@@ -302,8 +302,8 @@ async def test_a_database_with_tables_of_something_else_is_left_alone(postgres: 
 
 
 def test_a_server_that_is_too_old_is_named() -> None:
-    assert unfit("UTF8", 149_999) == "is of version 14; 15 or newer is needed"
-    assert unfit("UTF8", 150_000) is None
+    assert reason_unfit("UTF8", 149_999) == "is of version 14; 15 or newer is needed"
+    assert reason_unfit("UTF8", 150_000) is None
 
 
 async def refuse_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -330,7 +330,7 @@ async def test_a_server_without_the_tls_that_the_url_demands_is_not_asked_again(
     ],
 )
 def test_a_standby_is_taken_for_one(error: psycopg.Error) -> None:
-    with pytest.raises(StorageError, match="name the server that writes"), translated_errors("x"):
+    with pytest.raises(StorageError, match="name the server that writes"), convert_errors("x"):
         raise error
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 from conspectus.errors import StorageError, StorageTooNew
 from conspectus.records import migrations
 from conspectus.records.core.schema import SHARED_COUNTERS, make_tables
-from conspectus.records.core.sqlite import migrating, sqlite_engine
+from conspectus.records.core.sqlite import begin_migration, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import VERSION, metadata
 from conspectus.records.transfer.sqlite_copies import checked
@@ -30,7 +30,7 @@ asyncio.run(main()); print('alembic' in sys.modules)"
 
 def migrate_to(path: Path, version: str) -> None:
     engine = sqlite_engine(path, busy_seconds=1, connections=1)
-    with migrating(engine) as connection:
+    with begin_migration(engine) as connection:
         migrations.upgrade(connection, version=version)
     engine.dispose()
 
@@ -129,7 +129,7 @@ async def test_a_migration_that_was_interrupted_is_begun_anew(tmp_path: Path) ->
 
     def interrupted() -> None:
         engine = sqlite_engine(path, busy_seconds=1, connections=1)
-        with pytest.raises(KeyboardInterrupt), migrating(engine) as connection:
+        with pytest.raises(KeyboardInterrupt), begin_migration(engine) as connection:
             migrations.upgrade(connection, version="head")
             raise KeyboardInterrupt
         engine.dispose()

@@ -35,7 +35,7 @@ asyncio.run(main())"
 BEGIN = "import sys, time\n\
 from conspectus.records.core.database import DatabaseAccess, database_at\n\
 from conspectus.records.core.schema import make_tables\n\
-with database_at(sys.argv[1], DatabaseAccess()).migrating() as connection:\n\
+with database_at(sys.argv[1], DatabaseAccess()).begin_migration() as connection:\n\
     make_tables(connection); print('made', flush=True); time.sleep(600)"
 
 
@@ -52,7 +52,7 @@ def query_catalog(url: str, *questions: str) -> list[set[tuple[object, ...]]]:
 
 def migrate_to(url: str, version: str) -> None:
     database = PostgresDatabase(url, 30.0, 1)
-    with database.migrating() as connection:
+    with database.begin_migration() as connection:
         migrations.upgrade(connection, version=version)
     database.reading.dispose()
 

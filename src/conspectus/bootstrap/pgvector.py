@@ -17,7 +17,7 @@ from conspectus.ports import Index, Reader
 from conspectus.records.core.changes import appended_changes, changes_since, known_updates
 from conspectus.records.core.chunk_reads import chunks_between
 from conspectus.records.core.collections import all_collections
-from conspectus.records.core.database import guarded, transact
+from conspectus.records.core.database import run_guarded, transact
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
 from conspectus.records.core.statements import fetch_rows
@@ -62,7 +62,7 @@ class IndexTransactions:
 
     def renew(self) -> None:
         """Have the next read see newer data than the previous one."""
-        self._transactions.snapshots.leave()
+        self._transactions.snapshots.end_current()
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run the function in a transaction that may write tables of the index."""
@@ -84,14 +84,14 @@ class IndexTransactions:
         """Return a connection with a thread for it."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="index-build")
         try:
-            connection = await _run(thread, partial(guarded, self._database, self._engine.connect))
+            connection = await _run(thread, partial(run_guarded, self._database, self._engine.connect))
             try:
                 yield thread, connection
             finally:
                 # The outcome is known by now: a failing rollback must hide neither a commit nor the original
                 # error.
                 with suppress(ConspectusError):
-                    await asyncio.shield(_run(thread, partial(guarded, self._database, connection.close)))
+                    await asyncio.shield(_run(thread, partial(run_guarded, self._database, connection.close)))
         finally:
             thread.shutdown(wait=False)
 
@@ -103,7 +103,9 @@ class IndexTransactions:
         self, thread: ThreadPoolExecutor, connection: Connection, work: Callable[[Connection], Any]
     ) -> Any:
         driver: Any = connection.connection.driver_connection
-        job = asyncio.ensure_future(_run(thread, partial(guarded, self._database, partial(work, connection))))
+        job = asyncio.ensure_future(
+            _run(thread, partial(run_guarded, self._database, partial(work, connection)))
+        )
         try:
             return await asyncio.shield(job)
         except asyncio.CancelledError:

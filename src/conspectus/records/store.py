@@ -19,7 +19,12 @@ from conspectus.records.core import chunk_reads, embeddings, reads, thread_reads
 from conspectus.records.core import collections as collection_rows
 from conspectus.records.core import unindexable as marks
 from conspectus.records.core.collections import state
-from conspectus.records.core.database import DatabaseAccess, bring_up_to_date, database_at, guarded
+from conspectus.records.core.database import (
+    DatabaseAccess,
+    database_at,
+    migrate_if_needed,
+    run_guarded,
+)
 from conspectus.records.core.lock_names import Locks, collection_locks, name_lock, row_lock
 from conspectus.records.core.store_methods import SqlStore, cached, cached_rows, joining, reading, writing
 from conspectus.records.core.transactions import Transactions
@@ -108,7 +113,7 @@ class SqlRecords(SqlStore):
 
     def one_snapshot(self) -> AbstractContextManager[None]:
         """Have the reads of a task in one transaction until it writes."""
-        return self.transactions.snapshots.shared()
+        return self.transactions.snapshots.share()
 
     create_collection = writing(
         collection_rows.create_collection,
@@ -183,7 +188,7 @@ class SqlRecords(SqlStore):
     async def purge(self, done: Sequence[str] = (), *, waits: bool = True) -> None:
         """Return when no file of the store contains deleted content. Raises StorageBusy."""
         await self.transactions.write(erasure.erase_copies)
-        await self.transactions.alone(partial(self.transactions.database.erase, waits=waits))
+        await self.transactions.run_exclusively(partial(self.transactions.database.erase, waits=waits))
         await self.transactions.write(partial(deletion.end_purges, done=done), locks={"ended purges"})
 
     async def close(self) -> None:
@@ -195,8 +200,8 @@ def _open(address: str, access: DatabaseAccess) -> SqlRecords:
     transactions = Transactions(database_at(address, access))
     with ExitStack() as unless_opened:
         unless_opened.callback(transactions.shut)
-        bring_up_to_date(transactions.database)
+        migrate_if_needed(transactions.database)
         if access.row_security:
-            guarded(transactions.database, transactions.enable_row_security)
+            run_guarded(transactions.database, transactions.enable_row_security)
         unless_opened.pop_all()
     return SqlRecords(transactions)

@@ -83,4 +83,4 @@ class SqlAccounts(SqlStore):
         self, user: UserId, *, transfer_to: UserId | None = None, change: Change = None, purge: bool = False
     ) -> None:
         find = partial(find_for_deletion, user=user, transfer_to=transfer_to, change=change, purge=purge)
-        await self.transactions.write_found(find, long=True)
+        await self.transactions.write_with_found_locks(find, long=True)

@@ -7,12 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    inspect,
-    text,
-)
+from sqlalchemy import Connection, Engine, inspect, text
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew, StorageTooOld
@@ -25,33 +20,37 @@ Result = TypeVar("Result")
 
 MAX_ATTEMPTS = 5
 PAUSE_SECONDS = 0.02
+MAX_READERS = 4
+"""Maximum number of concurrent reads of a file."""
+SCHEMES = ("postgresql://", "postgres://")
 
 
 class Database(Protocol):
     """The differences between databases that can store records.
 
-    Transactions of `reading` are snapshots. Those of `writing` also hold the write lock, so that they are
-    serialized among all processes. `beside` is for statements that need neither: each is a transaction of its
-    own, and does not wait for writers if the database allows that. `single` is for reads of one statement.
-    `readers` and `writers` are the maximum numbers of concurrent transactions of this process; `locks_parts`
-    tells whether there are locks of parts; `inline` reads without a thread, if the database allows that.
-    `session` is the number of a lock that the direct connections of this process hold; None in a file.
+    `readers` and `writers` are the maximum numbers of concurrent transactions of this process.
     """
 
     name: str
     readers: int
     writers: int
-    locks_parts: bool
+    has_partial_locks: bool
+    """Whether a transaction can lock a part of the database, such as a collection."""
     reading: Engine
+    """Transactions that are snapshots."""
     writing: Engine
+    """Snapshots that also hold the write lock: they are serialized among all processes."""
     autocommitted: Engine
+    """Statements in autocommit mode, which do not wait for writers if the database allows it."""
     single: Engine
+    """Reads of one statement."""
     inline: InlineReads | None
+    """Reads without a thread, if the database allows them."""
     session: int | None
+    """The number of a lock that the direct connections of this process hold; None in a file."""
 
-    def writing_to(self, locks: Set[str | None]) -> Engine:
-        """Return transactions that hold these locks, or with None the write lock, against all other
-        processes.
+    def with_locks(self, locks: Set[str | None]) -> Engine:
+        """Return transactions that hold these locks, or with None the write lock, in all processes.
 
         Holders of other locks may write at the same time, if the database allows it.
         """
@@ -59,10 +58,10 @@ class Database(Protocol):
     def prepare(self) -> None:
         """Prepare the database before the first transaction."""
 
-    def migrating(self) -> AbstractContextManager[Connection]:
-        """Return a transaction during which no other process migrates."""
+    def begin_migration(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction during which no other process migrates."""
 
-    def translated(self) -> AbstractContextManager[None]:
+    def convert_errors(self) -> AbstractContextManager[None]:
         """Convert errors of database and driver to ours."""
 
     def problems(self, connection: Connection) -> list[str]:
@@ -80,7 +79,7 @@ class Database(Protocol):
         `undone` means that nothing of it can be stored: it was not committed, or only read.
         """
 
-    def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
+    def to_caller_error(self, fault: StorageError, *, undone: bool) -> StorageError:
         """Return the error for the caller, with `undone` as above."""
 
 
@@ -89,27 +88,24 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
     for attempt in range(1, MAX_ATTEMPTS + 1):
         undone = True
         try:
-            with database.translated(), engine.begin() as connection:
+            with database.convert_errors(), engine.begin() as connection:
                 undone = engine is not database.autocommitted
                 result = work(connection)
+                # From here on, only the commit can fail; reads have nothing to commit.
                 undone = engine in {database.reading, database.single}
             return result
         except StorageError as fault:
             if attempt == MAX_ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
-                raise database.reported(fault, undone=undone) from fault.__cause__
+                raise database.to_caller_error(fault, undone=undone) from fault.__cause__
             # The conflicting transaction needs a moment to finish first.
             time.sleep(PAUSE_SECONDS * (attempt - 1))
     raise AssertionError("the last attempt returns or raises")
 
 
-def guarded(database: Database, work: Callable[[], Result]) -> Result:
+def run_guarded(database: Database, work: Callable[[], Result]) -> Result:
     """Run a function, and convert errors of the database to ours."""
-    with database.translated():
+    with database.convert_errors():
         return work()
-
-
-MAX_READERS = 4
-SCHEMES = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +141,16 @@ def database_at(address: str, access: DatabaseAccess) -> Database:
     return database
 
 
-def bring_up_to_date(database: Database) -> None:
+def migrate_if_needed(database: Database) -> None:
     """Migrate to the newest version, unless another process has done so.
 
     Raises StorageTooNew or StorageTooOld.
     """
-    guarded(database, database.prepare)
+    with database.convert_errors():
+        database.prepare()
     if transact(database, database.reading, version_of) != VERSION:
-        guarded(database, lambda: _migrate(database))
+        with database.convert_errors():
+            _migrate(database)
 
 
 def bytes_of_database(connection: Connection) -> int:
@@ -162,7 +160,7 @@ def bytes_of_database(connection: Connection) -> int:
 
 def _migrate(database: Database) -> None:
     """Migrate under a lock, unless another process did so while this one waited for it."""
-    with database.migrating() as connection:
+    with database.begin_migration() as connection:
         stored = version_of(connection)
         if stored == VERSION:
             return
@@ -173,9 +171,12 @@ def _migrate(database: Database) -> None:
         if stored is not None and stored > VERSION:
             raise StorageTooNew(database.name, stored)
         if stored is None:
-            if foreign_tables := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
-                name, table = database.name, foreign_tables[0]
-                raise StorageError(f"{name} has a table {table} of another program; use a separate database")
+            foreign_tables = set(inspect(connection).get_table_names()) & set(metadata.tables)
+            if foreign_tables:
+                raise StorageError(
+                    f"{database.name} has a table {min(foreign_tables)} of another program;"
+                    " use a separate database"
+                )
             make_tables(connection)
             return
         # Alembic is slow to import, and needed once per version.

@@ -54,13 +54,13 @@ class InlineReads:
         self._file = (0, 0)
         self._closed = False
         self._version: Version | None = None
-        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._cache: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
     def version(self) -> Version | None:
         """Return a number that changes with each commit."""
         with self._lock:
-            return self._current()
+            return self._read_version()
 
     def cached(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
         """Return the cached values of the keys at a version that was just read."""
@@ -68,24 +68,26 @@ class InlineReads:
         with self._lock:
             if version != self._version:
                 self._version, self._bytes = version, 0
-                self._kept.clear()
+                self._cache.clear()
             for key in keys:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    hits[key] = self._kept[key][0]
+                if key in self._cache:
+                    self._cache.move_to_end(key)
+                    hits[key] = self._cache[key][0]
         return hits
 
-    def keep(self, version: Version, values_by_key: Mapping[Any, object]) -> None:
+    def cache(self, version: Version, values_by_key: Mapping[Any, object]) -> None:
         """Cache values that were read at a version, until the version changes."""
         with self._lock:
             if version != self._version:
                 return
             for key, value in values_by_key.items():
-                size = _size(value)
-                self._bytes += size - self._kept.pop(key, (None, 0))[1]
-                self._kept[key] = (value, size)
+                size = _approximate_bytes(value)
+                _, former_size = self._cache.pop(key, (None, 0))
+                self._cache[key] = (value, size)
+                self._bytes += size - former_size
             while self._bytes > MAX_CACHE_BYTES:
-                self._bytes -= self._kept.popitem(last=False)[1][1]
+                _, (_, size) = self._cache.popitem(last=False)
+                self._bytes -= size
 
     def read(self, version: Version, work: Callable[[Connection], Result]) -> tuple[Result] | None:
         """Return the result of a read at a version; None if it fails, would wait, or the version has changed.
@@ -96,7 +98,7 @@ class InlineReads:
         with self._lock, suppress(*REPEATED_ERRORS):
             if self._connection is not None:
                 result = work(self._connection)
-                return (result,) if self._current() == version else None
+                return (result,) if self._read_version() == version else None
         return None
 
     def read_now(self, work: Callable[[Connection], Result]) -> tuple[Result] | None:
@@ -108,13 +110,13 @@ class InlineReads:
         """Close the file."""
         with self._lock:
             self._closed = True
-            self._kept.clear()
+            self._cache.clear()
             if self._connection is not None:
                 self._connection.close()
                 self._connection.engine.dispose()
                 self._connection = self._driver = None
 
-    def _current(self) -> Version | None:
+    def _read_version(self) -> Version | None:
         with suppress(OSError, *REPEATED_ERRORS):
             status = self._path.stat()
             if self._driver is None and not self._closed:
@@ -127,8 +129,8 @@ class InlineReads:
         return None
 
 
-def _size(value: object) -> int:
-    """Return the approximate size in memory in bytes."""
-    text = getsizeof(value.chunk.text) if isinstance(value, StoredChunk) else 0
-    parts = len(value) if isinstance(value, list | tuple) else 1
-    return CHUNK_OVERHEAD_BYTES * max(parts, 1) + text
+def _approximate_bytes(cached: object) -> int:
+    """Return the approximate size of a cached value in memory."""
+    rows = len(cached) if isinstance(cached, list | tuple) else 1
+    text_bytes = getsizeof(cached.chunk.text) if isinstance(cached, StoredChunk) else 0
+    return CHUNK_OVERHEAD_BYTES * max(rows, 1) + text_bytes

@@ -18,20 +18,17 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from conspectus.errors import (
-    InvalidInput,
-    StorageError,
-)
+from conspectus.errors import InvalidInput, StorageError
 from conspectus.records.core.inline import InlineReads
 from conspectus.records.core.postgres_erasure import erase
-from conspectus.records.core.postgres_errors import Lost, Undone, translated_errors
+from conspectus.records.core.postgres_errors import ConnectionLost, RolledBack, convert_errors
 from conspectus.records.core.server_sessions import DIRECT
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take locks at the start: the expressions that take them."""
 _BEGINS: Final = "conspectus_begins"
 """The option with the statement that begins transactions; if it is empty, statements are transactions."""
-_CHECKED: Final = "SELECT 1"
+_AUTOCOMMIT_CHECK: Final = "SELECT 1"
 """Statements are transactions after this one, or it is unknown whether one failed on a dead connection."""
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LATEST: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -42,15 +39,16 @@ BRIEF_SECONDS: Final = 0.5
 """How long an erasure waits for reads that are about to end, although it may not hold up writers."""
 _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
 MAX_LOCKS: Final = 512
-"""The server has room for a few thousand locks of all transactions together; more than these are one."""
-_WHOLE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
-_PART = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
+"""A transaction with more locks takes the write lock: all transactions share a few thousand locks."""
+_LOCK_DATABASE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
+_SHARE_DATABASE = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
 _SETTINGS: Final = {"standard_conforming_strings": "on", "array_nulls": "on", "extra_float_digits": "1"}
-"""Timeouts, and settings that a database or role may override so that values are read differently."""
-_PREPARE_AFTER, _PREPARED = 2, 400
-"""Executions of a statement before it is prepared, and the number of cached statements."""
-_KIND = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
-_OLDEST = 15
+"""Settings that a database or role may override, so that values would be read differently."""
+_PREPARE_AFTER_EXECUTIONS, _MAX_PREPARED_STATEMENTS = 2, 400
+_ENCODING_AND_VERSION = (
+    "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
+)
+_MIN_SERVER_VERSION = 15
 _UNLIMITED = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
 
 
@@ -64,28 +62,28 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str, busy_seconds: float, connections: int) -> None:
-        self.locks_parts = True
+        self.has_partial_locks = True
         self.writers = max((connections - 1) // 2, 1)
         self.readers = max(connections - 1 - self.writers, 1)
         self._busy_seconds = busy_seconds
         self.session = secrets.randbits(62)
         engine = self._engine = _engine(url, busy_seconds, self.readers + self.writers + 1, self.session)
         self.reading: Engine = engine.execution_options(**{_BEGINS: _SNAPSHOT})
-        self.writing: Engine = engine.execution_options(**{WRITES: (_WHOLE,)})
-        self.autocommitted: Engine = engine.execution_options(**{_BEGINS: _CHECKED})
+        self.writing: Engine = engine.execution_options(**{WRITES: (_LOCK_DATABASE,)})
+        self.autocommitted: Engine = engine.execution_options(**{_BEGINS: _AUTOCOMMIT_CHECK})
         self.single: Engine = engine.execution_options(**{_BEGINS: ""})
         self.inline: InlineReads | None = None
         address = engine.url
         host, database = address.host or "its socket", address.database or ""
         self.name = f"PostgreSQL at {host}:{address.port or 5432}/{database}"
 
-    def writing_to(self, locks: Set[str | None]) -> Engine:
+    def with_locks(self, locks: Set[str | None]) -> Engine:
         """Return transactions that hold these locks, or with None the write lock."""
         if None in locks or len(locks) > MAX_LOCKS:
             return self.writing
         # Locks are taken in one order, to prevent deadlocks.
         numbers = sorted(lock_number(lock) for lock in locks if lock is not None)
-        lock_calls = (_PART, *(f"pg_advisory_xact_lock({number})" for number in numbers))
+        lock_calls = (_SHARE_DATABASE, *(f"pg_advisory_xact_lock({number})" for number in numbers))
         return self._engine.execution_options(**{WRITES: lock_calls})
 
     def close(self) -> None:
@@ -95,22 +93,22 @@ class PostgresDatabase:
     def prepare(self) -> None:
         """Check the database. Raises StorageError if it cannot contain a store."""
         with self._engine.connect() as connection:
-            encoding, number = connection.exec_driver_sql(_KIND).one()
-        if (fault := unfit(encoding, number)) is not None:
+            encoding, number = connection.exec_driver_sql(_ENCODING_AND_VERSION).one()
+        if (fault := reason_unfit(encoding, number)) is not None:
             raise StorageError(f"{self.name} {fault}")
 
     @contextmanager
-    def migrating(self) -> Iterator[Connection]:
+    def begin_migration(self) -> Iterator[Connection]:
         """Take the migration lock, without a timeout, and then the write lock."""
         with self._engine.begin() as connection:
             connection.exec_driver_sql(_UNLIMITED)
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-            connection.exec_driver_sql(f"SELECT {_WHOLE}")
+            connection.exec_driver_sql(f"SELECT {_LOCK_DATABASE}")
             yield connection
 
-    def translated(self) -> AbstractContextManager[None]:
+    def convert_errors(self) -> AbstractContextManager[None]:
         """Convert errors of database and driver to ours."""
-        return translated_errors(self.name)
+        return convert_errors(self.name)
 
     def problems(self, connection: Connection) -> list[str]:
         """Return the invalid constraints and indexes of the schema."""
@@ -134,17 +132,19 @@ class PostgresDatabase:
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
         """Return whether the server rolled back for another transaction; once also for a dead connection."""
-        return isinstance(fault, Undone) or (isinstance(fault, Lost) and undone and attempt == 1)
+        if isinstance(fault, ConnectionLost):
+            return undone and attempt == 1
+        return isinstance(fault, RolledBack)
 
-    def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
+    def to_caller_error(self, fault: StorageError, *, undone: bool) -> StorageError:
         """Return the error, or WriteOutcomeUnknown if a commit was not confirmed."""
-        return fault.at_the_end() if isinstance(fault, Lost) and not undone else fault
+        return fault.as_unknown_outcome() if isinstance(fault, ConnectionLost) and not undone else fault
 
 
-def unfit(encoding: str, number: int) -> str | None:
+def reason_unfit(encoding: str, number: int) -> str | None:
     """Return why a database with this encoding and server version cannot contain a store."""
-    if number < _OLDEST * 10_000:
-        return f"is of version {number // 10_000}; {_OLDEST} or newer is needed"
+    if number < _MIN_SERVER_VERSION * 10_000:
+        return f"is of version {number // 10_000}; {_MIN_SERVER_VERSION} or newer is needed"
     if encoding != "UTF8":
         return f"stores text as {encoding}; make it anew with ENCODING 'UTF8' TEMPLATE template0"
     return None
@@ -179,16 +179,18 @@ def _engine(url: str, busy_seconds: float, connections: int, session: int) -> En
         "idle_in_transaction_session_timeout": patience,
         **_SETTINGS,
     }
-    event.listen(engine, "connect", partial(_connected, settings, session))
-    event.listen(engine, "begin", partial(_begin, _set(settings, local=True)))
+    event.listen(engine, "connect", partial(_set_up_connection, settings, session))
+    event.listen(engine, "begin", partial(_begin, _set_config_calls(settings, local=True)))
     return engine
 
 
-def _set(settings: Mapping[str, str], *, local: bool) -> str:
+def _set_config_calls(settings: Mapping[str, str], *, local: bool) -> str:
     return ", ".join(f"set_config('{name}', '{value}', {local})" for name, value in settings.items())
 
 
-def _connected(settings: Mapping[str, str], session: int, opened: Any, record: ConnectionPoolEntry) -> None:
+def _set_up_connection(
+    settings: Mapping[str, str], session: int, opened: Any, record: ConnectionPoolEntry
+) -> None:
     """Set up a direct connection with settings, prepared statements and the lock of the session.
 
     A pooler reports a process number of its own, by which cancel requests reach it.
@@ -197,9 +199,10 @@ def _connected(settings: Mapping[str, str], session: int, opened: Any, record: C
     (process,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (None,)
     if process == connection.info.backend_pid:
         connection.execute(
-            f"SELECT {_set(settings, local=False)}, pg_advisory_lock_shared({session}::bigint)"
+            f"SELECT {_set_config_calls(settings, local=False)}, pg_advisory_lock_shared({session}::bigint)"
         )
-        connection.prepare_threshold, connection.prepared_max = _PREPARE_AFTER, _PREPARED
+        connection.prepare_threshold = _PREPARE_AFTER_EXECUTIONS
+        connection.prepared_max = _MAX_PREPARED_STATEMENTS
         record.info[DIRECT] = True
     connection.commit()
 
@@ -208,21 +211,22 @@ def _begin(settings: str, connection: Connection) -> None:
     """Begin a transaction with its locks in one round trip: the driver would need one for each statement."""
     options = connection.get_execution_options()
     begins = options.get(_BEGINS, _LATEST)
-    if begins in {"", _CHECKED}:
+    if begins in {"", _AUTOCOMMIT_CHECK}:
         if begins:
             connection.exec_driver_sql(begins)
         return
-    # The timeouts come first, because they apply to the locks.
-    first = () if DIRECT in connection.info else (settings,)
-    calls = (*first, *options.get(WRITES, ()))
-    statements = [begins, *([f"SELECT {', '.join(calls)}"] if calls else [])]
+    calls = list(options.get(WRITES, ()))
+    if DIRECT not in connection.info:
+        # The timeouts come first, because they apply to the locks.
+        calls.insert(0, settings)
+    statements = [begins, f"SELECT {', '.join(calls)}"] if calls else [begins]
     driver: Any = connection.connection.driver_connection
     try:
         driver.execute("; ".join(statements), prepare=False)
     except psycopg.Error:
         if driver.closed:
             # SQLAlchemy then drops all connections that it holds, as the others are likely to be dead too.
-            connection.exec_driver_sql(_CHECKED)
+            connection.exec_driver_sql(_AUTOCOMMIT_CHECK)
         raise
 
 

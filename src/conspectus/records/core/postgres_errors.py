@@ -23,8 +23,8 @@ _READ_ONLY: Final = "25006"
 _NO_CONNECTION: Final = "53300"
 _UNSUPPORTED: Final = "0A000"
 """The SQLSTATE of a standby that rejects a write transaction."""
-_UNDONE: Final = frozenset({"40001", "40P01"})
-_AWAY: Final = ("08", "57P", "25P03")
+_ROLLED_BACK: Final = frozenset({"40001", "40P01"})
+_UNREACHABLE_PREFIXES: Final = ("08", "57P", "25P03")
 _BUSY: Final[Mapping[str, str]] = {
     "55P03": "was held by others for too long; ask again",
     "57014": "took too long over one statement and stopped it; ask again, or for less",
@@ -50,18 +50,18 @@ _FULL: Final = re.compile(r"FATAL: .*(too many|connection slots|no more connecti
 _MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
 
 
-class Undone(StorageBusy):
+class RolledBack(StorageBusy):
     """The database rolled back a transaction because of another one; it may be repeated."""
 
 
-class Lost(StorageBusy):
+class ConnectionLost(StorageBusy):
     """The connection failed: everything uncommitted is rolled back."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(f"{fault}; what was acknowledged is stored; do the rest again")
         self._fault = fault
 
-    def at_the_end(self) -> WriteOutcomeUnknown:
+    def as_unknown_outcome(self) -> WriteOutcomeUnknown:
         """Return the error for a commit whose confirmation was lost."""
         return WriteOutcomeUnknown(
             f"{self._fault}; this write may or may not have been stored;"
@@ -70,14 +70,14 @@ class Lost(StorageBusy):
 
 
 @contextmanager
-def translated_errors(name: str) -> Iterator[None]:
+def convert_errors(name: str) -> Iterator[None]:
     """Convert errors of the driver to ours; `name` is the database in messages."""
     try:
         yield
     except DBAPIError as error:
-        raise _translated(error.orig, name) from error
+        raise _to_our_error(error.orig, name) from error
     except psycopg.Error as error:
-        raise _translated(error, name) from error
+        raise _to_our_error(error, name) from error
     except PoolTimeout as error:
         raise StorageBusy(f"{name}: all connections of this process are in use; try again") from error
     except SQLAlchemyError as error:
@@ -86,7 +86,7 @@ def translated_errors(name: str) -> Iterator[None]:
         raise InvalidInput("text", "holds an unpaired surrogate, which cannot be stored") from error
 
 
-def _translated(error: BaseException | None, name: str) -> ConspectusError:
+def _to_our_error(error: BaseException | None, name: str) -> ConspectusError:
     state = getattr(error, "sqlstate", None) or ""
     reason = str(error).strip().split("\n")[0]
     if state == _UNIQUE_VIOLATION:
@@ -101,21 +101,21 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
         return StorageBusy(f"{name} {_BUSY[state]} ({reason})")
     if state in _BROKEN:
         return StorageError(f"{name} {_BROKEN[state]} ({reason})")
-    if state in _UNDONE:
-        return Undone(f"{name} undid a transaction for another: {reason}")
-    return _unanswered(error, state, name, reason)
+    if state in _ROLLED_BACK:
+        return RolledBack(f"{name} undid a transaction for another: {reason}")
+    return _to_other_error(error, state, name, reason)
 
 
-def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
+def _to_other_error(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
     """Return the error for errors without an SQLSTATE in the tables above."""
     if not state and _MISSPELT.search(reason):
         return InvalidInput("path", f"cannot connect: {reason}")
-    if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
+    if state.startswith(_UNREACHABLE_PREFIXES) or (isinstance(error, psycopg.OperationalError) and not state):
         if _REFUSED.search(str(error)):
             return StorageError(
                 f"{name} refuses the connection; check user, password, name and TLS ({reason})"
             )
-        return Lost(f"{name} does not answer ({reason})")
+        return ConnectionLost(f"{name} does not answer ({reason})")
     if isinstance(error, psycopg.DataError):
         return InvalidInput("text", f"cannot be stored: {reason}")
     return StorageError(f"{name}: {reason}")

@@ -26,7 +26,7 @@ _AS_PERSON = text(
 _COLLECTIONS = "(SELECT collection FROM conspectus_visible() WHERE source IS NULL)"
 _SOURCES = "(SELECT source FROM conspectus_visible() WHERE source IS NOT NULL)"
 _HIDDEN = "(SELECT source FROM conspectus_hidden())"
-_WHOLE = f"{_COLLECTIONS} AND {{0}} NOT IN (SELECT collection FROM conspectus_hidden())"
+_READABLE_IN_FULL = f"{_COLLECTIONS} AND {{0}} NOT IN (SELECT collection FROM conspectus_hidden())"
 _READABLE = f"(collection IN {_COLLECTIONS} OR source IN {_SOURCES}) AND source NOT IN {_HIDDEN}"
 _REVIEWED = (
     "(kind <> 'quarantined'"
@@ -37,7 +37,7 @@ _DOCUMENT = f"{_READABLE} AND {_REVIEWED}"
 _DOCUMENTS = f"(SELECT number FROM documents WHERE {_DOCUMENT})"
 _VISIBLE: Final = {
     "collections": "id IN (SELECT collection FROM conspectus_visible())",
-    "changes": f"collection IN {_WHOLE.format('collection')}",
+    "changes": f"collection IN {_READABLE_IN_FULL.format('collection')}",
     "sources": f"(collection IN {_COLLECTIONS} OR id IN {_SOURCES}) AND id NOT IN {_HIDDEN}",
     "documents": _DOCUMENT,
     "mentions": _READABLE,
@@ -52,7 +52,7 @@ _RETURNED: Final = {
 }
 """The same rows for a function of the tables' owner, to whom no policy applies."""
 
-_ASKING = """
+_VISIBLE_TO_PERSON = """
   WITH asking AS (
     SELECT p.id, p.id = 'local' OR u.owner = 1 AS sees_all,
       pg_has_role(session_user, current_user, 'MEMBER') AS is_program
@@ -74,19 +74,19 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 $$""",
     f"""
 CREATE OR REPLACE FUNCTION conspectus_visible() RETURNS TABLE (collection text, source text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $${_ASKING}
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $${_VISIBLE_TO_PERSON}
 $$""",
     # Editors delete quarantined documents through the program; only managers of a collection read them.
     f"""
 CREATE OR REPLACE FUNCTION conspectus_reviewed() RETURNS TABLE (collection text, source text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $${_ASKING}
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $${_VISIBLE_TO_PERSON}
   WHERE g.role = 'owner' AND g.source IS NULL OR g.role = 'manager' AND g.source IS NULL
     OR a.is_program AND g.role IN ('editor', 'manager', 'owner')
 $$""",
     f"""
 CREATE OR REPLACE FUNCTION conspectus_hidden() RETURNS TABLE (collection text, source text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
-  WITH managed (collection, source) AS ({_ASKING} WHERE g.role IN ('manager', 'owner'))
+  WITH managed (collection, source) AS ({_VISIBLE_TO_PERSON} WHERE g.role IN ('manager', 'owner'))
   SELECT s.collection, s.id FROM sources s JOIN conspectus_visible() v
     ON v.collection = s.collection AND (v.source IS NULL OR v.source = s.id)
   WHERE s.hidden_from <= extract(epoch FROM now()) * 1000000 AND NOT EXISTS (
@@ -97,10 +97,10 @@ $$""",
     "GRANT EXECUTE ON FUNCTION conspectus_visible(), conspectus_reviewed(), conspectus_hidden() TO {reader}",
     "GRANT USAGE ON SCHEMA {schema} TO {reader}",
 )
-_REPLACED: Final = {"collections": ("sequence", f"NOT (rows.id IN {_WHOLE.format('rows.id')})", "0")}
+_REPLACED: Final = {
+    "collections": ("sequence", f"NOT (rows.id IN {_READABLE_IN_FULL.format('rows.id')})", "0")
+}
 """A column that counts what a person may not see, with its condition, and what is returned instead."""
-_CAPABLE: Final = 18
-"""From this version on, statistics can be deleted by the owner of a table."""
 ESTIMATED: Final = ("collection", "source", "kind")
 """Columns of ids and kinds of which statistics are kept: plans of pages and timelines need them."""
 _COLUMNS: Final = """
@@ -110,7 +110,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND coalesce(a.attstattarget, -1) <> 0
 AND (c.oid = to_regclass(:table) OR i.indrelid = to_regclass(:table) AND i.indkey[a.attnum - 1] = 0)
 """
 """The columns of a table and the expressions of its indexes of which statistics are gathered."""
-_CLEAR: Final = """
+_CLEAR_STATISTICS: Final = """
 SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
 WHERE attname <> ALL(:kept) AND schemaname = current_schema() AND (tablename = :table
   OR tablename IN (SELECT relname FROM pg_class JOIN pg_index ON indexrelid = oid
@@ -136,13 +136,18 @@ def install_row_security(connection: Connection) -> None:
         connection.exec_driver_sql(statement.format(schema=schema, reader=READER))
     for table, condition in _VISIBLE.items():
         _protect(connection, table, condition)
-        _forget_statistics(connection, table)
+        _stop_gathering_statistics(connection, table)
         _create_function(connection, table, schema)
     if has_login:
         functions = ", ".join(f"conspectus_{table}()" for table in _RETURNED)
         connection.exec_driver_sql(f"GRANT USAGE ON SCHEMA {schema} TO {LOGIN}")
         connection.exec_driver_sql(f"GRANT EXECUTE ON FUNCTION {functions} TO {LOGIN}")
     connection.exec_driver_sql(f"COMMENT ON FUNCTION conspectus_visible() IS '{mark}'")
+
+
+def can_clear_statistics(connection: Connection) -> bool:
+    """Return whether the owner of a table can delete its statistics, as from PostgreSQL 18 on."""
+    return (connection.dialect.server_version_info or ()) >= (18,)
 
 
 def read_as(connection: Connection, person: str) -> None:
@@ -159,16 +164,16 @@ def _protect(connection: Connection, table: str, condition: str) -> None:
     connection.exec_driver_sql(f"GRANT SELECT ON {table} TO {READER}")
 
 
-def _forget_statistics(connection: Connection, table: str) -> None:
-    """Keep no statistics of values: the planner would estimate with those of hidden rows, for everybody."""
+def _stop_gathering_statistics(connection: Connection, table: str) -> None:
+    """Gather no statistics of values: the planner would estimate with those of hidden rows, for everybody."""
     columns = {"table": table, "kept": list(ESTIMATED)}
     for kind, name, number, column in connection.execute(text(_COLUMNS), columns).all():
         if kind == "i":
             connection.exec_driver_sql(f"ALTER INDEX {name} ALTER COLUMN {number} SET STATISTICS 0")
         else:
             connection.exec_driver_sql(f"ALTER TABLE {name} ALTER COLUMN {column} SET STATISTICS 0")
-    if (connection.dialect.server_version_info or ()) >= (_CAPABLE,):
-        connection.execute(text(_CLEAR), columns)
+    if can_clear_statistics(connection):
+        connection.execute(text(_CLEAR_STATISTICS), columns)
 
 
 def _create_function(connection: Connection, table: str, schema: str) -> None:

@@ -23,7 +23,6 @@ from conspectus.records.tables.core import VERSION, counters, metadata
 UNFINISHED = "unfinished move"
 """The stored version of a store that is being filled by a transfer."""
 
-
 FIRST_COUNTER_VALUES = {"collection": "", "value": 0, "end": 2**63 - 1}
 SHARED_COUNTERS = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
 
@@ -33,7 +32,7 @@ history = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
-"""The place where Alembic stores the version of a database."""
+"""The table in which Alembic stores the version of a database."""
 
 
 def version_of(connection: Connection) -> str | None:
@@ -58,12 +57,15 @@ def creation_statements(dialect: str) -> tuple[str, ...]:
     database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
     definitions: list[ExecutableDDLElement] = []
     for table in (*metadata.sorted_tables, history):
-        definitions += [CreateTable(table), *map(_index_made, sorted(table.indexes, key=attrgetter("name")))]
+        definitions.append(CreateTable(table))
+        definitions += [_create_index(index) for index in sorted(table.indexes, key=attrgetter("name"))]
     return tuple(str(statement.compile(dialect=database)).strip() for statement in definitions)
 
 
-def _index_made(index: Index) -> CreateIndex:
-    """Return an index with a condition for both databases, without loading the PostgreSQL dialect."""
-    if (rows := index.dialect_options["sqlite"]["where"]) is not None:
-        index.dialect_options["postgresql"]["where"] = rows
+def _create_index(index: Index) -> CreateIndex:
+    """Return the statement of an index; its condition for SQLite holds for PostgreSQL as well."""
+    condition = index.dialect_options["sqlite"]["where"]
+    if condition is not None:
+        # To declare it at the index would load the PostgreSQL dialect for every user of SQLite.
+        index.dialect_options["postgresql"]["where"] = condition
     return CreateIndex(index)

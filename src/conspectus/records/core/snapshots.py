@@ -11,7 +11,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from conspectus.errors import StorageError
-from conspectus.records.core.database import Database, guarded
+from conspectus.records.core.database import Database, run_guarded
 
 Result = TypeVar("Result")
 
@@ -26,7 +26,7 @@ class Snapshots:
         self._shared: ContextVar[Snapshot | None] = ContextVar("shared", default=None)
 
     @contextmanager
-    def shared(self) -> Iterator[None]:
+    def share(self) -> Iterator[None]:
         """Have the reads of this task see one snapshot until it writes, if a connection is free for that."""
         if self._database.inline is not None or not self._free.acquire(blocking=False):
             yield
@@ -35,7 +35,7 @@ class Snapshots:
         try:
             yield
         finally:
-            self.leave()
+            self.end_current()
             self._shared.reset(token)
 
     def current(self) -> "Snapshot | None":
@@ -43,12 +43,12 @@ class Snapshots:
         shared = self._shared.get()
         return shared if shared is not None and shared.serves(asyncio.current_task()) else None
 
-    def leave(self) -> None:
+    def end_current(self) -> None:
         """End the snapshot, so that the next reads see newer data. Nobody waits for its rollback."""
         shared = self._shared.get()
-        if shared is None or shared.left:
+        if shared is None or shared.has_ended:
             return
-        shared.left = True
+        shared.has_ended = True
         try:
             self._readers.submit(shared.end)
         except RuntimeError:
@@ -59,24 +59,25 @@ class Snapshot:
     """A read transaction of one task, which ends with its first error."""
 
     def __init__(self, database: Database, release: Callable[[], None]) -> None:
-        self.left = False
+        self.has_ended = False
         self._task = asyncio.current_task()
         self._database = database
         self._connection: Connection | None = None
         self._lock = Lock()
-        self._held = ExitStack()
-        self._held.callback(release)
+        self._resources = ExitStack()
+        self._resources.callback(release)
 
     def serves(self, task: asyncio.Task[object] | None) -> bool:
         """Return whether reads of a task are part of it."""
-        return not self.left and task is self._task
+        return not self.has_ended and task is self._task
 
     def read(self, work: Callable[[Connection], Result]) -> tuple[Result] | None:
         """Return the result; None if the database ended the transaction, and another one has to read."""
         with self._lock, ExitStack() as failed:
             failed.callback(self._end)
             try:
-                result = guarded(self._database, lambda: work(self._begun()))
+                with self._database.convert_errors():
+                    result = work(self._open_connection())
             except StorageError:
                 return None
             failed.pop_all()
@@ -87,15 +88,15 @@ class Snapshot:
         with self._lock:
             self._end()
 
-    def _begun(self) -> Connection:
+    def _open_connection(self) -> Connection:
         if self._connection is None:
             self._connection = self._database.reading.connect()
-            self._held.callback(guarded, self._database, self._connection.close)
+            self._resources.callback(run_guarded, self._database, self._connection.close)
             self._connection.begin()
         return self._connection
 
     def _end(self) -> None:
-        self.left = True
+        self.has_ended = True
         # Nothing is lost with a read that cannot be rolled back, because its connection is dead.
         with suppress(StorageError):
-            self._held.close()
+            self._resources.close()

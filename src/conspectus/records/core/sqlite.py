@@ -62,11 +62,11 @@ class SqliteDatabase:
         )
         self.readers = readers
         self.writers = 1
-        self.locks_parts = False
+        self.has_partial_locks = False
         self.session: int | None = None
         self._busy_seconds = busy_seconds
 
-    def writing_to(self, locks: Set[str | None]) -> Engine:
+    def with_locks(self, locks: Set[str | None]) -> Engine:
         """Ignore the locks: a file has a single writer."""
         return self.writing
 
@@ -78,13 +78,13 @@ class SqliteDatabase:
             fault = f"{self.name}: another process has locked it; try again"
             self._until(partial(_in_wal, sqlite_driver(connection)), fault, seconds=self._busy_seconds)
 
-    def migrating(self) -> AbstractContextManager[Connection]:
+    def begin_migration(self) -> AbstractContextManager[Connection]:
         """Return a transaction during which no other process migrates."""
-        return migrating(self.reading)
+        return begin_migration(self.reading)
 
-    def translated(self) -> AbstractContextManager[None]:
+    def convert_errors(self) -> AbstractContextManager[None]:
         """Convert errors of the database to ours."""
-        return translated_errors(self.reading)
+        return convert_errors(self.reading)
 
     def problems(self, connection: Connection) -> list[str]:
         """Return the problems that SQLite finds in pages and references."""
@@ -106,9 +106,9 @@ class SqliteDatabase:
 
     def _until(self, done: Callable[[], bool], fault: str, *, seconds: float) -> None:
         """Wait until something is done. Raises StorageBusy."""
-        give_up = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while not done():
-            if time.monotonic() > give_up:
+            if time.monotonic() > deadline:
                 raise StorageBusy(fault)
             time.sleep(_PAUSE_SECONDS)
 
@@ -122,7 +122,7 @@ class SqliteDatabase:
         """Return false: a timeout of the lock is not retried."""
         return False
 
-    def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
+    def to_caller_error(self, fault: StorageError, *, undone: bool) -> StorageError:
         """Return the error unchanged: the outcome of a local commit is always known."""
         return fault
 
@@ -149,7 +149,7 @@ def is_read_only(path: Path) -> bool:
 
 
 @contextmanager
-def migrating(engine: Engine) -> Iterator[Connection]:
+def begin_migration(engine: Engine) -> Iterator[Connection]:
     """Take the write lock with foreign keys off, for a migration that must recreate a table.
 
     Otherwise dropping the table would delete all rows that refer to it.
@@ -165,15 +165,15 @@ def migrating(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def translated_errors(engine: Engine) -> Iterator[None]:
+def convert_errors(engine: Engine) -> Iterator[None]:
     """Convert errors of database and driver to ours."""
     path = str(engine.url.database)
     try:
         yield
     except DBAPIError as error:
-        raise _translated(error.orig, path) from error
+        raise _to_our_error(error.orig, path) from error
     except sqlite3.Error as error:
-        raise _translated(error, path) from error
+        raise _to_our_error(error, path) from error
     except SQLAlchemyError as error:
         raise StorageError(f"{path}: {error}") from error
     except UnicodeEncodeError as error:
@@ -188,7 +188,7 @@ def translated_errors(engine: Engine) -> Iterator[None]:
         raise InvalidInput("number", "does not fit into 64 bits") from error
 
 
-def _translated(error: BaseException | None, path: str) -> ConspectusError:
+def _to_our_error(error: BaseException | None, path: str) -> ConspectusError:
     code = getattr(error, "sqlite_errorcode", None)
     if code in _UNIQUE_VIOLATIONS:
         return Conflict("row", str(error), "exists already")

@@ -18,7 +18,7 @@ _Function: TypeAlias = Callable[Concatenate[Connection, P], Result]
 _Method: TypeAlias = Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]
 
 MAX_SHORT_WRITE_ROWS: Final = 50
-"""A unit with more rows than this is long."""
+"""A unit with more rows does not share its transaction."""
 
 
 class SqlStore:
@@ -78,25 +78,28 @@ def writing(
     """Make a method of a function that writes, also with many rows.
 
     `locks` returns locks from the arguments. With `rows`, the first argument is the id of a row of that
-    table, or several, and the collections of these are locked, too. Without either, it is the whole database.
+    table, or several, and the collections of these rows are locked, too. Without either, the whole database
+    is locked.
     """
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        many = long or any(_is_many(argument) for argument in (*args, *kwargs.values()))
-        named = frozenset() if locks is None else locks(*args, **kwargs)
-        if rows is not None and self.transactions.database.locks_parts:
+        is_long = long or any(_is_many(argument) for argument in (*args, *kwargs.values()))
+        argument_locks = frozenset() if locks is None else locks(*args, **kwargs)
+        if rows is not None and self.transactions.database.has_partial_locks:
             call: Callable[..., Result] = work
             find = partial(
                 _find_row_locks,
                 rows,
-                named,
+                argument_locks,
                 lambda ids, connection: call(connection, ids, *args[1:], **kwargs),
                 args[0],
             )
-            return await self.transactions.write_found(find, long=many)
+            return await self.transactions.write_with_found_locks(find, long=is_long)
         return await self.transactions.write(
-            lambda connection: work(connection, *args, **kwargs), locks=named or WHOLE_DATABASE, long=many
+            lambda connection: work(connection, *args, **kwargs),
+            locks=argument_locks or WHOLE_DATABASE,
+            long=is_long,
         )
 
     return method
@@ -104,7 +107,7 @@ def writing(
 
 def _find_row_locks(
     table: Table,
-    named: Locks,
+    argument_locks: Locks,
     work: Callable[[Any, Connection], Result],
     id_or_ids: Any,
     connection: Connection,
@@ -118,11 +121,11 @@ def _find_row_locks(
     query = select(table.c.id, table.c.collection).where(table.c.id.in_(json_list_param("ids")))
     rows = connection.execute(query, {"ids": json_list(list(dict.fromkeys(ids)))})
     collections_by_id = {row.id: row.collection for row in rows}
+    row_locks = set(collections_by_id.values())
     if isinstance(id_or_ids, str):
-        return named | (set(collections_by_id.values()) or WHOLE_DATABASE), partial(work, id_or_ids)
-    return named | set(collections_by_id.values()), partial(
-        work, [row_id for row_id in id_or_ids if row_id in collections_by_id]
-    )
+        return argument_locks | (row_locks or WHOLE_DATABASE), partial(work, id_or_ids)
+    stored_ids = [row_id for row_id in ids if row_id in collections_by_id]
+    return argument_locks | row_locks, partial(work, stored_ids)
 
 
 def joining(
@@ -130,7 +133,7 @@ def joining(
     *,
     locks: Callable[[Sequence[Item]], Locks],
 ) -> Callable[[Any, Sequence[Item]], Coroutine[Any, Any, Result]]:
-    """Make a method that writes items of one caller of a function that writes those of many."""
+    """Make a method that writes the items of one caller; the function writes those of several callers."""
 
     @wraps(work)
     async def method(self: SqlStore, items: Sequence[Item], /) -> Result:
@@ -147,14 +150,12 @@ def autocommitted(work: _Function[P, Result]) -> _Method[P, Result]:
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        return await self.transactions.autocommitted(lambda connection: work(connection, *args, **kwargs))
+        return await self.transactions.autocommit(lambda connection: work(connection, *args, **kwargs))
 
     return method
 
 
-def _is_many(value: object) -> bool:
-    return (
-        isinstance(value, Sequence | Mapping)
-        and not isinstance(value, str)
-        and len(value) > MAX_SHORT_WRITE_ROWS
-    )
+def _is_many(argument: object) -> bool:
+    if isinstance(argument, str) or not isinstance(argument, Sequence | Mapping):
+        return False
+    return len(argument) > MAX_SHORT_WRITE_ROWS

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.ports.jobs import Commits
-from conspectus.records.core.database import Database, guarded, transact
+from conspectus.records.core.database import Database, run_guarded, transact
 from conspectus.records.core.inline import MAX_INLINE_ROWS
 from conspectus.records.core.lock_names import WHOLE_DATABASE, Locks
 from conspectus.records.core.row_security import install_row_security, read_as
@@ -38,16 +38,16 @@ class Transactions:
         self._readers = ThreadPoolExecutor(database.readers, thread_name_prefix="records-read")
         self._writer = WriteQueue(database)
         self.snapshots = Snapshots(database, self._readers)
-        self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
-        self._recorded: ContextVar[Finish | None] = ContextVar("recorded", default=None)
-        self._watching: ContextVar[Commits | None] = ContextVar("watching", default=None)
+        self._autocommitting = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
+        self._record: ContextVar[Finish | None] = ContextVar("recorded", default=None)
+        self._commits: ContextVar[Commits | None] = ContextVar("watching", default=None)
         self._row_security = False
         self._person: str | None = None
         self._process = os.getpid()
 
     def enable_row_security(self) -> None:
         """Have the database hide rows that a person may not see from reads for the person."""
-        with self.database.migrating() as connection:
+        with self.database.begin_migration() as connection:
             install_row_security(connection)
         self._row_security = True
 
@@ -70,15 +70,16 @@ class Transactions:
         inline = self.database.inline if few else None
         if inline is not None and (read := inline.read_now(work)) is not None:
             return read[0]
-        if self._person is None and (shared := self.snapshots.current()) is not None:
-            done = await self._answer(partial(self._readers.submit, partial(shared.read, work)))
-            if done is not None:
-                return done[0]
-        seen = work if self._person is None else partial(_as_person, self._person, work)
+        if self._person is not None:
+            work = partial(_work_as_person, self._person, work)
+        elif (shared := self.snapshots.current()) is not None:
+            read = await self._await_future(partial(self._readers.submit, partial(shared.read, work)))
+            if read is not None:
+                return read[0]
         is_single = single and self._person is None
         engine = self.database.single if is_single else self.database.reading
-        job = partial(transact, self.database, engine, seen)
-        return await self._answer(partial(self._readers.submit, job))
+        job = partial(transact, self.database, engine, work)
+        return await self._await_future(partial(self._readers.submit, job))
 
     async def lookup(
         self,
@@ -103,16 +104,20 @@ class Transactions:
         if not missing:
             return cached_values
 
-        def read(connection: Connection) -> Mapping[Key, Result]:
+        def find_missing(connection: Connection) -> Mapping[Key, Result]:
             return find(connection, missing)
 
-        at_once = inline.read(version, read) if len(missing) <= MAX_INLINE_ROWS else None
-        fresh_values = at_once[0] if at_once is not None else await self.read(read)
-        if at_once is None and inline.version() != version:
-            return (
-                await self.read(lambda connection: find(connection, keys)) if cached_values else fresh_values
-            )
-        inline.keep(version, fresh_values)
+        inline_read = inline.read(version, find_missing) if len(missing) <= MAX_INLINE_ROWS else None
+        if inline_read is not None:
+            fresh_values = inline_read[0]
+        else:
+            fresh_values = await self.read(find_missing)
+            if inline.version() != version:
+                if not cached_values:
+                    return fresh_values
+                # The cached values are of an older version than the fresh ones: read all in one snapshot.
+                return await self.read(lambda connection: find(connection, keys))
+        inline.cache(version, fresh_values)
         return {**cached_values, **fresh_values}
 
     def before_commit(self, finish: Finish) -> None:
@@ -122,79 +127,85 @@ class Transactions:
     @contextmanager
     def recording(self, record: Finish) -> Iterator[None]:
         """Run a function in all writes of the block and its tasks, so that their outcome is known exactly."""
-        token = self._recorded.set(record)
+        token = self._record.set(record)
         try:
             yield
         finally:
-            self._recorded.reset(token)
+            self._record.reset(token)
 
     @contextmanager
     def watching(self) -> Iterator[Commits]:
         """Count the write transactions of the block and of the tasks it starts."""
         commits = Commits()
-        token = self._watching.set(commits)
+        token = self._commits.set(commits)
         try:
             yield commits
         finally:
-            self._watching.reset(token)
+            self._commits.reset(token)
 
     async def write(
         self, work: Callable[[Connection], Result], *, locks: Locks = WHOLE_DATABASE, long: bool = False
     ) -> Result:
         """Run a function with locks; committed on return, rolled back on an exception.
 
-        They name everything that the unit looks at and changes, such as a collection: on a server, units with
-        other locks run concurrently. Units that wait at the same time share a transaction, unless they are
-        `long`; none may rely on being alone in it.
+        The locks name everything that the unit looks at and changes, such as a collection: on a server, units
+        with other locks run concurrently. Units that wait at the same time share a transaction, unless they
+        are `long`; none may rely on being alone in it.
         """
-        result: Result = await self._write(WriteUnit(work, locks, long, self._recorded.get()))
+        result: Result = await self._write(WriteUnit(work, locks, alone=long, record=self._record.get()))
         return result
 
-    async def write_found(
+    async def write_with_found_locks(
         self, find: Callable[[Connection], tuple[Locks, Callable[[Connection], Result]]], *, long: bool
     ) -> Result:
         """Run the function that `find` returns with the locks that it returns.
 
         It is called first, and again under these locks; if it then needs others, it gets those as well.
         """
-        locks = (await self.read(find))[0] if self.database.locks_parts else WHOLE_DATABASE
+        locks = (await self.read(find))[0] if self.database.has_partial_locks else WHOLE_DATABASE
         while True:
-            needed, done = await self.write(partial(_if_locked, find, locks), locks=locks, long=long)
-            if done is not None:
-                return done[0]
+            needed, returned = await self.write(partial(_work_if_locked, find, locks), locks=locks, long=long)
+            if returned is not None:
+                return returned[0]
             locks |= needed
 
     async def write_joined(self, joined: Joined, item: Any, *, locks: Locks, long: bool) -> Any:
         """Write as `write` does. Units of the same function that wait at the same time are one call of it."""
         unit = WriteUnit(
-            lambda connection: joined(connection, [item])[0], locks, long, self._recorded.get(), joined, item
+            lambda connection: joined(connection, [item])[0],
+            locks,
+            alone=long,
+            record=self._record.get(),
+            joined=joined,
+            item=item,
         )
         return await self._write(unit)
 
     async def _write(self, unit: WriteUnit) -> Any:
-        self.snapshots.leave()
-        commits = self._watching.get() or Commits()
+        self.snapshots.end_current()
+        commits = self._commits.get() or Commits()
         commits.possible += 1
         try:
-            return await self._answer(partial(self._writer.write, unit))
+            return await self._await_future(partial(self._writer.write, unit))
         except ConspectusError:
             commits.possible -= 1
             raise
 
-    async def autocommitted(self, work: Callable[[Connection], Result]) -> Result:
+    async def autocommit(self, work: Callable[[Connection], Result]) -> Result:
         """Run statements in autocommit mode, concurrently with other writes."""
         job = partial(transact, self.database, self.database.autocommitted, work)
-        return await self._answer(partial(self._beside.submit, job))
+        return await self._await_future(partial(self._autocommitting.submit, job))
 
-    async def alone(self, work: Callable[[], Result]) -> Result:
+    async def run_exclusively(self, work: Callable[[], Result]) -> Result:
         """Run a function as the only writer, without a transaction."""
-        return await self._answer(partial(self._writer.submit, partial(guarded, self.database, work)))
+        job = partial(run_guarded, self.database, work)
+        return await self._await_future(partial(self._writer.submit, job))
 
     async def close(self) -> None:
         """Wait for running work, then close every connection."""
         await asyncio.to_thread(self.shut)
 
-    async def _answer(self, start: Callable[[], Future[Result]]) -> Result:
+    async def _await_future(self, start: Callable[[], Future[Result]]) -> Result:
         self._require_same_process()
         try:
             future = start()
@@ -208,22 +219,24 @@ class Transactions:
 
     def shut(self) -> None:
         """Blocking version of `close`."""
-        self._beside.shutdown()
+        self._autocommitting.shutdown()
         self._writer.close()
         self._readers.shutdown()
         self.database.close()
 
 
-def _if_locked(
+def _work_if_locked(
     find: Callable[[Connection], tuple[Locks, Callable[[Connection], Result]]],
     locks: Locks,
     connection: Connection,
 ) -> tuple[Locks, tuple[Result] | None]:
-    """Return the needed locks, and what the function returned if it has them."""
+    """Return the needed locks; do the work if the transaction has them, and return its result."""
     needed, work = find(connection)
-    return needed, (work(connection),) if None in locks or needed <= locks else None
+    if None in locks or needed <= locks:
+        return needed, (work(connection),)
+    return needed, None
 
 
-def _as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:
+def _work_as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:
     read_as(connection, person)
     return work(connection)

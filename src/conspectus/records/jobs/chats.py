@@ -86,7 +86,7 @@ class SqlChatRegistry(SqlStore):
     forget = autocommitted(_forget_chats)
 
     async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
-        return await self.transactions.autocommitted(partial(_pulse, streams=streams)) if streams else {}
+        return await self.transactions.autocommit(partial(_pulse, streams=streams)) if streams else {}
 
     async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         read = partial(_read_chat, stream=stream, person=person, first=first)
@@ -94,5 +94,5 @@ class SqlChatRegistry(SqlStore):
         if event is not None:
             read_now = update(chat_answers).where(chat_answers.c.stream == stream)
             read_now = read_now.values(read_at=DatabaseTime())
-            await self.transactions.autocommitted(lambda connection: connection.execute(read_now).close())
+            await self.transactions.autocommit(lambda connection: connection.execute(read_now).close())
         return event

@@ -35,13 +35,13 @@ class SqlJobFiles:
 
     def __init__(self, transactions: Transactions, folder: Path, clock: Clock) -> None:
         self._read = transactions.read
-        self._beside = transactions.autocommitted
+        self._autocommit = transactions.autocommit
         self._folder = folder
         self._clock = clock
 
     async def store_secret(self, job: JobId, secret: Metadata) -> None:
         row = {"job": job, "secret": json.dumps(dict(secret)), "stored": self._now()}
-        await self._beside(partial(_insert, table=job_secrets, row=row))
+        await self._autocommit(partial(_insert, table=job_secrets, row=row))
 
     async def secret(self, job: JobId) -> Metadata | None:
         secret = select(job_secrets.c.secret).where(job_secrets.c.job == job)
@@ -62,7 +62,7 @@ class SqlJobFiles:
                         "data": data,
                         "stored": self._now(),
                     }
-                    await self._beside(partial(_insert, table=job_files, row=row))
+                    await self._autocommit(partial(_insert, table=job_files, row=row))
                     part_number += 1
             unless_kept.pop_all()
 
@@ -84,7 +84,7 @@ class SqlJobFiles:
 
     async def drop(self, job: JobId) -> None:
         for table in (job_secrets, job_files):
-            await self._beside(partial(_delete, table=table, job=job))
+            await self._autocommit(partial(_delete, table=table, job=job))
         await asyncio.to_thread(shutil.rmtree, self._folder / job, ignore_errors=True)
 
     async def holders(self) -> Mapping[JobId, datetime]:

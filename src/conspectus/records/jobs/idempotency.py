@@ -71,7 +71,7 @@ class SqlIdempotencyStore(SqlStore):
     def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
         super().__init__(transactions)
         self._write = transactions.write
-        self._beside = transactions.autocommitted
+        self._autocommit = transactions.autocommit
         self._recording = transactions.recording
         self.watching = transactions.watching
         self._seconds = min(seconds, CLAIM_SECONDS)
@@ -120,7 +120,7 @@ class SqlIdempotencyStore(SqlStore):
         ]
         if claims:
             # Nothing that writes for long may end the claims of others.
-            await self._beside(partial(_renew, claims=claims, seconds=self._seconds))
+            await self._autocommit(partial(_renew, claims=claims, seconds=self._seconds))
 
     forget = writing(_forget, locks=lambda before: {_OTHERS})
 

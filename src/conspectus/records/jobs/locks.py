@@ -63,7 +63,7 @@ class Lease:
         self, transactions: Transactions, name: str, *, seconds: float, gone: dict[tuple[str, int], float]
     ) -> None:
         self.fence = 0
-        self._beside = transactions.autocommitted
+        self._autocommit = transactions.autocommit
         self._session = transactions.database.session
         self._name = name
         self._seconds = seconds
@@ -79,14 +79,14 @@ class Lease:
     async def confirm(self) -> None:
         """Raise LockLost if another process has held the lease since."""
         own_lease = select(leases.c.name).where(self._is_mine())
-        if self._lost or not await self._beside(lambda connection: connection.execute(own_lease).all()):
+        if self._lost or not await self._autocommit(lambda connection: connection.execute(own_lease).all()):
             raise LockLost(self._name)
 
     async def __aenter__(self) -> Lock:
         """Acquire the lease if it is free. Raises StorageError if the database fails."""
         began = time.monotonic()
         with suppress(Conflict):
-            self.fence = await self._beside(self._take)
+            self.fence = await self._autocommit(self._take)
         task = asyncio.current_task()
         if self.fence and task is not None:
             self._cancelled_before = task.cancelling()
@@ -106,7 +106,7 @@ class Lease:
             # A lease that cannot be released expires.
             with suppress(StorageError):
                 own_lease = delete(leases).where(self._is_mine())
-                await self._beside(lambda connection: connection.execute(own_lease).close())
+                await self._autocommit(lambda connection: connection.execute(own_lease).close())
         elif task.uncancel() <= self._cancelled_before and kind in (None, asyncio.CancelledError):
             raise LockLost(self._name) from fault
 
@@ -118,7 +118,7 @@ class Lease:
             began = time.monotonic()
             try:
                 async with asyncio.timeout(max(until - began, pause)):
-                    is_held = await self._beside(self._prolong)
+                    is_held = await self._autocommit(self._prolong)
                 until = began + self._seconds
             except (StorageError, TimeoutError):
                 is_held = time.monotonic() < until

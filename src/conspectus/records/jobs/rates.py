@@ -17,15 +17,15 @@ class SqlRateCounters:
     """The port `RateCounters`, with statements that do not wait for writers."""
 
     def __init__(self, transactions: Transactions) -> None:
-        self._beside = transactions.autocommitted
+        self._autocommit = transactions.autocommit
 
     async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
         work = partial(_take, name=name, count=count, maximum=maximum)
         try:
-            return await self._beside(work)
+            return await self._autocommit(work)
         except Conflict:
             # Another process was the first to count for this name.
-            return await self._beside(work)
+            return await self._autocommit(work)
 
 
 def _take(connection: Connection, name: str, count: int, maximum: int) -> RateCount:

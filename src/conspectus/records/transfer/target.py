@@ -66,15 +66,15 @@ class Target:
 
         Raises Conflict for a database that contains anything else.
         """
-        with self.database.translated():
+        with self.database.convert_errors():
             self.database.prepare()
-            with self.database.migrating() as connection:
+            with self.database.begin_migration() as connection:
                 return self._begun(connection, origin)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Return a transaction of this run. Raises Conflict if another run has taken over."""
-        with self.database.translated(), self.database.migrating() as connection:
+        with self.database.convert_errors(), self.database.begin_migration() as connection:
             is_open = version_of(connection) == UNFINISHED
             if not is_open or connection.execute(select(state.c.run)).scalar() != self._run:
                 raise Conflict("move", self.database.name, "another run has taken over")
@@ -83,7 +83,7 @@ class Target:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Return a snapshot of the target."""
-        with self.database.translated(), self.database.reading.connect() as connection, connection.begin():
+        with self.database.convert_errors(), self.database.reading.begin() as connection:
             see_all(connection)
             yield connection
 

@@ -111,7 +111,7 @@ class Move:
         Raises NotFound, StorageTooNew or StorageError for a source that cannot be transferred, and Conflict
         for a target that is not empty.
         """
-        with self._source.translated():
+        with self._source.convert_errors():
             with _snapshot(self._source) as view:
                 _require_newest(view, self._source.name)
             resumed = self._target.begin(origin)
