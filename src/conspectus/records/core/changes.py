@@ -5,13 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from conspectus.deferred import dataclass
 from conspectus.model.ids import ChunkId, CollectionId
@@ -33,7 +27,7 @@ CHANGES: Final = "conspectus_changes"
 INDEX_UPDATES: Final = "conspectus_index_updates"
 """The option with the index updates of collections that were appended to once."""
 _COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
-_MOVE = (
+_UPDATE_COLLECTION = (
     update(collections)
     .where(collections.c.id == bindparam("of"))
     .values(
@@ -47,7 +41,7 @@ _SINCE = (
     .order_by(changes.c.sequence)
     .limit(bindparam("maximum"))
 )
-_REST = (
+_REST_OF_TRANSACTION = (
     select(*_COLUMNS)
     .where(
         changes.c.collection == bindparam("of"),
@@ -97,42 +91,44 @@ def append(
     steps: Sequence[ChangeRange],
     *,
     numbers: Mapping[CollectionId, int] = MappingProxyType({}),
-    mentioned: Mapping[CollectionId, int] = MappingProxyType({}),
+    last_mentioned: Mapping[CollectionId, int] = MappingProxyType({}),
     after: Sequence[PreparedStatement] = (),
 ) -> Mapping[CollectionId, Sequence[Change]]:
     """Append the steps of a unit of work to the log; return those of each collection. Call it once per unit.
 
-    `numbers` are the sequence numbers for the steps of a collection, if they were allocated, and `mentioned`
-    the last chunks up to which all have their mentions, if the work inserted any. Statements to run `after`
-    the rest of the work are sent together with those of the log.
+    `numbers` are the sequence numbers for the steps of a collection, if they were allocated.
+    `last_mentioned` are the last chunks up to which all have their mentions, if the work inserted any.
+    Statements to run `after` the rest of the work are sent together with those of the log.
     """
-    merged = _merged(steps)
-    if not merged:
+    steps_by_collection: dict[CollectionId, list[ChangeRange]] = {}
+    for step in _merge_adjacent(steps):
+        steps_by_collection.setdefault(step.collection, []).append(step)
+    if not steps_by_collection:
         execute_batch(connection, after)
         return {}
     rows: list[dict[str, Any]] = []
-    begun: dict[CollectionId, int] = {}
-    moved: list[PreparedStatement] = []
+    first_numbers: dict[CollectionId, int] = {}
+    collection_updates: list[PreparedStatement] = []
     changes_by_collection: dict[CollectionId, list[Change]] = {}
-    for collection in dict.fromkeys(step.collection for step in merged):
-        collection_steps = [step for step in merged if step.collection == collection]
-        first = begun[collection] = numbers.get(collection) or allocate(
-            connection, "change", len(collection_steps), collection
-        )
-        rows += [
-            step.row(number, transaction=first) for number, step in enumerate(collection_steps, start=first)
-        ]
-        changes_by_collection[collection] = [
-            Change(number, step.operation, ChunkId(step.first), ChunkId(step.last))
-            for number, step in enumerate(collection_steps, start=first)
-        ]
-        newest = {"newest": first + len(collection_steps) - 1, "mentioned": mentioned.get(collection)}
-        moved.append(prepare(connection, _MOVE, {"of": collection, **newest}))
-    execute_batch(connection, [*after, *moved, *prepare_inserts(connection, changes, rows)])
-    unknown_updates = dict.fromkeys(begun)
+    for collection, collection_steps in steps_by_collection.items():
+        first = numbers.get(collection) or allocate(connection, "change", len(collection_steps), collection)
+        first_numbers[collection] = first
+        changes_by_collection[collection] = []
+        for number, step in enumerate(collection_steps, start=first):
+            rows.append(step.row(number, transaction=first))
+            change = Change(number, step.operation, ChunkId(step.first), ChunkId(step.last))
+            changes_by_collection[collection].append(change)
+        parameters = {
+            "of": collection,
+            "newest": first + len(collection_steps) - 1,
+            "mentioned": last_mentioned.get(collection),
+        }
+        collection_updates.append(prepare(connection, _UPDATE_COLLECTION, parameters))
+    execute_batch(connection, [*after, *collection_updates, *prepare_inserts(connection, changes, rows)])
+    unknown_updates = dict.fromkeys(first_numbers)
     connection.execution_options(
         **{
-            CHANGES: {**begun, **appended_changes(connection)},
+            CHANGES: {**first_numbers, **appended_changes(connection)},
             INDEX_UPDATES: {**known_updates(connection), **unknown_updates},
         }
     )
@@ -171,11 +167,12 @@ def changes_since(
     if len(rows) == limit:
         last_sequence, *_, transaction = rows[-1]
         rest = {"of": collection, "after": last_sequence, "begun": transaction}
-        new_changes += [to_change(row, space) for row in fetch_rows(connection, _REST, rest)]
+        new_changes += [to_change(row, space) for row in fetch_rows(connection, _REST_OF_TRANSACTION, rest)]
     return new_changes
 
 
-def _merged(steps: Sequence[ChangeRange]) -> list[ChangeRange]:
+def _merge_adjacent(steps: Sequence[ChangeRange]) -> list[ChangeRange]:
+    """Join steps that continue each other."""
     merged: list[ChangeRange] = []
     for step in steps:
         if merged and merged[-1].continued_by(step):

@@ -11,7 +11,7 @@ from conspectus.records.core.statements import execute_batch, fetch_rows, prepar
 from conspectus.records.tables.core import Number, counters
 
 ALL_COLLECTIONS: Final = ""
-"""The pseudo-collection of counters that number rows without a collection, and ranges."""
+"""Instead of a collection: the counters of rows without a collection, and of reserved ranges."""
 MIN_RANGE: Final = 1_024
 """Minimum count of numbers that a collection reserves at once."""
 _COUNTER = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
@@ -43,40 +43,42 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
 
     It blocks other writers of the collection, and those of all collections only when it needs another range.
     """
-    here = {"counter": counter, "of": collection}
-    rows = fetch_rows(connection, _TAKE, {**here, "amount": amount})
-    last: int
+    key = {"counter": counter, "of": collection}
+    rows = fetch_rows(connection, _TAKE, {**key, "amount": amount})
     if rows:
-        ((last,),) = rows
+        last: int = rows[0][0]
         return last - amount + 1
     if collection == ALL_COLLECTIONS:
         raise RecordsDamaged(f"the counter {counter} is missing; run `conspectus check`")
-    end = allocate(connection, counter, size := max(MIN_RANGE, amount)) + size - 1
-    last = end - size + amount
-    if not connection.execute(_RESET, {**here, "last": last, "final": end}).rowcount:
+    range_size = max(MIN_RANGE, amount)
+    first = allocate(connection, counter, range_size)
+    last, end = first + amount - 1, first + range_size - 1
+    if not connection.execute(_RESET, {**key, "last": last, "final": end}).rowcount:
         row = {"name": counter, "collection": collection, "value": last, "end": end}
         connection.execute(insert(counters), row)
-    return last - amount + 1
+    return first
 
 
 def allocate_written(
     connection: Connection, amounts_by_collection: Mapping[CollectionId, Mapping[str, int]]
 ) -> dict[CollectionId, dict[str, int]]:
-    """Allocate numbers of `COUNTERS_OF_WRITES`, with one statement for a collection if its ranges suffice."""
+    """Allocate numbers of `COUNTERS_OF_WRITES`, with one statement for a collection if its ranges suffice.
+
+    Returns the first number of each counter by collection.
+    """
     statements = [
-        prepare(connection, _TAKE_ALL, {**amounts, "of": of}) for of, amounts in amounts_by_collection.items()
+        prepare(connection, _TAKE_ALL, {**amounts, "of": collection})
+        for collection, amounts in amounts_by_collection.items()
     ]
-    last_numbers = {
-        (of, name): last
-        for of, rows in zip(amounts_by_collection, execute_batch(connection, statements), strict=True)
-        for name, last in rows
-    }
-    return {
-        of: {
-            name: last_numbers[of, name] - amount + 1
-            if (of, name) in last_numbers
-            else allocate(connection, name, amount, of)
-            for name, amount in amounts.items()
-        }
-        for of, amounts in amounts_by_collection.items()
-    }
+    rows_by_statement = execute_batch(connection, statements)
+    first_numbers: dict[CollectionId, dict[str, int]] = {}
+    for (collection, amounts), rows in zip(amounts_by_collection.items(), rows_by_statement, strict=True):
+        last_numbers: dict[str, int] = dict(rows)
+        numbers: dict[str, int] = {}
+        for name, amount in amounts.items():
+            if name in last_numbers:
+                numbers[name] = last_numbers[name] - amount + 1
+            else:
+                numbers[name] = allocate(connection, name, amount, collection)
+        first_numbers[collection] = numbers
+    return first_numbers

@@ -14,8 +14,8 @@ from conspectus.records.tables.graph import edges, evidence
 
 NEW_TRUST: BindParameter[str] = bindparam("new_trust")
 NEW_ORIGIN: BindParameter[str] = bindparam("new_origin")
-_RANK_OF_TRUST = {level: TRUST.index(level) for level in TRUST}
-_RANK_OF_ORIGIN = {origin: TRUST.index(level) for origin, level in HIGHEST.items()}
+_TRUST_RANKS = {level: TRUST.index(level) for level in TRUST}
+_ORIGIN_RANKS = {origin: TRUST.index(level) for origin, level in HIGHEST.items()}
 
 
 def _rank(level: ColumnElement[Any], ranks: dict[Any, int]) -> Case[Any]:
@@ -27,22 +27,21 @@ def lowered_trust(trust: Column[Any], new: ColumnElement[Any] = NEW_TRUST) -> Ca
 
     The level of a quarantined row is in its metadata, so the writer lowers the new one with `level_below`.
     """
-    is_lower = _rank(new, _RANK_OF_TRUST) < _rank(trust, _RANK_OF_TRUST)
+    is_lower = _rank(new, _TRUST_RANKS) < _rank(trust, _TRUST_RANKS)
     return case((trust == "quarantined", new), (is_lower, trust), else_=new)
 
 
 def lowered_origin(origin: Column[Any], new: ColumnElement[Any] = NEW_ORIGIN) -> Case[Any]:
     """Return the one with the lower level of a stored origin and a new one; of equal ones the new one."""
-    is_lower = _rank(new, _RANK_OF_ORIGIN) < _rank(origin, _RANK_OF_ORIGIN)
+    is_lower = _rank(new, _ORIGIN_RANKS) < _rank(origin, _ORIGIN_RANKS)
     return case((is_lower, origin), else_=new)
 
 
-LOWER_EDGES: Final = (
+_LOWER_EDGES: Final = (
     update(edges)
     .where(edges.c.number.in_(select(evidence.c.edge).where(evidence.c.document == bindparam("of"))))
     .values(trust=lowered_trust(edges.c.trust), origin=lowered_origin(edges.c.origin))
 )
-"""Lowers the edges that a document states to its new level."""
 
 
 def level_below(new: tuple[Origin, Trust], stored: tuple[Origin, Trust]) -> tuple[Origin, Trust]:
@@ -50,7 +49,7 @@ def level_below(new: tuple[Origin, Trust], stored: tuple[Origin, Trust]) -> tupl
     return least_trusted(new[0], stored[0]), least(new[1], stored[1])
 
 
-def at_most(prepared: PreparedDocument, stored: tuple[Origin, Trust]) -> PreparedDocument:
+def with_level_at_most(prepared: PreparedDocument, stored: tuple[Origin, Trust]) -> PreparedDocument:
     """Return a document at most at the level of the stored one."""
     document = prepared.document
     origin, trust = level_below((document.origin, document.trust), stored)
@@ -70,7 +69,7 @@ def lower_edges(connection: Connection, documents: Sequence[Document]) -> None:
     """Lower the edges that documents state to their new levels."""
     if documents:
         connection.execute(
-            LOWER_EDGES,
+            _LOWER_EDGES,
             [
                 {"of": document.id, "new_origin": document.origin, "new_trust": as_given(document).trust}
                 for document in documents

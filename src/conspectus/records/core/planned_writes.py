@@ -1,4 +1,4 @@
-"""A write of documents in steps: what is stored, planned, numbered and inserted."""
+"""The stages of a document in a write: its stored version, planned, numbered and inserted."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import repeat
@@ -21,7 +21,7 @@ CollectionsById = Mapping[CollectionId, Collection]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVersion:
     """The stored state of a document before it is written again."""
 
     number: int
@@ -50,30 +50,29 @@ class Stored:
         before = (self.title, self.author, self.kind)
         return before == (document.title, document.author, document.kind)
 
-    def step(self, operation: Literal["put", "remove"]) -> Iterator[ChangeRange]:
-        """Return the change of its chunks, if it has any."""
+    def chunk_changes(self, operation: Literal["put", "remove"]) -> Iterator[ChangeRange]:
+        """Yield the change of its chunks, if it has any."""
         if self.last_chunk is not None:
             yield ChangeRange(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
-    """The collections of a batch, and which of them have a chunk that lacks a vector.
-
-    `mentioned` are those with entity extraction: the last chunk up to which all have their mentions.
-    """
+class BatchCollections:
+    """The collections that a batch is written to."""
 
     collections: CollectionsById
     lacking: Set[CollectionId]
-    mentioned: Mapping[CollectionId, int]
+    """The collections with a chunk that lacks a vector."""
+    last_mentioned: Mapping[CollectionId, int]
+    """Of collections with entity extraction, the last chunk up to which all have their mentions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedWrite:
     """One document of a batch with the operation to perform."""
 
     prepared: PreparedDocument
-    stored: Stored | None
+    stored: StoredVersion | None
     outcome: Literal["added", "replaced", "updated", "unchanged"]
 
     def written(self) -> Written:
@@ -112,13 +111,13 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class NumberedDocument:
     """A document with the numbers of it and its first chunk."""
 
     prepared: PreparedDocument
     number: int
     first: int
-    stored: Stored | None
+    stored: StoredVersion | None
 
     @property
     def document(self) -> Document:
@@ -154,40 +153,40 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class InsertedDocument:
     """An inserted document with the columns of its row."""
 
-    placed: Placed
+    numbered: NumberedDocument
     row: Mapping[str, object]
 
     def chunks(self, space: EmbeddingSpace | None) -> Iterator[IndexedChunk]:
         """Return its chunks as they are read back."""
-        stored = self.placed.stored
+        stored = self.numbered.stored
         recorded = {} if stored is None else {"recorded": stored.recorded}
-        values = {**self.row, **recorded, "number": self.placed.number}
+        values = {**self.row, **recorded, "number": self.numbered.number}
         document = to_document([values[column.key] for column in DOCUMENT_COLUMNS])
-        vectors = self.placed.vectors(space) or repeat(None)
-        for chunk, vector in zip(self.placed.prepared.chunks, vectors, strict=False):
+        vectors = self.numbered.vectors(space) or repeat(None)
+        for chunk, vector in zip(self.numbered.prepared.chunks, vectors, strict=False):
             span = (chunk.position, chunk.text, chunk.start, chunk.end)
             rest = (chunk.tokens, chunk.content_hash, chunk.page, chunk.heading)
-            number = ChunkId(self.placed.first + chunk.position)
+            number = ChunkId(self.numbered.first + chunk.position)
             yield IndexedChunk(Chunk(number, document.id, *span, *rest), document, vector)
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """The outcomes of the documents of a plan, given the former state of their collections."""
+class AppliedPlan:
+    """What a plan has written."""
 
     collections: CollectionsById
+    """The collections as they were before."""
     steps: Sequence[ChangeRange]
-    inserted: Sequence[Inserted]
+    inserted: Sequence[InsertedDocument]
     partial: Set[CollectionId]
     """The collections of which chunks were written that are not in `inserted`."""
-    numbers: Mapping[CollectionId, int]
+    change_numbers: Mapping[CollectionId, int]
     """The sequence number of the change of each collection, if it was allocated."""
-    mentioned: Mapping[CollectionId, int]
+    last_mentioned: Mapping[CollectionId, int]
     """The last chunk of each collection whose chunks have all their mentions now."""
-    left: Sequence[PreparedStatement]
-    """Pending statements that insert the rows."""
+    pending_inserts: Sequence[PreparedStatement]
     lacking: Set[CollectionId] | None = None
     """The collections in which an earlier chunk lacks a vector, if known."""

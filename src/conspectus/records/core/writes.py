@@ -1,6 +1,6 @@
 """Adding and replacing documents: a batch is written completely in one transaction, or not at all."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -22,21 +22,21 @@ from conspectus.records.core.counters import allocate_written
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
 from conspectus.records.core.levels import (
-    at_most,
     lower_edges,
     lowered_origin,
     lowered_trust,
+    with_level_at_most,
 )
 from conspectus.records.core.outdated_summaries import forget_summaries
 from conspectus.records.core.planned_writes import (
-    Applied,
+    AppliedPlan,
+    BatchCollections,
     CollectionsById,
-    Inserted,
-    Owners,
-    Placed,
-    Planned,
+    InsertedDocument,
+    NumberedDocument,
+    PlannedWrite,
     Span,
-    Stored,
+    StoredVersion,
 )
 from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
@@ -89,7 +89,7 @@ _SPANS = (
     .where(chunks.c.document.in_(IDS))
     .order_by(chunks.c.document, chunks.c.position)
 )
-_LACKS = select(documents.c.number).where(documents.c.collection == bindparam("of"), PENDING).limit(1)
+_ANY_PENDING = select(documents.c.number).where(documents.c.collection == bindparam("of"), PENDING).limit(1)
 _OWNERS = (
     select(
         *COLLECTION_COLUMNS,
@@ -101,12 +101,12 @@ _OWNERS = (
 )
 """Collections by source, and whether a chunk of theirs lacks a vector."""
 _PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(json_list_param("ids")))
-_CHANGE = (
+_UPDATE_DOCUMENT = (
     update(documents)
     .where(documents.c.number == bindparam("at"))
     .values(trust=lowered_trust(documents.c.trust), origin=lowered_origin(documents.c.origin))
 )
-_DROP = delete(chunks).where(chunks.c.document.in_(IDS))
+_DELETE_CHUNKS = delete(chunks).where(chunks.c.document.in_(IDS))
 
 DeleteExtracted = Callable[[Connection, Sequence[DocumentId]], Sequence[ChangeRange]]
 """Deletes the facts that were extracted from memories. Returns the changes."""
@@ -118,75 +118,104 @@ def write(
     batches: Sequence[Sequence[PreparedDocument]],
 ) -> list[WriteResult]:
     """Add or replace the documents of callers in order. Raises NotFound, Conflict or InvalidInput."""
-    every = [prepared for batch in batches for prepared in batch]
-    if not every:
+    all_prepared = [prepared for batch in batches for prepared in batch]
+    if not all_prepared:
         return [WriteResult(()) for _ in batches]
-    for prepared in every:
+    for prepared in all_prepared:
         _check_spans(prepared)
-    rounds: list[Applied] = []
-    written: list[Written] = []
-    parts = list(_rounds(every))
-    for part in parts:
-        plan, owners = _plan(connection, part)
-        only_adds = len(parts) == 1 and all(planned.outcome == "added" for planned in plan)
+    applied_plans: list[AppliedPlan] = []
+    outcomes: list[Written] = []
+    rounds = list(_split_into_rounds(all_prepared))
+    for prepared_documents in rounds:
+        plan, batch_collections = _plan_round(connection, prepared_documents)
+        only_adds = len(rounds) == 1 and all(planned.outcome == "added" for planned in plan)
         outdated = [planned.prepared.document.id for planned in plan if planned.outdates_facts]
         deleted = delete_extracted(connection, outdated) if outdated else []
         lower_edges(connection, [planned.prepared.document for planned in plan if planned.has_another_level])
-        done = _apply(connection, plan, owners, only_adds=only_adds)
-        done = replace(done, steps=[*deleted, *done.steps])
-        rounds.append(replace(done, lacking=owners.lacking if only_adds else None))
-        written += [planned.written() for planned in plan]
-    made_before = appended_changes(connection)
-    steps = [step for applied in rounds for step in applied.steps]
-    first = rounds[0]
-    changes = append(connection, steps, numbers=first.numbers, mentioned=first.mentioned, after=first.left)
-    collections = {name: collection for applied in rounds for name, collection in applied.collections.items()}
-    results: dict[CollectionId, WriteResult] = {}
-    for name, collection in collections.items():
-        change = _update_of(collection, rounds, changes.get(name, ()))
-        note_update(connection, change, first=name not in made_before)
-        lacking = _lacks_vectors(connection, collection, rounds)
-        results[name] = WriteResult((), change, lacking, len(rounds) == 1 and name in first.mentioned)
-    rest = iter(written)
-    return [replace(_shared(batch, results), written=list(islice(rest, len(batch)))) for batch in batches]
-
-
-def _shared(batch: Sequence[PreparedDocument], results: Mapping[CollectionId, WriteResult]) -> WriteResult:
-    """Return the result of the collection that documents have in common."""
-    places = {prepared.document.collection for prepared in batch}
-    return results[places.pop()] if len(places) == 1 else WriteResult(())
-
-
-def _update_of(collection: Collection, rounds: Sequence[Applied], changes: Sequence[Change]) -> IndexUpdate:
-    """Return the effect of a write on one of its collections."""
-    after = replace(collection, sequence=changes[-1].sequence) if changes else collection
-    inserted_here = [
-        inserted for inserted in rounds[0].inserted if inserted.placed.document.collection == collection.id
+        applied = _apply_plan(connection, plan, batch_collections, only_adds=only_adds)
+        lacking = batch_collections.lacking if only_adds else None
+        applied_plans.append(replace(applied, steps=[*deleted, *applied.steps], lacking=lacking))
+        outcomes += [planned.written() for planned in plan]
+    results = _append_changes(connection, applied_plans)
+    remaining = iter(outcomes)
+    return [
+        replace(_result_for_batch(batch, results), written=list(islice(remaining, len(batch))))
+        for batch in batches
     ]
 
-    def put() -> list[IndexedChunk]:
+
+def _append_changes(
+    connection: Connection, applied_plans: Sequence[AppliedPlan]
+) -> dict[CollectionId, WriteResult]:
+    """Append the changes of all rounds to the log. Returns the results by collection, without outcomes."""
+    appended_before = appended_changes(connection)
+    steps = [step for applied in applied_plans for step in applied.steps]
+    first = applied_plans[0]
+    changes = append(
+        connection,
+        steps,
+        numbers=first.change_numbers,
+        last_mentioned=first.last_mentioned,
+        after=first.pending_inserts,
+    )
+    collections: dict[CollectionId, Collection] = {}
+    for applied in applied_plans:
+        collections |= applied.collections
+    results: dict[CollectionId, WriteResult] = {}
+    for name, collection in collections.items():
+        index_update = _index_update(collection, applied_plans, changes.get(name, ()))
+        note_update(connection, index_update, first=name not in appended_before)
+        lacks_vectors = _lacks_vectors(connection, collection, applied_plans)
+        has_mentions = len(applied_plans) == 1 and name in first.last_mentioned
+        results[name] = WriteResult((), index_update, lacks_vectors, has_mentions)
+    return results
+
+
+def _result_for_batch(
+    batch: Sequence[PreparedDocument], results: Mapping[CollectionId, WriteResult]
+) -> WriteResult:
+    """Return the result of the only collection of a batch; an empty one for several collections."""
+    collections = {prepared.document.collection for prepared in batch}
+    return results[collections.pop()] if len(collections) == 1 else WriteResult(())
+
+
+def _index_update(
+    collection: Collection, applied_plans: Sequence[AppliedPlan], changes: Sequence[Change]
+) -> IndexUpdate:
+    """Return the effect of a write on one of its collections."""
+    after = replace(collection, sequence=changes[-1].sequence) if changes else collection
+    first = applied_plans[0]
+    inserted_here = [
+        inserted for inserted in first.inserted if inserted.numbered.document.collection == collection.id
+    ]
+
+    def inserted_chunks() -> list[IndexedChunk]:
         return [chunk for inserted in inserted_here for chunk in inserted.chunks(collection.space)]
 
-    is_known = len(rounds) == 1 and collection.id not in rounds[0].partial
-    return IndexUpdate(after, collection.sequence, changes, put if is_known else None)
+    is_known = len(applied_plans) == 1 and collection.id not in first.partial
+    return IndexUpdate(after, collection.sequence, changes, inserted_chunks if is_known else None)
 
 
-def _lacks_vectors(connection: Connection, collection: Collection, rounds: Sequence[Applied]) -> bool:
+def _lacks_vectors(
+    connection: Connection, collection: Collection, applied_plans: Sequence[AppliedPlan]
+) -> bool:
     inserted_here = (
         inserted
-        for done in rounds
-        for inserted in done.inserted
-        if inserted.placed.document.collection == collection.id
+        for applied in applied_plans
+        for inserted in applied.inserted
+        if inserted.numbered.document.collection == collection.id
     )
     if any(inserted.row["status"] == "pending" for inserted in inserted_here):
         return True
-    lacking_collections = rounds[0].lacking
+    if collection.space is None:
+        return False
+    lacking_collections = applied_plans[0].lacking
     if lacking_collections is None:
-        return collection.space is not None and bool(fetch_rows(connection, _LACKS, {"of": collection.id}))
-    return collection.space is not None and collection.id in lacking_collections
+        return bool(fetch_rows(connection, _ANY_PENDING, {"of": collection.id}))
+    return collection.id in lacking_collections
 
 
-def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
+def _split_into_rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
     """Split a batch before repeated documents, so that a later version sees the earlier one."""
     current: dict[DocumentId, PreparedDocument] = {}
     for prepared in batch:
@@ -198,241 +227,288 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
         yield list(current.values())
 
 
-def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Owners]:
+def _plan_round(
+    connection: Connection, batch: Sequence[PreparedDocument]
+) -> tuple[list[PlannedWrite], BatchCollections]:
     """Return the planned writes, and their collections."""
-    ids = [prepared.document.id for prepared in part]
+    ids = [prepared.document.id for prepared in batch]
+    source_ids = {prepared.document.source for prepared in batch}
     statements = [
         prepare(connection, _STORED, {"ids": json_list(ids)}),
-        prepare(connection, _OWNERS, {"sources": json_list({prepared.document.source for prepared in part})}),
+        prepare(connection, _OWNERS, {"sources": json_list(source_ids)}),
     ]
-    known_rows, owners = execute_batch(connection, statements)
-    stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}
-    collections = _check_references(connection, [prepared.document for prepared in part], stored, owners)
-    for prepared in part:
+    stored_rows, owner_rows = execute_batch(connection, statements)
+    stored = {DocumentId(name): StoredVersion(*fields) for name, *fields in stored_rows}
+    _check_references(connection, [prepared.document for prepared in batch], stored, owner_rows)
+    for prepared in batch:
         stored_version = stored.get(prepared.document.id)
-        if prepared.if_match is not None and (
-            stored_version is None or stored_version.fingerprint != prepared.if_match
-        ):
+        fingerprint = None if stored_version is None else stored_version.fingerprint
+        if prepared.if_match is not None and fingerprint != prepared.if_match:
             raise PreconditionFailed("document", prepared.document.id)
-    spans = _spans(connection, part, stored)
-    plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
-    lacking = {row[0] for row in owners if row[-2]}
-    return plan, Owners(collections, lacking, {row[0]: row[-3] for row in owners if row[-3] is not None})
+    spans = _read_spans(connection, stored.values())
+    plan = [_plan_write(prepared, stored.get(prepared.document.id), spans=spans) for prepared in batch]
+    return plan, _batch_collections(owner_rows)
 
 
-def _planned(
-    prepared: PreparedDocument, stored: Stored | None, *, spans: Mapping[int, Sequence[Span]]
-) -> Planned:
+def _batch_collections(owner_rows: Sequence[Sequence[Any]]) -> BatchCollections:
+    """Convert rows of `_OWNERS`."""
+    collections: dict[CollectionId, Collection] = {}
+    lacking: set[CollectionId] = set()
+    last_mentioned: dict[CollectionId, int] = {}
+    for *columns, is_lacking, _ in owner_rows:
+        collection = to_collection(columns)
+        collections[collection.id] = collection
+        if is_lacking:
+            lacking.add(collection.id)
+        names_to = columns[-1]
+        if names_to is not None:
+            last_mentioned[collection.id] = names_to
+    return BatchCollections(collections, lacking, last_mentioned)
+
+
+def _plan_write(
+    prepared: PreparedDocument, stored: StoredVersion | None, *, spans: Mapping[int, Sequence[Span]]
+) -> PlannedWrite:
     if stored is None:
-        return Planned(prepared, stored, "added")
-    prepared = at_most(prepared, (stored.origin, stored.trust))
-    fresh = [
+        return PlannedWrite(prepared, stored, "added")
+    prepared = with_level_at_most(prepared, (stored.origin, stored.trust))
+    new_spans = [
         (chunk.start, chunk.end, chunk.content_hash, chunk.page, chunk.heading) for chunk in prepared.chunks
     ]
-    if spans.get(stored.number, []) != fresh or not stored.same_search_context(prepared.document):
-        return Planned(prepared, stored, "replaced")
-    same = stored.fingerprint == prepared.document.fingerprint
-    return Planned(prepared, stored, "unchanged" if same and stored.status != "error" else "updated")
+    if spans.get(stored.number, []) != new_spans or not stored.same_search_context(prepared.document):
+        return PlannedWrite(prepared, stored, "replaced")
+    is_same = stored.fingerprint == prepared.document.fingerprint
+    return PlannedWrite(prepared, stored, "unchanged" if is_same and stored.status != "error" else "updated")
 
 
-def _spans(
-    connection: Connection, part: Sequence[PreparedDocument], stored: Mapping[DocumentId, Stored]
+def _read_spans(
+    connection: Connection, stored_versions: Iterable[StoredVersion]
 ) -> Mapping[int, Sequence[Span]]:
     """Return the stored chunk ranges by document number, without documents that have no chunks."""
-    stored_documents = [stored[prepared.document.id] for prepared in part if prepared.document.id in stored]
     spans: dict[int, list[Span]] = {}
-    for number, *span in fetch_in_blocks(
-        connection, _SPANS, [document.number for document in stored_documents]
-    ):
+    numbers = [stored.number for stored in stored_versions]
+    for number, *span in fetch_in_blocks(connection, _SPANS, numbers):
         spans.setdefault(number, []).append(tuple(span))
     return spans
 
 
-def _apply(connection: Connection, plan: Sequence[Planned], owners: Owners, *, only_adds: bool) -> Applied:
-    collections = owners.collections
+def _apply_plan(
+    connection: Connection,
+    plan: Sequence[PlannedWrite],
+    batch_collections: BatchCollections,
+    *,
+    only_adds: bool,
+) -> AppliedPlan:
+    collections = batch_collections.collections
     for planned in plan:
         if planned.prepared.vector is not None:
             check_vector(planned.prepared.vector, collections[planned.prepared.document.collection].space)
     replaced = [planned.stored for planned in plan if planned.stored and planned.outcome == "replaced"]
     updated = [planned.stored for planned in plan if planned.stored and planned.outcome == "updated"]
-    gone = [stored.number for stored in replaced]
-    forget_summaries(connection, gone)
-    execute_in_blocks(connection, _DROP, gone)
-    fresh = [planned for planned in plan if planned.outcome in {"added", "replaced"}]
-    steps = [step for stored in replaced for step in stored.step("remove")]
+    replaced_numbers = [stored.number for stored in replaced]
+    forget_summaries(connection, replaced_numbers)
+    execute_in_blocks(connection, _DELETE_CHUNKS, replaced_numbers)
+    removals = [change for stored in replaced for change in stored.chunk_changes("remove")]
+    to_insert = [planned for planned in plan if planned.outcome in {"added", "replaced"}]
     # Chunks of one collection that are only added are one change.
-    placed, numbers = _allocate_numbers(connection, fresh, changes=int(only_adds))
-    mentioned = _mentioned(placed, owners.mentioned)
-    inserted, left = _insert(connection, placed, collections, mentioned.keys())
+    numbered_documents, change_numbers = _allocate_numbers(connection, to_insert, changes=int(only_adds))
+    last_mentioned = _find_last_mentioned(numbered_documents, batch_collections.last_mentioned)
+    inserted, pending_inserts = _insert(connection, numbered_documents, collections, last_mentioned.keys())
     if not only_adds:
-        execute_batch(connection, left)
-        left = []
-    steps += [
-        ChangeRange(placed_document.document.collection, "put", placed_document.first, placed_document.last)
-        for placed_document in (done.placed for done in inserted)
-        if placed_document.prepared.chunks
+        execute_batch(connection, pending_inserts)
+        pending_inserts = []
+    additions = [
+        ChangeRange(numbered.document.collection, "put", numbered.first, numbered.last)
+        for numbered in numbered_documents
+        if numbered.prepared.chunks
     ]
     _update_fields(connection, [planned for planned in plan if planned.outcome == "updated"], collections)
-    again = [step for stored in updated for step in stored.step("put")]
-    partial = {step.collection for step in again}
-    return Applied(collections, [*steps, *again], inserted, partial, numbers, mentioned, left)
+    updates = [change for stored in updated for change in stored.chunk_changes("put")]
+    return AppliedPlan(
+        collections=collections,
+        steps=[*removals, *additions, *updates],
+        inserted=inserted,
+        partial={change.collection for change in updates},
+        change_numbers=change_numbers,
+        last_mentioned=last_mentioned,
+        pending_inserts=pending_inserts,
+    )
 
 
-def _mentioned(placed: Sequence[Placed], before: Mapping[CollectionId, int]) -> dict[CollectionId, int]:
-    """Return the last chunks of collections of which every chunk has its mentions with those given."""
+def _find_last_mentioned(
+    numbered_documents: Sequence[NumberedDocument], before: Mapping[CollectionId, int]
+) -> dict[CollectionId, int]:
+    """Return the new last chunks up to which all chunks of a collection have their mentions.
+
+    A collection keeps its mark only while new chunks follow it directly and bring their mentions along.
+    """
     last: dict[CollectionId, int | None] = {**before}
-    for placed_document in placed:
-        of = placed_document.document.collection
-        if placed_document.prepared.chunks:
-            follows = (
-                placed_document.prepared.mentions is not None and last.get(of) == placed_document.first - 1
-            )
-            last[of] = placed_document.last if follows else None
-    return {of: chunk for of, chunk in last.items() if chunk is not None and chunk != before[of]}
+    for numbered in numbered_documents:
+        if not numbered.prepared.chunks:
+            continue
+        collection = numbered.document.collection
+        follows = last.get(collection) == numbered.first - 1
+        has_mentions = numbered.prepared.mentions is not None
+        last[collection] = numbered.last if follows and has_mentions else None
+    return {
+        collection: chunk
+        for collection, chunk in last.items()
+        if chunk is not None and chunk != before[collection]
+    }
 
 
 def _insert(
     connection: Connection,
-    placed: Sequence[Placed],
+    numbered_documents: Sequence[NumberedDocument],
     collections: CollectionsById,
     mentioned: Set[CollectionId],
-) -> tuple[list[Inserted], list[PreparedStatement]]:
+) -> tuple[list[InsertedDocument], list[PreparedStatement]]:
     """Insert new documents and chunks under their numbers; small inserts are returned."""
-    spaced = [
-        (placed_document, collections[placed_document.document.collection].space)
-        for placed_document in placed
-    ]
-    rows = [
-        Inserted(
-            placed_document, {**document_values(placed_document.document), **placed_document.progress(space)}
-        )
-        for placed_document, space in spaced
-    ]
-    added = [
-        {**inserted.row, "number": inserted.placed.number}
-        for inserted in rows
-        if inserted.placed.stored is None
-    ]
-    replaced = [
-        {**_changeable(inserted.row), "at": inserted.placed.number}
-        for inserted in rows
-        if inserted.placed.stored is not None
-    ]
-    pieces = [
-        chunk_values(chunk, placed_document.first + chunk.position, placed_document.number)
-        for placed_document in placed
-        for chunk in placed_document.prepared.chunks
-    ]
-    left = prepare_inserts(connection, documents, added)
-    if replaced:
-        execute_batch(connection, left)
-        left = []
-        connection.execute(_CHANGE, replaced)
-    brought = [
-        {"chunk": chunk, "space": space.name, "vector": vector}
-        for placed_document, space in spaced
-        if space is not None
-        for chunk, vector in enumerate(placed_document.vectors(space), start=placed_document.first)
-    ]
-    for table, new in ((chunks, pieces), (vectors, brought), (mentions, _mention_rows(placed, mentioned))):
-        if len(new) > MAX_SINGLE_INSERT_ROWS:
+    inserted: list[InsertedDocument] = []
+    added_rows: list[dict[str, object]] = []
+    replaced_rows: list[dict[str, object]] = []
+    chunk_rows: list[dict[str, object]] = []
+    vector_rows: list[dict[str, object]] = []
+    for numbered in numbered_documents:
+        space = collections[numbered.document.collection].space
+        row = {**document_values(numbered.document), **numbered.progress(space)}
+        inserted.append(InsertedDocument(numbered, row))
+        if numbered.stored is None:
+            added_rows.append({**row, "number": numbered.number})
+        else:
+            replaced_rows.append({**_updated_columns(row), "at": numbered.number})
+        chunk_rows += [
+            chunk_values(chunk, numbered.first + chunk.position, numbered.number)
+            for chunk in numbered.prepared.chunks
+        ]
+        if space is not None:
+            vector_rows += [
+                {"chunk": chunk, "space": space.name, "vector": vector}
+                for chunk, vector in enumerate(numbered.vectors(space), start=numbered.first)
+            ]
+    pending_inserts = prepare_inserts(connection, documents, added_rows)
+    if replaced_rows:
+        execute_batch(connection, pending_inserts)
+        pending_inserts = []
+        connection.execute(_UPDATE_DOCUMENT, replaced_rows)
+    rows_by_table = {
+        chunks: chunk_rows,
+        vectors: vector_rows,
+        mentions: _mention_rows(numbered_documents, mentioned),
+    }
+    for table, rows in rows_by_table.items():
+        if len(rows) > MAX_SINGLE_INSERT_ROWS:
             # Documents are inserted now, because later rows refer to them.
-            execute_batch(connection, left)
-            left = []
-        left += prepare_inserts(connection, table, new)
-    return rows, left
+            execute_batch(connection, pending_inserts)
+            pending_inserts = []
+        pending_inserts += prepare_inserts(connection, table, rows)
+    return inserted, pending_inserts
 
 
-def _mention_rows(placed: Sequence[Placed], mentioned: Set[CollectionId]) -> list[dict[str, object]]:
-    return [
-        mention_values(mention, chunk, placed_document.document.collection, placed_document.document.source)
-        for placed_document in placed
-        if placed_document.document.collection in mentioned
-        for chunk, chunk_mentions in enumerate(
-            placed_document.prepared.mentions or (), start=placed_document.first
-        )
-        for mention in chunk_mentions
-    ]
+def _mention_rows(
+    numbered_documents: Sequence[NumberedDocument], mentioned: Set[CollectionId]
+) -> list[dict[str, object]]:
+    rows = []
+    for numbered in numbered_documents:
+        document = numbered.document
+        if document.collection not in mentioned:
+            continue
+        for number, chunk_mentions in enumerate(numbered.prepared.mentions or (), start=numbered.first):
+            for mention in chunk_mentions:
+                rows.append(mention_values(mention, number, document.collection, document.source))
+    return rows
 
 
 def _allocate_numbers(
-    connection: Connection, fresh: Sequence[Planned], *, changes: int
-) -> tuple[list[Placed], Mapping[CollectionId, int]]:
+    connection: Connection, to_insert: Sequence[PlannedWrite], *, changes: int
+) -> tuple[list[NumberedDocument], Mapping[CollectionId, int]]:
     """Allocate the numbers of the documents, and of the changes of each collection."""
-    by_collection: dict[CollectionId, list[Planned]] = {}
-    for document in fresh:
-        by_collection.setdefault(document.prepared.document.collection, []).append(document)
+    plan_by_collection: dict[CollectionId, list[PlannedWrite]] = {}
+    for planned in to_insert:
+        plan_by_collection.setdefault(planned.prepared.document.collection, []).append(planned)
     amounts_by_collection = {}
-    for collection, planned in by_collection.items():
-        size = sum(len(document.prepared.chunks) for document in planned)
-        new = sum(document.stored is None for document in planned)
-        amounts_by_collection[collection] = {"chunk": size, "document": new, "change": changes if size else 0}
+    for collection, plan in plan_by_collection.items():
+        new_chunks = sum(len(planned.prepared.chunks) for planned in plan)
+        new_documents = sum(planned.stored is None for planned in plan)
+        amounts_by_collection[collection] = {
+            "chunk": new_chunks,
+            "document": new_documents,
+            "change": changes if new_chunks else 0,
+        }
     first_numbers = allocate_written(connection, amounts_by_collection)
-    placed = []
-    for collection, planned in by_collection.items():
-        chunk, number = first_numbers[collection]["chunk"], first_numbers[collection]["document"]
-        for document in planned:
-            document_number = number if document.stored is None else document.stored.number
-            number += document.stored is None
-            placed.append(Placed(document.prepared, document_number, chunk, document.stored))
-            chunk += len(document.prepared.chunks)
-    numbers = {
-        name: first_numbers[name]["change"]
-        for name, amounts in amounts_by_collection.items()
+    numbered_documents = []
+    for collection, plan in plan_by_collection.items():
+        chunk, new_number = first_numbers[collection]["chunk"], first_numbers[collection]["document"]
+        for planned in plan:
+            number = new_number if planned.stored is None else planned.stored.number
+            new_number += planned.stored is None
+            numbered_documents.append(NumberedDocument(planned.prepared, number, chunk, planned.stored))
+            chunk += len(planned.prepared.chunks)
+    change_numbers = {
+        collection: first_numbers[collection]["change"]
+        for collection, amounts in amounts_by_collection.items()
         if amounts["change"]
     }
-    return placed, numbers
+    return numbered_documents, change_numbers
 
 
-def _update_fields(connection: Connection, updated: Sequence[Planned], collections: CollectionsById) -> None:
+def _update_fields(
+    connection: Connection, updated: Sequence[PlannedWrite], collections: CollectionsById
+) -> None:
     client_vectors: list[ClientVector] = []
-    rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
+    rows: list[dict[str, object]] = []
+    rows_with_vectors: list[dict[str, object]] = []
     for planned in updated:
         if planned.stored is None:
             continue
         space = collections[planned.prepared.document.collection].space
-        brought = planned.client_vector(space)
-        client_vectors += [brought] if brought else []
-        values = {**document_values(planned.prepared.document), **planned.progress(space, brought)}
-        rows[brought is not None].append({**_changeable(values), "at": planned.stored.number})
-    for alike in filter(None, rows.values()):
-        connection.execute(_CHANGE, alike)
+        client_vector = planned.client_vector(space)
+        values = {**document_values(planned.prepared.document), **planned.progress(space, client_vector)}
+        row = {**_updated_columns(values), "at": planned.stored.number}
+        if client_vector is None:
+            rows.append(row)
+        else:
+            client_vectors.append(client_vector)
+            rows_with_vectors.append(row)
+    # The rows of a statement must have equal columns, and those with vectors have one more.
+    for rows_alike in (rows_with_vectors, rows):
+        if rows_alike:
+            connection.execute(_UPDATE_DOCUMENT, rows_alike)
     store_vectors_with_chunks(connection, client_vectors)
 
 
-def _changeable(values: Mapping[str, object]) -> dict[str, object]:
+def _updated_columns(values: Mapping[str, object]) -> dict[str, object]:
     """Return the columns of a stored document that change, with its new level apart, which only lowers it."""
-    apart = {"id", "recorded", "trust", "origin"}
+    unchanged = {"id", "recorded", "trust", "origin"}
     levels = {"new_trust": values["trust"], "new_origin": values["origin"]}
-    return {name: value for name, value in values.items() if name not in apart} | levels
+    return {name: value for name, value in values.items() if name not in unchanged} | levels
 
 
 def _check_references(
     connection: Connection,
     batch: Sequence[Document],
-    stored: Mapping[DocumentId, Stored],
-    rows: Sequence[Sequence[Any]],
-) -> CollectionsById:
-    """Return the rows of the collections that are written to, by their sources."""
-    owners: dict[str, str] = {row[-1]: row[0] for row in rows}
+    stored: Mapping[DocumentId, StoredVersion],
+    owner_rows: Sequence[Sequence[Any]],
+) -> None:
+    """Raise NotFound or Conflict unless sources, collections and parents of documents fit together."""
+    collections_by_source: dict[str, str] = {row[-1]: row[0] for row in owner_rows}
     parent_ids = {document.parent for document in batch if document.parent is not None}
-    parents: dict[str, str] = {}
+    sources_by_parent: dict[str, str] = {}
     if parent_ids:
-        parents = dict(fetch_rows(connection, _PARENTS, {"ids": json_list(parent_ids)}))
+        sources_by_parent = dict(fetch_rows(connection, _PARENTS, {"ids": json_list(parent_ids)}))
     for document in batch:
-        if document.source not in owners:
+        if document.source not in collections_by_source:
             raise NotFound("source", document.source)
-        if owners[document.source] != document.collection:
+        if collections_by_source[document.source] != document.collection:
             raise Conflict("source", document.source, "belongs to another collection")
-        stored_document = stored.get(document.id)
-        if stored_document is not None and stored_document.collection != document.collection:
+        stored_version = stored.get(document.id)
+        if stored_version is not None and stored_version.collection != document.collection:
             raise Conflict("document", document.id, "is stored in another collection")
         if document.parent == document.id:
             raise Conflict("document", document.id, "cannot be its own parent")
-        if document.parent is not None and parents.get(document.parent) != document.source:
+        if document.parent is not None and sources_by_parent.get(document.parent) != document.source:
             raise NotFound("parent document", document.parent)
-        parents[document.id] = document.source
-    return {row[0]: to_collection(row[:-2]) for row in rows}
+        sources_by_parent[document.id] = document.source
 
 
 def _check_spans(prepared: PreparedDocument) -> None:
