@@ -40,14 +40,13 @@ from conspectus.text.hashing import content_hash
 SCAN_ROWS = 2_000
 
 _OTHER = documents.alias("other")
-# For a comparison of two columns, SQLite uses only the first field of the index; with an expression, it uses
-# all.
+# SQLite compares two columns by the first field of the index only, but a column and an expression by all.
 _POSITION = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.number + 0)
 _OTHER_POSITION = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.number)
 
 
-def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
-    """Return a query of chunks of a collection with their vectors of a model."""
+def _select_indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
+    """Return a query of chunks of a collection with their vectors of a model, or with NULL."""
     joined = documents.join(chunks, chunks.c.document == documents.c.number)
     query = select(*CHUNK_COLUMNS, null()).select_from(joined)
     if with_vectors:
@@ -56,7 +55,7 @@ def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
     return query.where(documents.c.collection == bindparam("of"))
 
 
-def _in_thread(
+def _select_neighbor(
     condition: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool
 ) -> ScalarSelect[Any]:
     """Return the end of the next document of the same thread in one direction, by one index lookup."""
@@ -71,23 +70,22 @@ def _in_thread(
     return ordered.limit(1).correlate(documents).scalar_subquery()
 
 
-# PostgreSQL would join all documents of the collection to a few chunks; subqueries are looked up for each
-# chunk.
-_COLLECTION = select(documents.c.collection).where(documents.c.number == chunks.c.document)
-_OF = _COLLECTION.scalar_subquery() == bindparam("of")
+# PostgreSQL would join all documents of the collection to a few chunks; it runs a subquery for each chunk.
+_COLLECTION_OF_CHUNK = select(documents.c.collection).where(documents.c.number == chunks.c.document)
+_IN_COLLECTION = _COLLECTION_OF_CHUNK.scalar_subquery() == bindparam("of")
 _VECTOR = (
     select(vectors.c.vector)
     .where(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
     .scalar_subquery()
 )
-_BETWEEN = {
+_IN_RANGE_BY_VECTORS = {
     with_vectors: select(*CHUNK_COLUMNS, _VECTOR if with_vectors else null())
-    .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"), _OF)
+    .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"), _IN_COLLECTION)
     .order_by(chunks.c.id)
     for with_vectors in (False, True)
 }
-_SCANS = {
-    with_vectors: _indexed(with_vectors=with_vectors)
+_SCAN_BY_VECTORS = {
+    with_vectors: _select_indexed(with_vectors=with_vectors)
     .where(documents.c.last_chunk > bindparam("after"), chunks.c.id > bindparam("after"))
     .order_by(documents.c.last_chunk, chunks.c.position)
     .limit(SCAN_ROWS)
@@ -95,20 +93,20 @@ _SCANS = {
 }
 
 
-_BEFORE = _in_thread(_OTHER.c.last_chunk, _OTHER_POSITION < _POSITION, back=True)
-_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _OTHER_POSITION > _POSITION, back=False)
+_BEFORE = _select_neighbor(_OTHER.c.last_chunk, _OTHER_POSITION < _POSITION, back=True)
+_AFTER = _select_neighbor(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _OTHER_POSITION > _POSITION, back=False)
 _THREADED = documents.c.thread.is_not(None)
 
-WITH_NEIGHBOURS = select(
+WITH_NEIGHBORS = select(
     *CHUNK_COLUMNS,
     *DOCUMENT_COLUMNS,
     documents.c.last_chunk,
     case((and_(_THREADED, chunks.c.position == 0), _BEFORE), else_=None),
     case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
 ).join(documents, documents.c.number == chunks.c.document)
-_BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(IDS))
-_BY_LISTED_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(select(listed("ids").c.value)))
-_OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("of")).order_by(chunks.c.position)
+_BY_CHUNK = WITH_NEIGHBORS.where(chunks.c.id.in_(IDS))
+_BY_LISTED_CHUNK = WITH_NEIGHBORS.where(chunks.c.id.in_(select(listed("ids").c.value)))
+_OF_DOCUMENT = WITH_NEIGHBORS.where(documents.c.id == bindparam("of")).order_by(chunks.c.position)
 
 
 def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
@@ -138,14 +136,16 @@ def chunks_between(
 ) -> list[IndexedChunk]:
     """Return a collection's chunks with first ≤ id ≤ last, by id, with their vectors of the model."""
     parameters = {"of": collection, "first": first, "last": last}
-    return _indexed_chunks(connection, _BETWEEN[space is not None], space, parameters)
+    return _indexed_chunks(connection, _IN_RANGE_BY_VECTORS[space is not None], space, parameters)
 
 
 def scan(
     connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, after: int
 ) -> list[IndexedChunk]:
     """Return the next batch of a collection's chunks by id, read in the order of its documents."""
-    return _indexed_chunks(connection, _SCANS[space is not None], space, {"of": collection, "after": after})
+    return _indexed_chunks(
+        connection, _SCAN_BY_VECTORS[space is not None], space, {"of": collection, "after": after}
+    )
 
 
 def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
@@ -153,19 +153,19 @@ def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
 
     Raises RecordsDamaged for a text with a wrong checksum.
     """
-    owners: dict[int, Document] = {}
+    stored_documents: dict[int, Document] = {}
     stored = []
     for row in rows:
-        document = owners.get(row[1])
+        document = stored_documents.get(row[1])
         if document is None:
-            document = owners[row[1]] = to_document(row[CHUNK_WIDTH:-3])
-        last, before, following = row[-3:]
+            document = stored_documents[row[1]] = to_document(row[CHUNK_WIDTH:-3])
+        last, before_first, after_last = row[-3:]
         chunk = to_chunk(row, document.id)
         if content_hash(chunk.text) != chunk.content_hash:
             raise RecordsDamaged(f"chunk {chunk.id}: its text does not match its checksum")
-        previous = ChunkId(chunk.id - 1) if chunk.position > 0 else before
-        successor = ChunkId(chunk.id + 1) if chunk.id < last else following
-        stored.append(StoredChunk(chunk, document, previous, successor))
+        previous = ChunkId(chunk.id - 1) if chunk.position > 0 else before_first
+        following = ChunkId(chunk.id + 1) if chunk.id < last else after_last
+        stored.append(StoredChunk(chunk, document, previous, following))
     return stored
 
 

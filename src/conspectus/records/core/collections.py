@@ -39,7 +39,7 @@ _STATE = select(
 ).where(collections.c.id == bindparam("of"))
 _SOURCES = select(*SOURCE_COLUMNS)
 _ALL_SOURCES = _SOURCES.where(sources.c.collection == bindparam("of")).order_by(sources.c.name)
-_CALLED = _SOURCES.where(
+_SOURCES_BY_NAME = _SOURCES.where(
     sources.c.collection == bindparam("of"), sources.c.name.in_(json_list_param("names"))
 ).union_all(
     _SOURCES.where(
@@ -48,13 +48,18 @@ _CALLED = _SOURCES.where(
 )
 """With many collections, the latter form avoids an index lookup per collection."""
 
-_NAMES: tuple[BindParameter[str], ...] = (bindparam("first"), bindparam("last"))
-_BY_ID = sources.alias("by_id")
+_FIRST_OR_LAST: tuple[BindParameter[str], ...] = (bindparam("first"), bindparam("last"))
+_sources_by_id = sources.alias("by_id")
 _WITH_SOURCES = (
-    select(*COLLECTION_COLUMNS, *SOURCE_COLUMNS, *(_BY_ID.c[column.name] for column in SOURCE_COLUMNS))
+    select(
+        *COLLECTION_COLUMNS, *SOURCE_COLUMNS, *(_sources_by_id.c[column.name] for column in SOURCE_COLUMNS)
+    )
     .outerjoin(sources, (sources.c.collection == collections.c.id) & (sources.c.name == bindparam("name")))
-    .outerjoin(_BY_ID, (_BY_ID.c.collection == collections.c.id) & (_BY_ID.c.id == bindparam("name")))
-    .where(or_(collections.c.name.in_(_NAMES), collections.c.id.in_(_NAMES)))
+    .outerjoin(
+        _sources_by_id,
+        (_sources_by_id.c.collection == collections.c.id) & (_sources_by_id.c.id == bindparam("name")),
+    )
+    .where(or_(collections.c.name.in_(_FIRST_OR_LAST), collections.c.id.in_(_FIRST_OR_LAST)))
 )
 
 
@@ -79,8 +84,8 @@ def change_collection(
     description: str | None = None,
 ) -> Collection:
     state(connection, collection)
-    _require_free(connection, collections, collection, name)
-    _change(connection, collections, collection, {"name": name, "description": description})
+    _require_free_name(connection, collections, collection, name)
+    _update_row(connection, collections, collection, {"name": name, "description": description})
     row = connection.execute(select(*COLLECTION_COLUMNS).where(collections.c.id == collection)).one()
     return to_collection(row)
 
@@ -89,28 +94,28 @@ def change_source(
     connection: Connection, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
 ) -> Source:
     stored = None if metadata is None else to_json(metadata)
-    _require_free(connection, sources, source, name)
-    _change(connection, sources, source, {"name": name, "metadata": stored})
+    _require_free_name(connection, sources, source, name)
+    _update_row(connection, sources, source, {"name": name, "metadata": stored})
     row = connection.execute(select(*SOURCE_COLUMNS).where(sources.c.id == source)).one_or_none()
     if row is None:
         raise NotFound("source", source)
     return to_source(row)
 
 
-def _change(connection: Connection, table: Table, row: str, changes: Mapping[str, str | None]) -> None:
+def _update_row(connection: Connection, table: Table, row: str, changes: Mapping[str, str | None]) -> None:
     values = {name: value for name, value in changes.items() if value is not None}
     if values:
         connection.execute(update(table).where(table.c.id == row).values(values))
 
 
-def _require_free(connection: Connection, table: Table, row: str, name: str | None) -> None:
+def _require_free_name(connection: Connection, table: Table, row: str, name: str | None) -> None:
     """Raise Conflict if another collection, or another source of the same one, has the name."""
     if name is None:
         return
     same_name = select(table.c.id).where(table.c.name == name, table.c.id != row)
     if table is sources:
-        own_collection = select(sources.c.collection).where(sources.c.id == row).scalar_subquery()
-        same_name = same_name.where(sources.c.collection == own_collection)
+        same_collection = select(sources.c.collection).where(sources.c.id == row).scalar_subquery()
+        same_name = same_name.where(sources.c.collection == same_collection)
     if connection.execute(same_name).first() is not None:
         raise Conflict(table.name.removesuffix("s"), name, "exists already")
 
@@ -125,7 +130,7 @@ def state(
 ) -> tuple[int, EmbeddingSpace | None]:
     """Return the sequence of the newest change, and the active embedding model.
 
-    Raises NotFound, also for a collection of the name that was created at another time.
+    Raises NotFound if the collection does not exist, or was not `created` at that time.
     """
     for sequence, stored_at, *space in fetch_rows(connection, _STATE, {"of": collection}):
         if created is None or stored_at == to_microseconds(created):
@@ -153,7 +158,7 @@ def sources_of(
     if names is None:
         rows = fetch_rows(connection, _ALL_SOURCES, {"of": collection})
     else:
-        rows = fetch_rows(connection, _CALLED, {"of": collection, "names": json_list(names)})
+        rows = fetch_rows(connection, _SOURCES_BY_NAME, {"of": collection, "names": json_list(names)})
     if not rows:
         state(connection, collection)
     by_id = {source.id: source for source in map(to_source, rows)}
@@ -165,13 +170,14 @@ def find_with_sources(
 ) -> list[tuple[Collection, list[Source]]]:
     """Return the collections of one or two names or ids, each with its sources of one name or id."""
     rows = fetch_rows(connection, _WITH_SOURCES, {"first": names[0], "last": names[-1], "name": source})
-    first, second = len(COLLECTION_COLUMNS), len(COLLECTION_COLUMNS) + len(SOURCE_COLUMNS)
+    collection_width = len(COLLECTION_COLUMNS)
+    by_name_end = collection_width + len(SOURCE_COLUMNS)
     matches = []
     for row in rows:
+        source_rows = (row[collection_width:by_name_end], row[by_name_end:])
+        # A source may match by its name and by its id.
         matching_sources = {
-            columns[0]: to_source(columns)
-            for columns in (row[first:second], row[second:])
-            if columns[0] is not None
+            columns[0]: to_source(columns) for columns in source_rows if columns[0] is not None
         }
-        matches.append((to_collection(row[:first]), list(matching_sources.values())))
+        matches.append((to_collection(row[:collection_width]), list(matching_sources.values())))
     return matches

@@ -1,4 +1,4 @@
-"""SQL that differs between SQLite and PostgreSQL, list parameters, and direct use of drivers."""
+"""SQL that differs between SQLite and PostgreSQL, and parameters that are lists."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -75,70 +75,70 @@ def element_text(member: TableValuedAlias) -> ColumnElement[str]:
     return _TextOf(member.c.value, member.c.type)
 
 
-class _Construct(FunctionElement[Any]):
-    """SQL for each database. The arguments replace the numbers."""
+class _DialectConstruct(FunctionElement[Any]):
+    """A template of SQL for each database; `{0}` stands for the first argument."""
 
     sqlite: ClassVar[str]
     postgresql: ClassVar[str]
 
 
-@compiles(_Construct)
-def _written(element: _Construct, compiler: SQLCompiler, **more: Any) -> str:
-    words = element.sqlite if compiler.dialect.name == "sqlite" else element.postgresql
-    return words.format(*(compiler.process(clause, **more) for clause in element.clauses))
+@compiles(_DialectConstruct)
+def _compile_construct(element: _DialectConstruct, compiler: SQLCompiler, **options: Any) -> str:
+    template = element.sqlite if compiler.dialect.name == "sqlite" else element.postgresql
+    return template.format(*(compiler.process(clause, **options) for clause in element.clauses))
 
 
 # PostgreSQL rejects JSON with an escaped NUL, which metadata may contain: it is stored as text.
-_UNDER = r"(CAST(replace({0}, '\u0000', '\ufffd') AS json) -> {1})"
+_JSON_VALUE_AT_KEY = r"(CAST(replace({0}, '\u0000', '\ufffd') AS json) -> {1})"
 
 
-class _Listed(_Construct):
+class _Listed(_DialectConstruct):
     inherit_cache = True
     sqlite = "json_each({0})"
     postgresql = "json_array_elements_text(CAST({0} AS json))"
 
 
-class _Pairs(_Construct):
+class _Pairs(_DialectConstruct):
     inherit_cache = True
     sqlite = "json_each({0})"
     postgresql = "json_array_elements(CAST({0} AS json))"
 
 
-class _First(_Construct):
+class _First(_DialectConstruct):
     type = String()
     inherit_cache = True
     sqlite = "json_extract({0}, '$[0]')"
     postgresql = "({0} ->> 0)"
 
 
-class _Second(_Construct):
+class _Second(_DialectConstruct):
     type = BigInteger()
     inherit_cache = True
     sqlite = "json_extract({0}, '$[1]')"
     postgresql = "CAST({0} ->> 1 AS bigint)"
 
 
-class _Kind(_Construct):
+class _Kind(_DialectConstruct):
     type = String()
     inherit_cache = True
     sqlite = "json_type({0}, '$.' || {1})"
     postgresql = (
-        f"CASE json_typeof({_UNDER}) WHEN 'boolean' THEN CAST({_UNDER} AS text)"
-        f" WHEN 'string' THEN 'text' ELSE json_typeof({_UNDER}) END"
+        f"CASE json_typeof({_JSON_VALUE_AT_KEY}) WHEN 'boolean' THEN CAST({_JSON_VALUE_AT_KEY} AS text)"
+        f" WHEN 'string' THEN 'text' ELSE json_typeof({_JSON_VALUE_AT_KEY}) END"
     )
 
 
-class _Members(_Construct):
+class _Members(_DialectConstruct):
     inherit_cache = True
     sqlite = "json_each({0}, '$.' || {1})"
     postgresql = (
-        f"json_array_elements(CASE json_typeof({_UNDER}) WHEN 'array' THEN {_UNDER}"
-        f" WHEN 'object' THEN (SELECT json_agg(each.value) FROM json_each({_UNDER}) AS each)"
-        f" ELSE json_build_array({_UNDER}) END)"
+        f"json_array_elements(CASE json_typeof({_JSON_VALUE_AT_KEY}) WHEN 'array' THEN {_JSON_VALUE_AT_KEY}"
+        f" WHEN 'object' THEN (SELECT json_agg(each.value) FROM json_each({_JSON_VALUE_AT_KEY}) AS each)"
+        f" ELSE json_build_array({_JSON_VALUE_AT_KEY}) END)"
     )
 
 
-class _TextOf(_Construct):
+class _TextOf(_DialectConstruct):
     type = String()
     inherit_cache = True
     sqlite = "CASE {1} WHEN 'text' THEN {0} END"

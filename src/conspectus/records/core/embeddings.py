@@ -40,7 +40,7 @@ from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, vectors
 
 BYTES_PER_NUMBER = 2
-MAX_CHECKED = 1_000
+MAX_COMPARED_DOCUMENTS = 1_000
 """Documents without vectors that are compared with a filter that SQL cannot decide."""
 
 _OWNERS = (
@@ -49,9 +49,8 @@ _OWNERS = (
     .where(chunks.c.id.in_(IDS))
     .order_by(chunks.c.id)
 )
-_TABLE = vectors
-_IN_SPACE = (vectors.c.space == bindparam("called"), vectors.c.chunk.in_(IDS))
-_ERROR = documents.c.status == "error"
+_IN_SPACE = (vectors.c.space == bindparam("space_name"), vectors.c.chunk.in_(IDS))
+_IS_FAILED = documents.c.status == "error"
 
 
 def unembedded(
@@ -62,7 +61,7 @@ def unembedded(
     limit: int,
     among: range | None = None,
 ) -> list[IndexedChunk]:
-    query = _lacking(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
+    query = _select_incomplete(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
     if among is not None:
         query = query.where(documents.c.last_chunk >= among.start, documents.c.last_chunk < among.stop)
     ordered = query.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
@@ -74,7 +73,7 @@ def oldest_unembedded(
     connection: Connection, collection: CollectionId, space: EmbeddingSpace, *, start: int
 ) -> ChunkId | None:
     """Return the last chunk of the oldest document that `unembedded` returns, from `start` on."""
-    query = _lacking(connection, collection, space=space).add_columns(documents.c.last_chunk)
+    query = _select_incomplete(connection, collection, space=space).add_columns(documents.c.last_chunk)
     ordered = query.where(documents.c.last_chunk >= start).order_by(documents.c.last_chunk).limit(1)
     chunk: ChunkId | None = connection.execute(ordered).scalar()
     return chunk
@@ -82,7 +81,7 @@ def oldest_unembedded(
 
 def count_unembedded(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:
     """Return how many chunks `unembedded` would return."""
-    counted = _lacking(connection, collection, space=space).add_columns(func.count())
+    counted = _select_incomplete(connection, collection, space=space).add_columns(func.count())
     total: int = connection.execute(counted).scalar_one()
     return total
 
@@ -91,25 +90,23 @@ def put_vectors(
     connection: Connection,
     collection: CollectionId,
     space: EmbeddingSpace,
-    vectors: Sequence[tuple[ChunkId, bytes]],
+    new_vectors: Sequence[tuple[ChunkId, bytes]],
 ) -> int:
     """Store vectors of existing chunks, and mark documents that have all of theirs.
 
-    A stored vector is kept: it may have been given while another was computed.
+    A stored vector is kept: the client may have sent it while the new one was computed.
     """
-    vectors_by_chunk = dict(vectors)
+    vectors_by_chunk = dict(new_vectors)
     if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in vectors_by_chunk.values()):
         raise InvalidInput("vectors", f"must have {space.dimensions} float16 numbers each")
     owners = list(fetch_in_blocks(connection, _OWNERS, sorted(vectors_by_chunk)))
-    stored = select(_TABLE.c.chunk).where(*_IN_SPACE)
-    there = {
-        row.chunk
-        for row in fetch_in_blocks(connection, stored, [row.id for row in owners], called=space.name)
-    }
-    owners = [row for row in owners if row.id not in there and row.collection == collection]
+    stored = select(vectors.c.chunk).where(*_IN_SPACE)
+    stored_rows = fetch_in_blocks(connection, stored, [row.id for row in owners], space_name=space.name)
+    embedded_chunks = {row.chunk for row in stored_rows}
+    owners = [row for row in owners if row.id not in embedded_chunks and row.collection == collection]
     if owners:
         rows = [{"chunk": row.id, "space": space.name, "vector": vectors_by_chunk[row.id]} for row in owners]
-        insert_rows(connection, _TABLE, rows)
+        insert_rows(connection, vectors, rows)
     _mark_complete(connection, space=space, numbers={row.document for row in owners})
     append(connection, [ChangeRange(row.collection, "put", row.id, row.id, space.name) for row in owners])
     return len(owners)
@@ -117,7 +114,7 @@ def put_vectors(
 
 @dataclass(frozen=True, slots=True)
 class ClientVector:
-    """A vector given with its document, for all of its chunks."""
+    """A vector that the client sent with a document, for all of its chunks."""
 
     first: int
     last: int
@@ -126,7 +123,7 @@ class ClientVector:
 
 
 def store_vectors_with_chunks(connection: Connection, client_vectors: Sequence[ClientVector]) -> None:
-    """Store given vectors of chunks written in the same transaction, replacing stored ones."""
+    """Store vectors from clients for chunks of the same transaction, replacing stored ones."""
     rows = [
         {"chunk": chunk, "space": client_vector.space, "vector": client_vector.vector}
         for client_vector in client_vectors
@@ -134,12 +131,12 @@ def store_vectors_with_chunks(connection: Connection, client_vectors: Sequence[C
     ]
     for space in sorted({client_vector.space for client_vector in client_vectors}):
         written = [row["chunk"] for row in rows if row["space"] == space]
-        execute_in_blocks(connection, delete(vectors).where(*_IN_SPACE), written, called=space)
+        execute_in_blocks(connection, delete(vectors).where(*_IN_SPACE), written, space_name=space)
     insert_rows(connection, vectors, rows)
 
 
 def check_vector(vector: bytes, space: EmbeddingSpace | None) -> None:
-    """Raise InvalidInput unless a given vector fits the embedding model."""
+    """Raise InvalidInput unless a vector from a client fits the embedding model."""
     if space is None:
         raise InvalidInput("vector", "the collection has no vectors; create one with an embedder")
     size = len(vector) // BYTES_PER_NUMBER
@@ -155,33 +152,33 @@ def fail(connection: Connection, document: DocumentId, error: str) -> None:
 
 def has_pending(connection: Connection, collection: CollectionId, where: Filter = EVERYTHING) -> bool:
     """Return whether a matching document has chunks that may lack a vector."""
-    return _is_any(connection, and_(documents.c.collection == collection, PENDING), where)
+    return _matches_any(connection, and_(documents.c.collection == collection, PENDING), where)
 
 
 def has_failed(
     connection: Connection, collection: CollectionId, where: Filter = EVERYTHING, *, refused: bool
 ) -> bool:
     """Return whether `retry_failed` would mark a matching document as pending."""
-    return _is_any(connection, _failed(collection, refused), where)
+    return _matches_any(connection, _has_failed(collection, refused), where)
 
 
-def _is_any(connection: Connection, lacking: ColumnElement[bool], where: Filter) -> bool:
-    """Return whether one of the documents matches; if SQL cannot tell, one of the first MAX_CHECKED."""
+def _matches_any(connection: Connection, lacking: ColumnElement[bool], where: Filter) -> bool:
+    """Return whether one of the documents matches; of those that SQL cannot compare, only the first count."""
     condition = compile_filter(where)
     candidates = select(*DOCUMENT_COLUMNS).where(lacking, condition.sql)
     if condition.exact:
         return connection.execute(candidates.limit(1)).one_or_none() is not None
-    rows = connection.execute(candidates.limit(MAX_CHECKED)).all()
+    rows = connection.execute(candidates.limit(MAX_COMPARED_DOCUMENTS)).all()
     return any(matches(where, document_row(to_document(row))) for row in rows)
 
 
 def retry_failed(connection: Connection, collection: CollectionId, *, refused: bool) -> int:
-    """Mark failed documents as pending; without `refused` not those whose text was refused.
+    """Mark failed documents as pending, and return their number.
 
-    The others failed because of an answer or of the service. Returns their number.
+    Those whose text the service refused are only marked with `refused`: they would fail again.
     """
-    row = update(documents).where(_failed(collection, refused))
-    return connection.execute(row.values(status="pending", error=None)).rowcount
+    failed = update(documents).where(_has_failed(collection, refused))
+    return connection.execute(failed.values(status="pending", error=None)).rowcount
 
 
 def pending_collections(connection: Connection) -> Set[CollectionId]:
@@ -190,14 +187,14 @@ def pending_collections(connection: Connection) -> Set[CollectionId]:
     return set(connection.execute(select(collections.c.id).where(lacking)).scalars())
 
 
-def _failed(collection: CollectionId, refused: bool) -> ColumnElement[bool]:
-    by_text = or_(*(documents.c.error.like(f"%: HTTP {status}%") for status in TEXT_STATUSES))
+def _has_failed(collection: CollectionId, refused: bool) -> ColumnElement[bool]:
+    is_refused = or_(*(documents.c.error.like(f"%: HTTP {status}%") for status in TEXT_STATUSES))
     return and_(
         documents.c.collection == collection,
         documents.c.last_chunk.is_not(None),
         documents.c.embedded_in.is_(None),
-        _ERROR,
-        true() if refused else or_(documents.c.error.is_(None), ~by_text),
+        _IS_FAILED,
+        true() if refused else or_(documents.c.error.is_(None), ~is_refused),
     )
 
 
@@ -214,39 +211,45 @@ def switch_space(connection: Connection, collection: CollectionId, space: Embedd
         select(chunks.c.id).join(documents, documents.c.number == chunks.c.document).where(in_collection)
     )
     foreign = and_(vectors.c.space != space.name, vectors.c.chunk.in_(of_collection))
-    gone = connection.execute(delete(vectors).where(foreign)).rowcount
-    complete = ~_misses_vectors(space)
+    deleted = connection.execute(delete(vectors).where(foreign)).rowcount
+    complete = ~_lacks_vectors(space)
     connection.execute(
         update(documents).where(in_collection).values(embedded_in=case((complete, space.name)))
     )
     status = case((complete, "embedded"), else_="pending")
-    connection.execute(update(documents).where(in_collection, ~_ERROR).values(status=status))
-    return gone
+    connection.execute(update(documents).where(in_collection, ~_IS_FAILED).values(status=status))
+    return deleted
 
 
-def _lacking(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> Select[()]:
+def _select_incomplete(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace
+) -> Select[()]:
     """Return a query without columns over documents that are known to be incomplete."""
-    answering = state(connection, collection)[1]
+    _, active_space = state(connection, collection)
     candidates = select().select_from(documents.join(chunks, chunks.c.document == documents.c.number))
-    if answering == space:
+    if active_space == space:
         candidates = candidates.where(PENDING)
     else:
         elsewhere = or_(documents.c.embedded_in.is_(None), documents.c.embedded_in != space.name)
-        candidates = candidates.where(elsewhere, ~_ERROR)
-    has_vector = exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
+        candidates = candidates.where(elsewhere, ~_IS_FAILED)
     return candidates.where(
-        documents.c.collection == collection, documents.c.last_chunk.is_not(None), ~has_vector
+        documents.c.collection == collection, documents.c.last_chunk.is_not(None), ~_has_vector(space)
     )
 
 
-def _misses_vectors(space: EmbeddingSpace) -> ColumnElement[bool]:
+def _lacks_vectors(space: EmbeddingSpace) -> ColumnElement[bool]:
     """Return whether a document has a chunk without a vector of the model."""
-    has_vector = exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
-    return exists().where(chunks.c.document == documents.c.number).where(~has_vector)
+    return exists().where(chunks.c.document == documents.c.number).where(~_has_vector(space))
+
+
+def _has_vector(space: EmbeddingSpace) -> ColumnElement[bool]:
+    """Return whether a chunk has a vector of the model."""
+    return exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
 
 
 def _mark_complete(connection: Connection, *, space: EmbeddingSpace, numbers: Iterable[int]) -> None:
-    answers = (
+    """Mark documents as embedded that have all vectors; the status follows for the active model only."""
+    is_active = (
         exists()
         .where(collections.c.id == documents.c.collection)
         .where(
@@ -255,10 +258,10 @@ def _mark_complete(connection: Connection, *, space: EmbeddingSpace, numbers: It
             collections.c.version == space.version,
         )
     )
-    marked = update(documents).where(documents.c.number.in_(IDS), ~_misses_vectors(space))
+    marked = update(documents).where(documents.c.number.in_(IDS), ~_lacks_vectors(space))
     marked = marked.values(
         embedded_in=space.name,
-        status=case((answers, "embedded"), else_=documents.c.status),
-        error=case((answers, None), else_=documents.c.error),
+        status=case((is_active, "embedded"), else_=documents.c.status),
+        error=case((is_active, None), else_=documents.c.error),
     )
     execute_in_blocks(connection, marked, sorted(numbers))

@@ -60,84 +60,88 @@ class Condition:
     exact: bool
 
 
-_NONE = Condition(false(), exact=True)
-_UNKNOWN = Condition(true(), exact=False)
+_MATCHES_NOTHING = Condition(false(), exact=True)
+_MAY_MATCH = Condition(true(), exact=False)
 
 Compare = Callable[[Any, Any], Any]
 
 
 def compile_filter(where: Filter) -> Condition:
     """Return the condition of a filter; of a conjunction that is too large, as many parts as fit."""
-    left = MAX_TERMS
-    compiled = []
+    remaining_terms = MAX_TERMS
+    conditions = []
     for part in where.inner if isinstance(where, And) else (where,):
-        terms = _terms(part, MAX_DEPTH)
-        compiled.append(_compiled(part) if terms <= left else _UNKNOWN)
-        left -= terms if terms <= left else 0
-    return _all_of(compiled)
+        terms = _count_terms(part, MAX_DEPTH)
+        if terms <= remaining_terms:
+            remaining_terms -= terms
+            conditions.append(_compile(part))
+        else:
+            conditions.append(_MAY_MATCH)
+    return _join_by_and(conditions)
 
 
-def _terms(where: Filter, depth: int) -> int:
+def _count_terms(where: Filter, depth: int) -> int:
     if depth == 0:
         return MAX_TERMS + 1
     if isinstance(where, Not):
-        return 1 + _terms(where.inner, depth - 1)
+        return 1 + _count_terms(where.inner, depth - 1)
     if isinstance(where, And | Or):
-        return 1 + sum(_terms(part, depth - 1) for part in where.inner)
+        return 1 + sum(_count_terms(part, depth - 1) for part in where.inner)
     if isinstance(where, In):
-        return 1 + len(where.values) // (VALUES_PER_TERM if _are_texts(where.values) else 1)
+        values_per_term = VALUES_PER_TERM if _are_texts(where.values) else 1
+        return 1 + len(where.values) // values_per_term
     return 1
 
 
-def _compiled(where: Filter) -> Condition:
+def _compile(where: Filter) -> Condition:
     match where:
         case And():
-            return _all_of([_compiled(part) for part in where.inner])
+            return _join_by_and([_compile(part) for part in where.inner])
         case Or():
-            return _any_of([_compiled(part) for part in where.inner])
+            return _join_by_or([_compile(part) for part in where.inner])
         case Not():
-            inner = _compiled(where.inner)
-            return Condition(not_(inner.sql), exact=True) if inner.exact else _UNKNOWN
+            inner = _compile(where.inner)
+            return Condition(not_(inner.sql), exact=True) if inner.exact else _MAY_MATCH
         case _:
-            return _leaf(where)
+            return _compile_leaf(where)
 
 
-def _leaf(where: Leaf) -> Condition:
+def _compile_leaf(where: Leaf) -> Condition:
     match where:
         case Overlaps():
-            return _overlaps(where)
+            return _compile_overlaps(where)
         case Exists():
-            return _exists(where)
+            return _compile_exists(where)
         case Eq():
-            return _equal(where.field, where.value)
+            return _compile_equal(where.field, where.value)
         case In():
-            return _one_of(where)
+            return _compile_in(where)
         case Between():
-            return _between(where)
+            return _compile_between(where)
         case _:
             assert_never(where)
 
 
-def _all_of(parts: Sequence[Condition]) -> Condition:
+def _join_by_and(parts: Sequence[Condition]) -> Condition:
     return Condition(and_(true(), *(part.sql for part in parts)), all(part.exact for part in parts))
 
 
-def _any_of(parts: Sequence[Condition]) -> Condition:
+def _join_by_or(parts: Sequence[Condition]) -> Condition:
     return Condition(or_(false(), *(part.sql for part in parts)), all(part.exact for part in parts))
 
 
-def _exists(where: Exists) -> Condition:
+def _compile_exists(where: Exists) -> Condition:
     if where.field == "position":
-        return _NONE
+        return _MATCHES_NOTHING
     if where.field == "occurred":
         return Condition(documents.c.occurred_start.is_not(None), exact=True)
     if isinstance(where.field, tuple):
-        return _in_metadata(where.field)
+        return _require_in_metadata(where.field)
     column = _TEXTS[where.field] if where.field in _TEXTS else documents.c[where.field]
     return Condition(column.is_not(None), exact=True)
 
 
-def _overlaps(where: Overlaps) -> Condition:
+def _compile_overlaps(where: Overlaps) -> Condition:
     start, end = documents.c.occurred_start, documents.c.occurred_end
     parts: list[ColumnElement[bool]] = [start.is_not(None)]
     if where.end is not None:
@@ -148,48 +152,50 @@ def _overlaps(where: Overlaps) -> Condition:
     return Condition(and_(*parts), exact=True)
 
 
-def _equal(field: str | tuple[str, ...], value: Scalar) -> Condition:
+def _compile_equal(field: str | tuple[str, ...], value: Scalar) -> Condition:
     if (field, value) == ("kind", "quarantined"):
         return Condition(QUARANTINED, exact=True)
-    return _compared(field, value, eq)
+    return _compare(field, value, eq)
 
 
-def _one_of(where: In) -> Condition:
+def _compile_in(where: In) -> Condition:
     if not _are_texts(where.values):
-        return _any_of([_equal(where.field, value) for value in where.values])
+        return _join_by_or([_compile_equal(where.field, value) for value in where.values])
     if isinstance(where.field, tuple):
-        return _in_metadata(where.field)
+        return _require_in_metadata(where.field)
     if where.field not in _TEXTS:
-        return _NONE
-    column, values = _TEXTS[where.field], [value for value in where.values if is_storable(value)]
+        return _MATCHES_NOTHING
+    column = _TEXTS[where.field]
+    values = [value for value in where.values if is_storable(value)]
     exact = len(values) == len(where.values)
     return Condition(and_(column.is_not(None), or_(column.in_(values), false() if exact else true())), exact)
 
 
-def _between(where: Between) -> Condition:
-    parts = [_exists(Exists(where.field))]
+def _compile_between(where: Between) -> Condition:
+    parts = [_compile_exists(Exists(where.field))]
     if where.low is not None:
-        parts.append(_compared(where.field, where.low, ge))
+        parts.append(_compare(where.field, where.low, ge))
     if where.high is not None:
-        parts.append(_compared(where.field, where.high, lt))
-    return _all_of(parts)
+        parts.append(_compare(where.field, where.high, lt))
+    return _join_by_and(parts)
 
 
-def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> Condition:
+def _compare(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> Condition:
     if isinstance(field, tuple):
-        return _in_metadata((*field, bound) if compare is eq and isinstance(bound, str) else field)
+        return _require_in_metadata((*field, bound) if compare is eq and isinstance(bound, str) else field)
     if field in _TEXTS:
-        return _compared_text(_TEXTS[field], bound, compare)
+        return _compare_text(_TEXTS[field], bound, compare)
     if field == "sequence":
-        return _compared_number(documents.c.sequence, bound, compare)
+        return _compare_number(documents.c.sequence, bound, compare)
     if field == "recorded":
         moment = instant(bound) if isinstance(bound, datetime) else None
-        recorded = documents.c.recorded
-        return _NONE if moment is None else Condition(compare(recorded, to_microseconds(moment)), exact=True)
-    return _NONE
+        if moment is None:
+            return _MATCHES_NOTHING
+        return Condition(compare(documents.c.recorded, to_microseconds(moment)), exact=True)
+    return _MATCHES_NOTHING
 
 
-def _in_metadata(strings: Sequence[str]) -> Condition:
+def _require_in_metadata(strings: Sequence[str]) -> Condition:
     """Require that each string occurs in the JSON text of the metadata, as a key or a value."""
     written = [json.dumps(string, ensure_ascii=False) for string in strings if is_storable(string)]
     short = [string for string in written if len(string) <= MAX_STRING_LENGTH]
@@ -197,27 +203,25 @@ def _in_metadata(strings: Sequence[str]) -> Condition:
     return Condition(and_(true(), *conditions), exact=False)
 
 
-def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
-    if isinstance(bound, datetime):
-        return Condition(column.is_not(None), exact=False)
-    if not isinstance(bound, str):
-        return _NONE
-    if not is_storable(bound):
+def _compare_text(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+    if not isinstance(bound, str | datetime):
+        return _MATCHES_NOTHING
+    if isinstance(bound, datetime) or not is_storable(bound):
         return Condition(column.is_not(None), exact=False)
     return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
 
 
-def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+def _compare_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
     """Compare integers with any number: bounds that are fractions are rounded to the next integer."""
     if isinstance(bound, bool) or not isinstance(bound, int | float):
-        return _NONE
+        return _MATCHES_NOTHING
     if isinstance(bound, float) and math.isnan(bound):
-        return _NONE
+        return _MATCHES_NOTHING
     if not -_INT64_LIMIT <= bound < _INT64_LIMIT:
         return Condition(column.is_not(None), exact=False)
     integer = math.ceil(bound)
     if compare is eq and integer != bound:
-        return _NONE
+        return _MATCHES_NOTHING
     return Condition(and_(column.is_not(None), compare(column, integer)), exact=True)
 
 

@@ -12,11 +12,15 @@ MAX_SOURCES_READ_ONE_BY_ONE: Final = 50
 
 
 def in_list(source: ColumnElement[str], name: str, *, by_name: bool) -> ColumnElement[bool]:
-    """Return whether a source is in a parameter; with `by_name`, without using an index on it."""
-    return (source.concat("") if by_name else source).in_(json_list_param(name))
+    """Return whether a source is in a parameter.
+
+    With `by_name`, the database uses an index on names instead of one on sources: no index has an expression.
+    """
+    compared = source.concat("") if by_name else source
+    return compared.in_(json_list_param(name))
 
 
-def rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
+def select_rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
     """Return those of the names `ids` that have at most `many` rows."""
     names = listed("ids")
     beyond: Select[Any] = select(literal_column("1")).where(column == names.c.value, *conditions)
@@ -30,23 +34,23 @@ def split_by_cost(
     few_rows: Select[Any],
     names: Iterable[str],
     sources: Sequence[str],
-    written: Callable[[Sequence[str]], str] = json_list,
-    **more: str,
+    to_parameter: Callable[[Sequence[str]], str] = json_list,
+    **parameters: str,
 ) -> Iterator[tuple[bool, Mapping[str, Any]]]:
-    """Split the names in up to two parts, `ids` and `sources`, by the cheaper way to read them.
+    """Split names by the cheaper way to read their rows: by name, or by source.
 
-    `written` makes the parameter `ids` of names.
-
-    Either the rows of a name are read, or the sources. One lookup per name and source is slow for thousands
-    of conversations, and so is reading all rows of a frequent name.
+    One lookup per name and source is slow for thousands of conversations, and so is reading all rows of a
+    frequent name. Yields whether to read by name, and the parameters of the query; `to_parameter` makes the
+    parameter `ids` of names.
     """
     distinct_names = list(dict.fromkeys(names))
-    of = {"sources": json_list(dict.fromkeys(sources)), **more}
-    short: set[str] = set()
+    source_list = json_list(dict.fromkeys(sources))
+    rare_names: set[str] = set()
     if distinct_names and len(sources) > MAX_SOURCES_READ_ONE_BY_ONE:
-        rows = connection.execute(few_rows, {"ids": json_list(distinct_names), "many": len(sources), **more})
-        short = set(rows.scalars())
+        name_list = json_list(distinct_names)
+        rows = connection.execute(few_rows, {"ids": name_list, "many": len(sources), **parameters})
+        rare_names = set(rows.scalars())
     for by_name in (True, False):
-        part = [name for name in distinct_names if (name in short) is by_name]
+        part = [name for name in distinct_names if (name in rare_names) is by_name]
         if part:
-            yield by_name, {"ids": written(part), **of}
+            yield by_name, {"ids": to_parameter(part), "sources": source_list, **parameters}

@@ -22,12 +22,14 @@ def newest_page(
     if after is not None:
         query = query.where(tuple_(*key) < tuple(from_cursor(after, (int, str))))
     rows = connection.execute(query.order_by(*(column.desc() for column in key)).limit(limit + 1)).all()
-    more = len(rows) > limit
-    return rows[:limit], to_cursor(rows[limit - 1].created, rows[limit - 1].id) if more else None
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]
+    return rows[:limit], to_cursor(last.created, last.id)
 
 
 def to_cursor(*position: int | str) -> str:
-    """Return the end of a page as the cursor of the next page."""
+    """Return the position of the last row of a page as the cursor of the next page."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
 
@@ -37,7 +39,7 @@ def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
         position = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error, RecursionError) as error:
         raise InvalidInput("after", "is not a cursor of a page") from error
-    has_known_form = isinstance(position, list) and tuple(map(type, position)) in forms
-    if not has_known_form or any(type(part) is int and part >> 63 not in {0, -1} for part in position):
+    has_form = isinstance(position, list) and tuple(map(type, position)) in forms
+    if not has_form or any(type(part) is int and part >> 63 not in {0, -1} for part in position):
         raise InvalidInput("after", "is not a cursor of a page")
     return list(position)

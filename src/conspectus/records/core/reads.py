@@ -33,7 +33,6 @@ from conspectus.text.hashing import content_hash
 
 PAGE_ROWS = 500
 
-
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(IDS))
 _WITH_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id == bindparam("id"))
 _BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(IDS))
@@ -69,16 +68,17 @@ def list_documents(
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     state(connection, collection)
-    rows_with_documents: list[tuple[Any, Document]] = []
-    for row, document in _matching(
+    matching_rows = _read_matching(
         connection, collection, where=where, after=after, page=min(limit + 1, PAGE_ROWS), status=status
-    ):
-        if len(rows_with_documents) == limit:
-            return [document for _, document in rows_with_documents], to_cursor(
-                rows_with_documents[-1][0].recorded, rows_with_documents[-1][0].id
-            )
-        rows_with_documents.append((row, document))
-    return [document for _, document in rows_with_documents], None
+    )
+    page: list[Document] = []
+    last_row: Any = None
+    for row, document in matching_rows:
+        if len(page) == limit:
+            return page, to_cursor(last_row.recorded, last_row.id)
+        page.append(document)
+        last_row = row
+    return page, None
 
 
 def list_by_key(
@@ -96,12 +96,12 @@ def count_documents(
     state(connection, collection)
     condition = compile_filter(where)
     if not condition.exact:
-        matching_rows = _matching(
+        matching_rows = _read_matching(
             connection, collection, where=where, after=None, page=PAGE_ROWS, status=status
         )
         return sum(1 for _ in matching_rows)
-    counted = select(func.count()).select_from(documents)
-    query = counted.where(documents.c.collection == collection, condition.sql, _of_status(status))
+    count = select(func.count()).select_from(documents)
+    query = count.where(documents.c.collection == collection, condition.sql, _has_status(status))
     total: int = connection.execute(query).scalar_one()
     return total
 
@@ -117,8 +117,8 @@ def texts_of(connection: Connection, documents: Sequence[DocumentId]) -> dict[Do
     """Return the full texts of documents that exist. Raises RecordsDamaged for a wrong checksum."""
     rows = fetch_in_blocks(connection, _TEXTS, documents)
     return {
-        DocumentId(name): _joined(name, written, pieces)
-        for (name, written), pieces in groupby(rows, key=itemgetter(0, 1))
+        DocumentId(name): _join_chunks(name, stored_hash, pieces)
+        for (name, stored_hash), pieces in groupby(rows, key=itemgetter(0, 1))
     }
 
 
@@ -128,7 +128,7 @@ def with_texts(connection: Connection, documents: Sequence[Document]) -> list[tu
     return [(document, texts.get(document.id, "")) for document in documents]
 
 
-def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
+def _join_chunks(document: str, stored_hash: str, rows: Iterable[Any]) -> str:
     """Join the chunks of a document. Chunks overlap, so each adds only its part beyond the previous one."""
     pieces: list[str] = []
     covered = 0
@@ -138,18 +138,20 @@ def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
             covered = end
     joined = "".join(pieces)
     # Texts without visible characters have no chunks.
-    if pieces and content_hash(joined) != written:
+    if pieces and content_hash(joined) != stored_hash:
         raise RecordsDamaged(f"document {document}: its text does not match its checksum")
     return joined
 
 
-def _of_status(status: Status | None) -> ColumnElement[bool]:
+def _has_status(status: Status | None) -> ColumnElement[bool]:
     if status == "unindexable":
         return documents.c.unindexable.is_not(None)
-    return true() if status is None else and_(documents.c.status == status, documents.c.unindexable.is_(None))
+    if status is None:
+        return true()
+    return and_(documents.c.status == status, documents.c.unindexable.is_(None))
 
 
-def _matching(
+def _read_matching(
     connection: Connection,
     collection: CollectionId,
     *,
@@ -162,7 +164,7 @@ def _matching(
     condition = compile_filter(where)
     position = None if after is None else tuple(from_cursor(after, (int, str)))
     query = select(*DOCUMENT_COLUMNS).where(
-        documents.c.collection == collection, condition.sql, _of_status(status)
+        documents.c.collection == collection, condition.sql, _has_status(status)
     )
     key = (documents.c.recorded, documents.c.id)
     while True:

@@ -5,12 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from sqlalchemy import (
-    case,
-    func,
-)
+from sqlalchemy import case, func
 
 from conspectus.errors import InvalidInput
 from conspectus.model.checks import hints
@@ -31,11 +28,10 @@ from conspectus.model.records import (
 from conspectus.records.tables.core import chunks, collections, documents, sources
 from conspectus.text.times import from_microseconds, to_microseconds
 
-Item = TypeVar("Item")
+Model = TypeVar("Model")
 
 NO_CHUNK = ChunkId(0)
 """Chunk numbers start at 1."""
-
 
 MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
@@ -50,10 +46,10 @@ DOCUMENT_COLUMNS = (
     documents.c.number,
     *(_DERIVED.get(name, documents.c[name]) for name in documents.c.keys()[1:26]),
 )
-"""Of a document with a text that cannot be analyzed, the status and the error say so."""
+"""The columns of a `Document`. A text that cannot be analyzed takes precedence in status and error."""
 CHUNK_COLUMNS = tuple(chunks.c)
-_TEXTS, _NUMBERS = {str, type(None)}, {int, type(None)}
 CHUNK_WIDTH = len(CHUNK_COLUMNS)
+_OPTIONAL_TEXT, _OPTIONAL_NUMBER = {str, type(None)}, {int, type(None)}
 
 
 def to_moment(number: int | None) -> datetime | None:
@@ -106,8 +102,9 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
 def to_collection(row: Sequence[Any]) -> Collection:
     """Convert a row of COLLECTION_COLUMNS. Raises TypeError for values of a wrong type."""
     number, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
-    is_stored = type(number) is str and type(sequence) is int and type(dimensions) in _NUMBERS
-    if not is_stored or not {type(model), type(version), type(language)} <= _TEXTS:
+    has_numbers = type(sequence) is int and type(dimensions) in _OPTIONAL_NUMBER
+    has_texts = type(number) is str and {type(model), type(version), type(language)} <= _OPTIONAL_TEXT
+    if not has_numbers or not has_texts:
         raise TypeError("a value of a collection has another type than was stored")
     return Collection(
         id=CollectionId(number),
@@ -242,50 +239,55 @@ def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document])
     return indexed
 
 
-def to_change(row: Sequence[Any], answering: str | None) -> Change:
+def to_change(row: Sequence[Any], active_space: str | None) -> Change:
     """Convert a row of sequence, operation, first, last, space; other models get a change of no chunk."""
     sequence, operation, first, last, space = row
-    if space not in {None, answering}:
+    if space not in {None, active_space}:
         return Change(sequence, operation, NO_CHUNK, NO_CHUNK)
     return Change(sequence, operation, ChunkId(first), ChunkId(last))
 
 
+class _Conversion(NamedTuple):
+    to_column: Callable[[Any], Any]
+    from_column: Callable[[Any], Any]
+
+
 @cache
-def _conversions(kind: Any) -> Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
-    """Return how the fields of a dataclass are stored and read, of those that are stored in another form."""
-    ways: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-        datetime: (to_microseconds, from_microseconds),
-        bool: (int, bool),
-        tuple: (partial(json.dumps, ensure_ascii=False), lambda stored: tuple(json.loads(stored))),
-        Mapping: (to_json, to_metadata),
+def _field_conversions(model_class: Any) -> Mapping[str, _Conversion]:
+    """Return the conversions of those fields of a dataclass that are stored in another form."""
+    conversions: dict[Any, _Conversion] = {
+        datetime: _Conversion(to_microseconds, from_microseconds),
+        bool: _Conversion(int, bool),
+        tuple: _Conversion(partial(json.dumps, ensure_ascii=False), lambda stored: tuple(json.loads(stored))),
+        Mapping: _Conversion(to_json, to_metadata),
     }
-    conversions = {}
-    for name, hint in hints(kind).items():
-        options = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-        for kind_of_value in {get_origin(option) or option for option in options} & ways.keys():
-            conversions[name] = ways[kind_of_value]
-    return conversions
+    field_conversions = {}
+    for name, hint in hints(model_class).items():
+        alternatives = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+        for field_class in {get_origin(alternative) or alternative for alternative in alternatives}:
+            if field_class in conversions:
+                field_conversions[name] = conversions[field_class]
+    return field_conversions
 
 
-def to_columns(kind: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+def to_columns(model_class: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields of a dataclass as columns of the same names."""
-    ways = _conversions(kind)
-    return {
-        name: value if value is None or name not in ways else ways[name][0](value)
-        for name, value in fields.items()
-    }
+    columns = dict(fields)
+    for name, conversion in _field_conversions(model_class).items():
+        if columns.get(name) is not None:
+            columns[name] = conversion.to_column(columns[name])
+    return columns
 
 
-def columns_of(item: Any) -> dict[str, Any]:
+def columns_of(model: Any) -> dict[str, Any]:
     """Return a dataclass as columns of the same names."""
-    return to_columns(type(item), {name: getattr(item, name) for name in item.__dataclass_fields__})
+    return to_columns(type(model), {name: getattr(model, name) for name in model.__dataclass_fields__})
 
 
-def to_model(kind: Callable[..., Item], columns: Any) -> Item:
+def to_model(model_class: Callable[..., Model], columns: Any) -> Model:
     """The inverse of `columns_of`."""
-    ways = _conversions(kind)
-    fields = {
-        name: value if value is None or name not in ways else ways[name][1](value)
-        for name, value in columns.items()
-    }
-    return kind(**fields)
+    fields = dict(columns)
+    for name, conversion in _field_conversions(model_class).items():
+        if fields.get(name) is not None:
+            fields[name] = conversion.from_column(fields[name])
+    return model_class(**fields)

@@ -9,45 +9,45 @@ from sqlalchemy import Connection, bindparam, func, or_, select
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Document, StoredChunk, StoredThread
-from conspectus.records.core.chunk_reads import WITH_NEIGHBOURS, stored_chunks
+from conspectus.records.core.chunk_reads import WITH_NEIGHBORS, stored_chunks
 from conspectus.records.core.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_INT64, MIN_INT64
 from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows
 from conspectus.records.tables.core import DATED, THREADED, chunks, documents
 from conspectus.text.times import to_microseconds
 
-_ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.number)
+_THREAD_ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.number)
 _FROM_SOURCE = documents.c.source == bindparam("source")
 _IN_THREAD = (_FROM_SOURCE, documents.c.thread == bindparam("thread"), THREADED)
-_FIRST = chunks.c.id == documents.c.last_chunk - documents.c.chunks + 1
-_FIRST_CHUNKS = WITH_NEIGHBOURS.where(_FIRST)
+_IS_FIRST_CHUNK = chunks.c.id == documents.c.last_chunk - documents.c.chunks + 1
+_FIRST_CHUNKS = WITH_NEIGHBORS.where(_IS_FIRST_CHUNK)
 
 _SIZE = select(func.count()).select_from(documents).where(*_IN_THREAD)
-_FROM_THE_FIRST = (
+_THREAD_START = (
     select(*CHUNK_COLUMNS, *DOCUMENT_COLUMNS, documents.c.last_chunk)
     .join(documents, documents.c.number == chunks.c.document)
-    .where(_FIRST, *_IN_THREAD)
-    .order_by(*_ORDER)
+    .where(_IS_FIRST_CHUNK, *_IN_THREAD)
+    .order_by(*_THREAD_ORDER)
     .limit(bindparam("maximum"))
 )
-_SOME = _FIRST_CHUNKS.where(documents.c.id.in_(IDS))
-_PLACE = (func.row_number().over(order_by=_ORDER) - 1).label("place")
-_NUMBERED = select(documents.c.id, _PLACE).where(*_IN_THREAD).subquery()
-_PLACES = select(_NUMBERED.c.place).where(_NUMBERED.c.id.in_(IDS))
-_AT_PLACES = select(_NUMBERED.c.id, _NUMBERED.c.place).where(_NUMBERED.c.place.in_(IDS))
+_BY_DOCUMENT = _FIRST_CHUNKS.where(documents.c.id.in_(IDS))
+_POSITION = (func.row_number().over(order_by=_THREAD_ORDER) - 1).label("position")
+_NUMBERED = select(documents.c.id, _POSITION).where(*_IN_THREAD).subquery()
+_POSITIONS_OF = select(_NUMBERED.c.position).where(_NUMBERED.c.id.in_(IDS))
+_AT_POSITIONS = select(_NUMBERED.c.id, _NUMBERED.c.position).where(_NUMBERED.c.position.in_(IDS))
 _LATEST = (
     _FIRST_CHUNKS.where(_FROM_SOURCE, DATED, documents.c.order_start <= bindparam("until"))
     .order_by(documents.c.order_start.desc(), documents.c.number.desc())
     .limit(bindparam("maximum"))
 )
-_LAST = (
+_LATEST_BY_SEQUENCE = (
     _FIRST_CHUNKS.where(_FROM_SOURCE)
     .order_by(documents.c.order_sequence.desc(), documents.c.number.desc())
     .limit(bindparam("maximum"))
 )
-_EARLIER = _LATEST.where(
+_BEFORE_TIME = _LATEST.where(
     or_(documents.c.order_start < bindparam("until"), documents.c.number < bindparam("number"))
 )
-_EARLIER_BY_SEQUENCE = _LAST.where(
+_BEFORE_SEQUENCE = _LATEST_BY_SEQUENCE.where(
     documents.c.order_sequence <= bindparam("sequence"),
     or_(documents.c.order_sequence < bindparam("sequence"), documents.c.number < bindparam("number")),
 )
@@ -59,17 +59,19 @@ def read_thread(
     """Return a thread; of a long one both ends and the surroundings of some of its documents."""
     _require_positive(limit)
     condition = {"source": source, "thread": thread}
-    begun = fetch_rows(connection, _FROM_THE_FIRST, {**condition, "maximum": limit + 1})
-    if len(begun) <= limit:
-        rows = stored_chunks(_with_neighbors(begun))
-        return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, len(rows))
+    start_rows = fetch_rows(connection, _THREAD_START, {**condition, "maximum": limit + 1})
+    if len(start_rows) <= limit:
+        thread_chunks = stored_chunks(_with_neighbors(start_rows))
+        positions = {stored.document.id: position for position, stored in enumerate(thread_chunks)}
+        return StoredThread(tuple(thread_chunks), positions, len(thread_chunks))
     ((total,),) = fetch_rows(connection, _SIZE, condition)
-    anchors = connection.execute(_PLACES, {**condition, "ids": list(around)}).scalars().all()
-    positions = _positions_to_read(anchors, limit, total)
-    position_rows = connection.execute(_AT_PLACES, {**condition, "ids": positions}).all()
-    places: dict[DocumentId, int] = {DocumentId(document): position for document, position in position_rows}
-    rows = stored_chunks(connection.execute(_SOME, {"ids": list(places)}).all())
-    return StoredThread(tuple(sorted(rows, key=lambda row: places[row.document.id])), places, total)
+    anchors = connection.execute(_POSITIONS_OF, {**condition, "ids": list(around)}).scalars().all()
+    selection = _positions_to_read(anchors, limit, total)
+    position_rows = connection.execute(_AT_POSITIONS, {**condition, "ids": selection}).all()
+    positions = {DocumentId(document): position for document, position in position_rows}
+    thread_chunks = stored_chunks(connection.execute(_BY_DOCUMENT, {"ids": list(positions)}).all())
+    thread_chunks.sort(key=lambda stored: positions[stored.document.id])
+    return StoredThread(tuple(thread_chunks), positions, total)
 
 
 def _with_neighbors(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -95,18 +97,18 @@ def latest(
             "sequence": MIN_INT64 if before.sequence is None else before.sequence,
         }
         if before.occurred is None:
-            return stored_chunks(fetch_rows(connection, _EARLIER_BY_SEQUENCE, condition))
+            return stored_chunks(fetch_rows(connection, _BEFORE_SEQUENCE, condition))
         condition["until"] = to_microseconds(before.occurred.start)
-        return stored_chunks(fetch_rows(connection, _EARLIER, condition))
+        return stored_chunks(fetch_rows(connection, _BEFORE_TIME, condition))
     bound = MAX_INT64 if until is None else to_microseconds(until)
     rows = fetch_rows(connection, _LATEST, {**condition, "until": bound})
     if not rows and until is None:
-        rows = fetch_rows(connection, _LAST, condition)
+        rows = fetch_rows(connection, _LATEST_BY_SEQUENCE, condition)
     return stored_chunks(rows)
 
 
 def beginnings(connection: Connection, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
-    rows = list(fetch_in_blocks(connection, _SOME, documents))
+    rows = list(fetch_in_blocks(connection, _BY_DOCUMENT, documents))
     by_document = {stored.document.id: stored for stored in stored_chunks(rows)}
     return [by_document[document] for document in documents if document in by_document]
 

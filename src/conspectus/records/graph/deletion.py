@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, or_, select, updat
 from conspectus.model.graph import GraphReceipt
 from conspectus.model.ids import SourceId
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
-from conspectus.records.graph.reads import resting_edges
+from conspectus.records.graph.reads import edges_without_other_evidence
 from conspectus.records.graph.rows import HERE
 from conspectus.records.tables.core import documents
 from conspectus.records.tables.graph import edges, events, evidence, nodes
@@ -23,16 +23,18 @@ _TOUCHING = select(edges.c.number).where(
     or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE
 )
 _ENDS = select(edges.c.source, edges.c.target).where(edges.c.number.in_(IDS))
-_LEFT = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
-_LOOSE = delete(nodes).where(nodes.c.number.in_(IDS), nodes.c.passing == 1, nodes.c.aside == HERE, ~_LEFT)
-_FORGET_NODES = delete(nodes).where(nodes.c.number.in_(IDS))
-_FORGET_EDGES = delete(edges).where(edges.c.number.in_(IDS))
+_HAS_EDGES = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
+_DELETE_UNUSED_NODES = delete(nodes).where(
+    nodes.c.number.in_(IDS), nodes.c.passing == 1, nodes.c.aside == HERE, ~_HAS_EDGES
+)
+_DELETE_NODES = delete(nodes).where(nodes.c.number.in_(IDS))
+_DELETE_EDGES = delete(edges).where(edges.c.number.in_(IDS))
 _MERGES = (
     select(events.c.number, events.c.before)
     .where(events.c.graph == bindparam("of"), events.c.kind == "merge", events.c.undone == 0)
     .order_by(events.c.number.desc())
 )
-_PROVING = (
+_EVIDENCE_DOCUMENTS = (
     select(documents.c.id)
     .join(evidence, evidence.c.document == documents.c.id)
     .where(documents.c.number.in_(IDS))
@@ -42,13 +44,13 @@ _PROVING = (
 
 def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
     numbers = [row.number for row in fetch_in_blocks(connection, _NODES_NAMED, dict.fromkeys(ids), of=graph)]
-    touched = {row.number for row in fetch_in_blocks(connection, _TOUCHING, numbers)}
-    gone = execute_in_blocks(connection, _FORGET_NODES, numbers)
-    _forget_merged(connection, graph, set(ids))
-    return GraphReceipt(gone, len(touched))
+    touching_edges = {row.number for row in fetch_in_blocks(connection, _TOUCHING, numbers)}
+    deleted = execute_in_blocks(connection, _DELETE_NODES, numbers)
+    _delete_merged_nodes(connection, graph, set(ids))
+    return GraphReceipt(deleted, len(touching_edges))
 
 
-def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> None:
+def _delete_merged_nodes(connection: Connection, graph: SourceId, ids: set[str]) -> None:
     """Delete what was merged into deleted nodes, recursively."""
     numbers = []
     for number, before in connection.execute(_MERGES, {"of": graph}):
@@ -64,7 +66,7 @@ def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> No
 
 def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
     numbers = [row.number for row in fetch_in_blocks(connection, _EDGES_NAMED, dict.fromkeys(ids), of=graph)]
-    return GraphReceipt(0, execute_in_blocks(connection, _FORGET_EDGES, numbers))
+    return GraphReceipt(0, execute_in_blocks(connection, _DELETE_EDGES, numbers))
 
 
 def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
@@ -73,8 +75,8 @@ def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
     These are the edges without other evidence, and the nodes of only such edges. Edges that a deleted edge
     ended stay ended: a new edge is needed to make them valid again.
     """
-    going = [row.id for row in fetch_in_blocks(connection, _PROVING, numbers)]
-    resting = resting_edges(connection, going)
-    ends = {end for row in fetch_in_blocks(connection, _ENDS, resting) for end in row}
-    execute_in_blocks(connection, _FORGET_EDGES, resting)
-    execute_in_blocks(connection, _LOOSE, sorted(ends))
+    document_ids = [row.id for row in fetch_in_blocks(connection, _EVIDENCE_DOCUMENTS, numbers)]
+    unsupported_edges = edges_without_other_evidence(connection, document_ids)
+    ends = {end for row in fetch_in_blocks(connection, _ENDS, unsupported_edges) for end in row}
+    execute_in_blocks(connection, _DELETE_EDGES, unsupported_edges)
+    execute_in_blocks(connection, _DELETE_UNUSED_NODES, sorted(ends))

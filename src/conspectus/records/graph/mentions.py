@@ -31,7 +31,7 @@ from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import json_list, json_pairs, listed_with_numbers
 from conspectus.records.core.inline import MAX_INLINE_ROWS
-from conspectus.records.core.name_lookup import in_list, rare, split_by_cost
+from conspectus.records.core.name_lookup import in_list, select_rare, split_by_cost
 from conspectus.records.core.rows import mention_values
 from conspectus.records.core.statements import (
     IDS,
@@ -47,7 +47,7 @@ from conspectus.records.tables.graph import IS_ABOUT, mentions
 LAST_CHARACTER = chr(0x10FFFF)
 
 _IN_COLLECTION = mentions.c.collection == bindparam("of")
-_OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
+_MENTIONS_OF_CHUNKS = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
     mentions.c.chunk.in_(IDS)
 )
 _OWNERS = (
@@ -56,14 +56,14 @@ _OWNERS = (
     .join(collections, collections.c.id == documents.c.collection)
     .where(chunks.c.id.in_(IDS), collections.c.names_to.is_not(None))
 )
-_FIRST = chunks.c.position == 0
-_REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
+_IS_FIRST_CHUNK = chunks.c.position == 0
+_REMEMBERED = and_(_IS_FIRST_CHUNK, documents.c.kind.in_(("memory", "version")))
 # A scalar subquery bounds the index scan; with a join, PostgreSQL scans everything read so far.
 _READ_TO = select(collections.c.names_to).where(collections.c.id == bindparam("of")).scalar_subquery()
 _NOT_READ = (
     select(
         chunks.c.id,
-        case((_FIRST, documents.c.title), else_=""),
+        case((_IS_FIRST_CHUNK, documents.c.title), else_=""),
         chunks.c.text,
         case((_REMEMBERED, documents.c.metadata), else_="{}"),
     )
@@ -75,10 +75,10 @@ _NOT_READ = (
     )
 )
 _COLLECTION = collections.c.id == bindparam("of")
-_FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindparam("up_to"))
+_ADVANCE_READ_TO = update(collections).where(_COLLECTION, collections.c.names_to < bindparam("up_to"))
 
 
-def _mentioning(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
+def _select_passages(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
     """Return all passages that mention rare names, and those about names that are not too frequent.
 
     Mentions are counted up to the first that is one too many.
@@ -88,40 +88,44 @@ def _mentioning(*, within: bool, by_name: bool = False) -> CompoundSelect[Any]:
         inside = [in_list(table.c.source, "sources", by_name=by_name)] if within else []
         return [table.c.collection == bindparam("of"), *inside]
 
-    def number_of(key: ColumnElement[str], of: FromClause, most: str) -> ScalarSelect[int]:
-        there = mentions.alias()
-        first = select(there.c.chunk).where(there.c.key == key, *in_scope(there)).limit(bindparam(most))
+    def count_mentions(key: ColumnElement[str], of: FromClause, most: str) -> ScalarSelect[int]:
+        other_mentions = mentions.alias()
+        first = (
+            select(other_mentions.c.chunk)
+            .where(other_mentions.c.key == key, *in_scope(other_mentions))
+            .limit(bindparam(most))
+        )
         return select(func.count()).select_from(first.correlate(of).subquery("counted")).scalar_subquery()
 
     names_with_limits = listed_with_numbers("ids")
-    few = and_(
+    is_rare = and_(
         names_with_limits.c.number > 0,
-        number_of(names_with_limits.c.value, names_with_limits, "many") <= names_with_limits.c.number,
+        count_mentions(names_with_limits.c.value, names_with_limits, "many") <= names_with_limits.c.number,
     )
     is_about_any = exists().where(IS_ABOUT, *in_scope(mentions)).correlate(None)
     keys = select(names_with_limits.c.value.label("key"))
     # Otherwise SQLite might read the whole collection first.
     rare_names, all_names = (
         keys.where(condition).cte(cte_name).prefix_with("MATERIALIZED")
-        for cte_name, condition in (("rare", few), ("asked", is_about_any))
+        for cte_name, condition in (("rare", is_rare), ("asked", is_about_any))
     )
     columns = select(mentions.c.key, mentions.c.chunk, mentions.c.type).where(*in_scope(mentions))
     about = columns.join(all_names, all_names.c.key == mentions.c.key).where(
-        IS_ABOUT, number_of(mentions.c.key, mentions, "too_many") < bindparam("too_many")
+        IS_ABOUT, count_mentions(mentions.c.key, mentions, "too_many") < bindparam("too_many")
     )
     return union(columns.join(rare_names, rare_names.c.key == mentions.c.key), about)
 
 
-_PASSAGES = _mentioning(within=False)
-_PASSAGES_WITHIN = {by_name: _mentioning(within=True, by_name=by_name) for by_name in (False, True)}
-_RARE = rare(mentions.c.key, _IN_COLLECTION)
+_PASSAGES = _select_passages(within=False)
+_PASSAGES_WITHIN = {by_name: _select_passages(within=True, by_name=by_name) for by_name in (False, True)}
+_RARE_NAMES = select_rare(mentions.c.key, _IN_COLLECTION)
 
 
-def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
+def _names_in_passages(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
     """Return the mentions in these passages, without passages that have none."""
     names: dict[int, dict[str, str]] = {}
     about: dict[int, set[str]] = {}
-    for chunk, key, surface, kind in fetch_in_blocks(connection, _OF, chunks):
+    for chunk, key, surface, kind in fetch_in_blocks(connection, _MENTIONS_OF_CHUNKS, chunks):
         names.setdefault(chunk, {})[key] = surface
         if kind == SUBJECT:
             about.setdefault(chunk, set()).add(key)
@@ -132,10 +136,12 @@ def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
     ]
 
 
-def _of_keys(
+def _names_by_key(
     connection: Connection, keys: Sequence[tuple[Any, ChunkId]]
 ) -> dict[tuple[Any, ChunkId], TextPassage | None]:
-    by_chunk = {passage.chunk: passage for passage in _of(connection, [chunk for _, chunk in keys])}
+    by_chunk = {
+        passage.chunk: passage for passage in _names_in_passages(connection, [chunk for _, chunk in keys])
+    }
     return {key: by_chunk.get(key[1]) for key in keys}
 
 
@@ -150,17 +156,16 @@ def _passages(
     # Counting stops at one more than is allowed.
     base_parameters = {"of": collection, "too_many": maximum + 1, "many": max(keys.values(), default=0) + 1}
 
-    def written(part: Iterable[str]) -> str:
+    def to_parameter(part: Iterable[str]) -> str:
         return json_pairs({key: min(keys[key], maximum) for key in part})
 
     if sources is None:
-        rows = fetch_rows(connection, _PASSAGES, {**base_parameters, "ids": written(keys)})
+        rows = fetch_rows(connection, _PASSAGES, {**base_parameters, "ids": to_parameter(keys)})
     else:
-        parts = split_by_cost(connection, _RARE, keys, sources, written, of=collection)
-        ways = (
-            (_PASSAGES_WITHIN[by_name], {**base_parameters, **parameters}) for by_name, parameters in parts
-        )
-        rows = [row for query, parameters in ways for row in fetch_rows(connection, query, parameters)]
+        rows = []
+        parts = split_by_cost(connection, _RARE_NAMES, keys, sources, to_parameter, of=collection)
+        for by_name, parameters in parts:
+            rows += fetch_rows(connection, _PASSAGES_WITHIN[by_name], {**base_parameters, **parameters})
     chunks_by_key: dict[str, list[ChunkId]] = {}
     about: dict[str, list[ChunkId]] = {}
     for key, chunk, kind in rows:
@@ -182,40 +187,37 @@ def _counts(
     begins: str,
     limit: int,
 ) -> list[EntityCount]:
-    seen = [
-        _IN_COLLECTION,
-        *([] if sources is None else [in_list(mentions.c.source, "sources", by_name=False)]),
-    ]
-    parameters = {
-        "of": collection,
-        **({} if sources is None else {"sources": json_list(sorted(set(sources)))}),
-    }
+    conditions: list[ColumnElement[bool]] = [_IN_COLLECTION]
+    parameters: dict[str, str] = {"of": collection}
+    if sources is not None:
+        conditions.append(in_list(mentions.c.source, "sources", by_name=False))
+        parameters["sources"] = json_list(sorted(set(sources)))
     if begins:
-        seen += [mentions.c.key >= begins, mentions.c.key < begins + LAST_CHARACTER]
+        conditions += [mentions.c.key >= begins, mentions.c.key < begins + LAST_CHARACTER]
     total = func.count().label("total")
-    by_key = select(mentions.c.key, total).where(*seen).group_by(mentions.c.key)
+    by_key = select(mentions.c.key, total).where(*conditions).group_by(mentions.c.key)
     ordered = by_key.order_by(total.desc(), mentions.c.key).limit(limit)
     totals = {row.key: row.total for row in connection.execute(ordered, parameters)}
-    spelt = _spellings(connection, seen, parameters, totals)
-    return [EntityCount(key, *spelt[key], passages=number) for key, number in totals.items()]
+    spellings = _spellings(connection, conditions, parameters, totals)
+    return [EntityCount(key, *spellings[key], passages=number) for key, number in totals.items()]
 
 
 def _spellings(
     connection: Connection,
-    seen: Sequence[ColumnElement[bool]],
+    conditions: Sequence[ColumnElement[bool]],
     parameters: Mapping[str, str],
     keys: Iterable[str],
 ) -> dict[str, tuple[str, str]]:
     """Return the most frequent spelling and type of each name; titles count least."""
     columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
-    query = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(IDS))
+    query = select(*columns, func.count().label("total")).where(*conditions, mentions.c.key.in_(IDS))
     grouped = query.group_by(*columns)
     best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
     for key, surface, kind, total in fetch_in_blocks(connection, grouped, keys, **parameters):
         rank = (kind != SUBJECT, total, surface)
         if key not in best or rank > best[key][0]:
             best[key] = (rank, (surface, kind))
-    return {key: countable for key, (_, countable) in best.items()}
+    return {key: spelling for key, (_, spelling) in best.items()}
 
 
 def _put(
@@ -232,7 +234,7 @@ def _put(
     insert_rows(connection, mentions, rows)
     if sources:
         last = max(sources)
-        connection.execute(_FURTHER.values(names_to=last), {"of": collection, "up_to": last})
+        connection.execute(_ADVANCE_READ_TO.values(names_to=last), {"of": collection, "up_to": last})
     return len(rows)
 
 
@@ -255,8 +257,8 @@ def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> 
 
 
 def _has_unread(connection: Connection, collection: CollectionId) -> bool:
-    one: Select[Any] = _NOT_READ.with_only_columns(literal_column("1"), maintain_column_froms=True).limit(1)
-    return connection.execute(one, {"of": collection}).first() is not None
+    any_row: Select[Any] = _NOT_READ.with_only_columns(literal_column("1"), maintain_column_froms=True)
+    return connection.execute(any_row.limit(1), {"of": collection}).first() is not None
 
 
 def _count_unread(connection: Connection, collection: CollectionId) -> int:
@@ -279,8 +281,8 @@ class SqlNames(SqlStore):
     """The methods of the port `Names`, each as one transaction."""
 
     async def of(self, passages: Sequence[ChunkId]) -> list[TextPassage]:
-        keys = [(_of, chunk) for chunk in dict.fromkeys(passages)]
-        passages_by_key = await self.transactions.lookup(keys, _of_keys, single=True)
+        keys = [(_names_in_passages, chunk) for chunk in dict.fromkeys(passages)]
+        passages_by_key = await self.transactions.lookup(keys, _names_by_key, single=True)
         return [names for key in keys if (names := passages_by_key[key]) is not None]
 
     async def passages(

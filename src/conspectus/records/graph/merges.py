@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Row,
     Table,
+    Update,
     bindparam,
     delete,
     exists,
@@ -45,11 +46,11 @@ _TOUCHING = (
     .where(or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE)
     .order_by(edges.c.number)
 )
-_SAME = select(edges.c.number).where(edges.c.id == bindparam("name"), edges.c.aside == HERE)
-_MOVED = select(edges, moves.c.source.label("old_source"), moves.c.target.label("old_target")).join(
+_EDGE_BY_ID = select(edges.c.number).where(edges.c.id == bindparam("name"), edges.c.aside == HERE)
+_MOVED_EDGES = select(edges, moves.c.source.label("old_source"), moves.c.target.label("old_target")).join(
     moves, moves.c.edge == edges.c.number
 )
-_CHANGE = update(edges).where(edges.c.number == bindparam("at"))
+_UPDATE_EDGE = update(edges).where(edges.c.number == bindparam("at"))
 _LOWER_NODE, _LOWER_EDGE = (
     update(table)
     .where(table.c.number == bindparam("at"))
@@ -57,7 +58,7 @@ _LOWER_NODE, _LOWER_EDGE = (
     for table in (nodes, edges)
 )
 Level: TypeAlias = tuple[Origin, Trust]
-_WORDS: tuple[tuple[Table, Column[Any]], ...] = ((names, names.c.key), (terms, terms.c.term))
+_WORD_COLUMNS: tuple[tuple[Table, Column[Any]], ...] = ((names, names.c.key), (terms, terms.c.term))
 
 
 def merge(
@@ -80,7 +81,7 @@ def merge(
     connection.execute(insert(events), event_values(graph, number, event))
     _redirect_edges(connection, number, target, merged, origin)
     _add_names(connection, number, target, merged)
-    _lower_node(connection, target.number, [(origin, HIGHEST[origin]), *_levels(merged)])
+    _lower(connection, _LOWER_NODE, target.number, [(origin, HIGHEST[origin]), *_levels(merged)])
     aside = update(nodes).where(nodes.c.number.in_([row.number for row in merged]))
     connection.execute(aside.values(aside=number))
     return nodes_by_id(connection, [graph], [keep])[0]
@@ -130,55 +131,54 @@ def _redirect_edges(
     They then are at most at the level of the writer.
     """
     numbers = {row.number for row in merged}
-    together = numbers | {survivor.number}
+    merged_numbers = numbers | {survivor.number}
     touching = {row.number: row for row in fetch_in_blocks(connection, _TOUCHING, sorted(numbers))}
     for row in touching.values():
         source = (survivor.number, survivor.id) if row.source in numbers else (row.source, row.source_id)
         target = (survivor.number, survivor.id) if row.target in numbers else (row.target, row.target_id)
         name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
-        same = connection.execute(_SAME, {"name": name}).scalar()
-        loop = row.source != row.target and {row.source, row.target} <= together
-        if loop or same is not None:
-            connection.execute(_CHANGE.values(aside=merge), {"at": row.number})
-            if same is not None:
-                _move_evidence(connection, merge, row.number, same)
-                _lower_edge(connection, same, *_levels([row]), (origin, HIGHEST[origin]))
+        equal_edge = connection.execute(_EDGE_BY_ID, {"name": name}).scalar()
+        is_loop = row.source != row.target and {row.source, row.target} <= merged_numbers
+        if is_loop or equal_edge is not None:
+            connection.execute(_UPDATE_EDGE.values(aside=merge), {"at": row.number})
+            if equal_edge is not None:
+                _move_evidence(connection, merge, row.number, equal_edge)
+                levels = [*_levels([row]), (origin, HIGHEST[origin])]
+                _lower(connection, _LOWER_EDGE, equal_edge, levels)
             continue
         connection.execute(
             insert(moves), {"event": merge, "edge": row.number, "source": row.source, "target": row.target}
         )
         _redirect(connection, row.number, name, source=source, target=target)
-        _lower_edge(connection, row.number, (origin, HIGHEST[origin]))
+        _lower(connection, _LOWER_EDGE, row.number, [(origin, HIGHEST[origin])])
 
 
 def _levels(rows: Sequence[Row[*tuple[Any, ...]]]) -> list[Level]:
     return [(row.origin, row.trust) for row in rows]
 
 
-def _lower_node(connection: Connection, number: int, levels: Sequence[Level]) -> None:
+def _lower(connection: Connection, statement: Update, number: int, levels: Sequence[Level]) -> None:
+    """Lower a node or an edge to the lowest of some levels."""
     for origin, trust in levels:
-        connection.execute(_LOWER_NODE, {"at": number, "new_origin": origin, "new_trust": trust})
-
-
-def _lower_edge(connection: Connection, number: int, *levels: Level) -> None:
-    for origin, trust in levels:
-        connection.execute(_LOWER_EDGE, {"at": number, "new_origin": origin, "new_trust": trust})
+        connection.execute(statement, {"at": number, "new_origin": origin, "new_trust": trust})
 
 
 def _redirect(
     connection: Connection, edge: int, name: str, *, source: tuple[int, str], target: tuple[int, str]
 ) -> None:
     ends = {"source": source[0], "source_id": source[1], "target": target[0], "target_id": target[1]}
-    connection.execute(_CHANGE.values(id=name, **ends), {"at": edge})
+    connection.execute(_UPDATE_EDGE.values(id=name, **ends), {"at": edge})
 
 
-def _move_evidence(connection: Connection, merge: int, edge: int, same: int) -> None:
+def _move_evidence(connection: Connection, merge: int, edge: int, equal_edge: int) -> None:
     """Add the evidence of an edge to the equal one that stays."""
-    stored_evidence = select(evidence.c.document).where(evidence.c.edge == same)
+    stored_evidence = select(evidence.c.document).where(evidence.c.edge == equal_edge)
     more = select(evidence.c.document).where(
         evidence.c.edge == edge, evidence.c.document.not_in(stored_evidence)
     )
-    rows = [{"edge": same, "document": name, "merge": merge} for name in connection.execute(more).scalars()]
+    rows = [
+        {"edge": equal_edge, "document": name, "merge": merge} for name in connection.execute(more).scalars()
+    ]
     if rows:
         prove(connection, rows)
 
@@ -190,23 +190,21 @@ def _add_names(
     removed: Sequence[Row[*tuple[Any, ...]]],
 ) -> None:
     """Make the kept node searchable by the names of the others, and independent of documents."""
-    came = [
-        alias
-        for row in removed
-        for alias in (row.name, *json.loads(row.aliases), *(alias for _, alias in json.loads(row.merged)))
-    ]
-    merged = json.loads(target.merged) + [
-        [merge, alias] for alias in dict.fromkeys(came) if alias != target.name
-    ]
+    merged_names: dict[str, None] = {}
+    for row in removed:
+        earlier_merges = [alias for _, alias in json.loads(row.merged)]
+        merged_names |= dict.fromkeys([row.name, *json.loads(row.aliases), *earlier_merges])
+    merged = json.loads(target.merged)
+    merged += [[merge, alias] for alias in merged_names if alias != target.name]
     as_json = json.dumps(merged, ensure_ascii=False)
     connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json, passing=0))
-    for table, word in _WORDS:
-        kept_words = set(connection.execute(select(word).where(table.c.node == target.number)).scalars())
-        theirs = select(word).where(table.c.node.in_([row.number for row in removed])).distinct()
+    for table, word in _WORD_COLUMNS:
+        words = set(connection.execute(select(word).where(table.c.node == target.number)).scalars())
+        merged_words = select(word).where(table.c.node.in_([row.number for row in removed])).distinct()
         rows = [
             {"graph": target.graph, word.name: text, "node": target.number, "merge": merge}
-            for text in connection.execute(theirs).scalars()
-            if text not in kept_words
+            for text in connection.execute(merged_words).scalars()
+            if text not in words
         ]
         if rows:
             connection.execute(insert(table), rows)
@@ -216,13 +214,13 @@ def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None
     """Raise Conflict if the merge was undone, or nodes of its moved edges were merged since."""
     if record.undone:
         raise Conflict("merge", str(record.number), "was undone already")
-    ours = set(json.loads(record.before))
-    concerned: ColumnElement[bool] = or_(
+    concerned_nodes = set(json.loads(record.before))
+    is_concerned: ColumnElement[bool] = or_(
         edges.c.aside == record.number,
         edges.c.number.in_(select(moves.c.edge).where(moves.c.event == record.number)),
     )
-    for row in connection.execute(select(edges.c.source_id, edges.c.target_id).where(concerned)):
-        ours |= set(row)
+    for row in connection.execute(select(edges.c.source_id, edges.c.target_id).where(is_concerned)):
+        concerned_nodes |= set(row)
     later = select(events).where(
         events.c.graph == record.graph,
         events.c.kind == "merge",
@@ -230,7 +228,7 @@ def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None
         events.c.number > record.number,
     )
     for row in connection.execute(later):
-        if not ours.isdisjoint(json.loads(row.before)):
+        if not concerned_nodes.isdisjoint(json.loads(row.before)):
             raise Conflict(
                 "merge", str(record.number), f"merge {row.number} depends on it; undo that one first"
             )
@@ -238,7 +236,7 @@ def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None
 
 def _restore_edges(connection: Connection, merge: int, back: dict[int, str]) -> None:
     """Restore the ends of edges from before the merge, unless the nodes are gone."""
-    for row in connection.execute(_MOVED.where(moves.c.event == merge)).all():
+    for row in connection.execute(_MOVED_EDGES.where(moves.c.event == merge)).all():
         source = (row.old_source, back.get(row.old_source, row.source_id))
         target = (row.old_target, back.get(row.old_target, row.target_id))
         name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
@@ -246,14 +244,14 @@ def _restore_edges(connection: Connection, merge: int, back: dict[int, str]) -> 
     connection.execute(delete(moves).where(moves.c.event == merge))
     connection.execute(update(edges).where(edges.c.aside == merge).values(aside=HERE))
     connection.execute(delete(evidence).where(evidence.c.merge == merge))
-    left = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
-    connection.execute(delete(nodes).where(nodes.c.number.in_(back), nodes.c.passing == 1, ~left))
+    has_edges = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
+    connection.execute(delete(nodes).where(nodes.c.number.in_(back), nodes.c.passing == 1, ~has_edges))
 
 
 def _remove_names(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]) -> None:
     """Remove the names that were added by a merge."""
-    left = [[number, alias] for number, alias in json.loads(target.merged) if number != merge]
-    as_json = json.dumps(left, ensure_ascii=False)
+    remaining = [[number, alias] for number, alias in json.loads(target.merged) if number != merge]
+    as_json = json.dumps(remaining, ensure_ascii=False)
     connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json))
-    for table, _ in _WORDS:
+    for table, _ in _WORD_COLUMNS:
         connection.execute(delete(table).where(table.c.node == target.number, table.c.merge == merge))

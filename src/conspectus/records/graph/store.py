@@ -4,11 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from conspectus.model.graph import (
-    GraphWritten,
-    Neighbor,
-    Traversal,
-)
+from conspectus.model.graph import GraphWritten, Neighbor, Traversal
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.store_methods import MAX_SHORT_WRITE_ROWS, SqlStore, reading, writing
@@ -31,7 +27,7 @@ from conspectus.records.tables.core import sources
 
 
 class SqlGraphs(SqlStore):
-    """The methods of the port `Graphs`, each as one transaction. A traversal reaches at most `most` nodes."""
+    """The methods of the port `Graphs`, each as one transaction; a traversal reaches `maximum` nodes."""
 
     def __init__(self, transactions: Transactions, *, maximum: int = 10_000) -> None:
         super().__init__(transactions)

@@ -18,7 +18,7 @@ from conspectus.model.ids import SourceId
 from conspectus.model.trust import Trust, levels_from
 from conspectus.records.core.name_lookup import split_by_cost
 from conspectus.records.core.rows import to_number
-from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, nodes_by_id, valid
+from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, is_valid_at, nodes_by_id
 from conspectus.records.graph.rows import HERE
 from conspectus.records.tables.graph import edges, nodes
 
@@ -30,15 +30,15 @@ TRIM_EVERY_NODES: Final = 8
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
 _AS_OF: BindParameter[Any] = bindparam("as_of")
-_THEN = valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
-_RECORDED_THEN = nodes.c.recorded <= _AS_OF
+_IS_VALID_THEN = is_valid_at(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
+_WAS_RECORDED_THEN = nodes.c.recorded <= _AS_OF
 _LEVELS: BindParameter[Any] = bindparam("levels", expanding=True)
-_LEVEL_OF_NODE = nodes.c.trust.in_(_LEVELS)
+_HAS_NODE_LEVEL = nodes.c.trust.in_(_LEVELS)
 NUMBER_QUERIES: Final = {
     (by_name, dated, as_of, levels): query.with_only_columns(nodes.c.id, nodes.c.number).where(
-        *([_THEN] if dated else []),
-        *([_RECORDED_THEN] if as_of else []),
-        *([_LEVEL_OF_NODE] if levels else []),
+        *([_IS_VALID_THEN] if dated else []),
+        *([_WAS_RECORDED_THEN] if as_of else []),
+        *([_HAS_NODE_LEVEL] if levels else []),
     )
     for by_name, query in NODES_BY_ID.items()
     for dated, as_of, levels in product((False, True), repeat=3)
@@ -46,9 +46,9 @@ NUMBER_QUERIES: Final = {
 
 
 def _edge_query(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bool) -> Select[Any]:
-    """Return a query of some edges of a node, heaviest first, with their `levels` if they are asked for.
+    """Return a query of some edges of a node, heaviest first.
 
-    No index has the levels, so that they are read only then.
+    Their `levels` are an option, because no index has them.
     """
     near, far, name = edges.c.source, edges.c.target, edges.c.target_id
     if back:
@@ -65,11 +65,11 @@ def _edge_query(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bo
     if dated or as_of or levels:
         query = query.join(nodes, nodes.c.number == far)
     if dated:
-        conditions += [valid(edges.c.valid_from, edges.c.valid_until, _MOMENT), _THEN]
+        conditions += [is_valid_at(edges.c.valid_from, edges.c.valid_until, _MOMENT), _IS_VALID_THEN]
     if as_of:
-        conditions += [edges.c.recorded <= _AS_OF, _RECORDED_THEN]
+        conditions += [edges.c.recorded <= _AS_OF, _WAS_RECORDED_THEN]
     if levels:
-        conditions += [edges.c.trust.in_(_LEVELS), _LEVEL_OF_NODE]
+        conditions += [edges.c.trust.in_(_LEVELS), _HAS_NODE_LEVEL]
     ordered = query.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
     return ordered.limit(bindparam("maximum")).offset(bindparam("skipped"))
 
@@ -127,28 +127,28 @@ class _BestPaths:
     """The best paths to the nodes of the next layer, up to a number."""
 
     def __init__(self, limit: int) -> None:
-        self._wanted = limit
-        self._ways: dict[str, _Path] = {}
+        self._limit = limit
+        self._paths: dict[str, _Path] = {}
         self._bound: tuple[float, str] | None = None
 
-    def takes(self, least: tuple[float, str] | None) -> bool:
+    def may_include(self, least: tuple[float, str] | None) -> bool:
         """Return whether a path of at least this cost could be among the best."""
         return least is not None and (self._bound is None or least <= self._bound)
 
-    def offer(self, name: str, way: _Path) -> None:
+    def offer(self, name: str, path: _Path) -> None:
         """Add a path, if it is the best one to its node so far."""
-        best_way = self._ways.get(name)
-        if best_way is None or way.rank < best_way.rank:
-            self._ways[name] = way
+        best_path = self._paths.get(name)
+        if best_path is None or path.rank < best_path.rank:
+            self._paths[name] = path
 
     def trim(self) -> dict[str, _Path]:
         """Drop all but the best paths, and return these, best first."""
-        ordered = sorted(self._ways.items(), key=lambda item: (item[1].cost, item[0]))
-        self._ways = dict(ordered[: self._wanted])
-        if len(self._ways) == self._wanted:
-            name, way = ordered[self._wanted - 1]
-            self._bound = (way.cost, name)
-        return self._ways
+        ordered = sorted(self._paths.items(), key=lambda item: (item[1].cost, item[0]))
+        self._paths = dict(ordered[: self._limit])
+        if len(self._paths) == self._limit:
+            name, path = ordered[self._limit - 1]
+            self._bound = (path.cost, name)
+        return self._paths
 
 
 def walk(
@@ -159,7 +159,7 @@ def walk(
     *,
     bounds: Bounds,
 ) -> list[Neighbor]:
-    """Return the nodes reachable from any start, nearest first and then by decay, up to `most`."""
+    """Return the nodes reachable from any start, nearest first and then by decay, up to `bounds.maximum`."""
     limit = min(traversal.offset + traversal.limit, bounds.maximum)
     walker = _Walker(connection, graphs, traversal, bounds)
     layers = [walker.begin(starts)]
@@ -197,52 +197,49 @@ class _Walker:
 
     def begin(self, starts: Sequence[str]) -> list[str]:
         """Return the starts that exist."""
-        names = dict.fromkeys(name for name, _ in self._places(starts))
+        names = dict.fromkeys(name for name, _ in self._find_numbers(starts))
         self._reached.update({name: _Path(-1.0, "") for name in names})
         return list(names)
 
     def step(self, layer: Sequence[str], limit: int) -> list[str]:
         """Return the best nodes one hop further, best first."""
-        lists = [
-            _Edges(number, name, -way.cost, back, (way.cost, ""))
-            for name, number in self._places(layer)
-            for way in (self._reached[name],)
-            for back in self._backwards
-        ]
+        lists: list[_Edges] = []
+        for name, number in self._find_numbers(layer):
+            cost = self._reached[name].cost
+            lists += [_Edges(number, name, -cost, back, (cost, "")) for back in self._backwards]
         lists.sort(key=lambda node_edges: -node_edges.decay)
         best = _BestPaths(limit)
         size = max(MIN_EDGES_READ, READ_GROWTH * limit // max(1, len(lists)))
         while lists:
             for position, node_edges in enumerate(lists):
-                if best.takes(node_edges.last):
+                if best.may_include(node_edges.last):
                     self._read(node_edges, size, best)
                 if position % TRIM_EVERY_NODES == 0:
                     best.trim()
             best.trim()
-            lists = [node_edges for node_edges in lists if best.takes(node_edges.last)]
+            lists = [node_edges for node_edges in lists if best.may_include(node_edges.last)]
             size *= READ_GROWTH
-        best_ways = best.trim()
-        self._reached.update(best_ways)
-        return list(best_ways)
+        best_paths = best.trim()
+        self._reached.update(best_paths)
+        return list(best_paths)
 
     def neighbors(self, order: Sequence[tuple[str, int]]) -> list[Neighbor]:
         """Return reached nodes with their paths."""
         nodes_by_name: dict[str, Node] = {}
         for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):
-            if self._there(node):
+            if self._is_eligible(node):
                 nodes_by_name.setdefault(node.id, node)
         return [self._neighbor(nodes_by_name[name], hop) for name, hop in order]
 
-    def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
+    def _find_numbers(self, names: Sequence[str]) -> list[tuple[str, int]]:
         """Return the numbers of names in the graphs."""
         dated, has_as_of = self._traversal.at is not None, self._as_of is not None
-        return [
-            (row.id, row.number)
-            for by_name, traversal in split_by_cost(self._connection, RARE_IDS, names, self._graphs)
-            for row in self._connection.execute(
-                NUMBER_QUERIES[by_name, dated, has_as_of, self._levels], {**self._parameters, **traversal}
-            )
-        ]
+        numbers: list[tuple[str, int]] = []
+        for by_name, parameters in split_by_cost(self._connection, RARE_IDS, names, self._graphs):
+            query = NUMBER_QUERIES[by_name, dated, has_as_of, self._levels]
+            rows = self._connection.execute(query, {**self._parameters, **parameters})
+            numbers += [(row.id, row.number) for row in rows]
+        return numbers
 
     def _read(self, node_edges: _Edges, size: int, best: _BestPaths) -> None:
         """Read more edges of a node."""
@@ -263,30 +260,34 @@ class _Walker:
         rows = self._connection.execute(statement, parameters).all()
         for name, weight, type, *level in rows:
             cost = -(node_edges.decay * weight)
-            if not best.takes((cost, name)):
+            if not best.may_include((cost, name)):
                 break
             if name not in self._reached:
                 best.offer(name, _Path(cost, node_edges.name, type, node_edges.back, weight, *level))
         node_edges.read += len(rows)
-        node_edges.last = (-(node_edges.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
+        node_edges.last = None
+        if len(rows) == size:
+            last_name, last_weight, *_ = rows[-1]
+            node_edges.last = (-(node_edges.decay * last_weight), last_name)
 
-    def _there(self, node: Node) -> bool:
+    def _is_eligible(self, node: Node) -> bool:
         at = self._traversal.at
-        is_known = self._as_of is None or node.recorded <= self._as_of
-        if not is_known or node.trust not in self._allowed:
+        if self._as_of is not None and node.recorded > self._as_of:
             return False
-        return at is None or (
-            (node.valid_from is None or node.valid_from <= at)
-            and (node.valid_until is None or node.valid_until >= at)
-        )
+        if node.trust not in self._allowed:
+            return False
+        if at is None:
+            return True
+        has_begun = node.valid_from is None or node.valid_from <= at
+        return has_begun and (node.valid_until is None or node.valid_until >= at)
 
     def _neighbor(self, node: Node, hop: int) -> Neighbor:
         steps: list[EdgeStep] = []
         name = node.id
         while parent := self._reached[name].parent:
-            way = self._reached[name]
-            steps.append(EdgeStep(parent, way.type, name, way.weight, way.backwards, way.trust))
+            path = self._reached[name]
+            steps.append(EdgeStep(parent, path.type, name, path.weight, path.backwards, path.trust))
             name = parent
         steps.reverse()
-        path = (name, *(step.target for step in steps))
-        return Neighbor(node, hop, -self._reached[node.id].cost, path, tuple(steps))
+        names = (name, *(step.target for step in steps))
+        return Neighbor(node, hop, -self._reached[node.id].cost, names, tuple(steps))

@@ -3,17 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, or_, select, update
 
 from conspectus.errors import DanglingEdges, NotFound
 from conspectus.model.graph import Edge, GraphWritten, WriteOutcome
@@ -42,22 +32,24 @@ _CHANGE_EDGE = (
     .where(edges.c.number == bindparam("at"))
     .values(trust=lowered_trust(edges.c.trust), origin=lowered_origin(edges.c.origin))
 )
-_RIVALS = and_(
+_SAME_RELATION = and_(
     edges.c.source == bindparam("from"),
-    edges.c.type == bindparam("called"),
+    edges.c.type == bindparam("type_name"),
     edges.c.target != bindparam("to"),
     edges.c.aside == HERE,
 )
-_NEXT = (
+_NEXT_SINGLE = (
     select(edges.c.number, edges.c.began, edges.c.origin, edges.c.trust)
-    .where(_RIVALS, edges.c.single == 1, edges.c.began > bindparam("since"))
+    .where(_SAME_RELATION, edges.c.single == 1, edges.c.began > bindparam("since"))
     .order_by(edges.c.began, edges.c.number)
     .limit(1)
 )
 _ENDED_LATER = and_(edges.c.closed_by.is_not(None), edges.c.valid_until > bindparam("since"))
-_OPEN = (
+_OPEN_EDGES = (
     select(edges.c.number, edges.c.id, edges.c.origin, edges.c.trust)
-    .where(_RIVALS, edges.c.began <= bindparam("since"), or_(edges.c.valid_until.is_(None), _ENDED_LATER))
+    .where(
+        _SAME_RELATION, edges.c.began <= bindparam("since"), or_(edges.c.valid_until.is_(None), _ENDED_LATER)
+    )
     .order_by(edges.c.number)
 )
 NODE_FIELDS = ("type", "name", "aliases", "properties", "valid_from", "valid_until")
@@ -81,15 +73,15 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
         key = (node.graph.id, node.id)
         new = node_values(node, passing=node.id in adding.passing)
         before = stored.get(key)
+        outcome: WriteOutcome = "unchanged"
         if before is None:
             stored[key] = fresh[key] = new
+            outcome = "added"
         elif not new["passing"] and (new_values := _changes(before, new)):
             before.update(new_values | _lower(new, before))
             if key not in fresh:
                 changed[key] = before
-        else:
-            new = before
-        outcome: WriteOutcome = "added" if before is None else "unchanged" if new is before else "updated"
+            outcome = "updated"
         written.append(GraphWritten(node.id, outcome))
     _insert_nodes(connection, list(fresh.values()))
     _change_nodes(connection, list(changed.values()))
@@ -137,33 +129,32 @@ def _insert_nodes(connection: Connection, rows: Sequence[Values]) -> None:
 
 
 def _change_nodes(connection: Connection, rows: Sequence[Values]) -> None:
+    if not rows:
+        return
     fields = (*NODE_FIELDS, "passing", "updated")
-    if rows:
-        values = _CHANGE_NODE.values({name: bindparam(f"new_{name}") for name in fields})
-        connection.execute(
-            values,
-            [
-                {"at": row["number"], **_new_level(row), **{f"new_{name}": row[name] for name in fields}}
-                for row in rows
-            ],
-        )
+    change = _CHANGE_NODE.values({name: bindparam(f"new_{name}") for name in fields})
+    parameters = [
+        {"at": row["number"], **_new_level(row), **{f"new_{name}": row[name] for name in fields}}
+        for row in rows
+    ]
+    connection.execute(change, parameters)
 
 
 def _store_names(connection: Connection, adding: Adding, rows: Sequence[Values], *, anew: bool) -> None:
     """Store the names and words of nodes. Those from a merge are kept."""
     numbers = [row["number"] for row in rows]
     for table, column, of in ((names, names.c.key, adding.keys), (terms, terms.c.term, adding.terms)):
-        there = _forget_words(connection, table, column, numbers) if anew else set()
-        entries = [
+        merged_words = _delete_words(connection, table, column, numbers) if anew else set()
+        rows_to_insert = [
             {"graph": row["graph"], column.name: word, "node": row["number"], "merge": HERE}
             for row in rows
             for word in dict.fromkeys(of.get(row["id"], ()))
-            if (row["number"], word) not in there
+            if (row["number"], word) not in merged_words
         ]
-        insert_rows(connection, table, entries)
+        insert_rows(connection, table, rows_to_insert)
 
 
-def _forget_words(
+def _delete_words(
     connection: Connection, table: Table, column: Column[Any], numbers: Sequence[int]
 ) -> set[tuple[int, str]]:
     """Delete the words of nodes that are not from merges, and return those that are."""
@@ -178,13 +169,13 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
     ends = _numbers_of_ends(connection, adding.edges)
     _require_documents(connection, adding.edges)
     stored = fetch_in_blocks(connection, _EDGES, [edge.id for edge in adding.edges])
-    desk = _EdgeWriter(connection, {row.id: dict(row._mapping) for row in stored})
+    writer = _EdgeWriter(connection, {row.id: dict(row._mapping) for row in stored})
     written = []
     for edge in adding.edges:
         row = edge_values(edge, single=edge.id in adding.single)
         row |= {"source": ends[edge.graph.id, edge.source], "target": ends[edge.graph.id, edge.target]}
-        written.append(desk.put(edge, row))
-    desk.flush()
+        written.append(writer.put(edge, row))
+    writer.flush()
     return written
 
 
@@ -212,13 +203,13 @@ def _require_documents(connection: Connection, new: Iterable[Edge]) -> None:
             raise NotFound("document", name)
 
 
-def _stored_proofs(connection: Connection, stored: Iterable[Values]) -> dict[str, set[str]]:
+def _evidence_by_edge_id(connection: Connection, stored: Iterable[Values]) -> dict[str, set[str]]:
     """Return the documents of stored edges by edge id."""
-    named = {row["number"]: row["id"] for row in stored}
-    proofs: dict[str, set[str]] = {name: set() for name in named.values()}
-    for edge, document in fetch_in_blocks(connection, _EVIDENCE, named):
-        proofs[named[edge]].add(document)
-    return proofs
+    ids_by_number = {row["number"]: row["id"] for row in stored}
+    evidence_by_id: dict[str, set[str]] = {name: set() for name in ids_by_number.values()}
+    for edge, document in fetch_in_blocks(connection, _EVIDENCE, ids_by_number):
+        evidence_by_id[ids_by_number[edge]].add(document)
+    return evidence_by_id
 
 
 class _EdgeWriter:
@@ -227,9 +218,9 @@ class _EdgeWriter:
     def __init__(self, connection: Connection, stored: Mapping[str, Values]) -> None:
         self._connection = connection
         self._stored = dict(stored)
-        self._proofs = _stored_proofs(connection, stored.values())
-        self._fresh: list[Values] = []
-        self._proved: list[tuple[Values, str]] = []
+        self._evidence = _evidence_by_edge_id(connection, stored.values())
+        self._new_edges: list[Values] = []
+        self._new_evidence: list[tuple[Values, str]] = []
 
     def put(self, edge: Edge, row: Values) -> GraphWritten:
         """Store an edge or update the stored one."""
@@ -237,49 +228,47 @@ class _EdgeWriter:
         if stored is not None:
             return self._change(edge, stored, row)
         self._stored[edge.id] = row
-        self._fresh.append(row)
+        self._new_edges.append(row)
         self._prove(row, edge.evidence)
         if not row["single"]:
             return GraphWritten(edge.id, "added")
         self.flush()
-        return GraphWritten(edge.id, "added", self._end(row))
+        return GraphWritten(edge.id, "added", self._end_superseded(row))
 
     def _change(self, edge: Edge, stored: Values, new: Values) -> GraphWritten:
         new_values = _edge_changes(stored, new)
-        proved = self._prove(stored, edge.evidence)
-        lower = _lower(new, stored) if proved or "updated" in new_values else {}
+        has_new_evidence = self._prove(stored, edge.evidence)
+        is_updated = has_new_evidence or "updated" in new_values
+        lower = _lower(new, stored) if is_updated else {}
         if new_values or lower:
             self.flush()
             stored |= new_values | lower
             parameters = {"at": stored["number"], **_new_level(stored)}
             change = _CHANGE_EDGE.values(new_values) if new_values else _CHANGE_EDGE
             self._connection.execute(change, parameters)
-        ending = stored["single"] and not new_values.keys().isdisjoint({"single", "valid_until"})
-        closed = self._end(stored) if ending else ()
-        seen = proved or "updated" in new_values
-        return GraphWritten(edge.id, "updated" if seen else "unchanged", closed)
+        may_end_others = stored["single"] and not new_values.keys().isdisjoint({"single", "valid_until"})
+        closed = self._end_superseded(stored) if may_end_others else ()
+        return GraphWritten(edge.id, "updated" if is_updated else "unchanged", closed)
 
     def _prove(self, row: Values, document: str | None) -> bool:
         """Store a document as evidence of an edge. Returns whether it is new."""
-        stored = self._proofs.setdefault(row["id"], set())
+        stored = self._evidence.setdefault(row["id"], set())
         if document is None or document in stored:
             return False
         stored.add(document)
-        self._proved.append((row, document))
+        self._new_evidence.append((row, document))
         return True
 
-    def _end(self, row: Values) -> tuple[str, ...]:
+    def _end_superseded(self, row: Values) -> tuple[str, ...]:
         """End the open edges to other targets, and this one if a later one exists."""
-        of = {"from": row["source"], "called": row["type"], "to": row["target"], "since": row["began"]}
-        later = self._connection.execute(_NEXT, of).one_or_none()
+        of = {"from": row["source"], "type_name": row["type"], "to": row["target"], "since": row["began"]}
+        later = self._connection.execute(_NEXT_SINGLE, of).one_or_none()
         if later is not None and row["valid_until"] is None:
             ended_at = {"valid_until": later.began, "closed_by": later.number}
             self._close(row, ended_at | {"origin": later.origin, "trust": later.trust})
-        ended = self._connection.execute(_OPEN, of).all()
-        names = ("origin", "trust", "updated")
-        change = {"valid_until": row["began"], "closed_by": row["number"]} | {
-            name: row[name] for name in names
-        }
+        ended = self._connection.execute(_OPEN_EDGES, of).all()
+        change = {"valid_until": row["began"], "closed_by": row["number"]}
+        change |= {name: row[name] for name in ("origin", "trust", "updated")}
         for edge in ended:
             self._close(self._stored.get(edge.id, dict(edge._mapping)), change)
         return tuple(edge.id for edge in ended)
@@ -293,15 +282,15 @@ class _EdgeWriter:
 
     def flush(self) -> None:
         """Write the queued rows."""
-        if self._fresh:
-            first = allocate(self._connection, "graph_edge", len(self._fresh))
-            for offset, row in enumerate(self._fresh):
+        if self._new_edges:
+            first = allocate(self._connection, "graph_edge", len(self._new_edges))
+            for offset, row in enumerate(self._new_edges):
                 row["number"] = first + offset
-            insert_rows(self._connection, edges, self._fresh)
-        if self._proved:
-            rows = [{"edge": row["number"], "document": document} for row, document in self._proved]
+            insert_rows(self._connection, edges, self._new_edges)
+        if self._new_evidence:
+            rows = [{"edge": row["number"], "document": document} for row, document in self._new_evidence]
             prove(self._connection, rows)
-        self._fresh, self._proved = [], []
+        self._new_edges, self._new_evidence = [], []
 
 
 def _edge_changes(stored: Values, new: Values) -> Values:

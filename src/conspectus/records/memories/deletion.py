@@ -13,7 +13,7 @@ from conspectus.model.records import Metadata
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.rows import to_json, to_metadata
 from conspectus.records.deletion import delete_documents
-from conspectus.records.graph.reads import resting_edges
+from conspectus.records.graph.reads import edges_without_other_evidence
 from conspectus.records.memories.conditions import IS_PINNED
 from conspectus.records.tables.core import QUARANTINED, REMEMBERED, VERSIONED, chunks, documents, vectors
 from conspectus.records.tables.jobs import jobs
@@ -22,16 +22,16 @@ COUNTED_FIELDS: Final = ("memories", "versions", "chunks", "vectors", "edges", "
 _LISTED = json_list_param("ids")
 """Any number of ids as one parameter, so that everything that depends on them is one query."""
 
-_CHOSEN = select(documents.c.id).where(documents.c.id.in_(_LISTED), or_(REMEMBERED, QUARANTINED))
+_DELETABLE = select(documents.c.id).where(documents.c.id.in_(_LISTED), or_(REMEMBERED, QUARANTINED))
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(_LISTED)).cte("tree", recursive=True)
 _TREE = _ROOTS.union(select(documents.c.id).join(_ROOTS, documents.c.parent == _ROOTS.c.id))
-_WHOLE = documents.c.id.in_(select(_TREE.c.id))
+_IN_TREE = documents.c.id.in_(select(_TREE.c.id))
 _SIZES = select(
     func.count().filter(VERSIONED).label("versions"),
     func.count().filter(or_(REMEMBERED, QUARANTINED)).label("memories"),
     func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
-).where(_WHOLE)
-_NAMES = select(documents.c.id).where(_WHOLE)
+).where(_IN_TREE)
+_TREE_IDS = select(documents.c.id).where(_IN_TREE)
 
 _VECTORS = (
     select(func.count())
@@ -40,7 +40,7 @@ _VECTORS = (
             vectors, vectors.c.chunk == chunks.c.id
         )
     )
-    .where(_WHOLE)
+    .where(_IN_TREE)
 )
 
 
@@ -65,19 +65,20 @@ def forget(
 
 def _count_affected(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
     """Return all memories that a deletion affects, as far as they exist and may be deleted."""
-    query = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
-    there = set(connection.execute(query, {"ids": json_list(memories)}).scalars())
-    going = tuple(str(memory) for memory in dict.fromkeys(memories) if memory in there)
-    parameters = {"ids": json_list(going)}
+    query = _DELETABLE if pinned else _DELETABLE.where(~IS_PINNED)
+    stored_ids = set(connection.execute(query, {"ids": json_list(memories)}).scalars())
+    ids = tuple(str(memory) for memory in dict.fromkeys(memories) if memory in stored_ids)
+    parameters = {"ids": json_list(ids)}
     sizes = connection.execute(_SIZES, parameters).one()
+    affected = connection.execute(_TREE_IDS, parameters).scalars().all()
     return MemoryReceipt(
-        memories=len(going),
+        memories=len(ids),
         versions=sizes.versions,
         chunks=sizes.chunks,
         vectors=connection.execute(_VECTORS, parameters).scalar_one(),
-        edges=len(resting_edges(connection, connection.execute(_NAMES, parameters).scalars().all())),
-        ids=going,
-        facts=sizes.memories - len(going),
+        edges=len(edges_without_other_evidence(connection, affected)),
+        ids=ids,
+        facts=sizes.memories - len(ids),
     )
 
 

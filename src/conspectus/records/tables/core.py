@@ -47,10 +47,10 @@ counters = Table(
     Column("value", Number, nullable=False),
     Column("end", Number, nullable=False),
 )
-"""The last number given of each kind, and the last that may be given.
+"""The last number that was assigned of each kind, and the end of the reserved range.
 
-A collection takes its numbers from a range that it has to itself, so that its writers wait for no others;
-the rows of the collection `""` say how far such ranges were given.
+A collection takes its numbers from a range of its own, so that its writers wait for no others. Rows of the
+collection `""` count the ranges that were reserved, and rows that belong to no collection.
 """
 
 collections = Table(
@@ -144,7 +144,7 @@ documents = Table(
 
 QUARANTINED = documents.c.kind == literal_column("'quarantined'")
 
-for _name, _rows, _columns in (
+for _name, _condition, _columns in (
     ("thread", THREADED, ("source", "thread", "order_sequence", "order_start", "number")),
     ("latest", DATED, ("source", "order_start", "number")),
     ("pending", PENDING, ("collection", "status", "last_chunk")),
@@ -161,7 +161,7 @@ for _name, _rows, _columns in (
         ("source", "occurred_start", "occurred_end", "order_sequence", "key", "kind"),
     ),
 ):
-    Index(f"ix_documents_{_name}", *(documents.c[each] for each in _columns), sqlite_where=_rows)
+    Index(f"ix_documents_{_name}", *(documents.c[_column] for _column in _columns), sqlite_where=_condition)
 Index(
     "ix_documents_longest",
     documents.c.source,

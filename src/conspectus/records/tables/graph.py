@@ -1,9 +1,8 @@
-"""The tables of graphs:
+"""The tables of graphs: nodes, their names, edges with their evidence, and manual merges.
 
-nodes, their names, edges with their evidence, and manual merges. Nodes and edges have numbers in the order of
-recording, by which rows refer to each other. Rows that a merge took out of a graph have the number of the
-merge as `aside`; all others have 0. An edge also has the ids of its ends, so that the indexes for traversals
-cover all columns that a hop needs, heaviest first.
+Nodes and edges have numbers in the order of recording, by which rows refer to each other. Rows that a merge
+took out of a graph have the number of the merge as `aside`; all others have 0. An edge also has the ids of
+its ends, so that the indexes for traversals cover all columns that a hop needs, heaviest first.
 """
 
 from typing import Final
