@@ -14,7 +14,7 @@ from conspectus.index.bm25 import (
     best,
     cosines,
     occurrences,
-    question_terms,
+    query_terms,
     with_sources,
 )
 from conspectus.index.changes import put_ranges, read, touched_ranges
@@ -129,7 +129,7 @@ class MemoryIndex:
         size = 0 if probe.vector is None else len(probe.vector)
         terms = tuple(
             corpus.statistic(term, sum(term in row.counts for row in self._rows.values()), count)
-            for term, count in question_terms(probe, self._analyse, size).items()
+            for term, count in query_terms(probe, self._analyse, size).items()
         )
         if probe.sources:
             every = self._rows.values()

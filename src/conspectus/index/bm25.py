@@ -94,8 +94,8 @@ def shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinte
     few, many = sorted((one, other), key=len)
     if not len(few):
         return 0
-    places = many.searchsorted(few)
-    return int(np.count_nonzero(many.take(places, mode="clip") == few))
+    positions = many.searchsorted(few)
+    return int(np.count_nonzero(many.take(positions, mode="clip") == few))
 
 
 def idf(total: int, documents: int) -> float:
@@ -121,7 +121,7 @@ def occurrences(text: str, analyse: Analyse) -> tuple[Counter[str], int]:
     return counts, len(terms)
 
 
-def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str, int]:
+def query_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str, int]:
     """Return the distinct terms of a query in order of first appearance, with their counts.
 
     Raises InvalidInput if the size of the vector differs from that of the index, or if the words cannot be

@@ -44,7 +44,8 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
     """Return the ranges that changes added or updated, joined if near: reading more has no effect."""
-    return merged(((c.first, c.last) for c in changes if c.operation == "put"), _MAX_GAP_IDS)
+    ranges = ((change.first, change.last) for change in changes if change.operation == "put")
+    return merged(ranges, _MAX_GAP_IDS)
 
 
 def touched_ranges(changes: Sequence[Change]) -> list[Range]:
@@ -61,9 +62,9 @@ def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
     return chunk
 
 
-async def catch_up(index: Index, reader: Reader, promised: int) -> None:
+async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
     """Apply changes until the index has the records up to `sequence`, also if it was deleted meanwhile."""
-    while index.applied() < promised:
+    while index.applied() < sequence:
         changes = await reader.changes_since(index.applied(), limit=CHANGES)
         if not changes:
             break
@@ -101,7 +102,7 @@ async def differences(
                     Disagreement(number, "damaged", "its vector is missing, or should not be there")
                 )
     disagreements += [
-        Disagreement(ChunkId(i), "ghost", "not in the records") for i in rows.chunks[~seen].tolist()
+        Disagreement(ChunkId(number), "ghost", "not in the records") for number in rows.chunks[~seen].tolist()
     ]
     return await untouched_since(rows.sequence, disagreements, reader)
 
@@ -109,17 +110,17 @@ async def differences(
 async def untouched_since(
     sequence: int, disagreements: Iterable[Disagreement], reader: Reader
 ) -> list[Disagreement]:
-    """Return the found chunks that no change after the sequence explains, in order."""
+    """Return the disagreements that no change after the sequence explains, by chunk."""
     later: list[Range] = []
     while changes := await reader.changes_since(sequence, limit=_CHANGES_PER_READ):
         later = merged([*later, *touched_ranges(changes)])
         sequence = changes[-1].sequence
-    left = (
+    unexplained = (
         disagreement
         for disagreement in disagreements
         if not any(first <= disagreement.chunk <= last for first, last in later)
     )
-    return sorted(left, key=lambda disagreement: disagreement.chunk)
+    return sorted(unexplained, key=lambda disagreement: disagreement.chunk)
 
 
 async def read(reader: Reader, ranges: Iterable[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:

@@ -25,7 +25,7 @@ from conspectus.text.times import to_microseconds
 ColumnValue: TypeAlias = str | int | float
 
 
-def by_value(leaf: Between) -> bool:
+def needs_distinct_values(leaf: Between) -> bool:
     """Return whether a comparison has to enumerate distinct values, because no column orders them."""
     if isinstance(leaf.field, tuple):
         return True
@@ -35,14 +35,16 @@ def by_value(leaf: Between) -> bool:
 class FilterCompiler:
     """Compiles filters to conditions that are never null, so that each may be negated.
 
-    Subclasses implement the last five methods for their language. `every` and `none` are the conditions of
-    all rows and of no row; `largest` is the largest integer of a column; `starts` and `ends` are the columns
+    Subclasses implement the last five methods for their language. They have the columns `starts` and `ends`
     of the event time, in microseconds.
     """
 
     every: ClassVar[str]
+    """The condition of all rows."""
     none: ClassVar[str]
+    """The condition of no row."""
     largest: ClassVar[int]
+    """The largest integer of a column."""
 
     def compiled(self, condition: Filter) -> str:
         """Return the condition of a filter for rows whose fields all fit into their columns."""
@@ -66,10 +68,10 @@ class FilterCompiler:
                 assert_never(condition)
 
     def _all_of(self, parts: Iterable[str]) -> str:
-        return _joined(" and ", [part for part in parts if part != self.every]) or self.every
+        return _join_conditions(" and ", [part for part in parts if part != self.every]) or self.every
 
     def _any_of(self, parts: Iterable[str]) -> str:
-        return _joined(" or ", [part for part in parts if part != self.none]) or self.none
+        return _join_conditions(" or ", [part for part in parts if part != self.none]) or self.none
 
     def _overlaps(self, leaf: Overlaps) -> str:
         parts = [self.present("occurred")]
@@ -88,12 +90,12 @@ class FilterCompiler:
             return self._equal_facts(field, values)
         if field in TEXTS:
             texts = [value for value in values if isinstance(value, str)]
-            listed = self.among(field, texts) if texts else self.none
+            equal_texts = self.among(field, texts) if texts else self.none
             if len(texts) == len(values):
-                return listed
+                return equal_texts
             moments = [value for value in values if isinstance(value, datetime)]
-            return self._any_of([listed, self._equal_facts(field, moments)])
-        numbers = [_number(value, field) for value in values] if field in NUMBERS else []
+            return self._any_of([equal_texts, self._equal_facts(field, moments)])
+        numbers = [_to_column_number(value, field) for value in values] if field in NUMBERS else []
         exact = [int(number) for number in numbers if number is not None and self._fits(number)]
         return self.among(field, exact) if exact else self.none
 
@@ -103,13 +105,13 @@ class FilterCompiler:
 
     def _between(self, leaf: Between) -> str:
         field = leaf.field
-        if not isinstance(field, str) or by_value(leaf):
+        if not isinstance(field, str) or needs_distinct_values(leaf):
             return self.values_between(leaf)
         parts = [self.present(field)]
         for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
             if bound is None:
                 continue
-            value = _in_column(bound, field)
+            value = _to_column_value(bound, field)
             if value is None:
                 return self.none
             parts.append(self.compared(field, sign, value))
@@ -139,18 +141,18 @@ class FilterCompiler:
         raise NotImplementedError
 
 
-def _joined(word: str, parts: Sequence[str]) -> str:
+def _join_conditions(word: str, parts: Sequence[str]) -> str:
     return word.join(f"({part})" for part in parts) if len(parts) > 1 else "".join(parts)
 
 
-def _in_column(value: Scalar, field: FieldName) -> ColumnValue | None:
-    """Return the values that the column can be compared with; None if it can never match the value."""
+def _to_column_value(value: Scalar, field: FieldName) -> ColumnValue | None:
+    """Return a value as the column stores it; None if the column can never be compared with it."""
     if field in TEXTS:
         return value if isinstance(value, str) else None
-    return _number(value, field) if field in NUMBERS else None
+    return _to_column_number(value, field) if field in NUMBERS else None
 
 
-def _number(value: Scalar, field: FieldName) -> int | float | None:
+def _to_column_number(value: Scalar, field: FieldName) -> int | float | None:
     if field == "recorded":
         moment = instant(value) if isinstance(value, datetime) else None
         return None if moment is None else to_microseconds(moment)

@@ -1,4 +1,7 @@
-"""Filter terms: field values as hashed terms that adapters index and look up."""
+"""Field values as numbers that adapters index and look up.
+
+A `fact` here is a hash of a path and a value, or of a path alone: that a row has this value there.
+"""
 
 import hashlib
 import json

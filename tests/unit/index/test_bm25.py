@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.support.journal import make_chunk
 
-from conspectus.index.bm25 import Bm25, Corpus, best, cosines, occurrences, question_terms
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines, occurrences, query_terms
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 
@@ -47,11 +47,11 @@ def test_counts_have_a_ceiling_and_lengths_have_none() -> None:
 
 @pytest.mark.parametrize("words", [None, "", "  \n"])
 def test_no_words_are_no_terms(words: str | None) -> None:
-    assert question_terms(Probe(EVERYTHING, words, None, 1), str.split, 0) == {}
+    assert query_terms(Probe(EVERYTHING, words, None, 1), str.split, 0) == {}
 
 
 def test_terms_of_a_question_are_distinct_and_in_order() -> None:
-    assert list(question_terms(Probe(EVERYTHING, "b a b c a", None, 1), str.split, 0).items()) == [
+    assert list(query_terms(Probe(EVERYTHING, "b a b c a", None, 1), str.split, 0).items()) == [
         ("b", 2),
         ("a", 2),
         ("c", 1),

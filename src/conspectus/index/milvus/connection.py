@@ -34,14 +34,18 @@ LITE = ".db"
 PARTITIONS = 16
 """Number of partitions of a collection with a partition key. Keys are hashed to them."""
 _SCHEMES = ("http", "https", "tcp", "unix")
-_GONE, _NOT_LOADED = (100, 1600), 101
-_AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
-_PASSING = (8, 103, 401, 503, 901, 902, 905)
+_DROPPED_CODES, _NOT_LOADED = (100, 1600), 101
+_UNREACHABLE_CODES = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+)
+_TEMPORARY_CODES = (8, 103, 401, 503, 901, 902, 905)
 """Messages of a cluster that is rate limited, or replaces shards or nodes. Such a call can be retried."""
-_REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+_REFUSED_CODES = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _MAX_REASON_LENGTH = 300
-_CLOSED = "closed channel"
-_DROPPED = "WAL already closed"
+_CLOSED_MESSAGE = "closed channel"
+_DROPPED_MESSAGE = "WAL already closed"
 """The message of Milvus Lite when a collection is dropped during a write."""
 _DROP_PAUSES_SECONDS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between attempts to drop a collection that is in use."""
@@ -204,7 +208,7 @@ class MilvusServer:
 
     async def iterated(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
         """Return all rows that an expression selects, in any order."""
-        return await _to_its_end(asyncio.to_thread(self._iterated, name, where, list(fields)))
+        return await _to_its_end(asyncio.to_thread(self._iterate, name, where, list(fields)))
 
     async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
         """Return the nearest rows that an expression selects, each with its `distance`."""
@@ -228,13 +232,13 @@ class MilvusServer:
         await asyncio.to_thread(self._disconnect)
 
     async def _create_and_load(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
-        here: dict[str, Any] = {"collection_name": name}
+        target: dict[str, Any] = {"collection_name": name}
         has_key = any(field.is_partition_key for field in schema.fields)
         options = {"num_partitions": PARTITIONS if has_key else None, "consistency_level": "Strong"}
-        await self._call("create_collection", **here, schema=schema, **options)
+        await self._call("create_collection", **target, schema=schema, **options)
         # The client would wait half a second for the index of a collection that has no rows yet.
-        await self._call("create_index", **here, index_params=indexes, sync=False)
-        await self._call("load_collection", **here)
+        await self._call("create_index", **target, index_params=indexes, sync=False)
+        await self._call("load_collection", **target)
 
     async def _call(self, name: str, **arguments: object) -> Any:
         return await _to_its_end(asyncio.to_thread(self._run, name, arguments))
@@ -243,52 +247,55 @@ class MilvusServer:
         # In Milvus Lite, two searches that meet a collection that is not opened yet break its opening.
         one_at_a_time = self._lite and name == "search"
         failures = self._failures
-        with self._searching if one_at_a_time else nullcontext(), self._borrowed(failures) as connection:
+        with (
+            self._searching if one_at_a_time else nullcontext(),
+            self._use_connection(failures) as connection,
+        ):
             try:
                 return getattr(connection.client, name)(timeout=self._seconds, **arguments)
             except (MilvusException, grpc.RpcError, ValueError) as fault:
-                if isinstance(fault, ValueError) and _CLOSED not in str(fault):
+                if isinstance(fault, ValueError) and _CLOSED_MESSAGE not in str(fault):
                     raise
                 is_unloaded = load and _code(fault) == _NOT_LOADED
                 if not is_unloaded:
-                    self._require_another(fault, connection, again=again)
+                    self._raise_unless_repeatable(fault, connection, again=again)
         if is_unloaded:
-            here: dict[str, object] = {"collection_name": arguments["collection_name"]}
-            self._run("load_collection", here, again=again, load=False)
+            target: dict[str, object] = {"collection_name": arguments["collection_name"]}
+            self._run("load_collection", target, again=again, load=False)
         return self._run(name, arguments, again=again and is_unloaded, load=load and not is_unloaded)
 
-    def _require_another(self, fault: Exception, connection: "_Connection", *, again: bool) -> None:
+    def _raise_unless_repeatable(self, fault: Exception, connection: "_Connection", *, again: bool) -> None:
         """Raise our error for a fault, unless the call can be repeated on another connection."""
-        error = self._translated(fault)
-        if _is_away(fault):
+        error = self._to_our_error(fault)
+        if _is_unreachable(fault):
             self._disconnect(connection)
-        if not again or not self._is_worth_another(fault):
+        if not again or not self._may_reconnect(fault):
             raise error from fault
 
-    def _iterated(self, name: str, where: str, fields: list[str]) -> list[Row]:
+    def _iterate(self, name: str, where: str, fields: list[str]) -> list[Row]:
         options: dict[str, object] = {"filter": where, "output_fields": fields, "consistency_level": "Strong"}
         rows: list[Row] = []
-        with self._borrowed(self._failures):
+        with self._use_connection(self._failures):
             pages = self._run("query_iterator", {"collection_name": name, **options})
             try:
                 while page := pages.next():
                     rows += page
             except (MilvusException, grpc.RpcError) as fault:
-                raise self._translated(fault) from fault
+                raise self._to_our_error(fault) from fault
             pages.close()
         return rows
 
-    def _is_worth_another(self, fault: Exception) -> bool:
+    def _may_reconnect(self, fault: Exception) -> bool:
         """Return whether a new connection may help: this one was closed, or the server of a file exited."""
-        was_closed = isinstance(fault, ValueError) or _CLOSED in _reason(fault)
-        return was_closed or (self.folder is not None and _is_away(fault))
+        was_closed = isinstance(fault, ValueError) or _CLOSED_MESSAGE in _reason(fault)
+        return was_closed or (self.folder is not None and _is_unreachable(fault))
 
     def _is_lite(self) -> bool:
-        with self._borrowed(self._failures):
+        with self._use_connection(self._failures):
             return self._lite
 
     @contextmanager
-    def _borrowed(self, failures: int) -> Iterator["_Connection"]:
+    def _use_connection(self, failures: int) -> Iterator["_Connection"]:
         """The connection for one call. It is not closed before all calls on it ended.
 
         Those who waited while it could not be opened fail with that attempt; `failures` is the count before.
@@ -296,9 +303,9 @@ class MilvusServer:
         with self._connecting:
             if self._connection is None:
                 if self._failures != failures:
-                    raise self._away()
+                    raise self._to_unreachable_error()
                 self._failures += 1
-                self._connection = _Connection(self._opened())
+                self._connection = _Connection(self._open_client())
                 self._failures -= 1
             connection = self._connection
             connection.calls += 1
@@ -309,7 +316,7 @@ class MilvusServer:
                 connection.calls -= 1
                 self._close_if_unused(connection)
 
-    def _opened(self) -> MilvusClient:
+    def _open_client(self) -> MilvusClient:
         try:
             client = MilvusClient(
                 uri=self._uri,
@@ -320,13 +327,13 @@ class MilvusServer:
             )
         except (MilvusException, grpc.RpcError, OSError) as fault:
             if self.folder is not None:
-                raise _unopened(self.folder) from fault
-            raise self._translated(fault) from fault
+                raise _to_open_error(self.folder) from fault
+            raise self._to_our_error(fault) from fault
         try:
             self._lite = "lite" in str(client.get_server_version(timeout=self._seconds)).lower()
         except (MilvusException, grpc.RpcError) as fault:
             client.close()
-            raise self._translated(fault) from fault
+            raise self._to_our_error(fault) from fault
         return client
 
     def _disconnect(self, connection: "_Connection | None" = None) -> None:
@@ -348,23 +355,23 @@ class MilvusServer:
             manager = importlib.import_module("milvus_lite.server_manager")
             manager.server_manager_instance.release_server(self._uri)
 
-    def _away(self) -> StorageBusy:
+    def _to_unreachable_error(self) -> StorageBusy:
         return StorageBusy(
             f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
             " start it, or check CONSPECTUS_MILVUS_URI, and try again"
         )
 
-    def _translated(self, fault: Exception) -> StorageError:
+    def _to_our_error(self, fault: Exception) -> StorageError:
         code, reason = _code(fault), _reason(fault)
-        if code in _GONE or _DROPPED in reason:
+        if code in _DROPPED_CODES or _DROPPED_MESSAGE in reason:
             return IndexReplaced(reason)
-        if code in _REFUSED:
+        if code in _REFUSED_CODES:
             return StorageBusy(
                 f"Milvus at {self.address} refuses the token; nothing is lost: check CONSPECTUS_MILVUS_TOKEN"
             )
-        if _is_away(fault):
-            return self._away()
-        if isinstance(fault, MilvusException) and (fault.retriable or code in _PASSING):
+        if _is_unreachable(fault):
+            return self._to_unreachable_error()
+        if isinstance(fault, MilvusException) and (fault.retriable or code in _TEMPORARY_CODES):
             return StorageBusy(
                 f"Milvus at {self.address} cannot answer yet ({reason}); nothing is lost: try again"
             )
@@ -381,7 +388,7 @@ async def _to_its_end(work: Coroutine[Any, Any, _Result]) -> _Result:
             await asyncio.wait([running])
 
 
-def _unopened(path: Path) -> StorageError:
+def _to_open_error(path: Path) -> StorageError:
     if _is_locked(path):
         return StorageBusy(
             f"{path} is open in another process, and Milvus Lite is for one; run `milvus-lite server` over it"
@@ -409,12 +416,12 @@ def _code(fault: Exception) -> object:
     return fault.code if isinstance(fault, MilvusException) else None
 
 
-def _is_away(fault: Exception) -> bool:
+def _is_unreachable(fault: Exception) -> bool:
     """Return whether the server did not respond at all, or another thread closed the channel."""
-    if isinstance(fault, ValueError) or _code(fault) in _AWAY:
+    if isinstance(fault, ValueError) or _code(fault) in _UNREACHABLE_CODES:
         return True
     reason = _reason(fault)
-    return "connecting to server" in reason or _CLOSED in reason
+    return "connecting to server" in reason or _CLOSED_MESSAGE in reason
 
 
 def _reason(fault: Exception) -> str:

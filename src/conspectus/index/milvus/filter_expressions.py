@@ -5,20 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from conspectus.deferred import dataclass
-from conspectus.index.filter_compiler import ColumnValue, FilterCompiler, by_value
-from conspectus.index.filter_terms import (
-    NUMBERS,
-    TEXTS,
-)
+from conspectus.index.filter_compiler import ColumnValue, FilterCompiler, needs_distinct_values
+from conspectus.index.filter_terms import NUMBERS, TEXTS
 from conspectus.index.milvus.facts import ABSENT, MAX_NUMBER, fact_word, hexed
-from conspectus.model.filter import (
-    Between,
-    Field,
-    FieldName,
-    Filter,
-    holds,
-    leaves,
-)
+from conspectus.model.filter import Between, Field, FieldName, Filter, holds, leaves
 
 EVERY, NONE = "version >= 0", "version < 0"
 FieldValues: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
@@ -27,7 +17,9 @@ FieldValues: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
 
 def ranged(condition: Filter) -> set[Field]:
     """Return the fields whose distinct values are needed to compile a filter."""
-    return {leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and by_value(leaf)}
+    return {
+        leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and needs_distinct_values(leaf)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Candidates, Floats, Ids, Probe, Reader, Vectors
 
 RowsByChunk: TypeAlias = Mapping[int, Row]
-Still: TypeAlias = Callable[[], Awaitable[bool]]
+IsCurrent: TypeAlias = Callable[[], Awaitable[bool]]
 """Returns whether a version is still the current one."""
-_Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
+_SearchTo: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
 _Score: TypeAlias = Callable[[Sequence[Row]], Floats]
 
 _TERMS = ("length", "large", "terms")
@@ -93,12 +93,12 @@ class MilvusQuery:
         terms: Mapping[str, int],
         vector: Vectors | None,
         *,
-        still: Still,
+        is_current: IsCurrent,
     ) -> None:
         self._view = view
         self._where = visible.where
         self._vector = vector if view.state.vectors else None
-        self._still = still
+        self._is_current = is_current
         self._corpus = Corpus(view.state.total, view.state.length)
         self._weights = Weights(view.bm25, view.state.average)
         self.terms = tuple(
@@ -108,18 +108,18 @@ class MilvusQuery:
             source_counts = visible.sources
             documents = [source_counts.documents.get(term.term, 0) for term in self.terms]
             self.terms = with_sources(self.terms, source_counts.total, documents)
-        self._found_terms = sorted(
+        self._stored_terms = sorted(
             (term for term in self.terms if term.documents > 0), key=lambda statistic: statistic.term
         )
         self._fields = ["chunk", "has_vector"]
-        self._fields += _TERMS if self._found_terms else ()
+        self._fields += _TERMS if self._stored_terms else ()
         self._fields += ["vector"] if self._vector is not None else ()
 
     async def search(self, limit: int) -> Candidates | None:
         """Return the best rows of both retrievers as one union, each with both scores."""
-        words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
+        words, vectors = await asyncio.gather(self._search_words(limit), self._search_vectors(limit))
         # Rows of a key never change, so the state can be read after them.
-        return self.candidates({**words, **vectors}) if await self._still() else None
+        return self.candidates({**words, **vectors}) if await self._is_current() else None
 
     async def score(self, ids: Ids) -> Candidates | None:
         """Return the scores of the chunks that are visible."""
@@ -129,7 +129,7 @@ class MilvusQuery:
             where = f"({self._where}) and {either(numbers[start : start + _IDS_AT_ONCE])}"
             rows = await self._view.server.query(self._view.rows, where, self._fields)
             rows_by_chunk |= {row["chunk"]: row for row in rows}
-        return self.candidates(rows_by_chunk) if await self._still() else None
+        return self.candidates(rows_by_chunk) if await self._is_current() else None
 
     def candidates(self, rows_by_chunk: RowsByChunk) -> Candidates:
         """Return rows with their exact scores, by id."""
@@ -148,39 +148,39 @@ class MilvusQuery:
             least=self._view.bm25.least(self.terms, self._corpus.average),
         )
 
-    async def _words_arm(self, limit: int) -> RowsByChunk:
+    async def _search_words(self, limit: int) -> RowsByChunk:
         k1 = self._view.bm25.k1
-        query = {dimension(term.term): term.weight * (k1 + 1.0) for term in self._found_terms}
+        query = {dimension(term.term): term.weight * (k1 + 1.0) for term in self._stored_terms}
         if not query or not limit:
             return {}
 
-        async def look(depth: int) -> Sequence[Row]:
+        async def search_to(depth: int) -> Sequence[Row]:
             sparse = {"data": [query], "anns_field": "terms", "limit": depth}
-            return await self._searched(self._where, sparse)
+            return await self._search_rows(self._where, sparse)
 
         slack = self._weights.slack(self._corpus.average)
-        return await _search_deep_enough(look, self._words, limit=limit, slack=slack)
+        return await _search_deep_enough(search_to, self._words, limit=limit, slack=slack)
 
-    async def _vector_arm(self, limit: int) -> RowsByChunk:
+    async def _search_vectors(self, limit: int) -> RowsByChunk:
         vector = self._vector
         if vector is None or not limit:
             return {}
 
-        async def look(depth: int) -> Sequence[Row]:
+        async def search_to(depth: int) -> Sequence[Row]:
             near = {"data": [vector.tolist()], "anns_field": "vector", "limit": depth}
-            return await self._searched(f"({self._where}) and has_vector == true", near)
+            return await self._search_rows(f"({self._where}) and has_vector == true", near)
 
-        return await _search_deep_enough(look, self._cosine, limit=limit, least=-np.inf)
+        return await _search_deep_enough(search_to, self._cosine, limit=limit, least=-np.inf)
 
-    async def _searched(self, where: str, query: Mapping[str, object]) -> Sequence[Row]:
+    async def _search_rows(self, where: str, query: Mapping[str, object]) -> Sequence[Row]:
         return await self._view.server.search(self._view.rows, where, self._fields, query)
 
     def _words(self, rows: Sequence[Row]) -> Floats:
         scores = np.zeros(len(rows))
-        if not self._found_terms:
+        if not self._stored_terms:
             return scores
         lengths = np.array([row["length"] for row in rows], np.float64)
-        for term in self._found_terms:
+        for term in self._stored_terms:
             counts = self._weights.counts(rows, dimension(term.term))
             has_term = counts > 0
             scores[has_term] += self._view.bm25.contributions(
@@ -195,7 +195,7 @@ class MilvusQuery:
 
 
 async def _search_deep_enough(
-    look: _Look, score: _Score, *, limit: int, slack: float = 1.0, least: float = 0.0
+    search_to: _SearchTo, score: _Score, *, limit: int, slack: float = 1.0, least: float = 0.0
 ) -> RowsByChunk:
     """Return the best rows by exact score. The search is repeated deeper until no omitted row can be among
     them.
@@ -205,7 +205,7 @@ async def _search_deep_enough(
     depth = min(limit + _SPARE_ROWS, MAX_RESULTS)
     deepest = min(max(_MAX_DEPTH_ROWS, limit + _SPARE_ROWS), MAX_RESULTS)
     while True:
-        rows = {row["chunk"]: row for row in await look(depth)}
+        rows = {row["chunk"]: row for row in await search_to(depth)}
         ids = np.array(list(rows), np.int64)
         scores = score(list(rows.values()))
         order = best(ids, scores, limit)
@@ -252,11 +252,13 @@ class MilvusReader:
         self, state: MilvusState, probe: Probe, terms: Mapping[str, int], ask: Ask
     ) -> Candidates | None:
         """Return the result of a version; None if it is no longer the current one."""
-        still = partial(self.still, state)
+        is_current = partial(self.is_current, state)
         if not state.generation:
             visible = Visible(EVERY, SourceCounts() if probe.sources else None)
-            answer = MilvusQuery(self._location.view(state), visible, terms, None, still=still).candidates({})
-            return answer if await still() else None
+            answer = MilvusQuery(
+                self._location.view(state), visible, terms, None, is_current=is_current
+            ).candidates({})
+            return answer if await is_current() else None
         try:
             where = await self._expression(state, probe.filter)
             blocks = await self._terms.blocks(state)
@@ -264,7 +266,7 @@ class MilvusReader:
                 return None
             view = self._location.view(state, blocks)
             visible = Visible(where, await self._in_sources(view, probe, terms))
-            return await ask(MilvusQuery(view, visible, terms, probe.vector, still=still))
+            return await ask(MilvusQuery(view, visible, terms, probe.vector, is_current=is_current))
         except IndexReplaced:
             return None
 
@@ -299,7 +301,7 @@ class MilvusReader:
                 frequencies[sources, term] = sum(row["distance"] > 0.0 for row in rows)
         return {term: frequencies.get((sources, term), 0) for term in everywhere}
 
-    async def still(self, state: MilvusState) -> bool:
+    async def is_current(self, state: MilvusState) -> bool:
         """Return whether the rows of this state are still the visible ones."""
         return (await self._notes.read()).same_rows(state)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from conspectus.errors import IndexDamaged, IndexReplaced, LockLost, NotFound, StorageBusy
 from conspectus.index import bm25
-from conspectus.index.bm25 import Analyse, question_terms
+from conspectus.index.bm25 import Analyse, query_terms
 from conspectus.index.changes import CHANGES, catch_up
 from conspectus.index.milvus.connection import my_turn
 from conspectus.index.milvus.search import Ask, MilvusLocation, MilvusReader, differences
@@ -66,11 +66,11 @@ class MilvusIndex:
 
     async def search(self, probe: Probe) -> Candidates:
         """Return the best hits of each retriever."""
-        return await self._query(probe, lambda question: question.search(probe.limit))
+        return await self._query(probe, lambda query: query.search(probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Return the exact scores of these chunks."""
-        return await self._query(probe, lambda question: question.score(ids))
+        return await self._query(probe, lambda query: query.score(ids))
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
@@ -81,7 +81,7 @@ class MilvusIndex:
             with suppress(IndexReplaced):
                 where = await self._notes.visible(state)
                 disagreements = await differences(self._location.view(state), where, self._reader)
-                if await self._query_reader.still(state):
+                if await self._query_reader.is_current(state):
                     return disagreements
         raise StorageBusy("the index changed while it was checked; try again")
 
@@ -167,7 +167,7 @@ class MilvusIndex:
 
     async def _query(self, probe: Probe, ask: Ask) -> Candidates:
         """Query the cached version; if it is no longer current, query the current one."""
-        terms = question_terms(probe, self._analyse, self._location.dimensions)
+        terms = query_terms(probe, self._analyse, self._location.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             state = self._state

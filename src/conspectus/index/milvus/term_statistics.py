@@ -26,8 +26,8 @@ class Block:
     @classmethod
     def of(cls, terms: Sequence[NDArray[np.uint64]], counts: Sequence[NDArray[np.int32]]) -> "Block":
         """Return the sum of changes."""
-        every = np.concatenate([np.zeros(0, np.uint64), *terms])
-        distinct, positions = np.unique(every, return_inverse=True)
+        all_terms = np.concatenate([np.zeros(0, np.uint64), *terms])
+        distinct, positions = np.unique(all_terms, return_inverse=True)
         summed = np.zeros(len(distinct), np.int64)
         np.add.at(summed, positions, np.concatenate([np.zeros(0, np.int32), *counts]))
         is_changed = summed != 0
@@ -58,22 +58,22 @@ class Terms:
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self._held: Mapping[tuple[str, int], Block] = {}
+        self._blocks: Mapping[tuple[str, int], Block] = {}
 
     async def blocks(self, state: MilvusState) -> list[Block] | None:
         """Return all blocks of a state; None if it is no longer current."""
         blocks: dict[tuple[str, int], Block] = {}
         for version, parts in state.blocks:
             block_key = state.generation, version
-            if block_key in self._held:
-                blocks[block_key] = self._held[block_key]
+            if block_key in self._blocks:
+                blocks[block_key] = self._blocks[block_key]
                 continue
             keys = [note_key(_TERMS, version, str(number)) for number in range(parts)]
             bodies = await self._notes.bodies(state.generation, keys)
             if bodies is None:
                 return None
             blocks[block_key] = Block.from_bodies(bodies)
-        self._held = blocks
+        self._blocks = blocks
         return list(blocks.values())
 
     async def add(
@@ -91,11 +91,11 @@ class Terms:
             for number, body in enumerate(change.bodies())
         ]
         await self._notes.put(state.generation, notes)
-        self._held = {**self._held, (state.generation, state.version): change}
+        self._blocks = {**self._blocks, (state.generation, state.version): change}
         blocks = [entry for entry, _ in remaining] + ([(state.version, len(notes))] if notes else [])
-        gone = [
+        obsolete_keys = [
             note_key(_TERMS, version, str(number))
             for (version, parts), _ in merged
             for number in range(parts)
         ]
-        return replace(state, blocks=tuple(blocks)), gone
+        return replace(state, blocks=tuple(blocks)), obsolete_keys

@@ -53,7 +53,7 @@ class Postings:
 
     def __init__(self, maximum: int = MAX_BYTES) -> None:
         self._maximum = maximum
-        self._held: OrderedDict[tuple[int, bytes], PgvectorPosting] = OrderedDict()
+        self._postings: OrderedDict[tuple[int, bytes], PgvectorPosting] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
@@ -66,24 +66,24 @@ class Postings:
         if stale:
             fresh = _read(cursor, tables, {term: postings[term].end for term in stale})
             for term in stale:
-                postings[term] = _continued(postings[term], fresh.get(term, []), end)
+                postings[term] = _continue_posting(postings[term], fresh.get(term, []), end)
                 self._cache(tables.generation, term, postings[term])
         return {term: posting.up_to(end) for term, posting in postings.items()}
 
     def _cached(self, generation: int, term: bytes) -> PgvectorPosting:
         with self._lock:
-            if (generation, term) not in self._held:
+            if (generation, term) not in self._postings:
                 return EMPTY
-            self._held.move_to_end((generation, term))
-            return self._held[generation, term]
+            self._postings.move_to_end((generation, term))
+            return self._postings[generation, term]
 
     def _cache(self, generation: int, term: bytes, posting: PgvectorPosting) -> None:
         with self._lock:
-            before = self._held.pop((generation, term), None)
-            self._held[generation, term] = posting
+            before = self._postings.pop((generation, term), None)
+            self._postings[generation, term] = posting
             self._size += posting.size - (before.size if before else 0)
             while self._size > self._maximum:
-                self._size -= self._held.popitem(last=False)[1].size
+                self._size -= self._postings.popitem(last=False)[1].size
 
 
 def packed(counts: Mapping[int, Mapping[bytes, int]]) -> list[tuple[bytes, bytes, bytes]]:
@@ -107,7 +107,9 @@ def _read(cursor: Rows, tables: Tables, since: Mapping[bytes, int]) -> dict[byte
     return pieces
 
 
-def _continued(before: PgvectorPosting, pieces: Sequence[tuple[bytes, bytes]], end: int) -> PgvectorPosting:
+def _continue_posting(
+    before: PgvectorPosting, pieces: Sequence[tuple[bytes, bytes]], end: int
+) -> PgvectorPosting:
     """Return the posting continued by new pieces, whose first rows it may already contain."""
     rows = np.concatenate([np.zeros(0, np.uint32), *(np.frombuffer(piece, "<u4") for piece, _ in pieces)])
     counts = np.concatenate([np.zeros(0, np.uint16), *(np.frombuffer(piece, "<u2") for _, piece in pieces)])

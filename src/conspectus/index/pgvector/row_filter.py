@@ -66,34 +66,33 @@ class _Listing:
 
 
 class Listings:
-    """Caches the results of the last filters, because permission filters repeat. At most `most` rows are
-    listed.
+    """Caches the results of the last filters, because permission filters repeat.
 
-    Without `exactly`, a filter that matched more rows is not evaluated again after each write.
+    At most `maximum` rows are listed. Without `exactly`, a filter that matched more rows is not evaluated
+    again after each write.
     """
 
     def __init__(self, maximum: int, *, exactly: bool = False) -> None:
         self.maximum = maximum
         self._exactly = exactly
-        self._held: OrderedDict[str, _Listing] = OrderedDict()
+        self._listings_by_filter: OrderedDict[str, _Listing] = OrderedDict()
         self._lock = Lock()
 
     def of(
         self, state: PgvectorState, where: Filter, count: Callable[[], RowNumbers | None]
     ) -> RowNumbers | None:
         """Return the rows that a filter matches in a state; None if there are too many."""
-        # Filters whose values are equal but differ in type, as 1 and True, compare equal in Python; texts do
-        # not.
+        # The key is a text: values that differ in type only, as 1 and True, compare equal in Python.
         name = repr(where)
-        cached = self._held.get(name)
+        cached = self._listings_by_filter.get(name)
         if cached is not None and cached.serves(state, exactly=self._exactly):
             return cached.rows
         listing = _Listing(state, count())
         with self._lock:
-            self._held[name] = listing
-            self._held.move_to_end(name)
-            if len(self._held) > _MAX_CACHED_FILTERS:
-                self._held.popitem(last=False)
+            self._listings_by_filter[name] = listing
+            self._listings_by_filter.move_to_end(name)
+            if len(self._listings_by_filter) > _MAX_CACHED_FILTERS:
+                self._listings_by_filter.popitem(last=False)
         return listing.rows
 
 

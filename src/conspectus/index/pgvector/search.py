@@ -129,13 +129,13 @@ class PgvectorQuery:
             rows, scores = listed[scores > 0.0], scores[scores > 0.0]
             return rows[best(self._view.chunks[rows], scores, limit)]
         rows, scores = self._words.all_scores()
-        looked_at = 2 * limit
+        examined = 2 * limit
         while True:
-            order = best(self._view.chunks[rows], scores, looked_at)
+            order = best(self._view.chunks[rows], scores, examined)
             admitted = np.isin(rows[order], self._allowed.among(rows[order]))
             if np.count_nonzero(admitted) >= limit or len(order) == len(rows):
                 return rows[order[admitted][:limit]]
-            looked_at *= 8
+            examined *= 8
 
     def _near(self, vector: Vectors, limit: int) -> RowNumbers:
         near = Near(self._cursor, self._tables, vector)
@@ -198,7 +198,7 @@ _SETTINGS = (
     " set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true),"
     " set_config('enable_sort', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true)"
 )
-_DONE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
+_RESET_SETTINGS = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Near:
 
     def exact(self, allowed: Allowed, limit: int) -> RowNumbers:
         """Return rows that contain the `limit` best matching ones with all ties, and few others."""
-        slack = _lost(self.query)
+        slack = _rounding_error(self.query)
         count = limit + limit // 2 + _MARGIN_ROWS
         while True:
             rows, products = self._best(allowed, count)
@@ -224,7 +224,7 @@ class Near:
         # More than the limit: the graph does not order vectors of equal distance reproducibly.
         limit += _MARGIN_ROWS
         linked = self._linked(allowed, limit)
-        self.cursor.execute(_DONE)
+        self.cursor.execute(_RESET_SETTINGS)
         if linked is None:
             return None
         loose, _ = self._best(allowed, limit, "v.version > %(graph)s")
@@ -292,7 +292,7 @@ class Near:
         return np.array(rows, np.int64), np.array(products, np.float64)
 
 
-def _lost(query: Vectors) -> float:
+def _rounding_error(query: Vectors) -> float:
     """Return the largest error of an inner product that rounding the query to half precision causes."""
     single = query.astype(np.float64)
     halved = query.astype(np.float16).astype(np.float64)

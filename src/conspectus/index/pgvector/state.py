@@ -10,7 +10,7 @@ from conspectus.index.pgvector.database import Rows
 
 FORMAT: Final = 2
 STATES: Final = "conspectus_indexes"
-_TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 
@@ -52,8 +52,8 @@ _CREATE = (
     f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL,"
     f" identity text NOT NULL, {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
 )
-_IS_THERE = "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'loose'"
-_ARE_BESIDE = """
+_HAS_STATES = "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'loose'"
+_SHARE_SCHEMA = """
 SELECT FROM pg_class one JOIN pg_class other ON other.relnamespace = one.relnamespace
 WHERE one.oid = to_regclass(%s) AND other.oid = to_regclass(%s)
 """
@@ -68,7 +68,7 @@ _WRITE = (
 def read_state(cursor: Rows, index: str, identity: str) -> PgvectorState:
     """Return the state; an empty one if there is none, or it has another analyzer or an older format."""
     row = None
-    if cursor.execute(_IS_THERE, (STATES,)).fetchone() is not None:
+    if cursor.execute(_HAS_STATES, (STATES,)).fetchone() is not None:
         row = cursor.execute(_READ, (index,)).fetchone()
     return _state_of(row, index, identity)
 
@@ -81,7 +81,7 @@ def ask_free_state(
     if not is_there:
         free_state = read_state(cursor, index, identity) if is_free(cursor, what) else None
         return lambda: free_state
-    locking = cursor.connection.cursor(binary=True).execute(_TRY, (f"conspectus {what}",))
+    locking = cursor.connection.cursor(binary=True).execute(_TRY_LOCK, (f"conspectus {what}",))
     cursor.execute(_READ, (index,))
 
     def state() -> PgvectorState | None:
@@ -106,14 +106,14 @@ def write_state(cursor: Rows, index: str, state: PgvectorState) -> None:
 
 def names_of_indexes(cursor: Rows, *, beside: str) -> list[str]:
     """Return the names of all indexes in the schema of the table. Other schemas belong to other stores."""
-    if cursor.execute(_ARE_BESIDE, (STATES, beside)).fetchone() is None:
+    if cursor.execute(_SHARE_SCHEMA, (STATES, beside)).fetchone() is None:
         return []
     return [name for (name,) in cursor.execute(f"SELECT name FROM {STATES}")]
 
 
 def make_states(cursor: Rows) -> None:
     """Create the table of states if it is missing. Other processes wait for the end of the transaction."""
-    if cursor.execute(_IS_THERE, (STATES,)).fetchone() is None:
+    if cursor.execute(_HAS_STATES, (STATES,)).fetchone() is None:
         lock(cursor, STATES)
         cursor.execute(_CREATE)
         cursor.execute(f"ALTER TABLE {STATES} ADD COLUMN IF NOT EXISTS loose bigint NOT NULL DEFAULT 0")
@@ -121,7 +121,7 @@ def make_states(cursor: Rows) -> None:
 
 def is_free(cursor: Rows, what: str) -> bool:
     """Take the same lock as `lock` if it is free. Returns whether it was."""
-    return cursor.execute(_TRY, (f"conspectus {what}",)).fetchone() == (True,)
+    return cursor.execute(_TRY_LOCK, (f"conspectus {what}",)).fetchone() == (True,)
 
 
 def lock(cursor: Rows, what: str) -> None:

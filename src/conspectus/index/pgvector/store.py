@@ -13,7 +13,7 @@ from psycopg import errors
 from sqlalchemy import Connection
 
 from conspectus.errors import ConspectusError, IndexReplaced, StorageBusy
-from conspectus.index.bm25 import Analyse, identity_of, question_terms
+from conspectus.index.bm25 import Analyse, identity_of, query_terms
 from conspectus.index.changes import CHANGES, IndexedRows, Range, catch_up, differences, put_ranges
 from conspectus.index.filter_terms import encoded, signed_checksum
 from conspectus.index.pgvector.building import Building
@@ -102,11 +102,11 @@ class PgvectorIndex:
     async def search(self, probe: Probe) -> Candidates:
         """Return the best hits of each retriever."""
 
-        return await self._query(probe, lambda question: question.search(probe.vector, probe.limit))
+        return await self._query(probe, lambda query: query.search(probe.vector, probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Return the exact scores of these chunks."""
-        return await self._query(probe, lambda question: question.score(ids, probe.vector))
+        return await self._query(probe, lambda query: query.score(ids, probe.vector))
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
@@ -171,7 +171,7 @@ class PgvectorIndex:
 
     async def _query(self, probe: Probe, ask: _Ask) -> Candidates:
         """Query the current state of the database, which is never older than what a write has promised."""
-        terms = question_terms(probe, self._analyse, self._options.dimensions)
+        terms = query_terms(probe, self._analyse, self._options.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             answer = await self._read(partial(self._answer, probe, terms, ask))

@@ -10,7 +10,7 @@ from conspectus.index.pgvector.database import Rows
 
 DEEPEST_GRAPH = 4_000
 """Maximum dimensions of a half-precision vector in a graph of pgvector."""
-_NEIGHBOURS, _CONSTRUCTION = 16, 64
+_GRAPH_NEIGHBORS, _GRAPH_CONSTRUCTION = 16, 64
 _GRAPH_MEMORY = "512MB"
 """Memory to build a graph; maintenance_work_mem of the server if that is larger."""
 _MEMORY = (
@@ -74,8 +74,8 @@ class Tables:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all tables."""
-        every = (self.rows, self.batches, self.postings, self.dead, self.values)
-        return (*every, self.vectors) if self.dimensions else every
+        names = (self.rows, self.batches, self.postings, self.dead, self.values)
+        return (*names, self.vectors) if self.dimensions else names
 
     def create(self, cursor: Rows) -> None:
         """Create the tables, without the indexes that are faster to build afterwards."""
@@ -148,7 +148,8 @@ class Tables:
     def _link(self, cursor: Rows) -> None:
         statement = (
             f"CREATE INDEX ON {self.vectors} USING hnsw (vector halfvec_ip_ops)"
-            f" WITH (m = {_NEIGHBOURS}, ef_construction = {_CONSTRUCTION}) WHERE version <= {self.graph}"
+            f" WITH (m = {_GRAPH_NEIGHBORS}, ef_construction = {_GRAPH_CONSTRUCTION})"
+            f" WHERE version <= {self.graph}"
         )
         cursor.execute("SAVEPOINT linking")
         try:

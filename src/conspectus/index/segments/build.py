@@ -60,13 +60,15 @@ _CHANGES_PER_READ = 50_000
 _RETRY_SECONDS = 0.05
 _MAX_GAP_IDS = 64
 _SIZE_RATIO = 4
+_NICENESS = 10
+CLOSED = "the index was closed: its collection is deleted, or has another index by now"
 MAX_QUICK_ROWS = 100_000
 """So many rows are merged in about two seconds."""
 
 Mode: TypeAlias = Literal["flush", "merge", "rebuild", "purge"]
 P = ParamSpec("P")
 Result = TypeVar("Result")
-_Named: TypeAlias = tuple[str, SegmentView]
+_NamedView: TypeAlias = tuple[str, SegmentView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +138,14 @@ async def build_segment(
     """
     if request.identity != identity_of(analyse, request.shape.dimensions, request.shape.bm25):
         raise InvalidInput("identity", "the builder analyzes text differently than the index")
-    async with _turn(Path(request.directory)):
+    async with _hold_build_lock(Path(request.directory)):
         return await _Build(reader, request, analyse, progress).run()
 
 
 @asynccontextmanager
-async def _turn(directory: Path) -> AsyncGenerator[None, None]:
+async def _hold_build_lock(directory: Path) -> AsyncGenerator[None, None]:
     """Build under the lock. Raises IndexReplaced if the collection or all files are deleted."""
-    with _with_replaced(directory), ExitStack() as lock:
+    with _convert_deletion(directory), ExitStack() as lock:
         while not lock.enter_context(locked(directory)):
             lock.close()
             await asyncio.sleep(_RETRY_SECONDS)
@@ -151,7 +153,7 @@ async def _turn(directory: Path) -> AsyncGenerator[None, None]:
 
 
 @contextmanager
-def _with_replaced(directory: Path) -> Iterator[None]:
+def _convert_deletion(directory: Path) -> Iterator[None]:
     try:
         yield
     except NotFound as fault:
@@ -164,16 +166,14 @@ def _with_replaced(directory: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class TailState:
-    """The state of an index in a process: the segments of a manifest, and newer rows up to `sequence`.
-
-    The `merged` ones of the segments on disk become one with the newer rows.
-    """
+    """The state of an index in a process: the segments of a manifest, and newer rows up to `sequence`."""
 
     manifest: Manifest
     sequence: int
     disk: tuple[SegmentView, ...]
     tail: tuple[SegmentView, ...]
     merged: tuple[SegmentView, ...] = ()
+    """The segments on disk that become one with the newer rows."""
 
 
 async def write_tail(reader: Reader, request: BuildRequest, state: TailState) -> BuildResult | None:
@@ -182,7 +182,7 @@ async def write_tail(reader: Reader, request: BuildRequest, state: TailState) ->
     Does not read the records. The tail holds at most `MAX_ROWS` live rows. Raises IndexReplaced.
     """
     directory = Path(request.directory)
-    async with _turn(directory):
+    async with _hold_build_lock(directory):
         if read_manifest(directory, request.identity) != state.manifest:
             return None
         until = await reader.last_sequence()
@@ -193,7 +193,7 @@ async def write_tail(reader: Reader, request: BuildRequest, state: TailState) ->
 def _write_tail(request: BuildRequest, state: TailState, until: int) -> BuildResult:
     directory = Path(request.directory)
     remove_unnamed(directory, state.manifest)
-    merged = () if _damaged(state.merged) else state.merged
+    merged = () if _has_damage(state.merged) else state.merged
     entries = [
         SegmentEntry(view.segment.path.name, len(view.segment), packed(view.dead))
         for view in state.disk
@@ -201,18 +201,18 @@ def _write_tail(request: BuildRequest, state: TailState, until: int) -> BuildRes
     ]
     chunks = sum(view.live for view in (*merged, *state.tail))
     if chunks:
-        entries.append(_written(directory, (*merged, *state.tail), request.shape))
+        entries.append(_write_merged(directory, (*merged, *state.tail), request.shape))
     renewed = Manifest(state.manifest.identity, state.sequence, until, tuple(entries))
     write_manifest(directory, renewed)
     remove_unnamed(directory, renewed)
     return BuildResult(state.sequence, chunks)
 
 
-def _damaged(views: Sequence[SegmentView]) -> bool:
+def _has_damage(views: Sequence[SegmentView]) -> bool:
     return any(view.segment.path is not None and damaged_files(view.segment.path) for view in views)
 
 
-def _written(directory: Path, views: Sequence[SegmentView], shape: Shape) -> SegmentEntry:
+def _write_merged(directory: Path, views: Sequence[SegmentView], shape: Shape) -> SegmentEntry:
     """Write a segment of the live rows of several, which are at most `MAX_ROWS`, from their arrays."""
     merger = Merger([(view.segment.arrays, view.dead) for view in views])
     folder = unfinished(directory, uuid4().hex)
@@ -225,6 +225,8 @@ def _written(directory: Path, views: Sequence[SegmentView], shape: Shape) -> Seg
 
 
 class _Build:
+    """One build: it reads changes and chunks, and writes segments and the manifest."""
+
     def __init__(
         self, reader: Reader, request: BuildRequest, analyse: Analyse, progress: Progress | None
     ) -> None:
@@ -279,7 +281,7 @@ class _Build:
             shape = self._request.shape
             added = SegmentView(segment_in_memory(new, shape, self._analyse))
             live_views = [view for view in (*views, added) if view.live]
-            return [_written(self._directory, live_views, shape)] if live_views else []
+            return [_write_merged(self._directory, live_views, shape)] if live_views else []
 
         return await _in_thread(merge, [chunk async for chunks in batches for chunk in chunks])
 
@@ -288,8 +290,8 @@ class _Build:
         if self._progress:
             self._progress("index", output.count, 0)
 
-    async def _renew(self, manifest: Manifest) -> tuple[list[_Named], list[SegmentEntry]]:
-        """Write what is new and what is merged; return the segments to keep with their dead rows, and it."""
+    async def _renew(self, manifest: Manifest) -> tuple[list[_NamedView], list[SegmentEntry]]:
+        """Write new and merged segments. Returns the views that stay, by name, and the new entries."""
         put, touched = await self._changes()
         views = [
             (
@@ -307,19 +309,21 @@ class _Build:
         return named_views, await self._from_records(self._read(ranges))
 
     def _can_merge(self, views: Sequence[SegmentView], new: int) -> bool:
-        """Whether segments with so many new chunks fit into one, and their files are as they were written."""
-        few = new <= self._request.options.tail_chunks and new + sum(view.live for view in views) <= MAX_ROWS
-        return few and not _damaged(views)
+        """Return whether segments and so many new chunks fit into one, and no file is damaged."""
+        if new > self._request.options.tail_chunks or new + sum(view.live for view in views) > MAX_ROWS:
+            return False
+        return not _has_damage(views)
 
     def _read(self, ranges: Sequence[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
-        return _only(ranges, read(self._reader, merged(ranges, _MAX_GAP_IDS)))
+        return _keep_in_ranges(ranges, read(self._reader, merged(ranges, _MAX_GAP_IDS)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
         """Return the chunks that were added or changed since the manifest. The new manifest includes them."""
         put: list[Range] = []
         touched: list[Range] = []
         while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES_PER_READ):
-            put = merged([*put, *((c.first, c.last) for c in changes if c.operation == "put")])
+            put_spans = ((change.first, change.last) for change in changes if change.operation == "put")
+            put = merged([*put, *put_spans])
             touched = merged([*touched, *((change.first, change.last) for change in changes)])
             self._sequence = changes[-1].sequence
         return put, touched
@@ -388,7 +392,7 @@ async def _stream(
         yield chunks
 
 
-async def _only(
+async def _keep_in_ranges(
     ranges: Sequence[Range], batches: AsyncIterator[Sequence[IndexedChunk]]
 ) -> AsyncIterator[Sequence[IndexedChunk]]:
     """Yield the chunks whose ids are in one of the sorted, disjoint ranges."""
@@ -402,7 +406,11 @@ async def _only(
 def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
     """Return the segments to merge with new rows: those with many dead rows, and small ones if many."""
     purge = request.mode == "purge"
-    replaced = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
+    replaced = [
+        view
+        for view in views
+        if view.live and view.dead is not None and (purge or 2 * view.live < len(view.segment))
+    ]
     size = new + sum(view.live for view in replaced)
     rest = [view for view in views if view not in replaced and view.live < MAX_ROWS // 2]
     while True:
@@ -426,10 +434,6 @@ def quick_merge(sizes: Sequence[int], new: int) -> int:
             merge_count = count
         total += size
     return merge_count
-
-
-_NICENESS = 10
-CLOSED = "the index was closed: its collection is deleted, or has another index by now"
 
 
 class Builder(Protocol):

@@ -83,10 +83,10 @@ class ValueWriter:
     def finish(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
         """Return the tables to store, and the code of each provisional number."""
         integers, number, text, moment, other = ordered = [sorted(numbers) for numbers in self._numbers]
-        places = [
+        provisional = [
             map(numbers.__getitem__, values) for numbers, values in zip(self._numbers, ordered, strict=True)
         ]
-        codes = ranks([*chain.from_iterable(places)])
+        codes = ranks([*chain.from_iterable(provisional)])
         texts, text_offsets = pack_texts(text)
         others, other_offsets = pack_texts(other)
         tables: dict[str, NDArray[Any]] = {
@@ -167,8 +167,8 @@ class Values:
                 return [] if bound.tzinfo is None else [(self._moment, to_microseconds(bound))]
 
     def _between(self, low: Scalar | None, high: Scalar | None) -> list[Codes]:
-        starts = None if low is None else {t: t.equal(bound)[0] for t, bound in self._tables(low)}
-        ends = None if high is None else {t: t.equal(bound)[0] for t, bound in self._tables(high)}
+        starts = None if low is None else {table: table.equal(bound)[0] for table, bound in self._tables(low)}
+        ends = None if high is None else {table: table.equal(bound)[0] for table, bound in self._tables(high)}
         if starts is None and ends is None:
             return [(0, self._first_other)]
         tables = (starts if starts is not None else ends) or {}
@@ -211,25 +211,26 @@ def _spans(leaf: Comparison) -> list[Codes]:
             return []
 
 
-def _span(low: object, high: object, after: int = 0) -> Codes:
-    ends = [
-        default if bound is None else to_microseconds(bound) if bound.tzinfo else None
-        for bound, default in ((low, NO_INSTANT), (high, _HIGHEST))
-        if bound is None or isinstance(bound, datetime)
-    ]
-    first, end = ends
-    return (0, 0) if first is None or end is None else (first, end + after)
+def _span(low: datetime | None, high: datetime | None, after: int = 0) -> Codes:
+    """Return the range between two instants; an empty one if a bound has no time zone."""
+    if (low is not None and low.tzinfo is None) or (high is not None and high.tzinfo is None):
+        return 0, 0
+    first = NO_INSTANT if low is None else to_microseconds(low)
+    end = _HIGHEST if high is None else to_microseconds(high)
+    return first, end + after
 
 
 def _instants(texts: Sequence[str]) -> NDArray[np.int64]:
     """Return the instant that each text spells; empty if none does."""
-    moments = [_spelled(text) if text[:1].isdigit() else None for text in texts]
+    moments = [_instant_of(text) if text[:1].isdigit() else None for text in texts]
     if not any(moments):
         return np.zeros(0, np.int64)
-    return np.array([NO_INSTANT if m is None else to_microseconds(m) for m in moments], np.int64)
+    return np.array(
+        [NO_INSTANT if moment is None else to_microseconds(moment) for moment in moments], np.int64
+    )
 
 
-def _spelled(text: str) -> datetime | None:
+def _instant_of(text: str) -> datetime | None:
     """Return the instant of a text; None also if it is outside of the years 1 to 9999 in UTC."""
     try:
         return instant(text)
@@ -256,10 +257,10 @@ def pack_texts(texts: Sequence[str]) -> tuple[Bytes, NDArray[np.int64]]:
     return np.frombuffer(joined.encode(), np.uint8), offsets
 
 
-def ranks(places: Sequence[int]) -> NDArray[np.int64]:
-    """Return the position of each place in a permutation."""
-    inverse = np.empty(len(places), np.int64)
-    inverse[places] = np.arange(len(places))
+def ranks(permutation: Sequence[int]) -> NDArray[np.int64]:
+    """Return the position of each number in a permutation."""
+    inverse = np.empty(len(permutation), np.int64)
+    inverse[permutation] = np.arange(len(permutation))
     return inverse
 
 
@@ -293,7 +294,7 @@ class Strings(Sequence[bytes]):
         return bisect_left(self, encoded(text))
 
     def find(self, text: str) -> int | None:
-        """Return the position of the text in the sorted table; -1 if it is missing."""
+        """Return the position of the text in the sorted table; None if it is missing."""
         encoded_text = encoded(text)
         position = bisect_left(self, encoded_text)
         return position if position < len(self) and self[position] == encoded_text else None
@@ -302,7 +303,6 @@ class Strings(Sequence[bytes]):
 Mask = NDArray[np.bool_]
 
 _DOCUMENT_FIELDS = tuple(name for name in get_args(FieldName) if name != "position")
-_NEVER = np.iinfo(np.int64).min
 
 
 class ColumnWriter:
@@ -327,8 +327,8 @@ class ColumnWriter:
             fields += entries((), row["metadata"])
             self._shared = [self._key(*entry) for entry in fields]
         period = chunk.document.occurred
-        self._start.append(_NEVER if period is None else to_microseconds(period.start))
-        self._end.append(_NEVER if period is None else to_microseconds(period.end))
+        self._start.append(NO_INSTANT if period is None else to_microseconds(period.start))
+        self._end.append(NO_INSTANT if period is None else to_microseconds(period.end))
         self._keys.extend(self._shared)
         self._keys.append(self._key("position", chunk.chunk.position))
         self._rows.append(len(self._shared) + 1)
@@ -386,7 +386,7 @@ class Columns:
                 return self._overlaps(condition)
             case Exists():
                 first, end = self._runs(condition.field)
-                return self._marked([(first, end)])
+                return self._rows_of_runs([(first, end)])
             case Eq() | In() | Between():
                 return self._compare(condition)
             case _:
@@ -400,7 +400,7 @@ class Columns:
 
     def _overlaps(self, leaf: Overlaps) -> Mask:
         start, end = self._occurred
-        mask: Mask = start != _NEVER
+        mask: Mask = start != NO_INSTANT
         if leaf.end is not None:
             mask &= start < to_microseconds(leaf.end)
         if leaf.start is not None:
@@ -413,7 +413,7 @@ class Columns:
         codes = self._codes[first:end]
         ranges = self._values.ranges(leaf)
         edges = first + np.searchsorted(codes, np.array(ranges, np.uint32).reshape(-1, 2))
-        mask = self._marked(edges.tolist())
+        mask = self._rows_of_runs(edges.tolist())
         spelled = self._values.instants(leaf, codes)
         if spelled.any():
             sizes = np.diff(self._starts[first : end + 1])
@@ -421,7 +421,7 @@ class Columns:
             mask[rows[np.repeat(spelled, sizes)]] = True
         return mask
 
-    def _marked(self, runs: list[tuple[int, int]]) -> Mask:
+    def _rows_of_runs(self, runs: list[tuple[int, int]]) -> Mask:
         mask = np.zeros(len(self._occurred[0]), np.bool_)
         for first, end in runs:
             mask[self._rows[self._starts[first] : self._starts[end]]] = True

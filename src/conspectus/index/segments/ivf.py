@@ -19,23 +19,23 @@ faiss_api: Any = faiss
 FILE = "vectors.faiss"
 _CENTROIDS = 16
 _BLOCK_CODES = 32
-_TRAINED = 2_048
+_TRAINED_ROWS = 2_048
 _TRAINING_STEPS = 4
-_MORE = 3
-_MIN_ROWS, _USUAL = 300, 384
+_CANDIDATES_PER_HIT = 3
+_MIN_ROWS, _USUAL_DIMENSIONS = 300, 384
 _MAX_LISTS = 2_048
 _TRAINED_PER_LIST = 48
 _ITERATIONS = 6
-_BLOCK = 32_768
-_QUESTIONS = 128
-_BLUR = 0.7
-_RECALL = 0.98
+_BLOCK_ROWS = 32_768
+_CALIBRATION_QUERIES = 128
+_QUERY_NOISE = 0.7
+_TARGET_RECALL = 0.98
 _DEPTHS = (12, 30, 75, 200, 500, 1_000)
 
 
 def build_codes(folder: Path, vectors: Half, rows: RowNumbers, *, lists: bool) -> dict[str, NDArray[Any]]:
     """Write codes of those rows, in one or more lists. Returns the arrays to store with the segment."""
-    arrays = _lists(vectors, rows) if lists else _one_list(vectors, rows)
+    arrays = _make_lists(vectors, rows) if lists else _make_one_list(vectors, rows)
     make_file(folder / FILE)
     threads = faiss.omp_get_max_threads()
     # The steps are too short for threads.
@@ -47,24 +47,24 @@ def build_codes(folder: Path, vectors: Half, rows: RowNumbers, *, lists: bool) -
     return arrays
 
 
-def _one_list(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
+def _make_one_list(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
     return {
-        "lists.centroids": vectors[rows[:_TRAINED]].mean(axis=0, dtype=np.float32)[None],
+        "lists.centroids": vectors[rows[:_TRAINED_ROWS]].mean(axis=0, dtype=np.float32)[None],
         "lists.of_row": np.zeros(0, np.uint16),
         "lists.probes": np.ones(len(_DEPTHS), np.int64),
     }
 
 
-def _lists(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
+def _make_lists(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
     count = int(min(_MAX_LISTS, 4 * len(rows) ** 0.5, max(1, len(rows) // 4)))
     centroids = _centroids(_sample(vectors, rows, _TRAINED_PER_LIST * count), count)
     quantizer = faiss.IndexFlatIP(vectors.shape[1])
     quantizer.add(centroids)
     list_of_row = np.zeros(len(vectors), np.uint16)
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        block = rows[start : start + _BLOCK_ROWS]
         list_of_row[block] = quantizer.search(single(vectors[block]), 1)[1][:, 0]
-    probes = _calibrated(vectors, rows, centroids, list_of_row)
+    probes = _calibrate_probes(vectors, rows, centroids, list_of_row)
     return {"lists.centroids": centroids, "lists.of_row": list_of_row, "lists.probes": probes}
 
 
@@ -85,7 +85,7 @@ def _write(path: str, vectors: Half, rows: RowNumbers, arrays: Arrays) -> None:
     writer: Any = faiss.IndexPQFastScan(dimensions, parts, 4, faiss.METRIC_INNER_PRODUCT, _BLOCK_CODES)
     writer.pq.cp.niter = _TRAINING_STEPS
     writer.pq.cp.min_points_per_centroid = 1
-    sample = _sample(vectors, rows, _TRAINED)
+    sample = _sample(vectors, rows, _TRAINED_ROWS)
     writer.train(np.resize(sample, (max(len(sample), _CENTROIDS), dimensions)))
     quantizer = faiss.IndexFlatIP(dimensions)
     quantizer.add(centroids)
@@ -111,11 +111,11 @@ def _members(rows: RowNumbers, list_of_row: NDArray[np.uint16], count: int) -> l
     return np.split(rows[np.argsort(lists, kind="stable")], np.cumsum(sizes)[:-1])
 
 
-def _encode(writer: Any, vectors: Half, members: RowNumbers, filling: Vectors) -> None:
+def _encode(writer: Any, vectors: Half, members: RowNumbers, padding: Vectors) -> None:
     writer.reset()
-    for start in range(0, len(members), _BLOCK):
-        block = single(vectors[members[start : start + _BLOCK]])
-        missing = np.broadcast_to(filling, (-len(block) % _BLOCK_CODES, len(filling)))
+    for start in range(0, len(members), _BLOCK_ROWS):
+        block = single(vectors[members[start : start + _BLOCK_ROWS]])
+        missing = np.broadcast_to(padding, (-len(block) % _BLOCK_CODES, len(padding)))
         writer.add(np.concatenate([block, missing]))
 
 
@@ -160,7 +160,9 @@ class Codes:
     def _visit(self, query: Vectors, lists: RowNumbers, limit: int, allowed: Allowed) -> RowNumbers:
         faiss.omp_set_num_threads(1)
         # With fewer dimensions, quantization errors average out less.
-        count, bits = max(_MORE * limit, _MIN_ROWS * _USUAL // min(_USUAL, len(query))), allowed.bits
+        min_count = _MIN_ROWS * _USUAL_DIMENSIONS // min(_USUAL_DIMENSIONS, len(query))
+        count = max(_CANDIDATES_PER_HIT * limit, min_count)
+        bits = allowed.bits
         selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
         parameters = faiss_api.SearchParametersIVF(nprobe=len(lists), sel=selector)
         distances = np.zeros(len(lists), np.float32)
@@ -203,31 +205,33 @@ def _centroids(sample: Vectors, count: int) -> Vectors:
     return centroids
 
 
-def _calibrated(
+def _calibrate_probes(
     vectors: Half, rows: RowNumbers, centroids: Vectors, list_of_row: NDArray[np.uint16]
 ) -> NDArray[np.int64]:
     """Return for each depth the number of lists to probe for the target recall."""
     random = np.random.default_rng(len(rows) + 1)
-    query_rows = random.choice(rows, min(len(rows), _QUESTIONS), replace=False)
-    questions = single(vectors[query_rows])
-    blur = random.standard_normal(questions.shape, np.float32) * (_BLUR / questions.shape[1] ** 0.5)
-    questions[::2] += blur[::2]
-    neighbors = _neighbors(vectors, rows, questions)
-    order = np.argsort(-(questions @ centroids.T), axis=1)
+    query_rows = random.choice(rows, min(len(rows), _CALIBRATION_QUERIES), replace=False)
+    queries = single(vectors[query_rows])
+    noise = random.standard_normal(queries.shape, np.float32) * (_QUERY_NOISE / queries.shape[1] ** 0.5)
+    queries[::2] += noise[::2]
+    neighbors = _neighbors(vectors, rows, queries)
+    order = np.argsort(-(queries @ centroids.T), axis=1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(order.shape[1])[None], axis=1)
     neighbor_ranks = np.take_along_axis(ranks, list_of_row[neighbors].astype(np.int64), axis=1)
-    return np.array([np.quantile(neighbor_ranks[:, 1:depth], _RECALL) + 1 for depth in _DEPTHS], np.int64)
+    return np.array(
+        [np.quantile(neighbor_ranks[:, 1:depth], _TARGET_RECALL) + 1 for depth in _DEPTHS], np.int64
+    )
 
 
-def _neighbors(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumbers:
+def _neighbors(vectors: Half, rows: RowNumbers, queries: Vectors) -> RowNumbers:
     """Return the nearest rows of each query, best first."""
-    scores = np.full((len(questions), 0), 0.0, np.float32)
-    neighbors = np.zeros((len(questions), 0), np.int64)
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        scores = np.hstack([scores, questions @ single(vectors[block]).T])
-        neighbors = np.hstack([neighbors, np.broadcast_to(block, (len(questions), len(block)))])
+    scores = np.full((len(queries), 0), 0.0, np.float32)
+    neighbors = np.zeros((len(queries), 0), np.int64)
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        block = rows[start : start + _BLOCK_ROWS]
+        scores = np.hstack([scores, queries @ single(vectors[block]).T])
+        neighbors = np.hstack([neighbors, np.broadcast_to(block, (len(queries), len(block)))])
         nearest = np.argpartition(-scores, min(_DEPTHS[-1], scores.shape[1] - 1), axis=1)[:, : _DEPTHS[-1]]
         scores, neighbors = (
             np.take_along_axis(scores, nearest, axis=1),

@@ -78,7 +78,7 @@ class NumpyKernels:
 
     def positions(self, blob: NDArray[np.uint8], offsets: Ids, names: tuple[bytes, ...]) -> bytes:
         """See `Kernels.positions`."""
-        places = np.full(len(names), -1)
+        found_positions = np.full(len(names), -1)
         text, ends = blob.data, offsets.data
         for number, name in enumerate(names):
             low, high = 0, len(ends) - 1
@@ -86,10 +86,10 @@ class NumpyKernels:
                 middle = (low + high) // 2
                 string = text[ends[middle] : ends[middle + 1]].tobytes()
                 if string == name:
-                    places[number] = middle
+                    found_positions[number] = middle
                     break
                 low, high = (middle + 1, high) if string < name else (low, middle)
-        return places.tobytes()
+        return found_positions.tobytes()
 
     def documents(
         self, rows: NDArray[np.uint32], starts: Ids, positions: Ids, subset: NDArray[np.uint32]
@@ -137,8 +137,8 @@ def _subset_scores(
     for rows, counts, weight in _postings(postings, terms):
         positions = rows.searchsorted(subset.astype(np.uint32))
         hits = np.flatnonzero(rows.take(positions, mode="clip") == subset)
-        often = counts[positions[hits]]
-        scores[hits] += weight * often / (often + norms[hits])
+        term_counts = counts[positions[hits]]
+        scores[hits] += weight * term_counts / (term_counts + norms[hits])
     return scores
 
 
@@ -166,11 +166,11 @@ def as_arrays(rows_and_scores: RowsAndScores) -> tuple[Ids, Floats]:
     return np.frombuffer(rows, np.int64), np.frombuffer(scores, np.float64)
 
 
-def _installed() -> Kernels:
+def _load_kernels() -> Kernels:
     try:
         return cast(Kernels, import_module("conspectus.index.segments._kernels"))
     except ImportError:
         return NumpyKernels()
 
 
-KERNELS = _installed()
+KERNELS = _load_kernels()

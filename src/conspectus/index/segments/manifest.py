@@ -108,10 +108,10 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[bool]:
-    """Returns whether this process is now the directory's only builder. The lock ends with the process."""
+    """Yield whether this process is now the directory's only builder. The lock ends with the process."""
     make_folder(directory)
-    with _lock(directory) as mine:
-        yield mine
+    with _lock(directory) as is_held:
+        yield is_held
 
 
 @contextmanager
@@ -159,13 +159,13 @@ def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
 
     The manifest is deleted first, so that readers find an empty index, not a damaged one.
     """
-    give_up = time.monotonic() + wait_seconds
+    deadline = time.monotonic() + wait_seconds
     while directory.is_dir():
         # Another process may delete the folder first.
-        with suppress(FileNotFoundError), _lock(directory) as mine:
-            if mine or time.monotonic() >= give_up:
-                _empty(directory, with_lock=mine)
-                return mine
+        with suppress(FileNotFoundError), _lock(directory) as is_held:
+            if is_held or time.monotonic() >= deadline:
+                _empty(directory, with_lock=is_held)
+                return is_held
         time.sleep(_PAUSE_SECONDS)
     return True
 
@@ -180,7 +180,7 @@ def _empty(directory: Path, *, with_lock: bool) -> None:
 
 
 def listed(directory: Path) -> list[Path]:
-    """What is in a folder that another process may delete. Empty if it is gone, or is a file."""
+    """Return the content of a folder that another process may delete; empty if it is gone, or is a file."""
     try:
         return list(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):

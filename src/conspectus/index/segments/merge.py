@@ -43,7 +43,9 @@ class Merger:
         ranks = np.empty(len(ids), np.int64)
         ranks[np.argsort(ids, kind="stable")] = np.arange(len(ids))
         self._parts: list[Part] = []
-        for (arrays, _), live, live_positions in zip(segments, lives, _divided(ranks, lives), strict=True):
+        for (arrays, _), live, live_positions in zip(
+            segments, lives, _split_by_lengths(ranks, lives), strict=True
+        ):
             positions = np.full(len(arrays["ids"]), -1, np.int64)
             positions[live] = live_positions
             self._parts.append(Part(arrays, live, positions))
@@ -59,12 +61,12 @@ class Merger:
         joined = np.concatenate([column[part.live] for column, part in zip(values, self._parts, strict=True)])
         return joined if self._order is None else joined[self._order]
 
-    def portions(self, values: Sequence[NDArray[Any]], *, most: int = 1 << 16) -> Iterator[NDArray[Any]]:
+    def portions(self, values: Sequence[NDArray[Any]], *, maximum: int = 1 << 16) -> Iterator[NDArray[Any]]:
         """Yield what `rows` returns, at most so many rows at once: vectors may be large."""
         ends = np.cumsum([len(part.live) for part in self._parts])
         order = np.arange(ends[-1]) if self._order is None else self._order
-        for first in range(0, len(order), most):
-            selection = order[first : first + most]
+        for first in range(0, len(order), maximum):
+            selection = order[first : first + maximum]
             portion = np.empty((len(selection), *values[0].shape[1:]), values[0].dtype)
             owner = np.searchsorted(ends, selection, side="right")
             for number, (column, part) in enumerate(zip(values, self._parts, strict=True)):
@@ -73,7 +75,7 @@ class Merger:
             yield portion
 
 
-def _divided(values: Numbers, like: Sequence[Sized]) -> list[Numbers]:
+def _split_by_lengths(values: Numbers, like: Sequence[Sized]) -> list[Numbers]:
     """Split the values at the lengths of the parts."""
     return np.split(values, np.cumsum([len(part) for part in like])[:-1])
 
@@ -94,7 +96,7 @@ def _postings(parts: Sequence[Part], lengths: NDArray[np.uint32], bm25: Bm25) ->
 def _postings_of(part: Part) -> tuple[list[bytes], Numbers, Numbers, NDArray[Any]]:
     """Return the terms of live rows, and the term, merged row and count of each posting."""
     names = list(Strings(part.arrays["terms"], part.arrays["terms.offsets"]))
-    terms = _repeated(part.arrays["terms.start"])
+    terms = _run_numbers(part.arrays["terms.start"])
     rows, counts = part.positions[part.arrays["postings.row"]], part.arrays["postings.count"]
     if len(part.live) < len(part.positions):
         alive = rows >= 0
@@ -104,7 +106,7 @@ def _postings_of(part: Part) -> tuple[list[bytes], Numbers, Numbers, NDArray[Any
     return names, terms, rows, counts
 
 
-def _repeated(starts: NDArray[Any]) -> Numbers:
+def _run_numbers(starts: NDArray[Any]) -> Numbers:
     """Return the run number of each entry, for runs that begin at `starts`."""
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
@@ -112,8 +114,10 @@ def _repeated(starts: NDArray[Any]) -> Numbers:
 def _union(tables: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[Numbers]]:
     """Return the sorted union of the string tables, and the position of each table's strings in it."""
     ordered = sorted(set(chain.from_iterable(tables)))
-    places = {name: position for position, name in enumerate(ordered)}
-    return ordered, [np.fromiter(map(places.__getitem__, table), np.int64, len(table)) for table in tables]
+    positions_in_union = {name: position for position, name in enumerate(ordered)}
+    return ordered, [
+        np.fromiter(map(positions_in_union.__getitem__, table), np.int64, len(table)) for table in tables
+    ]
 
 
 def _columns(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
@@ -129,11 +133,13 @@ def _columns(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
         rank[part_entries.path_of_run] << 32 | code[part_entries.code_of_run]
         for rank, code, part_entries in zip(path_ranks, codes, entries, strict=True)
     ]
-    runs, places = np.unique(np.concatenate(keys), return_inverse=True)
+    runs, positions_in_union = np.unique(np.concatenate(keys), return_inverse=True)
     packed = np.concatenate(
         [
             run_positions[part_entries.run] << _ROW_BITS | part_entries.rows
-            for run_positions, part_entries in zip(_divided(places, keys), entries, strict=True)
+            for run_positions, part_entries in zip(
+                _split_by_lengths(positions_in_union, keys), entries, strict=True
+            )
         ]
     )
     packed.sort()
@@ -164,9 +170,9 @@ class _Entries:
 
 
 def _entries_of(part: Part) -> _Entries:
-    run = _repeated(part.arrays["runs.start"])
+    run = _run_numbers(part.arrays["runs.start"])
     rows = part.positions[part.arrays["runs.rows"]]
-    path, code = _repeated(part.arrays["paths.runs"]), part.arrays["runs.code"].astype(np.int64)
+    path, code = _run_numbers(part.arrays["paths.runs"]), part.arrays["runs.code"].astype(np.int64)
     if len(part.live) < len(part.positions):
         alive = rows >= 0
         runs, run = np.unique(run[alive], return_inverse=True)
@@ -200,9 +206,9 @@ def _values(parts: Sequence[Part], codes: Sequence[Numbers]) -> tuple[dict[str, 
             inside = (codes[number] >= first[number]) & (codes[number] < first[number] + size)
             used.append(codes[number][inside] - first[number])
             first[number] += size
-        arrays, places, size = _table(name, parts, used)
+        arrays, positions_in_union, size = _table(name, parts, used)
         tables |= arrays
-        for number, positions in enumerate(places):
+        for number, positions in enumerate(positions_in_union):
             new[number].append(positions + count)
         count += size
     return tables, [np.concatenate(part_codes) for part_codes in new]
@@ -215,23 +221,23 @@ def _table(
     if name not in _TEXTS:
         used_values = [part.arrays[name][codes] for part, codes in zip(parts, used, strict=True)]
         values, positions = np.unique(np.concatenate(used_values), return_inverse=True)
-        return {name: values}, _divided(positions, used_values), len(values)
-    texts, places = _union(
+        return {name: values}, _split_by_lengths(positions, used_values), len(values)
+    texts, positions_in_union = _union(
         [_strings_at(part.arrays, name, codes) for part, codes in zip(parts, used, strict=True)]
     )
     blob, offsets = pack(texts)
     arrays: dict[str, NDArray[Any]] = {name: blob, _offsets(name): offsets}
     if name == "values.text":
-        arrays["values.instant"] = _instants(parts, used, places, len(texts))
-    return arrays, places, len(texts)
+        arrays["values.instant"] = _instants(parts, used, positions_in_union, len(texts))
+    return arrays, positions_in_union, len(texts)
 
 
 def _instants(
-    parts: Sequence[Part], used: Sequence[Numbers], places: Sequence[Numbers], size: int
+    parts: Sequence[Part], used: Sequence[Numbers], positions_in_union: Sequence[Numbers], size: int
 ) -> Numbers:
     """Return the instants that the texts of a table spell; empty if none does."""
     instants = np.full(size, NO_INSTANT, np.int64)
-    for part, codes, positions in zip(parts, used, places, strict=True):
+    for part, codes, positions in zip(parts, used, positions_in_union, strict=True):
         if len(part.arrays["values.instant"]):
             instants[positions] = part.arrays["values.instant"][codes]
     return instants if (instants != NO_INSTANT).any() else np.zeros(0, np.int64)

@@ -45,10 +45,10 @@ class Snapshot:
         With several threads, each searches segments of its own: most of the time is spent without the
         interpreter lock.
         """
-        question, limit = self._question(probe, terms), max(probe.limit, 0)
+        query, limit = self._query_of(probe, terms), max(probe.limit, 0)
 
         def best_of(number: int) -> tuple[Scored, Scored]:
-            return question.best_words(number, limit), question.nearest(number, limit)
+            return query.best_words(number, limit), query.nearest(number, limit)
 
         numbers = range(len(self.views))
         if min(threads, len(numbers)) > 1:
@@ -58,36 +58,38 @@ class Snapshot:
             hits = [best_of(number) for number in numbers]
         by_words = self._best([words for words, _ in hits], limit)
         by_vector = self._best([vectors for _, vectors in hits], limit)
-        return question.candidates([_union(a, b) for a, b in zip(by_words, by_vector, strict=True)])
+        return query.candidates(list(map(_union, by_words, by_vector)))
 
     def score(self, ids: Ids, probe: Probe, terms: Mapping[str, int]) -> Candidates:
         """Return the exact scores of those ids that are live and allowed."""
-        question = self._question(probe, terms)
+        query = self._query_of(probe, terms)
         sorted_ids = np.array(sorted({*ids.tolist()}), np.int64)
         rows_by_view = [view.segment.rows_of(sorted_ids)[0] for view in self.views]
         allowed_rows = [
             np.asarray(permission.words.among(rows), np.int64)
-            for permission, rows in zip(question.permissions, rows_by_view, strict=True)
+            for permission, rows in zip(query.permissions, rows_by_view, strict=True)
         ]
-        return question.candidates(allowed_rows)
+        return query.candidates(allowed_rows)
 
-    def _question(self, probe: Probe, terms: Mapping[str, int]) -> "SegmentsQuery":
+    def _query_of(self, probe: Probe, terms: Mapping[str, int]) -> "SegmentsQuery":
         """Return the query of a probe. The last one is kept: a search scores more chunks with its probe."""
         last = self._last[:1]
         if not last or last[0].probe is not probe:
             last = self._last[:] = [SegmentsQuery(self, probe, terms)]
         return last[0]
 
-    def _best(self, arms: Sequence[Scored], limit: int) -> list[RowNumbers]:
+    def _best(self, scored_by_view: Sequence[Scored], limit: int) -> list[RowNumbers]:
         """Return for each view its rows among the best of all views."""
-        if len(arms) == 1:
-            return [arms[0][0]]
-        ids = [view.segment.ids[rows] for view, (rows, _) in zip(self.views, arms, strict=True)]
-        scores = [scores for _, scores in arms]
+        if len(scored_by_view) == 1:
+            return [scored_by_view[0][0]]
+        ids = [view.segment.ids[rows] for view, (rows, _) in zip(self.views, scored_by_view, strict=True)]
+        scores = [scores for _, scores in scored_by_view]
         is_best = np.zeros(sum(map(len, ids)), np.bool_)
         is_best[best(np.concatenate([_NO_IDS, *ids]), np.concatenate([_NO_SCORES, *scores]), limit)] = True
-        ends = np.cumsum([len(rows) for rows, _ in arms])
-        return [rows[is_best[end - len(rows) : end]] for (rows, _), end in zip(arms, ends, strict=True)]
+        ends = np.cumsum([len(rows) for rows, _ in scored_by_view])
+        return [
+            rows[is_best[end - len(rows) : end]] for (rows, _), end in zip(scored_by_view, ends, strict=True)
+        ]
 
 
 def _union(first: RowNumbers, second: RowNumbers) -> RowNumbers:
@@ -161,10 +163,10 @@ class SegmentsQuery:
             ids.append(view.segment.ids[rows])
             words.append(view.segment.postings.scores(terms, self._weights, self._norm, rows=rows)[1])
             cosine.append(view.cosines(rows, self.vector))
-        every = np.concatenate(ids)
-        order = np.argsort(every)
+        all_ids = np.concatenate(ids)
+        order = np.argsort(all_ids)
         return Candidates(
-            ids=every[order],
+            ids=all_ids[order],
             words=np.concatenate(words)[order],
             cosine=np.concatenate(cosine)[order],
             terms=self.terms,

@@ -63,8 +63,9 @@ class SegmentWriter:
         return len(self._ids)
 
     def add(self, chunks: Iterable[IndexedChunk], analyse: Analyse | None) -> None:
-        """Append chunks, without their postings if `analyse` is None. Raises IndexDamaged for a vector of
-        another size.
+        """Append chunks, without their postings if `analyse` is None.
+
+        Raises IndexDamaged for a vector of another size.
         """
         for chunk in chunks:
             vector = chunk.vector
@@ -193,8 +194,8 @@ class Segment:
     def rows_of(self, ids: Ids) -> tuple[RowNumbers, NDArray[np.intp]]:
         """Return the rows of those sorted ids that the segment contains, and the positions of these ids."""
         positions = np.searchsorted(self.ids, ids)
-        here = np.flatnonzero(self.ids[np.minimum(positions, len(self.ids) - 1)] == ids)
-        return positions[here], here
+        contained = np.flatnonzero(self.ids[np.minimum(positions, len(self.ids) - 1)] == ids)
+        return positions[contained], contained
 
     def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
         """Return the `limit` best allowed rows by cosine, sorted, preselected by codes if there are any."""
@@ -211,29 +212,29 @@ def _half(content: Any, rows: int, dimensions: int) -> Half:
 
 _MAX_PERMISSIONS, _MAX_SOURCES = 16, 64
 _MAX_COUNTS = 10_000
-_Name = TypeVar("_Name")
-_Made = TypeVar("_Made")
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
 
 
-class _Recent(Generic[_Name, _Made]):
+class _RecentResults(Generic[_Key, _Result]):
     """A small cache of the last results by key."""
 
     def __init__(self, maximum: int) -> None:
         self._maximum = maximum
-        self._held: OrderedDict[_Name, _Made] = OrderedDict()
+        self._results: OrderedDict[_Key, _Result] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, name: _Name, make: Callable[[], _Made]) -> _Made:
+    def get(self, key: _Key, compute: Callable[[], _Result]) -> _Result:
         """Return the cached result of the key, computed if it is missing."""
         with self._lock:
-            if name in self._held:
-                self._held.move_to_end(name)
-                return self._held[name]
-        fresh = make()
+            if key in self._results:
+                self._results.move_to_end(key)
+                return self._results[key]
+        fresh = compute()
         with self._lock:
-            self._held[name] = fresh
-            if len(self._held) > self._maximum:
-                self._held.popitem(last=False)
+            self._results[key] = fresh
+            if len(self._results) > self._maximum:
+                self._results.popitem(last=False)
         return fresh
 
 
@@ -278,8 +279,8 @@ class SegmentView:
         lost = segment.postings.lengths[self._dead_rows].sum(dtype=np.int64)
         self.live = len(segment) - len(self._dead_rows)
         self.length = segment.postings.length - int(lost)
-        self._permissions = _Recent[str, Permission](_MAX_PERMISSIONS)
-        self._sources = _Recent[tuple[str, ...], SourceRows](_MAX_SOURCES)
+        self._permissions = _RecentResults[str, Permission](_MAX_PERMISSIONS)
+        self._sources = _RecentResults[tuple[str, ...], SourceRows](_MAX_SOURCES)
 
     @property
     def vector_count(self) -> int:
@@ -333,13 +334,12 @@ class SegmentView:
 
     def permission(self, where: Filter) -> Permission:
         """Return the rows that match the filter. Results are cached, because permission filters repeat."""
-        # Filters whose values are equal but differ in type, as 1 and True, compare equal in Python; texts do
-        # not.
-        return self._permissions.of(repr(where), lambda: self._permission(where))
+        # The key is a text: values that differ in type only, as 1 and True, compare equal in Python.
+        return self._permissions.get(repr(where), lambda: self._permission(where))
 
     def sources(self, names: tuple[str, ...], maximum: int) -> "SourceRows":
         """Return the rows of sources, if they are at most `maximum`. The last results are cached."""
-        return self._sources.of(names, lambda: self._source_rows(In("source", names), maximum))
+        return self._sources.get(names, lambda: self._source_rows(In("source", names), maximum))
 
     def _source_rows(self, where: Filter, maximum: int) -> "SourceRows":
         return SourceRows(self.segment.postings, self._allowed(where), maximum)

@@ -11,7 +11,7 @@ import numpy as np
 
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, IndexDamaged, StorageError
-from conspectus.index.bm25 import Analyse, identity_of, question_terms
+from conspectus.index.bm25 import Analyse, identity_of, query_terms
 from conspectus.index.changes import (
     CHANGES,
     IndexedRows,
@@ -139,7 +139,7 @@ class SegmentsState:
         later = merged(span for step in steps for span in step.ranges)
         views = [
             SegmentView(
-                _opened(directory / entry.name, segments, self.shape), unpacked(entry.dead, entry.rows)
+                _segment_at(directory / entry.name, segments, self.shape), unpacked(entry.dead, entry.rows)
             ).without(later)
             for entry in manifest.entries
         ]
@@ -148,20 +148,22 @@ class SegmentsState:
             manifest=manifest,
             applied=max(self.applied, manifest.sequence),
             disk=tuple(view for view in views if view.live),
-            tail=_remaining(self.tail, later, self.shape),
+            tail=_keep_ranges(self.tail, later, self.shape),
             steps=steps,
         )
 
 
-def _opened(path: Path, segments: Mapping[Path | None, Segment], shape: Shape) -> Segment:
+def _segment_at(path: Path, segments: Mapping[Path | None, Segment], shape: Shape) -> Segment:
     return segments[path] if path in segments else open_segment(path, shape)
 
 
-def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
+def _keep_ranges(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
     """Return the tail with live rows of those ids only."""
-    left = [view for view in (view.only(ranges) for view in tail) if view.live]
-    mostly_live = tuple(view for view in left if 2 * view.live > len(view.segment))
-    return _with_last(mostly_live, [view for view in left if view not in mostly_live], shape) if left else ()
+    views = [view for view in (view.only(ranges) for view in tail) if view.live]
+    if not views:
+        return ()
+    mostly_live = tuple(view for view in views if 2 * view.live > len(view.segment))
+    return _with_last(mostly_live, [view for view in views if view not in mostly_live], shape)
 
 
 _ATTEMPTS = 10
@@ -195,7 +197,7 @@ class SegmentsIndex:
         self._flush_from = request.options.tail_chunks
         self._failure = ""
         self._newest: NewestRows | None = None
-        self._answered: list[Path] | None = None
+        self._searched_paths: list[Path] | None = None
 
     @classmethod
     async def open(
@@ -240,7 +242,7 @@ class SegmentsIndex:
             return
         async with self._changing:
             if chunks is None or changes[0].sequence <= self._state.applied:
-                self._publish(await self._completed(await self._applied(self._state, changes)))
+                self._publish(await self._complete(await self._apply_to(self._state, changes)))
                 await self._follow()
             else:
                 await self._append(changes, chunks)
@@ -250,7 +252,7 @@ class SegmentsIndex:
 
     async def search(self, probe: Probe) -> Candidates:
         """Return the best hits of each retriever. Candidates among many vectors are preselected by codes."""
-        terms = question_terms(probe, self._analyse, self._request.dimensions)
+        terms = query_terms(probe, self._analyse, self._request.dimensions)
         return await self._answer(
             lambda snapshot: snapshot.search(
                 probe, terms, threads=1 if self._is_small(snapshot) else _THREADS
@@ -258,8 +260,8 @@ class SegmentsIndex:
         )
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
-        """Exact scores of options chunks."""
-        terms = question_terms(probe, self._analyse, self._request.dimensions)
+        """Return the exact scores of these chunks."""
+        terms = query_terms(probe, self._analyse, self._request.dimensions)
         return await self._answer(lambda snapshot: snapshot.score(ids, probe, terms))
 
     async def check(self) -> Sequence[Disagreement]:
@@ -279,18 +281,18 @@ class SegmentsIndex:
 
     async def purge(self) -> None:
         """Return when no file of the index contains removed chunks."""
-        if behind := await self._behind():
-            await self.apply(behind)
+        if missing_changes := await self._read_missing_changes():
+            await self.apply(missing_changes)
         await self._build("purge")
 
     async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Write what is in memory to disk, if it has at least the given size."""
         if self._state.waiting < least and not (merge and self._background):
             return
-        behind = await self._behind()
-        if behind:
-            await self.apply(behind)
-        await self._build("merge" if merge and behind is not None else "flush")
+        missing_changes = await self._read_missing_changes()
+        if missing_changes:
+            await self.apply(missing_changes)
+        await self._build("merge" if merge and missing_changes is not None else "flush")
 
     async def status(self) -> IndexStatus:
         """Return sizes and counts. `details` has the last error of a background build."""
@@ -325,15 +327,15 @@ class SegmentsIndex:
         """Query the snapshot. If its files are damaged, rebuild them and query again."""
         snapshot = self._snapshot
         # The first search of new segments may read files.
-        at_once = self._is_small(snapshot) and snapshot.paths == self._answered
+        is_quick = self._is_small(snapshot) and snapshot.paths == self._searched_paths
         try:
-            if at_once:
+            if is_quick:
                 candidates = _run_query(ask, snapshot)
                 # Repeated searches would otherwise starve all other tasks of the loop.
                 await asyncio.sleep(0)
                 return candidates
             candidates = await asyncio.to_thread(_run_query, ask, snapshot)
-            self._answered = snapshot.paths
+            self._searched_paths = snapshot.paths
             return candidates
         except IndexDamaged:
             async with self._repairing:
@@ -347,24 +349,28 @@ class SegmentsIndex:
     async def _append(self, changes: Sequence[Change], chunks: PutChunks) -> None:
         """Apply changes with the chunks that they added; a few extend the newest rows, without a thread."""
         # If this is cancelled, the newest rows may have more than the state.
-        newest, self._newest, rest = self._newest, None, self._state.tail
+        newest, self._newest, tail = self._newest, None, self._state.tail
         size = sum(change.last - change.first + 1 for change in changes)
-        few = chunks() if size <= _MAX_NEWEST_ROWS else ()
-        if newest is not None and few and newest.precede(rest[-1:], min(change.first for change in changes)):
-            rest = rest[:-1]
+        new_chunks = chunks() if size <= _MAX_NEWEST_ROWS else ()
+        first = min(change.first for change in changes)
+        if newest is not None and new_chunks and newest.precede(tail[-1:], first):
+            tail = tail[:-1]
         else:
-            newest = NewestRows(self._request.shape) if few else None
+            newest = NewestRows(self._request.shape) if new_chunks else None
         total = size if newest is None else size + len(newest)
-        is_merged = (total == size or total >= _MAX_NEWEST_ROWS) and bool(rest) and rest[-1].live <= 2 * total
+        is_merged = (total == size or total >= _MAX_NEWEST_ROWS) and bool(tail) and tail[-1].live <= 2 * total
 
         def after() -> tuple[SegmentsState, Stamp | None]:
             ranges = merged((change.first, change.last) for change in changes)
-            added = self._segments(chunks()) if newest is None else [newest.extended(few, self._analyse)]
-            state = replace(self._state, tail=rest).after(changes[-1].sequence, ranges, added, is_merged)
+            if newest is None:
+                added = self._segments(chunks())
+            else:
+                added = [newest.extended(new_chunks, self._analyse)]
+            state = replace(self._state, tail=tail).after(changes[-1].sequence, ranges, added, is_merged)
             return state, stamp(self._directory)
 
-        at_once = size <= _MAX_CHUNKS_IN_LOOP and not is_merged
-        state, current = after() if at_once else await asyncio.to_thread(after)
+        is_quick = size <= _MAX_CHUNKS_IN_LOOP and not is_merged
+        state, current = after() if is_quick else await asyncio.to_thread(after)
         self._newest = newest if total < _MAX_NEWEST_ROWS else None
         self._publish(state)
         if current not in {None, self._stamp}:
@@ -379,7 +385,7 @@ class SegmentsIndex:
             segments.append(segment_in_memory(part, shape, self._analyse, postings))
         return segments
 
-    async def _applied(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
+    async def _apply_to(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """Return the state after the changes. Rows are read as they are now; later changes repeat that."""
         ranges = touched_ranges(changes)
         chunks = [chunk async for batch in read(self._reader, put_ranges(changes)) for chunk in batch]
@@ -389,7 +395,7 @@ class SegmentsIndex:
 
         return await asyncio.to_thread(after)
 
-    async def _completed(self, state: SegmentsState) -> SegmentsState:
+    async def _complete(self, state: SegmentsState) -> SegmentsState:
         """Add rows that replaced others while rows were read.
 
         If nothing was removed, nothing can be missing, and the loop ends even while others write fast.
@@ -399,15 +405,15 @@ class SegmentsIndex:
             removed = any(change.operation == "remove" for change in changes)
             if not removed or len(changes) >= CHANGES:
                 break
-            state = await self._applied(state, changes)
+            state = await self._apply_to(state, changes)
         return state
 
-    async def _caught_up(self, state: SegmentsState, sequence: int) -> SegmentsState:
+    async def _catch_up(self, state: SegmentsState, sequence: int) -> SegmentsState:
         while state.applied < sequence:
             changes = await self._reader.changes_since(state.applied, limit=CHANGES)
             if not changes:
                 break
-            state = await self._applied(state, changes)
+            state = await self._apply_to(state, changes)
         return state
 
     async def _follow(self) -> None:
@@ -443,11 +449,11 @@ class SegmentsIndex:
         if manifest.sequence < state.manifest.sequence or manifest.sequence >= applied:
             state = replace(state, applied=0, tail=(), steps=())
         else:
-            state = await self._caught_up(state, manifest.read_until)
+            state = await self._catch_up(state, manifest.read_until)
         state = await asyncio.to_thread(state.on, manifest, self._directory)
         if applied:
-            state = await self._caught_up(state, max(applied, manifest.read_until))
-        self._publish(await self._completed(state) if applied else state)
+            state = await self._catch_up(state, max(applied, manifest.read_until))
+        self._publish(await self._complete(state) if applied else state)
 
     def _flush_if_due(self) -> None:
         busy = self._background is not None and not self._background.done()
@@ -473,33 +479,33 @@ class SegmentsIndex:
         if not await asyncio.to_thread(can_write, self._directory):
             raise StorageError(f"{self._directory} is read-only; open the store with write access")
         async with self._building:
-            result = await self._built(mode, progress)
+            result = await self._run_build(mode, progress)
         async with self._changing:
             await self._follow()
         if progress:
             progress("index", result.chunks, result.chunks)
 
-    async def _built(self, mode: Mode, progress: Progress | None) -> BuildResult:
+    async def _run_build(self, mode: Mode, progress: Progress | None) -> BuildResult:
         """Build. Raises NotFound if the collection was deleted meanwhile."""
         try:
-            if mode != "rebuild" and (written := await self._tail_written(mode)):
+            if mode != "rebuild" and (written := await self._write_tail(mode)):
                 return written
             return await self._builder.build(replace(self._request, mode=mode), progress)
         except StorageError:
             await self._reader.last_sequence()
             raise
 
-    async def _behind(self) -> Sequence[Change] | None:
+    async def _read_missing_changes(self) -> Sequence[Change] | None:
         """Return the changes that are not in memory; None if there are enough of them for a build."""
         limit = self._request.options.tail_chunks
         changes = await self._reader.changes_since(self._state.applied, limit=limit)
         return changes if sum(change.last - change.first + 1 for change in changes) < limit else None
 
-    async def _tail_written(self, mode: Mode) -> BuildResult | None:
+    async def _write_tail(self, mode: Mode) -> BuildResult | None:
         """Write the tail; None if a full build is needed, for missing changes or a merge of segments."""
         state = self._state
         rows = sum(view.live for view in state.tail)
-        if rows > MAX_ROWS or await self._behind() is None:
+        if rows > MAX_ROWS or await self._read_missing_changes() is None:
             return None
         merge: tuple[SegmentView, ...] = ()
         if mode == "merge":
@@ -544,9 +550,9 @@ def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagree
     """
     disagreements = []
     for view in snapshot.views:
-        reasons = _damaged(view.segment)
+        reasons = _damage_reasons(view.segment)
         if reasons and _is_named(view.segment, read_manifest(directory, identity)):
-            disagreements += [_damage(view.segment, reason) for reason in reasons]
+            disagreements += [_to_disagreement(view.segment, reason) for reason in reasons]
     return disagreements
 
 
@@ -557,7 +563,7 @@ def _rows(snapshot: Snapshot) -> IndexedRows:
     return IndexedRows(snapshot.applied, ids[order], checksums[order])
 
 
-def _damaged(segment: Segment) -> list[str]:
+def _damage_reasons(segment: Segment) -> list[str]:
     if segment.path is None:
         return []
     try:
@@ -570,5 +576,5 @@ def _is_named(segment: Segment, manifest: Manifest) -> bool:
     return segment.path is not None and segment.path.name in {entry.name for entry in manifest.entries}
 
 
-def _damage(segment: Segment, reason: str) -> Disagreement:
+def _to_disagreement(segment: Segment, reason: str) -> Disagreement:
     return Disagreement(ChunkId(int(segment.ids[0])), "damaged", f"{segment.path}: {reason}")
