@@ -11,7 +11,7 @@ from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Document, StoredChunk, StoredThread
 from conspectus.records.core.chunk_reads import WITH_NEIGHBORS, stored_chunks
 from conspectus.records.core.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_INT64, MIN_INT64
-from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows, fetch_scalar
 from conspectus.records.tables.core import DATED, THREADED, chunks, documents
 from conspectus.text.times import to_microseconds
 
@@ -64,7 +64,7 @@ def read_thread(
         thread_chunks = stored_chunks(_with_neighbors(start_rows))
         positions = {stored.document.id: position for position, stored in enumerate(thread_chunks)}
         return StoredThread(tuple(thread_chunks), positions, len(thread_chunks))
-    ((total,),) = fetch_rows(connection, _SIZE, condition)
+    total: int = fetch_scalar(connection, _SIZE, condition)
     anchors = connection.execute(_POSITIONS_OF, {**condition, "ids": list(around)}).scalars().all()
     selection = _positions_to_read(anchors, limit, total)
     position_rows = connection.execute(_AT_POSITIONS, {**condition, "ids": selection}).all()

@@ -10,7 +10,7 @@ from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.reads import documents_by_number
 from conspectus.records.core.rows import CHUNK_COLUMNS, to_indexed
-from conspectus.records.core.statements import IDS, fetch_in_blocks
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_scalar
 from conspectus.records.tables.core import chunks, documents
 
 _OWN = documents.c.collection == bindparam("of")
@@ -43,7 +43,7 @@ def unindexable(connection: Connection, collection: CollectionId, *, limit: int)
 
 def count_unindexable(connection: Connection, collection: CollectionId) -> int:
     """Return the number of chunks whose text cannot be analyzed."""
-    total: int = connection.execute(_COUNT, {"of": collection}).scalar_one()
+    total: int = fetch_scalar(connection, _COUNT, {"of": collection})
     return total
 
 

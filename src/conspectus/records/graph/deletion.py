@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, or_, select, updat
 
 from conspectus.model.graph import GraphReceipt
 from conspectus.model.ids import SourceId
-from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, fetch_rows
 from conspectus.records.graph.reads import edges_without_other_evidence
 from conspectus.records.graph.rows import HERE
 from conspectus.records.tables.core import documents
@@ -53,7 +53,7 @@ def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) ->
 def _delete_merged_nodes(connection: Connection, graph: SourceId, ids: set[str]) -> None:
     """Delete what was merged into deleted nodes, recursively."""
     numbers = []
-    for number, before in connection.execute(_MERGES, {"of": graph}):
+    for number, before in fetch_rows(connection, _MERGES, {"of": graph}):
         keep, *others = json.loads(before)
         if keep in ids:
             ids |= set(others)

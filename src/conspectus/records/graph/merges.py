@@ -32,7 +32,7 @@ from conspectus.model.trust import HIGHEST, Origin, Trust
 from conspectus.records.core.counters import allocate
 from conspectus.records.core.levels import lowered_origin, lowered_trust
 from conspectus.records.core.rows import to_moment
-from conspectus.records.core.statements import IDS, fetch_in_blocks
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_scalar
 from conspectus.records.graph.reads import nodes_by_id
 from conspectus.records.graph.rows import HERE, event_values, prove
 from conspectus.records.tables.graph import edges, events, evidence, moves, names, nodes, terms
@@ -137,7 +137,7 @@ def _redirect_edges(
         source = (survivor.number, survivor.id) if row.source in numbers else (row.source, row.source_id)
         target = (survivor.number, survivor.id) if row.target in numbers else (row.target, row.target_id)
         name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
-        equal_edge = connection.execute(_EDGE_BY_ID, {"name": name}).scalar()
+        equal_edge = fetch_scalar(connection, _EDGE_BY_ID, {"name": name})
         is_loop = row.source != row.target and {row.source, row.target} <= merged_numbers
         if is_loop or equal_edge is not None:
             connection.execute(_UPDATE_EDGE.values(aside=merge), {"at": row.number})

@@ -19,7 +19,7 @@ from conspectus.records.core.rows import (
     to_number,
     to_source,
 )
-from conspectus.records.core.statements import IDS, fetch_in_blocks, insert_rows
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_scalar, insert_rows
 from conspectus.records.tables.core import sources
 from conspectus.records.tables.graph import edges, events, evidence, nodes
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -185,7 +185,7 @@ def began(begins: int | None, recorded: int, ends: int | None) -> int:
 
 def prove(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Store evidence of edges, after existing evidence."""
-    last: int = connection.execute(_LAST_EVIDENCE).scalar_one()
+    last: int = fetch_scalar(connection, _LAST_EVIDENCE)
     numbered = [{**row, "number": number} for number, row in enumerate(rows, start=last + 1)]
     insert_rows(connection, evidence, numbered)
 

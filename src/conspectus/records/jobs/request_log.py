@@ -10,6 +10,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
 from conspectus.records.core.dialects import integer_sum
 from conspectus.records.core.rows import columns_of, to_model
+from conspectus.records.core.statements import fetch_scalar
 from conspectus.records.core.store_methods import SqlStore, reading
 from conspectus.records.tables.jobs import embedding_requests as requests
 from conspectus.text.times import to_microseconds
@@ -18,7 +19,7 @@ _LAST = select(func.coalesce(func.max(requests.c.id), 0))
 
 
 def _add(connection: Connection, logged: Sequence[EmbeddingRequest]) -> None:
-    last: int = connection.execute(_LAST).scalar_one()
+    last: int = fetch_scalar(connection, _LAST)
     rows = [{**columns_of(request), "id": number} for number, request in enumerate(logged, start=last + 1)]
     connection.execute(insert(requests), rows)
 

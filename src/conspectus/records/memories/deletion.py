@@ -12,6 +12,7 @@ from conspectus.model.memory import MemoryReceipt
 from conspectus.model.records import Metadata
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.rows import to_json, to_metadata
+from conspectus.records.core.statements import fetch_rows, fetch_scalar
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import edges_without_other_evidence
 from conspectus.records.memories.conditions import IS_PINNED
@@ -70,12 +71,12 @@ def _count_affected(connection: Connection, memories: Sequence[DocumentId], *, p
     ids = tuple(str(memory) for memory in dict.fromkeys(memories) if memory in stored_ids)
     parameters = {"ids": json_list(ids)}
     sizes = connection.execute(_SIZES, parameters).one()
-    affected = connection.execute(_TREE_IDS, parameters).scalars().all()
+    affected = [document for (document,) in fetch_rows(connection, _TREE_IDS, parameters)]
     return MemoryReceipt(
         memories=len(ids),
         versions=sizes.versions,
         chunks=sizes.chunks,
-        vectors=connection.execute(_VECTORS, parameters).scalar_one(),
+        vectors=fetch_scalar(connection, _VECTORS, parameters),
         edges=len(edges_without_other_evidence(connection, affected)),
         ids=ids,
         facts=sizes.memories - len(ids),

@@ -31,7 +31,7 @@ from conspectus.records.core.counters import allocate
 from conspectus.records.core.database_clock import MICROSECONDS
 from conspectus.records.core.lock_names import row_lock
 from conspectus.records.core.rows import columns_of, period_of, to_model, to_number
-from conspectus.records.core.statements import IDS, fetch_in_blocks, insert_rows
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows, fetch_scalar, insert_rows
 from conspectus.records.core.store_methods import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, counters, documents, users
 from conspectus.records.tables.streams import alert_events as events
@@ -69,7 +69,7 @@ def _put(connection: Connection, alert: Alert, *, maximum: int) -> Alert:
         if count >= maximum:
             raise TooLarge("alerts", size=count + 1, limit=maximum, unit="alerts")
         fresh = replace(alert, checked=newest)
-        since = connection.execute(_CHUNKS, {"of": alert.collection}).scalar() or 0
+        since = fetch_scalar(connection, _CHUNKS, {"of": alert.collection}) or 0
         connection.execute(insert(alerts), {**_values(fresh), "since": since})
         return fresh
     changed = replace(alert, created=stored.created, checked=stored.checked)
@@ -131,7 +131,8 @@ def _new_matches(connection: Connection, alert: Alert, matches: Sequence[Match])
             by_source.setdefault(match.source, []).append((start, end, match))
         elif match.document in there:
             untimed[match.document] = match
-    known_documents = set(connection.execute(_UNTIMED, {"of": alert.id}).scalars()) if untimed else set()
+    known_rows = fetch_rows(connection, _UNTIMED, {"of": alert.id}) if untimed else []
+    known_documents = {document for (document,) in known_rows}
     fresh = [match for document, match in untimed.items() if document not in known_documents]
     for source, timed in by_source.items():
         fresh += _new_runs(connection, alert, source, timed)

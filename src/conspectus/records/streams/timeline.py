@@ -29,7 +29,7 @@ from conspectus.records.core.dialects import element_text, json_elements
 from conspectus.records.core.pages import from_cursor, to_cursor
 from conspectus.records.core.reads import with_texts
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, period_of, to_document
-from conspectus.records.core.statements import IDS, fetch_in_blocks
+from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_rows, fetch_scalar
 from conspectus.records.tables.core import IS_CAPTION_OR_EVENT, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -120,12 +120,12 @@ def stretches(
 
 def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
     """Return the rows in any of the ranges; each range is one index lookup."""
-    longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
+    longest = fetch_scalar(connection, _LONGEST_CAPTION, {"source": source}) or 0
     times_by_document: dict[str, tuple[int, int]] = {}
     for span in spans:
         start, end = _bound(span.start, -BEYOND_ALL_INSTANTS), _bound(span.end, BEYOND_ALL_INSTANTS)
         parameters = {"source": source, "earliest": start - longest, "start": start, "end": end}
-        for name, begins, ends, number in connection.execute(_SPOTS, parameters).all():
+        for name, begins, ends, number in fetch_rows(connection, _SPOTS, parameters):
             if _meets_bounds(span, (begins, ends), number, within=(start, end)):
                 times_by_document[name] = (begins, ends)
     return [Spot(DocumentId(name), *times) for name, times in times_by_document.items()]
@@ -146,13 +146,13 @@ def _meets_bounds(span: Span, times: tuple[int, int], number: int | None, *, wit
 
 def extent(connection: Connection, source: SourceId, *, counted: bool = True) -> Extent:
     here = {"source": source, "kind": "caption"}
-    count: int = connection.execute(_COUNT, here).scalar_one() if counted else 0
-    first = connection.execute(_FIRST, here).scalar()
+    count: int = fetch_scalar(connection, _COUNT, here) if counted else 0
+    first = fetch_scalar(connection, _FIRST, here)
     if first is None:
         return Extent(count, None, None)
-    longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
-    since = connection.execute(_LAST, here).scalar_one() - longest
-    last = connection.execute(_ENDS, {**here, "since": since}).scalar_one()
+    longest = fetch_scalar(connection, _LONGEST_CAPTION, {"source": source}) or 0
+    since = fetch_scalar(connection, _LAST, here) - longest
+    last = fetch_scalar(connection, _ENDS, {**here, "since": since})
     return Extent(count, from_microseconds(first), from_microseconds(last))
 
 
@@ -195,7 +195,7 @@ def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnEl
     if span.contains:
         return [*bounds, start >= first]
     # Nothing that started earlier than the longest duration can overlap the range: a bound for the index.
-    longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
+    longest = fetch_scalar(connection, _LONGEST_CAPTION, {"source": source}) or 0
     return [*bounds, start >= first - longest, or_(end > first, and_(end == first, start == first))]
 
 
