@@ -222,4 +222,4 @@ async def test_an_asynchronous_function_stays_one() -> None:
     assert await call(1) == 1
     with pytest.raises(InvalidInput):
         await call("1")  # type: ignore[arg-type]
-    assert call.__name__ == "waited"
+    assert call.__name__ == "return_later"
