@@ -94,7 +94,7 @@ async def damage_copy(folder: Path, copy: Path, seed: int, flips: int) -> None:
     "change", ["text = 'I' || substr(text, 2)", "start = start + 1", '"end" = "end" + 1']
 )
 async def test_a_text_that_changes_under_an_open_store_is_shown_to_nobody(
-    tmp_path: Path, change_records: str
+    tmp_path: Path, change: str
 ) -> None:
     settings = replace(SETTINGS, chunk_size=60, chunk_overlap=10)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder(16)) as engine:
@@ -103,9 +103,9 @@ async def test_a_text_that_changes_under_an_open_store_is_shown_to_nobody(
         assert (await engine.retrieve(query, limit=1)).hits[0].document.id == changed_document.id
         with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
             of_document = "document = (SELECT number FROM documents WHERE id = ?)"
-            database.execute(f"UPDATE chunks SET {change_records} WHERE {of_document}", [changed_document.id])
+            database.execute(f"UPDATE chunks SET {change} WHERE {of_document}", [changed_document.id])
         reads = [engine.documents.get_text(changed_document.id)]
-        if change_records.startswith("text"):
+        if change.startswith("text"):
             reads += [engine.retrieve(query, limit=1), engine.window(query, 500)]
             reads += [engine.documents.list_chunks(changed_document.id)]
         for read in reads:

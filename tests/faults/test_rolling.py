@@ -180,12 +180,10 @@ def read_until(process: subprocess.Popen[str], word: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_server_that_is_still_starting_ends_with_all_its_processes(
-    tmp_path: Path, read_metric: int
-) -> None:
+def test_a_server_that_is_still_starting_ends_with_all_its_processes(tmp_path: Path, number: int) -> None:
     with starting_server(tmp_path) as process:
         workers = child_processes(process.pid)
-        process.send_signal(read_metric)
+        process.send_signal(number)
         log = process.communicate(timeout=PATIENCE)[1]
         assert {json.loads(line)["event"] for line in log.splitlines()} <= {"ready"}
         assert process.returncode == 0
