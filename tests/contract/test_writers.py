@@ -247,7 +247,7 @@ def one(key: str, text: str = "tides", home: CollectionId = HOMES[0]) -> list[Pr
 async def test_documents_of_many_callers_are_one_write(records: SqlRecords) -> None:
     for home in HOMES:
         await records.write(one(f"first of {home}", home=home))
-    with counting() as insert_counter:
+    with counting() as counts:
         results = await write_behind_one(
             records, *(one(f"{number}", home=HOMES[number % 2]) for number in range(16))
         )
@@ -257,7 +257,7 @@ async def test_documents_of_many_callers_are_one_write(records: SqlRecords) -> N
     updates = {id(outcome.update) for outcome in results if isinstance(outcome, WriteResult)}
     assert len(updates) == 2
     # A statement for each of sixteen documents would be sixty-four.
-    assert insert_counter.statements <= 30
+    assert counts.statements <= 30
     assert await records.check() == []
 
 

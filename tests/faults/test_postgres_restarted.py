@@ -115,8 +115,8 @@ async def list_documents(client: httpx.AsyncClient, collection: str) -> list[dic
     """All of them."""
     page = (await client.get(f"/collections/{collection}/documents", params={"limit": 1000})).json()
     assert page["next"] is None
-    list_documents: list[dict[str, Any]] = page["documents"]
-    return list_documents
+    documents: list[dict[str, Any]] = page["documents"]
+    return documents
 
 
 async def wait_for_end(client: httpx.AsyncClient, job: str) -> str:

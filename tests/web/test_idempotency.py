@@ -100,8 +100,8 @@ async def test_keys_of_different_people_are_different_keys(people: People) -> No
 
 
 async def test_refusals_are_kept_and_faults_are_not(site: Site, api: httpx.AsyncClient) -> None:
-    faults_in: list[Exception] = [ProviderUnavailable("x", "is away"), ValueError("x")]
-    fail_once(site.app, faults_in)
+    faults: list[Exception] = [ProviderUnavailable("x", "is away"), ValueError("x")]
+    fail_once(site.app, faults)
     assert (await api.post("/fail", headers=KEY)).status_code == 503
     assert (await api.post("/fail", headers=KEY)).status_code == 500
     assert (await api.post("/fail", headers=KEY)).json() == "done"
@@ -114,10 +114,10 @@ async def test_refusals_are_kept_and_faults_are_not(site: Site, api: httpx.Async
     assert again.headers["content-type"] == "application/problem+json"
 
 
-def fail_once(app: FastAPI, faults_in: list[Exception]) -> None:
+def fail_once(app: FastAPI, faults: list[Exception]) -> None:
     async def fail() -> str:
-        if faults_in:
-            raise faults_in.pop(0)
+        if faults:
+            raise faults.pop(0)
         return "done"
 
     app.add_api_route("/api/v1/fail", fail, methods=["POST"])
