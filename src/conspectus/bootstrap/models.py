@@ -83,7 +83,9 @@ def _checked(embedder: Embedder) -> Embedder:
     from conspectus.ingest.embedding_queue import EmbedQueue
     from conspectus.providers.checked_embedder import CheckedEmbedder
 
-    return embedder if isinstance(embedder, EmbedQueue) else CheckedEmbedder(embedder)
+    if isinstance(embedder, EmbedQueue):
+        return embedder
+    return CheckedEmbedder(embedder)
 
 
 class Embedders(_ModelsByName[Embedder]):
@@ -103,7 +105,9 @@ class Embedders(_ModelsByName[Embedder]):
             from conspectus.ingest.embedding_queue import GivenVectors
 
             return GivenVectors(name)
-        return self._caller_embedder if name == CALLER_EMBEDDER else super().by_name(name)
+        if name == CALLER_EMBEDDER:
+            return self._caller_embedder
+        return super().by_name(name)
 
     async def load(self, name: str) -> Embedder | None:
         """Return the embedder of a setting as `by_name` does. A model in files is loaded in a thread.

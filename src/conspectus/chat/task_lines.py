@@ -68,7 +68,9 @@ def render_tasks(
 
 def snippet(text: str, characters: int = SNIPPET) -> str:
     """Truncate a text to a number of characters, followed by `...`. Graphemes are not split."""
-    return text if len(text) <= characters else graphemes_prefix(text, characters) + CUT
+    if len(text) <= characters:
+        return text
+    return graphemes_prefix(text, characters) + CUT
 
 
 def _text(lines: Sequence[str], *, left_out: int) -> str:

@@ -108,7 +108,9 @@ def _bare(hint: Any) -> Any:
     if all(_bare(member) is member for member in members):
         return hint
     is_union = get_origin(hint) in {Union, UnionType}
-    return reduce(or_, map(_bare, members)) if is_union else GenericAlias(tuple, tuple(map(_bare, members)))
+    if is_union:
+        return reduce(or_, map(_bare, members))
+    return GenericAlias(tuple, tuple(map(_bare, members)))
 
 
 def _scalar(hint: Any, value: object, at: str) -> object:

@@ -62,7 +62,9 @@ class EventParser:
         if not line:
             name, data = self._name or "message", self._data
             self._name, self._data = "", []
-            return ServerEvent(name, "\n".join(data), self._last) if data else None
+            if data:
+                return ServerEvent(name, "\n".join(data), self._last)
+            return None
         if field == "event":
             self._name = value
         elif field == "data":

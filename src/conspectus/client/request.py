@@ -158,7 +158,9 @@ def to_json(value: object) -> Json:
 
 
 def _is_number(value: float) -> bool:
-    return abs(value) <= LARGEST if isinstance(value, int) else math.isfinite(value)
+    if isinstance(value, int):
+        return abs(value) <= LARGEST
+    return math.isfinite(value)
 
 
 def instant_json(moment: datetime | str | float | None) -> Json:

@@ -48,11 +48,15 @@ class Row:
 
     def mapping(self, name: str) -> Mapping[str, object]:
         """Return an object, empty if it is missing or null."""
-        return {} if self.values.get(name) is None else self._value(name, dict, "an object")
+        if self.values.get(name) is None:
+            return {}
+        return self._value(name, dict, "an object")
 
     def items(self, name: str) -> list[object]:
         """Return a list, empty if it is missing or null."""
-        return [] if self.values.get(name) is None else self._value(name, list, "a list")
+        if self.values.get(name) is None:
+            return []
+        return self._value(name, list, "a list")
 
     def _value(self, name: str, kind: type[T] | tuple[type[T], ...], what: str) -> T:
         """Return a value of this type; booleans are not numbers. Raises InvalidInput."""

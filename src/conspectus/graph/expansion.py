@@ -145,7 +145,9 @@ def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) 
 
 def max_mentions(value: float) -> int:
     """Return the number of passages beyond which none that mentions an entity of this value is reached."""
-    return ceil((value * MENTION / MIN_VALUE) ** 2) if value * MENTION >= MIN_VALUE else 0
+    if value * MENTION >= MIN_VALUE:
+        return ceil((value * MENTION / MIN_VALUE) ** 2)
+    return 0
 
 
 def starts(names: Mapping[str, Way], nodes_by_key: Sequence[tuple[str, Node]]) -> dict[str, Way]:

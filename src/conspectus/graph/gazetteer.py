@@ -192,7 +192,9 @@ def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> 
 def _with_marks(spelling: str, text: str, end: int) -> int:
     """Return the end of a name including its final marks, as in C++."""
     closing = spelling[len(spelling.rstrip("+#!")) :]
-    return end + len(closing) if closing and text.startswith(closing, end) else end
+    if closing and text.startswith(closing, end):
+        return end + len(closing)
+    return end
 
 
 def _verb(text: str, spans: Sequence[tuple[int, int]], at: int) -> bool:

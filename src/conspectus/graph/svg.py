@@ -169,6 +169,6 @@ def _text(x: float, y: float, text: str, *, kind: str) -> str:
 def _short(text: str) -> str:
     """Return a text on one line, truncated with a mark if it is long."""
     line = " ".join(text.split())
-    return (
-        line if len(line) <= MAX_LABEL_LENGTH else graphemes_prefix(line, MAX_LABEL_LENGTH - 1).rstrip() + "…"
-    )
+    if len(line) <= MAX_LABEL_LENGTH:
+        return line
+    return graphemes_prefix(line, MAX_LABEL_LENGTH - 1).rstrip() + "…"

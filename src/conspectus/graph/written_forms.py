@@ -140,7 +140,9 @@ def _choice(word: str) -> _Forms:
     if core.isalpha() and (core[1:].islower() or core.isupper()):
         return _SPELT_OUT if core in _STARTERS else ()
     counted = _COUNTED if _DIGIT.search(core, 0, _MAX_WORD_LENGTH) else _SPELT_OUT if "-" in core else ()
-    return _MARKED + counted if _MARK.search(word, 0, _MAX_WORD_LENGTH) else counted
+    if _MARK.search(word, 0, _MAX_WORD_LENGTH):
+        return _MARKED + counted
+    return counted
 
 
 def _in_word(text: str, start: int, end: int, choice: _Forms) -> Iterator[Span]:

@@ -152,7 +152,9 @@ def stream_metadata(
 def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
     """A start time as it is stored. Raises InvalidInput."""
     with as_field("start_time", was="time"):
-        return None if value is None else canonical(parse_instant(value, zone_by_name(zone or "UTC")))
+        if value is None:
+            return None
+        return canonical(parse_instant(value, zone_by_name(zone or "UTC")))
 
 
 def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, list[NewCaption]]:

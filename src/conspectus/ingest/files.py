@@ -323,7 +323,9 @@ def _last_part(url: str) -> str:
 def _plain_name(path_name: str) -> str:
     """A file's name without folders and control characters, cut in the middle where it is too long."""
     name = CONTROL.sub("", path_name).replace("\\", "/").rpartition("/")[2].strip(" .")
-    return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 10] + name[-10:]
+    if len(name) <= MAX_NAME_LENGTH:
+        return name
+    return name[: MAX_NAME_LENGTH - 10] + name[-10:]
 
 
 def _suffix(name: str) -> str:

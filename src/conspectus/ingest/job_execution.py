@@ -166,7 +166,9 @@ class Runner:
         if doing.cancelled():
             return None
         fault = doing.exception()
-        return (Outcome(), fault) if fault is not None else (doing.result(), doing.result().fault)
+        if fault is not None:
+            return (Outcome(), fault)
+        return (doing.result(), doing.result().fault)
 
     async def _goes_on(self, job: Job, progress: tuple[int, int]) -> bool:
         """Write progress down, and hear whether the job is still wanted."""

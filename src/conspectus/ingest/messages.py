@@ -126,7 +126,9 @@ class Threading:
             self._place_message(key, messages, key)
             return self._threads[key], None
         answers = None if self.linker is None else self.linker.link(key, messages)
-        return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
+        if answers is None:
+            return (key, None)
+        return (self._threads.get(answers, answers), answers)
 
     def _confidence(self, key: str, before: Document | NewDocument | None) -> object:
         """The probability of an inferred link; an edit keeps it."""

@@ -190,7 +190,9 @@ def _json(item: object) -> str:
     """Return the value as storable JSON. Raises InvalidInput."""
     try:
         text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
-        return text if clean(text) == text else json.dumps(item, separators=(",", ":"))
+        if clean(text) == text:
+            return text
+        return json.dumps(item, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as fault:
         raise InvalidInput("item", f"is not JSON: {fault}") from fault
 

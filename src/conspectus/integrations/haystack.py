@@ -98,7 +98,9 @@ class ConspectusDocumentStore(EngineUser):
                 raise DuplicateDocumentError(f"documents with these ids exist: {', '.join(stored_ids)[:200]}")
             new = {name: text for name, text in new.items() if name not in set(stored_ids)}
         await self._texts.add(engine, list(new.values()))
-        return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(new)
+        if policy == DuplicatePolicy.OVERWRITE:
+            return len(documents)
+        return len(new)
 
     async def _delete(self, engine: AnyEngine, document_ids: Sequence[str]) -> None:
         """Delete documents by id. Unknown ids are ignored."""

@@ -405,4 +405,6 @@ def _message(item: Item) -> BaseMessage:
     if "data" in item:
         return messages_from_dict([item])[0]
     role, content = item["role"], item["content"]
-    return CLASSES[role](content=content) if role in CLASSES else ChatMessage(content=content, role=role)
+    if role in CLASSES:
+        return CLASSES[role](content=content)
+    return ChatMessage(content=content, role=role)

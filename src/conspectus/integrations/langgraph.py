@@ -376,7 +376,9 @@ def _item(kind: Callable[..., AnyItem], stored: Document, **more: float) -> AnyI
 def _below(prefix: Namespace) -> Filter:
     """Return the filter of a namespace and those below it. `/` is the character after `.`."""
     start = ".".join(prefix)
-    return Between(("namespace",), f"{start}.", f"{start}/") if prefix else EVERYTHING
+    if prefix:
+        return Between(("namespace",), f"{start}.", f"{start}/")
+    return EVERYTHING
 
 
 def _fits(condition: MatchCondition, name: Namespace) -> bool:

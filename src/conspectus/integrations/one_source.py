@@ -50,7 +50,9 @@ class OneSource:
         """Count the selected documents."""
         source = await self.id(engine)
         where = None if source is None else selection.condition(source)
-        return 0 if where is None else await engine.documents.count(collection=self.collection, filter=where)
+        if where is None:
+            return 0
+        return await engine.documents.count(collection=self.collection, filter=where)
 
     async def texts_of(self, engine: AnyEngine, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of documents by id, without those that were deleted meanwhile."""

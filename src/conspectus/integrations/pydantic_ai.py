@@ -127,7 +127,9 @@ class ConspectusHistory(Conversation):
 def _role(message: ModelMessage) -> str:
     if isinstance(message, ModelResponse):
         return "assistant"
-    return ROLES.get(message.parts[-1].part_kind, "user") if message.parts else "user"
+    if message.parts:
+        return ROLES.get(message.parts[-1].part_kind, "user")
+    return "user"
 
 
 def _items(messages: list[ModelMessage]) -> list[Item]:
@@ -146,7 +148,9 @@ def _message(item: Item) -> ModelMessage:
     if "parts" not in item:
         content = item["content"]
         is_answer = item["role"] == "assistant"
-        return ModelResponse([TextPart(content)]) if is_answer else ModelRequest([UserPromptPart(content)])
+        if is_answer:
+            return ModelResponse([TextPart(content)])
+        return ModelRequest([UserPromptPart(content)])
     for part in item["parts"]:
         if "instruction" in part:
             part["content"] = part.pop("instruction")

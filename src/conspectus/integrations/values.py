@@ -103,8 +103,6 @@ class Values(OneSource):
     def decoded(text: str) -> bytes:
         """Decode a value."""
         coded = text.startswith(ENCODED_PREFIX)
-        return (
-            base64.b64decode(text.removeprefix(ENCODED_PREFIX).translate(LETTER_TABLES[1]))
-            if coded
-            else text.encode()
-        )
+        if coded:
+            return base64.b64decode(text.removeprefix(ENCODED_PREFIX).translate(LETTER_TABLES[1]))
+        return text.encode()

@@ -103,7 +103,9 @@ def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Refere
 
 
 def _new(step: VersionStep) -> NewMemory:
-    return as_input(step.state) if isinstance(step.state, Memory) else step.state.new
+    if isinstance(step.state, Memory):
+        return as_input(step.state)
+    return step.state.new
 
 
 def _store_metadata(stored: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:

@@ -55,7 +55,9 @@ def beginning(scope: Scope, kind: str = MEMORIES) -> str:
 
 def beyond(beginning: str) -> str:
     """Return an upper bound for names with this prefix, in sort order."""
-    return beginning.removesuffix("/") + _NEXT if beginning.endswith("/") else beginning + "\x7f"
+    if beginning.endswith("/"):
+        return beginning.removesuffix("/") + _NEXT
+    return beginning + "\x7f"
 
 
 def holds(scope: Scope, memory_scope: Scope) -> bool:

@@ -292,7 +292,9 @@ def _setting_fields(owner: Any) -> Sequence[tuple[str, Range]]:
 
 def _joined(names: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(names))
-    return " or ".join([", ".join(distinct[:-1]), distinct[-1]]) if len(distinct) > 1 else distinct[0]
+    if len(distinct) > 1:
+        return " or ".join([", ".join(distinct[:-1]), distinct[-1]])
+    return distinct[0]
 
 
 def _anything(_: str, value: Any) -> Any:
@@ -339,7 +341,9 @@ def _scalar(kind: Any, how: How) -> Callable[[Any], bool]:
 
 
 def _is_storable(value: float) -> bool:
-    return math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return abs(value) <= LARGEST
 
 
 def _mapping(inner: Sequence[Any]) -> _Rule:

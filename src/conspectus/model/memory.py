@@ -452,4 +452,6 @@ def fact_ends(metadata: Metadata) -> tuple[str, ...]:
 def stored_entities(metadata: Metadata) -> tuple[str, ...]:
     """Return the entities that a memory was stored with."""
     names = metadata.get(ENTITIES)
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+    if isinstance(names, list):
+        return tuple(name for name in names if isinstance(name, str))
+    return ()

@@ -28,7 +28,9 @@ async def collect_candidates(
         exact = await index.search(replace(probe, terms=identifiers, vector=None))
         candidates = replace(candidates, exact=exact.ids)
     extra = (*candidates.exact.tolist(), *requested)
-    return await with_extra_candidates(index, probe, candidates, extra) if extra else candidates
+    if extra:
+        return await with_extra_candidates(index, probe, candidates, extra)
+    return candidates
 
 
 async def with_extra_candidates(
@@ -85,7 +87,9 @@ class CandidateSelection:
         """Return the ids to rank further: more than the limit only if the order can still change."""
         depth = max(self.limit, MIN_DEPTH) if candidates.threads or self.reorders else self.limit
         best = set(candidates.ids[np.argsort(-scores, kind="stable")[:depth]].tolist())
-        return best | ({*self.requested} & {*candidates.ids.tolist()}) if self.requested else best
+        if self.requested:
+            return best | ({*self.requested} & {*candidates.ids.tolist()})
+        return best
 
     def with_requested(self, ids: Iterable[int]) -> "CandidateSelection":
         """Return the selection with more requested ids."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, groupby, islice, zip_longest
+from itertools import chain, islice, zip_longest
 
 from conspectus.deferred import dataclass
 from conspectus.model.channels import ANSWERS, REPLY_TO
@@ -76,7 +76,9 @@ async def with_chains(retrieval: Retrieval, reader: ChainReader, *, maximum: int
     Scores of hits are never lowered. A hit that belongs to the chain of a better hit moves up.
     """
     messages = _best_messages(retrieval.hits)
-    threads = {key: list(hits) for key, hits in _group_by_thread(messages.values())}
+    threads: dict[tuple[str, str], list[Hit]] = {}
+    for message in sorted(messages.values(), key=lambda hit: _thread_of(hit.document)):
+        threads.setdefault(_thread_of(message.document), []).append(message)
     if not threads or maximum < 1:
         return retrieval
     ids = _ids_to_read(retrieval.hits, threads)
@@ -86,13 +88,12 @@ async def with_chains(retrieval: Retrieval, reader: ChainReader, *, maximum: int
     )
     stored = dict(zip(threads, stored_threads, strict=True))
     elsewhere = await _answered_in_other_threads(messages, stored, reader)
-    members = [
-        _ChainMember(rank, usefulness_rank, row)
-        for rank, rows in _chains_by_rank(messages, stored, elsewhere)
-        for usefulness_rank, row in enumerate(
-            islice((row for row in rows if _matches(row, reader.where)), maximum)
+    members: list[_ChainMember] = []
+    for rank, rows in _chains_by_rank(messages, stored, elsewhere):
+        matching = (
+            row for row in rows if matches(reader.where, document_row(row.document, row.chunk.position))
         )
-    ]
+        members += [_ChainMember(rank, *ranked) for ranked in enumerate(islice(matching, maximum))]
     further_chunks = await _read_further_chunks(members, reader)
     hits = _insert_members(retrieval.hits, members, further_chunks)
     chunks = {hit.chunk.id for hit in hits}
@@ -135,12 +136,6 @@ def _best_messages(hits: Sequence[Hit]) -> dict[int, Hit]:
 
 def _thread_of(document: Document) -> tuple[str, str]:
     return (document.source, document.thread or "")
-
-
-def _group_by_thread(hits: Iterable[Hit]) -> Iterator[tuple[tuple[str, str], Iterator[Hit]]]:
-    return groupby(
-        sorted(hits, key=lambda hit: _thread_of(hit.document)), lambda hit: _thread_of(hit.document)
-    )
 
 
 def _ids_to_read(
@@ -217,17 +212,15 @@ async def _read_further_chunks(
     return chunks
 
 
-def _matches(row: StoredChunk, where: Filter) -> bool:
-    return matches(where, document_row(row.document, row.chunk.position))
-
-
 def _insert_members(
     hits: Sequence[Hit],
     members: Sequence[_ChainMember],
     further_chunks: Mapping[DocumentId, Sequence[StoredChunk]],
 ) -> list[Hit]:
     """Return the hits in order, each followed by the messages placed after it, with matching scores."""
-    first_ranks = _first_ranks(hits)
+    first_ranks: dict[DocumentId, int] = {}
+    for rank, hit in enumerate(hits):
+        first_ranks.setdefault(hit.document.id, rank)
     members_by_rank = _members_by_rank(hits, members, first_ranks)
     moved = {
         first_ranks.get(member.row.document.id) for group in members_by_rank.values() for member in group
@@ -258,13 +251,6 @@ def _hits_of_member(
         return [hits[first_ranks[document]]]
     rows = (member.row, *further_chunks.get(document, ()))
     return [Hit(row.chunk, row.document, 0.0, {}, None, None, hits[member.rank].chunk.id) for row in rows]
-
-
-def _first_ranks(hits: Sequence[Hit]) -> dict[DocumentId, int]:
-    ranks: dict[DocumentId, int] = {}
-    for rank, hit in enumerate(hits):
-        ranks.setdefault(hit.document.id, rank)
-    return ranks
 
 
 def _members_by_rank(

@@ -71,7 +71,8 @@ def named_dates(query: str) -> tuple[NamedDate, ...]:
     read_characters: set[int] = set()
     for match in chain.from_iterable(pattern.finditer(query) for pattern in _DATE_PATTERNS):
         # Patterns with a day come first: "1 February, 2023" is a day and not also a month.
-        if read_characters.isdisjoint(month := range(*match.span("month"))):
+        month = range(*match.span("month"))
+        if read_characters.isdisjoint(month):
             read_characters.update(month)
             dates[_date_of(**match.groupdict())] = None
     return tuple(dates)

@@ -58,7 +58,9 @@ class FusionProfile:
     def with_unknown(self, share: float) -> "FusionProfile":
         """Return the weights for a query of whose terms no text has this share."""
         beyond = max(share - MAX_COMMON_UNKNOWN_SHARE, 0.0)
-        return replace(self, intercept=self.intercept + self.unknown * beyond, short=0.0) if share else self
+        if share:
+            return replace(self, intercept=self.intercept + self.unknown * beyond, short=0.0)
+        return self
 
     def log_odds(self, signals: Signals) -> float:
         """Return log odds: above 0 keywords weigh more than vectors, below 0 less."""
@@ -108,7 +110,9 @@ WORDS_ONLY_FUSION = FusionProfile(intercept=50.0)
 
 def fusion_for_model(space: EmbeddingSpace | None) -> FusionProfile:
     """Return the weights that were learned with an embedding model, or those of all-MiniLM-L6-v2."""
-    return DEFAULT_FUSION if space is None else _FUSION_BY_MODEL.get(space.model, DEFAULT_FUSION)
+    if space is None:
+        return DEFAULT_FUSION
+    return _FUSION_BY_MODEL.get(space.model, DEFAULT_FUSION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,9 @@ async def with_graph_scores(
     read_context = replace(context, hydrate=_reading_others(ranked.rows, context.hydrate))
     selection = selection.with_requested(paths.ways)
     ranked_again = await rank(read_context, index, probe, candidates, selection=selection)
-    return None if ranked_again is None else _with_graph_part(ranked_again, paths, expansion, connections)
+    if ranked_again is None:
+        return None
+    return _with_graph_part(ranked_again, paths, expansion, connections)
 
 
 def _reading_others(rows: Rows, hydrate: Hydrate) -> Hydrate:

@@ -58,7 +58,8 @@ def _fuse_again(query: Query, retrievals: Sequence[Retrieval]) -> list[Hit]:
     cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
     terms = len(set(Analyzer(language=None).terms(query.query)))
     fused = fuse(bm25, cosine, terms=terms, profile=_common_fusion(retrievals))
-    weights = [_weight_beside_graph(query, hit) for hit in hits]
+    weight_beside_graph = 1.0 if query.graph is None else 1.0 - query.graph.alpha
+    weights = [weight_beside_graph if GRAPH_PART in hit.parts else 1.0 for hit in hits]
     return [
         _with_parts(hit, {**hit.parts, "keyword": weight * float(keyword), "vector": weight * float(vector)})
         for hit, weight, keyword, vector in zip(hits, weights, fused.words, fused.vectors, strict=True)
@@ -71,11 +72,6 @@ def _common_fusion(retrievals: Sequence[Retrieval]) -> FusionProfile:
         return WORDS_ONLY_FUSION
     spaces = {terms.space for retrieval in retrievals for terms in retrieval.terms.values()}
     return fusion_for_model(spaces.pop() if len(spaces) == 1 else None)
-
-
-def _weight_beside_graph(query: Query, hit: Hit) -> float:
-    """Return the weight of keyword and vector scores, which is lower if a graph was used."""
-    return 1.0 if query.graph is None or GRAPH_PART not in hit.parts else 1.0 - query.graph.alpha
 
 
 def _merge_graph_entries(retrievals: Sequence[Retrieval]) -> dict[str, str]:

@@ -152,21 +152,16 @@ def _parts(ordered: _OrderedCaptions, has_term: NDArray[np.bool_]) -> dict[str, 
     next_best = np.sort(ordered.scores)[::-1][: MAX_GOOD_CAPTIONS + 1][-1]
     good = np.maximum(ordered.scores - next_best, 0.0)
     beside = GOOD_WEIGHT * (_sums_around(ordered, good)[0] - good)
-    return {
-        "best caption": ordered.scores,
-        "like it around": SIMILARITY_WEIGHT * similarities / counts,
-        "words around": TERMS_WEIGHT * _term_shares(ordered, has_term),
-        "good beside": np.clip(beside, 0.0, good),
-    }
-
-
-def _term_shares(ordered: _OrderedCaptions, has_term: NDArray[np.bool_]) -> Floats:
-    """Return the share of query terms around each caption, with more weight for rare terms."""
     captions_with = has_term[ordered.scored].sum(axis=0)
     weights = np.log1p((ordered.scored.sum() - captions_with + 0.5) / (captions_with + 0.5))
     around, _ = _sums_around(ordered, has_term.astype(np.float64))
     shares: Floats = (around > 0.0) @ weights / max(weights.sum(), np.finfo(np.float64).tiny)
-    return shares
+    return {
+        "best caption": ordered.scores,
+        "like it around": SIMILARITY_WEIGHT * similarities / counts,
+        "words around": TERMS_WEIGHT * shares,
+        "good beside": np.clip(beside, 0.0, good),
+    }
 
 
 def _sums_around(ordered: _OrderedCaptions, values: Floats) -> tuple[Floats, Positions]:

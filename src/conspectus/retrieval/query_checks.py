@@ -17,7 +17,11 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
         query = Query(query, **options)
     elif options:
         query = replace(query, **options)
-    _check_retrievers(query)
+    unknown = set(query.retrievers) - set(RETRIEVERS)
+    if unknown:
+        raise InvalidInput(
+            "retrievers", f"{min(unknown)!r} is unknown; expected one of {', '.join(RETRIEVERS)}"
+        )
     require_settings(query, settings)
     if query.graph is not None:
         require_settings(query.graph, settings, of="graph.")
@@ -30,13 +34,6 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
         query = replace(query, filter=with_min_trust(query.filter, query.min_trust))
     cleaned = clean(query.query)
     return query if cleaned == query.query else replace(query, query=cleaned)
-
-
-def _check_retrievers(query: Query) -> None:
-    if unknown := set(query.retrievers) - set(RETRIEVERS):
-        raise InvalidInput(
-            "retrievers", f"{min(unknown)!r} is unknown; expected one of {', '.join(RETRIEVERS)}"
-        )
 
 
 def _check_query_context(query_context: QueryContext) -> None:

@@ -52,7 +52,9 @@ async def _new_probe(query: Query, plan: QueryPlan, where: Filter, embedder: Emb
 
 async def _query_vector(query: Query, embedder: Embedder | None) -> Vectors | None:
     if query.vector is None:
-        return await embedder.embed_query(query.query) if embedder is not None else None
+        if embedder is not None:
+            return await embedder.embed_query(query.query)
+        return None
     vector = unit(query.vector)
     if embedder is not None and len(vector) != embedder.space.dimensions:
         raise InvalidInput("vector", f"has {len(vector)} numbers, the space {embedder.space.dimensions}")

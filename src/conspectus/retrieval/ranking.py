@@ -84,7 +84,9 @@ class SearchContext:
 
     async def read_rows(self, ids: Sequence[int]) -> Rows:
         """Return the existing rows of these chunks."""
-        return {row.chunk.id: row for row in await self.hydrate([*map(ChunkId, ids)])} if ids else {}
+        if ids:
+            return {row.chunk.id: row for row in await self.hydrate([*map(ChunkId, ids)])}
+        return {}
 
 
 async def rank(
@@ -110,7 +112,13 @@ async def rank(
         return None
     phrase_shares = _phrase_shares(probe, [rows[chunk] for chunk in quoting])
     if max(phrase_shares.values(), default=PHRASE_WEIGHT) < PHRASE_WEIGHT:
-        further_rows = await _further_quoting_rows(context, candidates, rows)
+        # A quotation of common words can rank low, so more keyword hits with all terms are read.
+        following = np.lexsort((candidates.ids, -candidates.words))[MAX_QUOTING_HITS:MAX_FURTHER_QUOTING_HITS]
+        min_bm25 = ALL_TERMS_SHARE * sum(term.weight for term in candidates.terms)
+        bm25 = candidates.words[following]
+        further = sorted(candidates.ids[following][(bm25 > 0.0) & (bm25 >= min_bm25)].tolist())
+        known_rows = {**rows, **await context.read_rows([chunk for chunk in further if chunk not in rows])}
+        further_rows = {chunk: known_rows[chunk] for chunk in further if chunk in known_rows}
         further_shares = _phrase_shares(probe, list(further_rows.values()))
         quotations = {chunk: share for chunk, share in further_shares.items() if share}
         phrase_shares = phrase_shares | quotations
@@ -142,19 +150,6 @@ def _best_quoting(probe: Probe, candidates: Candidates) -> list[int]:
         return []
     best = np.lexsort((candidates.ids, -candidates.words))[:MAX_QUOTING_HITS]
     return sorted(candidates.ids[best][candidates.words[best] > 0.0].tolist())
-
-
-async def _further_quoting_rows(context: SearchContext, candidates: Candidates, rows: Rows) -> Rows:
-    """Return the rows of the following keyword hits with all terms.
-
-    A quotation of common words can rank low.
-    """
-    following = np.lexsort((candidates.ids, -candidates.words))[MAX_QUOTING_HITS:MAX_FURTHER_QUOTING_HITS]
-    min_bm25 = ALL_TERMS_SHARE * sum(term.weight for term in candidates.terms)
-    bm25 = candidates.words[following]
-    further = sorted(candidates.ids[following][(bm25 > 0.0) & (bm25 >= min_bm25)].tolist())
-    known_rows = {**rows, **await context.read_rows([chunk for chunk in further if chunk not in rows])}
-    return {chunk: known_rows[chunk] for chunk in further if chunk in known_rows}
 
 
 def _phrase_shares(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:

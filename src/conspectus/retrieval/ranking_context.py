@@ -7,7 +7,7 @@ import numpy as np
 
 from conspectus.deferred import dataclass
 from conspectus.model.ids import SourceId
-from conspectus.model.records import Document, Period
+from conspectus.model.records import Document
 from conspectus.retrieval.arrays import Floats
 from conspectus.retrieval.profiles import AdditiveProfile, MultiplicativeProfile, Profile, Weights
 
@@ -86,11 +86,11 @@ def in_thread_of_similar(documents: Sequence[Document], above: Sequence[bool]) -
 
 def _ages_in_hours(at: datetime, documents: Sequence[Document]) -> Floats:
     """Return the age of each text in hours; 0 for times in the future, NaN if unknown."""
-    return np.array([_age_in_hours(at, document.occurred) for document in documents], dtype=np.float64)
-
-
-def _age_in_hours(at: datetime, occurred: Period | None) -> float:
-    return np.nan if occurred is None else max((at - occurred.start).total_seconds(), 0.0) / 3_600
+    ages = np.full(len(documents), np.nan)
+    for position, document in enumerate(documents):
+        if document.occurred is not None:
+            ages[position] = max((at - document.occurred.start).total_seconds(), 0.0) / 3_600
+    return ages
 
 
 def _channel_and_thread_shares(context: RankingContext, documents: Sequence[Document]) -> dict[str, Floats]:

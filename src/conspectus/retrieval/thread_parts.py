@@ -53,7 +53,10 @@ def exchange_parts(
 ) -> dict[str, Floats]:
     """Return score parts from the messages before and after, for the same candidates."""
     authors = [row.document.author for row in rows]
-    hours = np.array([_hour_of(row.document) for row in rows])
+    hours = np.full(len(rows), np.nan)
+    for position, row in enumerate(rows):
+        if row.document.occurred is not None:
+            hours[position] = row.document.occurred.start.timestamp() / 3_600
     return {
         "conversation_flow": exchange_boost(
             scores, ids, links, authors=authors, hours=hours, weight=weights.conversation_flow
@@ -63,8 +66,6 @@ def exchange_parts(
 
 
 def _thread_key(document: Document) -> str | None:
-    return None if document.thread is None else f"{document.source} {document.thread}"
-
-
-def _hour_of(document: Document) -> float:
-    return np.nan if document.occurred is None else document.occurred.start.timestamp() / 3_600
+    if document.thread is None:
+        return None
+    return f"{document.source} {document.thread}"

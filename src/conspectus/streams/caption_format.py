@@ -12,7 +12,9 @@ from conspectus.text.stream_clocks import StreamClock, timecode
 def format_time(seconds: float, clock: StreamClock) -> str:
     """Format a time of a stream: a timecode, or an instant in the time zone of the stream."""
     moment = clock.origin + timedelta(seconds=seconds)
-    return timecode(seconds) if moment.year == EPOCH_YEAR else _local(moment, clock).isoformat()
+    if moment.year == EPOCH_YEAR:
+        return timecode(seconds)
+    return _local(moment, clock).isoformat()
 
 
 def line_of(caption: Caption) -> str:

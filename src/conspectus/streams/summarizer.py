@@ -181,11 +181,9 @@ class Summarizer:
         style = self.style
         groups = packed(style.of_captions(batch.captions, style.room), style.room)
         summaries = await all_of([self._put("captions", group) for group in groups])
-        return (
-            summaries[0]
-            if len(summaries) == 1
-            else await self.merge([(summary, None) for summary in summaries])
-        )
+        if len(summaries) == 1:
+            return summaries[0]
+        return await self.merge([(summary, None) for summary in summaries])
 
     async def merge(self, summaries: Sequence[SummaryPart]) -> CaptionText:
         """Merge all summaries into one, in several rounds if they do not fit into one request."""

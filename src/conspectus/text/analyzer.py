@@ -125,7 +125,9 @@ class Analyzer:
     def terms(self, text: str) -> list[str]:
         """Return all terms with repetitions, in the order of the text."""
         terms = list(chain.from_iterable(map(self._terms_by_word.__getitem__, text.split())))
-        return terms if terms or self._everything is None else self._everything.terms(text)
+        if terms or self._everything is None:
+            return terms
+        return self._everything.terms(text)
 
     def identifiers(self, text: str) -> dict[str, tuple[str, ...]]:
         """Return the ids, versions, file names and similar tokens of a text, each with all its terms.
@@ -297,7 +299,9 @@ def _language_of(letter: str, usual: str) -> str:
 
 
 def _normalized(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", text).replace("\u2019", "'")
 
 
 def _fold(text: str) -> str:

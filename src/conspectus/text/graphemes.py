@@ -52,7 +52,9 @@ class Borders:
 
 def graphemes_prefix(text: str, limit: int) -> str:
     """Return the longest prefix of at most `limit` code points that does not split a grapheme cluster."""
-    return text[: last_border(text, min(limit, len(text)))] if limit > 0 else ""
+    if limit > 0:
+        return text[: last_border(text, min(limit, len(text)))]
+    return ""
 
 
 def next_border(text: str, position: int) -> int:

@@ -75,7 +75,9 @@ def _line_of(text: str, at: int, number: int, start: int) -> tuple[int, int]:
 
 def _reason(fault: Exception) -> str:
     detail = fault.args[0] if fault.args else ""
-    return detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
+    if isinstance(detail, bytes):
+        return detail.decode(errors="replace")
+    return str(detail)
 
 
 def shown(line: MatchedLine) -> tuple[int, int]:

@@ -127,7 +127,9 @@ def combined(positions: Sequence[TextPosition], headings: Sequence[TextPosition]
 def place_at(positions: Sequence[TextPosition], start: int) -> TextPosition:
     """Return the entry that applies to the character at `start`; of equal starts the last one."""
     index = bisect_right(positions, start, key=lambda position: position.start) - 1
-    return replace(positions[index], start=start) if index >= 0 else TextPosition(start)
+    if index >= 0:
+        return replace(positions[index], start=start)
+    return TextPosition(start)
 
 
 def path_of(headings: Sequence[str]) -> str | None:

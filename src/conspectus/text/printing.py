@@ -40,7 +40,9 @@ def printable(text: str) -> str:
 
 def unlike_headers(text: str) -> str:
     """Escape each bracket at the start of a line that looks like the header of a passage or a time range."""
-    return _IMITATION.sub(_escaped, text) if "[" in text or "\uff3b" in text else text
+    if "[" in text or "\uff3b" in text:
+        return _IMITATION.sub(_escaped, text)
+    return text
 
 
 def unbracketed(text: str) -> str:

@@ -57,7 +57,9 @@ class Positions:
 
     def last(self, low: int, high: int) -> int | None:
         index = bisect_right(self.positions, high) - 1
-        return self.positions[index] if index >= 0 and self.positions[index] > low else None
+        if index >= 0 and self.positions[index] > low:
+            return self.positions[index]
+        return None
 
 
 class Blocks:
@@ -122,8 +124,10 @@ def _markdown(text: str, plain: tuple[Level, ...]) -> Boundaries:
     for match in _MARKDOWN_LINE.finditer(text):
         start, end = match.span()
         if fence is not None:
-            if _closes(match, fence[1]):
-                blocks.append((fence[0], _line_end(text, end)))
+            mark = match["fence"]
+            if bool(mark) and mark.startswith(fence[1]) and not match["info"].strip():
+                line_feed = text.find("\n", end)
+                blocks.append((fence[0], (len(text) if line_feed < 0 else line_feed + 1)))
                 fence = None
         elif match["fence"]:
             fence = None if match["fence"][0] == "`" in match["info"] else (start, match["fence"])
@@ -137,13 +141,3 @@ def _markdown(text: str, plain: tuple[Level, ...]) -> Boundaries:
         blocks.append((fence[0], len(text)))
     edges = Positions(sorted({edge for span in (*blocks, *rows) for edge in span}))
     return Boundaries((Positions(headings), *plain, edges), (Blocks(blocks), Blocks(rows)))
-
-
-def _closes(match: re.Match[str], opened: str) -> bool:
-    mark = match["fence"]
-    return bool(mark) and mark.startswith(opened) and not match["info"].strip()
-
-
-def _line_end(text: str, position: int) -> int:
-    line_feed = text.find("\n", position)
-    return len(text) if line_feed < 0 else line_feed + 1

@@ -158,7 +158,9 @@ class _Tokens:
         return self._reached[start]
 
     def _search(self, start: int) -> int:
-        low, high = start, self._guess(start, self._size)
+        low = start
+        guess = max(1, int(self._size * self._characters_per_token * 1.03))
+        high = min(len(self._text), start + guess)
         while self.fits(start, high):
             if high == len(self._text):
                 return high
@@ -179,9 +181,6 @@ class _Tokens:
         while low < end and self._count(self._text[low:end]) > self._overlap:
             low = end - (end - low) * 3 // 4
         return low
-
-    def _guess(self, start: int, tokens: int) -> int:
-        return min(len(self._text), start + max(1, int(tokens * self._characters_per_token * 1.03)))
 
 
 class _Splitter:

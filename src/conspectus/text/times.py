@@ -35,9 +35,12 @@ def parse_instant(value: str | int | float | datetime, default_zone: tzinfo = UT
         InvalidInput: the value is invalid, not finite, or outside the years 1 to 9999 in UTC.
     """
     if isinstance(value, datetime):
-        return _in_range(
-            value if value.utcoffset() is not None else value.replace(tzinfo=default_zone), value
-        )
+        moment = value if value.utcoffset() is not None else value.replace(tzinfo=default_zone)
+        try:
+            moment.astimezone(UTC)
+        except (OverflowError, ValueError) as error:
+            raise InvalidInput("time", f"{value} is outside the years 1 to 9999 in UTC") from error
+        return moment
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidInput("time", f"{type(value).__name__} is not a time")
     if isinstance(value, str):
@@ -128,14 +131,6 @@ def _from_epoch(seconds: int | float) -> datetime:
         raise InvalidInput(
             "time", "the seconds since 1970 are not finite or outside the years 1 to 9999"
         ) from error
-
-
-def _in_range(moment: datetime, value: object) -> datetime:
-    try:
-        moment.astimezone(UTC)
-    except (OverflowError, ValueError) as error:
-        raise InvalidInput("time", f"{value} is outside the years 1 to 9999 in UTC") from error
-    return moment
 
 
 def _seconds(text: str) -> float:

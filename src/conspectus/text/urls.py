@@ -46,7 +46,9 @@ class Url:
     def authority(self) -> str:
         """Host and port; the default port is omitted."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        if self.port == DEFAULT_PORTS[self.scheme]:
+            return host
+        return f"{host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:

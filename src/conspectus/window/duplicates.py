@@ -96,7 +96,9 @@ def author_key(hit: Hit) -> str:
     document = hit.document
     if is_streamed(document):
         return " ".join((document.source, time_range(document), document.author or ""))
-    return "" if document.kind in {"page", "task"} else document.author or document.role or ""
+    if document.kind in {"page", "task"}:
+        return ""
+    return document.author or document.role or ""
 
 
 @dataclass(slots=True)

@@ -338,7 +338,9 @@ def _section(passage: WindowPassage) -> str:
 
 def _heading(document: Document) -> str:
     title, key = on_one_line(document.title), _location(document)
-    return f"{title} ({key})" if title and key and key != title else title or key
+    if title and key and key != title:
+        return f"{title} ({key})"
+    return title or key
 
 
 def _location(document: Document) -> str:
@@ -374,7 +376,9 @@ def _stream(passage: WindowPassage) -> str:
 
 def _title_after(document: Document, before: Document | None) -> str:
     title = on_one_line(document.title)
-    return title + "," if title and (before is None or before.title != document.title) else ""
+    if title and (before is None or before.title != document.title):
+        return title + ","
+    return ""
 
 
 def _author(document: Document) -> str:

@@ -255,7 +255,9 @@ class _Session:
     def _cost(self, hit: Hit) -> int:
         self._packing.checkpoint()
         estimator = self._estimator
-        return 0 if estimator is None else estimator.head(hit, beside=True) + estimator.text(hit)
+        if estimator is None:
+            return 0
+        return estimator.head(hit, beside=True) + estimator.text(hit)
 
 
 def _repeated(seen: SeenTexts, candidate: Candidate) -> Refusal | None:

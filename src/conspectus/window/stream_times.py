@@ -72,4 +72,6 @@ def _local(moment: datetime, zone: tzinfo) -> datetime:
 def _instant(moment: datetime, previous: datetime | None) -> str:
     time = moment.replace(tzinfo=None, microsecond=moment.microsecond // 1_000 * 1_000)
     text = time.isoformat(sep=" ", timespec="milliseconds" if time.microsecond else "seconds")
-    return text.partition(" ")[2] if previous is not None and previous.date() == moment.date() else text
+    if previous is not None and previous.date() == moment.date():
+        return text.partition(" ")[2]
+    return text

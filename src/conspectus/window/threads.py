@@ -30,7 +30,9 @@ class Threads:
 
     def stream(self, document: Document) -> str:
         """Return the stream name of a caption or event; empty if unknown."""
-        return self._streams.get(document.source, "") if self._streams and is_streamed(document) else ""
+        if self._streams and is_streamed(document):
+            return self._streams.get(document.source, "")
+        return ""
 
     def zone(self, document: Document) -> tzinfo:
         """Return the time zone for the times of a caption or event."""
@@ -59,7 +61,9 @@ class Threads:
         return isinstance(reply_to, str) and reply_to not in {"", document.key}
 
     def _outline_of(self, document: Document) -> ThreadOutline | None:
-        return self._outlines.get((document.source, document.thread or "")) if self._outlines else None
+        if self._outlines:
+            return self._outlines.get((document.source, document.thread or ""))
+        return None
 
 
 class Gaps:

@@ -66,7 +66,9 @@ def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
     if hit.along_with is None:
         return ""
     number = numbers.get(hit.along_with)
-    return ", along with a hit that is not shown" if number is None else f", along with the hit in [{number}]"
+    if number is None:
+        return ", along with a hit that is not shown"
+    return f", along with the hit in [{number}]"
 
 
 def _through(hit: Hit) -> str:

@@ -215,4 +215,6 @@ def _subset(words: type, options: Mapping[str, Any]) -> Any:
 
 def storage_for(store: Any, graph: Graph | None, collection: str) -> AgentStorage:
     """Return the storage of the store or, if there is none, of the graph."""
-    return graph.storage if store is None and graph is not None else storage_of(store, collection)
+    if store is None and graph is not None:
+        return graph.storage
+    return storage_of(store, collection)

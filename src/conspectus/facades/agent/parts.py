@@ -72,4 +72,6 @@ def storage_of(store: object, collection: str = MEMORY) -> AgentStorage:
     """
     if isinstance(store, AsyncPart | BlockingPart):
         return store.storage
-    return store if isinstance(store, AgentStorage) else new_storage(store, collection)
+    if isinstance(store, AgentStorage):
+        return store
+    return new_storage(store, collection)

@@ -299,9 +299,9 @@ def _store(store: ContextStore | None, engine: AnyEngine | None, *, engine_embed
         raise InvalidInput("engine", "is that of the store; give one of the two")
     if store is not None:
         return store
-    return (
-        InMemoryContextStore() if engine is None else EngineContextStore(engine, engine_embeds=engine_embeds)
-    )
+    if engine is None:
+        return InMemoryContextStore()
+    return EngineContextStore(engine, engine_embeds=engine_embeds)
 
 
 def _tokens(number: int) -> int:
@@ -312,4 +312,6 @@ def _tokens(number: int) -> int:
 
 def _error_name(fault: Exception) -> str:
     """Return the type of an unknown error: its message could contain a key."""
-    return str(fault) if isinstance(fault, ConspectusError) else type(fault).__name__
+    if isinstance(fault, ConspectusError):
+        return str(fault)
+    return type(fault).__name__

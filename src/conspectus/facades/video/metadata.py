@@ -32,7 +32,9 @@ def to_stored(metadata: Mapping[str, Any]) -> dict[str, Json]:
     comparable: dict[str, Json] = {
         name: _canonical(member) for name, member in json_metadata.items() if isinstance(member, list | dict)
     }
-    return {**json_metadata, WHOLE_VALUES_KEY: comparable} if comparable else json_metadata
+    if comparable:
+        return {**json_metadata, WHOLE_VALUES_KEY: comparable}
+    return json_metadata
 
 
 def from_stored(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -132,4 +132,6 @@ def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _document(stored: Any) -> Document:
     document = Document(stored.id, stored.text, None, dict(stored.metadata))
-    return document if stored.created is None else replace(document, created_at=stored.created)
+    if stored.created is None:
+        return document
+    return replace(document, created_at=stored.created)

@@ -99,7 +99,9 @@ class EngineContextStore(ClosableStore):
         if captions is None or stored is None:
             return None
         texts = await engine.documents.get_texts([stored.id])
-        return captions.document(stored, texts[stored.id]) if stored.id in texts else None
+        if stored.id in texts:
+            return captions.document(stored, texts[stored.id])
+        return None
 
     async def search(
         self,

@@ -160,7 +160,9 @@ def _filter(filters: MetadataFilters | MetadataFilter | None) -> Filter:
         parts = tuple(map(_filter, filters.filters))
         if filters.condition == FilterCondition.NOT:
             return Not(Or(parts))
-        return Or(parts) if filters.condition == FilterCondition.OR and parts else And(parts)
+        if filters.condition == FilterCondition.OR and parts:
+            return Or(parts)
+        return And(parts)
     comparison = FILTERS.get(filters.operator)
     if comparison is None:
         raise InvalidInput(

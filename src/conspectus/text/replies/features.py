@@ -37,7 +37,13 @@ def features(past: Past, reading: MessageParser, author: str | None, at: float) 
     mine = past["author"] == me if me != NO_PERSON else np.zeros(len(past), dtype=bool)
     my_messages = np.flatnonzero(mine)
     last = int(my_messages[-1]) if len(my_messages) else None
-    since, pace = _elapsed(past, at)
+    # A clock that jumps back counts as twelve hours.
+    seconds = at - past.at
+    seconds = np.where(seconds < -_BACKWARDS, seconds % HALF_DAY, np.maximum(seconds, 0.0))
+    recent = past.silence[-_RECENT:]
+    recent = recent[recent >= 0]
+    since = np.log1p(seconds)
+    pace = math.log1p(float(recent.mean())) if len(recent) else math.nan
     message = _message(past, reading, last, None if last is None else float(since[last]))
     alike = _shared_words(past, reading)
     lately = _activity(past, since)
@@ -60,18 +66,6 @@ def features(past: Past, reading: MessageParser, author: str | None, at: float) 
         "left_behind": UNKNOWN if last is None else float(past["later_in_thread"][my_messages].min()),
     }
     return Features(answer, start)
-
-
-def _elapsed(past: Past, at: float) -> tuple[Floats, float]:
-    """Return the logarithm of the seconds since each message, and of those between the latest two.
-
-    A clock that jumps back counts as twelve hours.
-    """
-    seconds = at - past.at
-    seconds = np.where(seconds < -_BACKWARDS, seconds % HALF_DAY, np.maximum(seconds, 0.0))
-    recent = past.silence[-_RECENT:]
-    recent = recent[recent >= 0]
-    return np.log1p(seconds), math.log1p(float(recent.mean())) if len(recent) else math.nan
 
 
 def _message(past: Past, reading: MessageParser, last: int | None, since: float | None) -> dict[str, float]:

@@ -59,7 +59,9 @@ class Linker:
     def confidence_of(self, key: str) -> float | None:
         """Return the probability of the choice for a message; None if its link was known or is forgotten."""
         past = self._past
-        return past.confidences[past.keys.index(key)] if key in past.keys else None
+        if key in past.keys:
+            return past.confidences[past.keys.index(key)]
+        return None
 
     def thread_of(self, key: str) -> str:
         """Return the key of the first message of a conversation; the message's own key if it is forgotten."""

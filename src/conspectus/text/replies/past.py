@@ -87,7 +87,13 @@ class Past:
             partner = int(self["partner"][position])
         before = float(self.at[-1]) if self.keys else math.nan
         self.turn += not self.keys or me == NO_PERSON or me != int(self["author"][-1])
-        self._note(me, thread, reading)
+        # The counts of earlier messages change by the new one.
+        authors = self["author"]
+        if me != NO_PERSON:
+            self["later_by_author"][authors == me] += 1
+        for person in reading.named:
+            self["later_to_author"][authors == person] += 1
+        self["later_in_thread"][self["thread"] == thread] += 1
         if len(self.keys) == self.memory:
             self._forget()
         self._integers[:, :-1] = self._integers[:, 1:]
@@ -110,15 +116,6 @@ class Past:
             return int(self["thread"][position]), self.roots[position]
         self._threads += 1
         return self._threads, root
-
-    def _note(self, me: int, thread: int, reading: MessageParser) -> None:
-        """Update the counts of earlier messages for a new one."""
-        authors = self["author"]
-        if me != NO_PERSON:
-            self["later_by_author"][authors == me] += 1
-        for person in reading.named:
-            self["later_to_author"][authors == person] += 1
-        self["later_in_thread"][self["thread"] == thread] += 1
 
     def _enter(self, reading: MessageParser) -> None:
         sequence = self.first + len(self.keys)
