@@ -62,9 +62,9 @@ async def components_at(address: StoreAddress, settings: Settings, models: Model
         accounts=SqlAccounts(transactions),
         make_files=cache(partial(local_files, settings)),
         make_archives=cache(partial(local_archives, settings)),
-        make_captions=cache(partial(_local_captions, settings)),
+        make_captions=cache(partial(_open_captions, settings)),
         clock=now,
-        embedding=_embedding(address, turns),
+        embedding=_embedding_parts(address, turns),
         open_index=indexes.open,
         texts=text_analysis(),
         embedder_by_name=models.embedders.by_name,
@@ -140,7 +140,7 @@ async def _store_bytes(address: StoreAddress, transactions: "Transactions") -> i
     return await asyncio.to_thread(bytes_below, address.folder)
 
 
-def _local_captions(settings: Settings) -> CaptionReader:
+def _open_captions(settings: Settings) -> CaptionReader:
     from conspectus.sources.subtitles.caption_import import LocalCaptions
 
     return LocalCaptions(settings)
@@ -244,7 +244,7 @@ def _job_files(address: StoreAddress, transactions: "Transactions") -> JobFiles:
     return LocalJobFiles(address.folder)
 
 
-def _embedding(address: StoreAddress, turns: Turns) -> EmbeddingParts:
+def _embedding_parts(address: StoreAddress, turns: Turns) -> EmbeddingParts:
     """Return the lock for embedding: one process per machine, because a model uses all cores."""
     turn = (
         f"{EMBEDDING_LOCK} {socket.gethostname()} {address.folder}" if address.is_shared else EMBEDDING_LOCK

@@ -142,7 +142,7 @@ class EmbeddedIndexes:
         used_names |= {collection.id for collection in collections}
         for folder in folders:
             if folder.name not in used_names:
-                await asyncio.to_thread(_remove, folder, self._settings.lock_timeout_seconds)
+                await asyncio.to_thread(_remove_indexes, folder, self._settings.lock_timeout_seconds)
 
     async def stop_builds(self) -> None:
         """Do nothing: builds do not keep what a purge erases."""
@@ -167,7 +167,7 @@ async def open_segments(
     from conspectus.index.segments.store import SegmentsIndex
 
     directory = index_folder(address.folder, collection, space)
-    await asyncio.to_thread(_adopt, address.folder / INDEXES / collection.id, directory.parent)
+    await asyncio.to_thread(_adopt_index, address.folder / INDEXES / collection.id, directory.parent)
     about = (collection.id, collection.created.isoformat(), collection.language, space and asdict(space))
     command = [*PYTHON, CHILD, json.dumps(about)]
     analyse = analyzer_for(collection.language).terms
@@ -217,7 +217,7 @@ def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | N
     return folder / INDEXES / f"{collection.id}-{created}" / name
 
 
-def _remove(folder: Path, wait_seconds: float) -> None:
+def _remove_indexes(folder: Path, wait_seconds: float) -> None:
     """Delete the indexes of a deleted collection. Raises StorageBusy."""
     from conspectus.index.segments.manifest import listed, remove
 
@@ -227,7 +227,7 @@ def _remove(folder: Path, wait_seconds: float) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _adopt(old: Path, new: Path) -> None:
+def _adopt_index(old: Path, new: Path) -> None:
     """Move an index of an earlier version, in which collections could not be deleted, to its folder."""
     if old.is_dir() and not new.exists() and can_write(old.parent):
         old.rename(new)

@@ -78,7 +78,7 @@ class _ModelsByName(Generic[M]):
     def _make(self, name: str) -> M: ...
 
 
-def _checked(embedder: Embedder) -> Embedder:
+def _check_vectors_of(embedder: Embedder) -> Embedder:
     """Return the embedder of a caller behind the gate, which a queue has already."""
     from conspectus.ingest.embedding_queue import EmbedQueue
     from conspectus.providers.checked_embedder import CheckedEmbedder
@@ -93,7 +93,7 @@ class Embedders(_ModelsByName[Embedder]):
 
     def __init__(self, settings: Settings, embedder: Embedder | None = None, *, note: Note = drop) -> None:
         super().__init__(settings, note=note)
-        self._caller_embedder = None if embedder is None else _checked(embedder)
+        self._caller_embedder = None if embedder is None else _check_vectors_of(embedder)
         self._loading = asyncio.Lock()
 
     def by_name(self, name: str) -> Embedder | None:

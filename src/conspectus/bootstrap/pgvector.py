@@ -232,7 +232,7 @@ class PgvectorSync:
             state, update = ask_state(), updates_by_collection.get(collection.id)
             if state is None:
                 continue
-            draft = None if update is None else _draft(update, collection, index, state)
+            draft = None if update is None else _prepare_write(update, collection, index, state)
             known_draft = draft is not None
             draft = draft or self._read(
                 connection, collection, index, state, begun=changed_ids[collection.id]
@@ -281,7 +281,7 @@ class PgvectorSync:
         return index.prepare_write(state, changes, chunks)
 
 
-def _draft(
+def _prepare_write(
     update: IndexUpdate, collection: Collection, index: "TransactionalIndex", state: "PgvectorState"
 ) -> "IndexWrite | None":
     """Return the draft of an update that continues the state, from the chunks at hand."""

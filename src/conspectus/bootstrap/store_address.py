@@ -78,7 +78,7 @@ def require_store(path: str | Path, *, settings: Settings) -> None:
     """Raise NotFound if there is no store; and InvalidInput, StorageBusy or StorageError."""
     address = address_of(path, settings)
     if not address.is_shared:
-        if not _may_be_there(Path(address.records)):
+        if not _may_exist(Path(address.records)):
             raise NotFound("data folder", str(address.folder))
         return
     from conspectus.records.core.database import transact
@@ -89,7 +89,7 @@ def require_store(path: str | Path, *, settings: Settings) -> None:
             raise NotFound("data in", database.name)
 
 
-def _may_be_there(records: Path) -> bool:
+def _may_exist(records: Path) -> bool:
     """Return true also if access is denied: opening the store reports that better."""
     try:
         return records.exists()

@@ -187,13 +187,13 @@ def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> C
         bound = signature.bind_partial(*arguments, **options)
         bound.apply_defaults()
         call_arguments = {**bound.arguments, **bound.arguments.get("options", {})}
-        collection = _collection(call_arguments)
+        collection = _named_collection(call_arguments)
         attributes = {
             "conspectus.operation": name,
             "conspectus.collection": collection,
             OPERATION: generation,
             "gen_ai.data_source.id": collection if generation == "retrieval" else None,
-            "gen_ai.retrieval.query.text": _text(call_arguments)
+            "gen_ai.retrieval.query.text": _query_text(call_arguments)
             if generation and telemetry.content
             else None,
         }
@@ -213,7 +213,7 @@ def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> C
     return traced
 
 
-def _collection(arguments: Mapping[str, Any]) -> str | None:
+def _named_collection(arguments: Mapping[str, Any]) -> str | None:
     """Return the collection that an argument or a query names."""
     query = arguments.get("query")
     named = arguments.get("collection") or (Query(query).collection if isinstance(query, str) else None)
@@ -221,7 +221,7 @@ def _collection(arguments: Mapping[str, Any]) -> str | None:
     return named if isinstance(named, str) else None
 
 
-def _text(arguments: Mapping[str, Any]) -> str | None:
+def _query_text(arguments: Mapping[str, Any]) -> str | None:
     query = arguments.get("query")
     text = query if isinstance(query, str) else getattr(query, "query", None)
     return text if isinstance(text, str) else None

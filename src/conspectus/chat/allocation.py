@@ -33,11 +33,11 @@ class TokenAllowance:
 def cost(messages: Sequence[Message], count: CountTokens) -> int:
     """Return the tokens of messages: role, content, and the overhead of the model per message."""
     return sum(
-        TOKENS_PER_MESSAGE + count(message.role) + sum(map(count, _texts(message))) for message in messages
+        TOKENS_PER_MESSAGE + count(message.role) + sum(map(count, _texts_of(message))) for message in messages
     )
 
 
-def _texts(message: Message) -> list[str]:
+def _texts_of(message: Message) -> list[str]:
     if not isinstance(message, Turn):
         return [message.content]
     calls = (text for call in message.calls for text in (call.id, call.name, call.arguments))

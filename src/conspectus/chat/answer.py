@@ -62,7 +62,7 @@ async def stream_answer(
             if isinstance(piece, Usage):
                 usage = piece
                 continue
-            characters += _characters(piece)
+            characters += _count_characters(piece)
             if characters > call.max_characters:
                 logger.warning("chat_failed error=%(error)s", {"error": TOO_LONG.message})
                 yield TOO_LONG
@@ -84,7 +84,7 @@ async def stream_answer(
         yield lost
 
 
-def _characters(piece: Delta | ToolCall | Failure) -> int:
+def _count_characters(piece: Delta | ToolCall | Failure) -> int:
     match piece:
         case Delta():
             return len(piece.text)

@@ -44,7 +44,7 @@ def content_words(text: str) -> list[str]:
 def names(text: str) -> list[str]:
     """Return quoted terms and capitalized phrases, without function words at their ends."""
     text = text[:READ]
-    runs = (_bare(run.rstrip(".").split()) for run in _NAME.findall(text))
+    runs = (_trim_function_words(run.rstrip(".").split()) for run in _NAME.findall(text))
     return [*_QUOTED.findall(text), *(" ".join(run) for run in runs if run)]
 
 
@@ -80,7 +80,7 @@ def _plain(word: str) -> str:
     return word.lower().replace("'", "").replace("\u2019", "")
 
 
-def _bare(run: list[str]) -> list[str]:
+def _trim_function_words(run: list[str]) -> list[str]:
     while run and not _has_content(run[0]):
         run = run[1:]
     while run and not _has_content(run[-1]):

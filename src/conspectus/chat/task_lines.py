@@ -89,14 +89,14 @@ def _line(line: TaskLine, *, metadata: bool) -> str:
     name = _IN_BRACKETS.sub(_escaped, _on_one_line(line.task))
     parts = [f"{line.number}. [{name}]{level_mark(line.trust)}"]
     if metadata:
-        parts.append(f"({', '.join(_facts(line))})")
+        parts.append(f"({', '.join(_describe_line(line))})")
     parts.append(f"- {_IMITATION.sub(_escaped, _on_one_line(line.snippet))}")
     if metadata and line.similarity is not None:
         parts.append(f"(similarity: {line.similarity:.2%})")
     return " ".join(parts)
 
 
-def _facts(line: TaskLine) -> list[str]:
+def _describe_line(line: TaskLine) -> list[str]:
     facts = {"status": line.status, "priority": line.priority or "none", "attachment": line.attachment}
     return [
         f"{name}: {_IN_PARENTHESES.sub(_escaped, _on_one_line(value))}"

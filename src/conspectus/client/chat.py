@@ -58,7 +58,7 @@ class RemoteChat(RemoteService, ChatService):
     ) -> AsyncGenerator[ServerEvent, None]:
         """Yield the events to the end, over several connections if one is lost."""
         try:
-            async with aclosing(self._connection(request)) as events:
+            async with aclosing(self._read_connection(request)) as events:
                 async for event in events:
                     last = event.id
                     yield event
@@ -74,7 +74,7 @@ class RemoteChat(RemoteService, ChatService):
             async for event in events:
                 yield event
 
-    async def _connection(self, request: Request) -> AsyncGenerator[ServerEvent, None]:
+    async def _read_connection(self, request: Request) -> AsyncGenerator[ServerEvent, None]:
         """Yield the events of one connection. Raises ServerUnavailable if it is lost."""
         async with aclosing(self._channel.pieces(request)) as pieces:
             async for event in events_in(pieces):

@@ -29,7 +29,7 @@ async def open(
     address = checked(url or options.url)
     limits = TransportLimits(seconds=options.client_timeout_seconds, answer_bytes=options.max_response_bytes)
     headers = authorization(options.api_key if api_key is None else api_key)
-    hooks = {"request": [_traced(current)] if (current := bootstrap.start_telemetry(options)) else []}
+    hooks = {"request": [_trace_requests(current)] if (current := bootstrap.start_telemetry(options)) else []}
     async with httpx.AsyncClient(
         headers=headers, timeout=options.client_timeout_seconds, verify=_trusted(), event_hooks=hooks
     ) as http:
@@ -37,7 +37,7 @@ async def open(
         yield RemoteEngine(channel, bootstrap.local_files(options), bootstrap.local_archives(options))
 
 
-def _traced(current: Callable[[], dict[str, str]]) -> Callable[[httpx.Request], Awaitable[None]]:
+def _trace_requests(current: Callable[[], dict[str, str]]) -> Callable[[httpx.Request], Awaitable[None]]:
     """Have a request continue the trace of the caller."""
 
     async def carry(request: httpx.Request) -> None:

@@ -56,9 +56,9 @@ def _reader(hint: Any) -> Read:
     if hint == Json:
         return _as_it_is
     if hint == Filter:
-        return _filter
+        return _read_filter
     if isinstance(hint, NewType):
-        return _named
+        return _read_new_type
     if is_dataclass(hint):
         return _record
     shape = get_origin(hint) or hint
@@ -71,14 +71,14 @@ def _as_it_is(_: Any, value: object, at: str) -> object:
     return value
 
 
-def _filter(_: Any, value: object, at: str) -> Filter:
+def _read_filter(_: Any, value: object, at: str) -> Filter:
     try:
         return filter_from_json(value)
     except InvalidInput as fault:
         raise Misread(f"{at} is not a filter: {fault.reason}") from fault
 
 
-def _named(hint: Any, value: object, at: str) -> Any:
+def _read_new_type(hint: Any, value: object, at: str) -> Any:
     return _read(base_of(hint), value, at)
 
 
@@ -113,19 +113,19 @@ def _bare(hint: Any) -> Any:
     return GenericAlias(tuple, tuple(map(_bare, members)))
 
 
-def _scalar(hint: Any, value: object, at: str) -> object:
+def _read_scalar(hint: Any, value: object, at: str) -> object:
     if type(value) is not hint:
         raise _wrong(at, _SCALARS[hint], value)
     return value
 
 
-def _number(_: Any, value: object, at: str) -> float:
+def _read_number(_: Any, value: object, at: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         raise _wrong(at, "a number", value)
     return float(value)
 
 
-def _instant(_: Any, value: object, at: str) -> datetime:
+def _read_instant(_: Any, value: object, at: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -135,20 +135,20 @@ def _instant(_: Any, value: object, at: str) -> datetime:
     return moment
 
 
-def _one_of(hint: Any, value: object, at: str) -> object:
+def _read_choice(hint: Any, value: object, at: str) -> object:
     if value not in get_args(hint):
         raise _wrong(at, f"one of {', '.join(map(repr, get_args(hint)))}", value)
     return value
 
 
-def _optional(hint: Any, value: object, at: str) -> Any:
+def _read_optional(hint: Any, value: object, at: str) -> Any:
     inner = [member for member in get_args(hint) if member is not NoneType]
     if len(inner) != 1:
         raise TypeError(f"{at}: {hint!r} is ambiguous")
     return None if value is None else _read(inner[0], value, at)
 
 
-def _tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
+def _read_tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
     values, kinds = _list(value, at), get_args(hint)
     if kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(values)
@@ -158,7 +158,7 @@ def _tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
     return tuple(_read(kind, member, f"{at}.{position}") for position, (kind, member) in pairs)
 
 
-def _mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
+def _read_mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
     names, kind = get_args(hint)
     values = _object(value, at)
     if _reader(kind) is _as_it_is and names is str:
@@ -184,12 +184,12 @@ def _wrong(at: str, expected: str, value: object) -> Misread:
 
 _SCALARS: Final[Mapping[Any, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
 _SHAPES: Final[Mapping[Any, Read]] = {
-    **dict.fromkeys(_SCALARS, _scalar),
-    float: _number,
-    datetime: _instant,
-    Literal: _one_of,
-    Union: _optional,
-    UnionType: _optional,
-    tuple: _tuple,
-    Mapping: _mapping,
+    **dict.fromkeys(_SCALARS, _read_scalar),
+    float: _read_number,
+    datetime: _read_instant,
+    Literal: _read_choice,
+    Union: _read_optional,
+    UnionType: _read_optional,
+    tuple: _read_tuple,
+    Mapping: _read_mapping,
 }

@@ -37,7 +37,11 @@ def derived(service: type[S]) -> type[S]:
     for name, method in vars(base).items():
         if inspect.iscoroutinefunction(method) and not name.startswith("_") and name not in written:
             operation = OPERATIONS.get(f"{base.__name__}.{name}")
-            call = _local(method) if operation is None else checked_arguments(_remote(method, operation))
+            call = (
+                _refuse_remotely(method)
+                if operation is None
+                else checked_arguments(_remote(method, operation))
+            )
             setattr(service, name, call)
     return service
 
@@ -55,7 +59,7 @@ def _remote(method: Callable[..., Any], operation: Operation) -> Callable[..., A
     return call
 
 
-def _local(method: Callable[..., Any]) -> Callable[..., Any]:
+def _refuse_remotely(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     async def call(*_: Any, **__: Any) -> Any:
         raise PermissionDenied(f"call {method.__name__} on a server", "an engine that has the store open")

@@ -80,7 +80,7 @@ def delete_request(path: str, **query: object) -> Request:
 
 def path_of(*parts: tuple[str, str] | str) -> str:
     """Return a path of fixed segments and of resources as (kind, name). Raises NotFound."""
-    return "".join(f"/{part if isinstance(part, str) else _segment(*part)}" for part in parts)
+    return "".join(f"/{part if isinstance(part, str) else _encode_segment(*part)}" for part in parts)
 
 
 def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _open_upload(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:
         raise UnreadableFile(str(data), fault.strerror or "cannot be read") from fault
 
 
-def _segment(kind: str, name: str) -> str:
+def _encode_segment(kind: str, name: str) -> str:
     if not name or ("/" in name and kind not in KINDS_WITH_SLASHES):
         raise NotFound(kind, name)
     quoted = quote(clean(name), safe="")

@@ -97,7 +97,7 @@ class Transport:
 
     async def answer(self, request: Request) -> Any:
         """Return the JSON of the response (None: empty). Raises the error that the server reports."""
-        return await self._patiently(partial(self._once, request, uuid4().hex))
+        return await self._patiently(partial(self._answer_once, request, uuid4().hex))
 
     async def pieces(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Yield a response as it arrives. Raises the error of the server before the first piece."""
@@ -135,7 +135,7 @@ class Transport:
                     raise again.error from again.__cause__
             await patience.sleep(wait)
 
-    async def _once(self, request: Request, key: str) -> Any:
+    async def _answer_once(self, request: Request, key: str) -> Any:
         with self._faults(request):
             async with self._sent(request, key) as response:
                 return self._meaning(request, response, await self._read_body(response))
@@ -198,7 +198,7 @@ class Transport:
     def _meaning(self, request: Request, response: httpx.Response, body: bytes) -> Any:
         if response.is_success:
             return self._json(body) if body else None
-        error = self._error(response, body)
+        error = self._error_of(response, body)
         # If the store failed during the request, a part of it may have been done.
         again = request.repeatable or request.recorded or not request.writes
         passing = PASSING if again else (ServerUnavailable, Overloaded)
@@ -208,7 +208,7 @@ class Transport:
             raise _Retry(error, float(wait) if wait.isdecimal() else None)
         raise error
 
-    def _error(self, response: httpx.Response, body: bytes) -> ConspectusError:
+    def _error_of(self, response: httpx.Response, body: bytes) -> ConspectusError:
         if not response.headers.get("Content-Type", "").startswith(PROBLEM):
             return self.unclear(f"HTTP {response.status_code} without a reason")
         return self.reported(self._json(body))

@@ -75,7 +75,7 @@ def read_meeting_set(directory: Path) -> ConversationSet:
     for row in rows(directory / "corpus.jsonl"):
         turns = meetings.setdefault(row.id("meeting"), [])
         turns.append(_turn(row, len(turns)))
-    all_questions = [_question(row, meetings) for row in rows(directory / "queries.jsonl")]
+    all_questions = [_read_question(row, meetings) for row in rows(directory / "queries.jsonl")]
     questions = tuple(
         question
         for question in all_questions
@@ -170,16 +170,16 @@ def _turn(row: Row, sequence: int) -> NewDocument:
     )
 
 
-def _question(row: Row, meetings: Mapping[str, Sequence[NewDocument]]) -> CitedQuestion:
+def _read_question(row: Row, meetings: Mapping[str, Sequence[NewDocument]]) -> CitedQuestion:
     meeting = row.id("meeting")
     if meeting not in meetings:
         raise InvalidInput(row.position, f"corpus.jsonl has no meeting {meeting!r}")
     turns = meetings[meeting]
-    cited = {turns[number].key or "" for number in _places(row) if number < len(turns)}
+    cited = {turns[number].key or "" for number in _read_turn_numbers(row) if number < len(turns)}
     return CitedQuestion(row.id("id"), meeting, row.text("text"), "meeting", frozenset(cited))
 
 
-def _places(row: Row) -> Iterator[int]:
+def _read_turn_numbers(row: Row) -> Iterator[int]:
     for span in row.items("turn_spans"):
         match span:
             case [int(first), int(last)] if 0 <= first <= last:

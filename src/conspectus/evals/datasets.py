@@ -163,7 +163,7 @@ def read_retrieval_set(directory: Path) -> RetrievalSet:
     documents = read_documents(directory)
     grades = _grades(directory / "qrels.tsv")
     query_rows = list(rows(directory / "queries.jsonl"))
-    queries = tuple(_query(row, grades[row.id("id")]) for row in query_rows if row.id("id") in grades)
+    queries = tuple(_read_query(row, grades[row.id("id")]) for row in query_rows if row.id("id") in grades)
     if not queries:
         raise InvalidInput("qrels.tsv", "judges no document relevant to any query of queries.jsonl")
     return RetrievalSet(documents, queries)
@@ -209,12 +209,12 @@ def _document(row: Row) -> NewDocument:
     )
 
 
-def _query(row: Row, grades: Mapping[str, float]) -> JudgedQuery:
-    conditions = tuple(_condition(row, name, value) for name, value in row.mapping("filter").items())
+def _read_query(row: Row, grades: Mapping[str, float]) -> JudgedQuery:
+    conditions = tuple(_read_condition(row, name, value) for name, value in row.mapping("filter").items())
     return JudgedQuery(row.id("id"), row.text("text"), And(conditions), grades)
 
 
-def _condition(row: Row, name: str, value: object) -> Filter:
+def _read_condition(row: Row, name: str, value: object) -> Filter:
     if isinstance(value, str | int | float):
         return Eq((name,), value)
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):

@@ -63,8 +63,12 @@ async def evidence(
             shares: Figures = {}
             window_texts: dict[str, object] = {}
             for done, question in enumerate(questions, start=1):
-                built = {str(maximum): await _cited(engine, question, maximum, keys) for maximum in budgets}
-                shares[question.id] = {maximum: _share(question, cited) for maximum, cited in built.items()}
+                built = {
+                    str(maximum): await _cite_window(engine, question, maximum, keys) for maximum in budgets
+                }
+                shares[question.id] = {
+                    maximum: _covered_share(question, cited) for maximum, cited in built.items()
+                }
                 window_texts[question.id] = _with_passages(question, built, texts)
                 report_progress(f"asking {kind}", done, len(questions))
             means = {
@@ -76,7 +80,7 @@ async def evidence(
     return report
 
 
-async def _cited(
+async def _cite_window(
     engine: Engine, question: EvidenceQuestion, max_tokens: int, keys: Mapping[str, str]
 ) -> Cited:
     query = Query(question.text, filter=question.where)
@@ -102,7 +106,7 @@ def _with_passages(
     }
 
 
-def _share(question: EvidenceQuestion, window: Cited) -> float:
+def _covered_share(question: EvidenceQuestion, window: Cited) -> float:
     cited: dict[str, list[Citation]] = defaultdict(list)
     for key, citation in window:
         cited[key].append(citation)

@@ -57,12 +57,12 @@ def read_evidence_set(directory: Path, settings: Settings, *, pages: str | None 
     if not (directory / "corpus.jsonl").exists():
         return _from_files(directory, settings)
     documents = read_documents(directory)
-    spanned = [question for row in rows(directory / "queries.jsonl") for question in _spanned(row)]
+    spanned = [question for row in rows(directory / "queries.jsonl") for question in _read_spans(row)]
     data = EvidenceSet(documents, tuple(spanned or _judged(directory)))
     return data if pages is None else _on_pages(data, pages)
 
 
-def _spanned(row: Row) -> Iterator[EvidenceQuestion]:
+def _read_spans(row: Row) -> Iterator[EvidenceQuestion]:
     span_rows = [Row(row.position, span) for span in row.items("spans") if isinstance(span, dict)]
     document = row.optional("doc")
     spans = [(document or one.id("doc"), (one.number("start"), one.number("end"))) for one in span_rows]

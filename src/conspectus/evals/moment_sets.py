@@ -61,7 +61,7 @@ def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
         videos.setdefault(row.id("video"), []).append(TimedText(row.text("text"), start, end, index))
     inside = (directory / ASKED_INSIDE).exists()
     name = ASKED_INSIDE if inside else ASKED_OF_ALL
-    questions = [_question(row) for row in rows(directory / name)]
+    questions = [_read_question(row) for row in rows(directory / name)]
     answerable = [question for question in questions if question.video in videos]
     if not answerable:
         raise InvalidInput(name, "has no question about a video of captions.jsonl")
@@ -72,7 +72,7 @@ def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
     return MomentSet(in_order, tuple(spread(answerable, limit)), inside)
 
 
-def _question(row: Row) -> TimedQuestion:
+def _read_question(row: Row) -> TimedQuestion:
     window = row.items("window")
     if len(window) != 2:
         raise InvalidInput(row.position, "'window' must be a list of two times in seconds")

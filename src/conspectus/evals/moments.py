@@ -97,9 +97,9 @@ class MomentSearch:
         )
         scored = [(-hit.bm25, hit.chunk.id, hit) for hit in retrieval.hits if hit.bm25]
         best = [hit for _, _, hit in sorted(scored, key=lambda scored_hit: scored_hit[:2])]
-        return [self._answer(*self.positions[hit.document.id]) for hit in best]
+        return [self._answer_around(*self.positions[hit.document.id]) for hit in best]
 
-    def _answer(self, video: str, position: int) -> Answer:
+    def _answer_around(self, video: str, position: int) -> Answer:
         captions = self.moment_set.videos[video][max(position - NEIGHBORS, 0) : position + NEIGHBORS + 1]
         return Answer(
             video, min(caption.start for caption in captions), max(caption.end for caption in captions)

@@ -74,13 +74,13 @@ def _memory(role: str, level: Trust) -> Step:
     return write
 
 
-async def _message(store: HistoryStore, histories: Sequence[History]) -> None:
+async def _add_messages(store: HistoryStore, histories: Sequence[History]) -> None:
     statements = [history.statement("standard") for history in histories]
     new = [NewMessage(statement.text, key=statement.word, author="mallory") for statement in statements]
     await store.engine.channels.add_messages(new, channel=f"{PLACE}-chat")
 
 
-async def _caption(store: HistoryStore, histories: Sequence[History]) -> None:
+async def _add_captions(store: HistoryStore, histories: Sequence[History]) -> None:
     statements = [history.statement("standard") for history in histories]
     new = [NewCaption(statement.text, start=0.0, end=1.0, key=statement.word) for statement in statements]
     await store.engine.streams.add_captions(new, stream=VIDEO)
@@ -98,7 +98,7 @@ async def _line(store: HistoryStore, histories: Sequence[History]) -> None:
     store.scopes[Scope(PLACE)] = None
 
 
-async def _fact(store: HistoryStore, histories: Sequence[History]) -> None:
+async def _add_facts(store: HistoryStore, histories: Sequence[History]) -> None:
     """Write nodes as an agent, which are refused if they are attacks."""
     graph = store.engine.with_origin("agent").graph
     for history in histories:
@@ -151,7 +151,7 @@ async def _repeat(store: HistoryStore, histories: Sequence[History]) -> None:
         await store.engine.memory.add(again, scope=SCOPE)
 
 
-async def _answer(store: HistoryStore, histories: Sequence[History]) -> None:
+async def _ask_model(store: HistoryStore, histories: Sequence[History]) -> None:
     """Let a model repeat what is stored, and store its answers."""
     for history in histories:
         statement = history.chance.choice(history.statements)
@@ -177,11 +177,11 @@ WRITES: Final[Sequence[Step]] = (
     _memory("user", "trusted"),
     _memory("assistant", "standard"),
     _memory("tool", "untrusted"),
-    _message,
-    _caption,
+    _add_messages,
+    _add_captions,
     _line,
-    _fact,
+    _add_facts,
 )
 STEPS: Final[Sequence[Step]] = (
-    _carry, _raise_document, _raise_memory, _repeat, _answer, _summarize
+    _carry, _raise_document, _raise_memory, _repeat, _ask_model, _summarize
 )  # fmt: skip

@@ -59,20 +59,20 @@ async def turns(
     retrieval_set = read_retrieval_set(folder)
     judged = {query.id: query for query in retrieval_set.queries}
     judged_rows = [row for row in rows(folder / "queries.jsonl") if row.id("id") in judged]
-    questions = [_question_of(row, judged[row.id("id")]) for row in judged_rows]
+    questions = [_read_question(row, judged[row.id("id")]) for row in judged_rows]
     questions += _switched(questions)
     async with fresh_engine(settings or Settings.from_environment()) as engine:
         await stored(engine, {"corpus": retrieval_set.documents}, progress)
         return {name: await _measured(engine, questions, way) for name, way in WAYS.items()}
 
 
-def _question_of(row: Row, judged: JudgedQuery) -> _Asked:
-    history = tuple(_turn(row, turn) for turn in row.items("history"))
+def _read_question(row: Row, judged: JudgedQuery) -> _Asked:
+    history = tuple(_read_turn(row, turn) for turn in row.items("history"))
     kinds = [str(kind) for kind in row.items("multi_turn")] or ["other"]
     return _Asked(judged, history, kinds[0] if history else FIRST)
 
 
-def _turn(row: Row, turn: object) -> Message:
+def _read_turn(row: Row, turn: object) -> Message:
     turn_row = Row(row.position, turn if isinstance(turn, dict) else {})
     return Message("user" if turn_row.text("role") == "user" else "assistant", turn_row.text("text"))
 
@@ -91,14 +91,14 @@ def _switched(questions: Sequence[_Asked]) -> list[_Asked]:
 async def _measured(engine: Engine, questions: Sequence[_Asked], way: Rewrite) -> dict[str, TurnsReport]:
     rankings: dict[str, list[tuple[JudgedQuery, list[str]]]] = defaultdict(list)
     for question in questions:
-        ranking = await _ranking(engine, way(question.judged.text, question.history), question.judged)
+        ranking = await _rank_documents(engine, way(question.judged.text, question.history), question.judged)
         rankings[question.kind].append((question.judged, ranking))
         if question.kind != SWITCHED:
             rankings["all"].append((question.judged, ranking))
     return {kind: _report(rankings[kind]) for kind in sorted(rankings)}
 
 
-async def _ranking(engine: Engine, text: str, judged: JudgedQuery) -> list[str]:
+async def _rank_documents(engine: Engine, text: str, judged: JudgedQuery) -> list[str]:
     hits = (await engine.retrieve(Query(text, filter=judged.where, limit=CHUNKS))).hits
     return list(dict.fromkeys(hit.document.key for hit in hits))
 

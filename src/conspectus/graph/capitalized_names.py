@@ -87,18 +87,18 @@ class Capitals:
     def spans(self) -> Iterator[Span]:
         """Return the spans of names in order, without overlaps."""
         for run in _RUN.finditer(self._text):
-            for pieces in self._parts(self._pieces(run.start(), run.end())):
+            run_pieces = [
+                _Piece(*piece.span(), piece[0]) for piece in _PIECE.finditer(self._text, *run.span())
+            ]
+            for pieces in self._parts(run_pieces):
                 trimmed = self._trimmed(pieces)
                 if trimmed and len(trimmed) <= _MAX_WORDS:
                     titled = any(piece.lower in TITLES for piece in pieces if piece.start < trimmed[0].start)
                     yield self._span(trimmed, titled)
 
-    def _pieces(self, start: int, end: int) -> list[_Piece]:
-        return [_Piece(*piece.span(), piece[0]) for piece in _PIECE.finditer(self._text, start, end)]
-
     def _parts(self, pieces: list[_Piece]) -> Iterator[list[_Piece]]:
         """Split words at possessives, weak joining words, line ends and common words of headlines."""
-        shouted = len(pieces) > _SHOUTED or self._all_shouted(pieces)
+        shouted = len(pieces) > _SHOUTED or self._is_shouted(pieces)
         part: list[_Piece] = []
         for piece in pieces:
             if shouted and not piece.joins and piece.lower in self._common:
@@ -111,7 +111,7 @@ class Capitals:
             part.append(piece)
         yield part
 
-    def _all_shouted(self, pieces: Sequence[_Piece]) -> bool:
+    def _is_shouted(self, pieces: Sequence[_Piece]) -> bool:
         """Whether all words are in capitals, and too many or too common to be a name."""
         if len(pieces) < 2 or not all(piece.word.isupper() for piece in pieces):
             return False

@@ -69,7 +69,7 @@ def link(
     ]
     if len(well) == 1:
         well[0]["only one"] = _ONLY
-    ranked = [_candidate(node, parts, base) for node, parts in fitting if parts]
+    ranked = [_rate_candidate(node, parts, base) for node, parts in fitting if parts]
     ranked.sort(key=lambda candidate: (-candidate.score, candidate.node.id, candidate.node.graph.id))
     del ranked[_MAX_CANDIDATES:]
     return EntityLink(mention, _decided(ranked, threshold), tuple(ranked))
@@ -125,7 +125,7 @@ def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, floa
     return parts
 
 
-def _candidate(node: Node, parts: Mapping[str, float], base: str) -> LinkCandidate:
+def _rate_candidate(node: Node, parts: Mapping[str, float], base: str) -> LinkCandidate:
     score = round(min(1.0, max(0.0, sum(parts.values()))), 4)
     return LinkCandidate(node, score, dict(parts), uri_of(node.name, node.type, base=base, id=node.id))
 

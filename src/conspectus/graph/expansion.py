@@ -255,7 +255,7 @@ async def reached(
         if frontier:
             names = names | names_in(frontier, await over.names_of([ChunkId(chunk) for chunk in frontier]))
         if not hop:
-            more = await _beyond(names, ask.hops, over)
+            more = await _find_names_beyond(names, ask.hops, over)
             names = best([*names.items(), *more.items()], len(names) + len(more)) if more else names
         near = {key: max_mentions(way.value) for key, way in names.items()}
         chunk_ways = passages_with(names, await over.passages(near)) if names else {}
@@ -277,7 +277,7 @@ async def _into(ways: dict[int, Way], chunk_ways: Mapping[int, Way], allowed: Al
     return fresh
 
 
-async def _beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) -> Mapping[str, Way]:
+async def _find_names_beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) -> Mapping[str, Way]:
     """Return the names that graphs add: other names of reached entities, and the names behind edges."""
     nodes_by_key = await over.nodes_by_name(list(names)) if names else ()
     nodes = starts(names, nodes_by_key)

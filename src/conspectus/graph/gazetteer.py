@@ -117,10 +117,10 @@ class Gazetteer:
             first = bisect_left(words.begins, last - len(joined))
             ending = first + joined.count(" ")
             start, end = words.spans[first][0], words.spans[ending][1]
-            if not _connected(text, words.spans[first : ending + 1]):
+            if not _are_connected(text, words.spans[first : ending + 1]):
                 continue
             spelling = _fitting(self._spellings[joined], text, start, end)
-            if spelling is not None and not (spelling.text.islower() and _verb(text, words.spans, first)):
+            if spelling is not None and not (spelling.text.islower() and _is_verb(text, words.spans, first)):
                 yield KnownSpan(start, _with_marks(spelling.text, text, end), spelling)
 
 
@@ -158,7 +158,7 @@ def _words(text: str) -> _Words:
     return _Words(f" {' '.join(lower[start:end] for start, end in spans)} ", begins, spans)
 
 
-def _connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+def _are_connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether the words are separated only by characters that may occur inside a name."""
     return all(
         text[end:start] == " "
@@ -197,7 +197,7 @@ def _with_marks(spelling: str, text: str, end: int) -> int:
     return end
 
 
-def _verb(text: str, spans: Sequence[tuple[int, int]], at: int) -> bool:
+def _is_verb(text: str, spans: Sequence[tuple[int, int]], at: int) -> bool:
     """Whether a word is a verb: after a pronoun, or a common word after `to` or an auxiliary verb."""
     if at == 0 or not text[spans[at - 1][1] : spans[at][0]].isspace():
         return False

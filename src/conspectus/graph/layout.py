@@ -33,11 +33,13 @@ def placed(count: int, links: Sequence[tuple[int, int, float]]) -> Points:
     ideal = 1.6 / math.sqrt(max(count, 1))
     for turn in range(ROUNDS):
         farthest = 0.15 * (1 - turn / ROUNDS)
-        points = _moved(points, near, pull, ideal=ideal, farthest=farthest)
-    return _fitted(points)
+        points = _move_points(points, near, pull, ideal=ideal, farthest=farthest)
+    return _fit_to_square(points)
 
 
-def _moved(points: Points, near: NDArray[np.int64], pull: Points, *, ideal: float, farthest: float) -> Points:
+def _move_points(
+    points: Points, near: NDArray[np.int64], pull: Points, *, ideal: float, farthest: float
+) -> Points:
     apart = points[:, None, :] - points[None, :, :]
     square = np.maximum((apart**2).sum(axis=2), 1e-6)
     repelled = np.where(square < (REACH * ideal) ** 2, ideal**2 / square, 0.0)
@@ -52,7 +54,7 @@ def _moved(points: Points, near: NDArray[np.int64], pull: Points, *, ideal: floa
     return moved
 
 
-def _fitted(points: Points) -> Points:
+def _fit_to_square(points: Points) -> Points:
     """Center the points in the unit square and scale them to fill it."""
     if not len(points):
         return points

@@ -36,7 +36,7 @@ def key_of(name: str) -> str:
     idempotent. A name of only punctuation keeps it, and only an empty name has an empty key.
     """
     prefix = name[:MAX_KEY_LENGTH]
-    folded = prefix.casefold() if prefix.isascii() else _opened(prefix)
+    folded = prefix.casefold() if prefix.isascii() else _fold_letters(prefix)
     return _bare(_SPACES.sub(" ", folded).strip()[:MAX_KEY_LENGTH])
 
 
@@ -45,7 +45,7 @@ def keys_of(name: str, aliases: Iterable[str] = ()) -> tuple[str, ...]:
     return tuple(key for key in dict.fromkeys(map(key_of, (name, *aliases))) if key)
 
 
-def _opened(name: str) -> str:
+def _fold_letters(name: str) -> str:
     text = unicodedata.normalize("NFKC", _UNSEEN.sub("", name)).translate(_SPELT)
     opened = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text.casefold()))
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", opened)).translate(_SPELT).casefold()

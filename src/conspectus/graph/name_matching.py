@@ -84,7 +84,7 @@ def _of_people(key: str, named: str) -> tuple[Way, float]:
         return "alias", ALIAS
     if len(ours) == 1 and len(theirs) > 1 and ours[0] == theirs[-1]:
         return "surname", SURNAME
-    if ours[-1] == theirs[-1] and len(ours) == len(theirs) and all(map(_initial, ours, theirs)):
+    if ours[-1] == theirs[-1] and len(ours) == len(theirs) and all(map(_is_initial, ours, theirs)):
         return "initials", INITIALS
     shared = in_common(" ".join(ours), " ".join(theirs))
     return "words", shared / 2 if set(ours) <= set(theirs) or set(theirs) <= set(ours) else 0.0
@@ -97,7 +97,7 @@ def _ends_with(key: str, name: str) -> bool:
     return len(ours) == 1 and 1 < len(theirs) <= _MAX_NAME_WORDS and ours == theirs[-1:] and not telling
 
 
-def _initial(one: str, other: str) -> bool:
+def _is_initial(one: str, other: str) -> bool:
     """Whether the words are equal or one is the initial of the other."""
     return one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
 

@@ -46,14 +46,14 @@ class Spot:
 
 def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
     """Draw the nodes with the most edges, and state how many are left out."""
-    drawn, links = _drawn(nodes, edges)
+    drawn, links = _select_drawn(nodes, edges)
     spots = _spots(drawn, links)
     return "".join(
         _svg_lines(name, drawn, links, spots, omitted=(len(nodes) - len(drawn), len(edges) - len(links)))
     )
 
 
-def _drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
+def _select_drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
     """Return the nodes with the most edges in descending order, and the edges between them."""
     degrees = Counter(end for edge in edges for end in (edge.source, edge.target))
     ordered = sorted(nodes, key=lambda node: (-degrees[node.id], node.id))[:MAX_NODES]
@@ -88,7 +88,7 @@ def _svg_lines(
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
     yield f'<title>{title}</title>\n{STYLE}<rect class="page" width="{WIDTH}" height="{HEIGHT}"/>\n'
     yield from _links(edges, spots)
-    colours = _colours(nodes)
+    colours = _assign_colors(nodes)
     for node in nodes:
         spot = spots[node.id]
         circle = f'cx="{spot.x:.1f}" cy="{spot.y:.1f}" r="{spot.radius:.1f}"'
@@ -120,7 +120,7 @@ def _links(edges: Sequence[Edge], spots: dict[str, Spot]) -> Iterator[str]:
 def _path(start: Spot, end: Spot, bend: int) -> tuple[str, tuple[float, float]]:
     """Return an SVG path between the rims of two circles, and its midpoint."""
     if start == end:
-        return _loop(start, bend)
+        return _draw_loop(start, bend)
     x, y = end.x - start.x, end.y - start.y
     length = math.hypot(x, y) or 1.0
     x, y = x / length, y / length
@@ -132,7 +132,7 @@ def _path(start: Spot, end: Spot, bend: int) -> tuple[str, tuple[float, float]]:
     return f"M{begin[0]:.1f} {begin[1]:.1f}{turn}{close[0]:.1f} {close[1]:.1f}", middle
 
 
-def _loop(spot: Spot, bend: int) -> tuple[str, tuple[float, float]]:
+def _draw_loop(spot: Spot, bend: int) -> tuple[str, tuple[float, float]]:
     """Return an SVG path from a node to itself, above the node."""
     out = 26.0 + 14.0 * abs(bend)
     omitted, right, top = spot.x - out / 2, spot.x + out / 2, spot.y - spot.radius
@@ -141,7 +141,7 @@ def _loop(spot: Spot, bend: int) -> tuple[str, tuple[float, float]]:
     return f"M{spot.x - 4:.1f} {top:.1f}{turns} {spot.x + 4:.1f} {top:.1f}", (spot.x, rise)
 
 
-def _colours(nodes: Sequence[Node]) -> dict[str, str]:
+def _assign_colors(nodes: Sequence[Node]) -> dict[str, str]:
     """Return a color for each type. The rarest types share the last color."""
     counts = Counter(node.type for node in nodes)
     ordered = sorted(counts, key=lambda type: (-counts[type], type))

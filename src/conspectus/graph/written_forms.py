@@ -126,7 +126,7 @@ def forms(text: str) -> Iterator[Span]:
     """Find dates, versions, addresses, files, code and amounts by pattern, in order."""
     done = 0
     for word in _UNBROKEN.finditer(text):
-        choice = _choice(word[0])
+        choice = _choose_forms(word[0])
         start, end = word.span()
         if choice and end > done:
             for span in _in_word(text, max(start, done), min(end, start + _MAX_WORD_LENGTH), choice):
@@ -134,7 +134,7 @@ def forms(text: str) -> Iterator[Span]:
                 yield span
 
 
-def _choice(word: str) -> _Forms:
+def _choose_forms(word: str) -> _Forms:
     """Select the patterns to try on a word by the kinds of characters in it."""
     core = word.strip(_AROUND)
     if core.isalpha() and (core[1:].islower() or core.isupper()):
@@ -162,7 +162,7 @@ def _in_word(text: str, start: int, end: int, choice: _Forms) -> Iterator[Span]:
 def _form_at(text: str, at: int, choice: _Forms) -> Span | None:
     for kind, form in choice:
         match = form.match(text, at)
-        if match is not None and not (kind == "code" and _abbreviated(match[0])):
+        if match is not None and not (kind == "code" and _is_abbreviation(match[0])):
             closing = _CLOSING if kind in ("address", "file") else ""
             return Span(at, at + len(match[0].rstrip(closing)), kind, 0.6 if kind == "number" else 0.9)
     handle = _HANDLE.match(text, at)
@@ -205,7 +205,7 @@ def numbers(text: str) -> Iterator[Span]:
         yield Span(*match.span(), "number", 0.3)
 
 
-def _abbreviated(code: str) -> bool:
+def _is_abbreviation(code: str) -> bool:
     """Whether text with full stops is an abbreviation or two sentences rather than code."""
     parts = code.split(".")
     joined = len(parts) == 2 and parts[1][:1].isupper() and not parts[0][:1].isupper()

@@ -201,7 +201,9 @@ async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[Pr
 
 def _reported(written: Written, document: Document) -> Written:
     pattern = quarantine_pattern(document)
-    return written if pattern is None else replace(written, quarantined=pattern)
+    if pattern is None:
+        return written
+    return replace(written, quarantined=pattern)
 
 
 def _unchanged(document: DocumentId, stored: dict[DocumentId, Document]) -> Written:

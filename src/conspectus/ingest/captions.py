@@ -103,7 +103,7 @@ def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> New
         text=new.text,
         title=title if isinstance(title, str) else "",
         kind="caption",
-        key=_key(new, occurred),
+        key=_key_for(new, occurred),
         metadata={**new.metadata, **entities},
         author=new.speaker,
         occurred=occurred,
@@ -182,7 +182,7 @@ def path_within(name: str) -> str:
     return "/".join(parts) or "captions"
 
 
-def _key(new: NewCaption, occurred: Period | None) -> str:
+def _key_for(new: NewCaption, occurred: Period | None) -> str:
     """The name that the same caption has again."""
     if new.key is not None:
         return new.key

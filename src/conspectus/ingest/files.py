@@ -257,7 +257,7 @@ def checked(fetched: Fetched) -> Fetched:
         passing = status in PASSING or status >= 500
         raise FetchFailed(address, f"the server answered {status}", status=status, passing=passing)
     kind = fetched.content_type if "/" in fetched.content_type else PLAIN
-    if not _holds_text(kind):
+    if not _is_text_type(kind):
         raise UnsupportedContent(address, f"{kind[:80]} holds no text that can be read")
     if kind not in DOCUMENTS and _looks_binary(fetched.body[:SAMPLE], fetched.charset or ""):
         raise UnsupportedContent(address, f"has the type {kind[:80]}, but is binary data")
@@ -298,7 +298,7 @@ def title_of(url: str) -> str:
     return words or parse_url(url).host
 
 
-def _holds_text(kind: str) -> bool:
+def _is_text_type(kind: str) -> bool:
     family = kind.partition("/")[0]
     if family in NEVER_TEXT:
         return False

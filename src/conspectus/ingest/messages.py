@@ -54,7 +54,7 @@ class Threading:
             answered = document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS)
             self._threads[document.key] = document.thread or document.key
             self._place_message(
-                document.key, _uttered(document, row.chunk.text), str(answered or document.key)
+                document.key, _as_utterance(document, row.chunk.text), str(answered or document.key)
             )
 
     def guesses(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> bool:
@@ -91,7 +91,7 @@ class Threading:
         )
         thread, answers = self._assign_thread(merged, key, before, messages)
         self._threads[key] = thread
-        sure = None if answers is None else self._confidence(key, before)
+        sure = None if answers is None else self._link_confidence(key, before)
         links = {REPLY_TO: merged.reply_to, ANSWERS: answers, ANSWERS_CONFIDENCE: sure}
         return NewDocument(
             text=merged.text,
@@ -115,7 +115,7 @@ class Threading:
         if thread or answered:
             if not thread or thread == key:
                 self._place_message(key, messages, answered or key)
-            return key if thread == key else self._begun(thread or answered or key, key), None
+            return key if thread == key else self._resolve_thread(thread or answered or key, key), None
         if before is not None:
             seems = before.metadata.get(ANSWERS)
             self._place_message(key, messages, str(seems or key))
@@ -130,14 +130,14 @@ class Threading:
             return (key, None)
         return (self._threads.get(answers, answers), answers)
 
-    def _confidence(self, key: str, before: Document | NewDocument | None) -> object:
+    def _link_confidence(self, key: str, before: Document | NewDocument | None) -> object:
         """The probability of an inferred link; an edit keeps it."""
         if before is not None:
             return before.metadata.get(ANSWERS_CONFIDENCE)
         confidence = None if self.linker is None else self.linker.confidence_of(key)
         return None if confidence is None else round(confidence, 3)
 
-    def _begun(self, name: str, key: str) -> str:
+    def _resolve_thread(self, name: str, key: str) -> str:
         """The thread of the message `name`; if it is unknown, that of `key`, or one of that name."""
         if name not in self._threads:
             self._threads[name] = self._threads.get(key, name)
@@ -179,7 +179,7 @@ def _completed(new: NewMessage, before: Document | NewDocument) -> NewMessage:
     )
 
 
-def _uttered(document: Document, text: str) -> Utterance:
+def _as_utterance(document: Document, text: str) -> Utterance:
     at = document.occurred.start if document.occurred else None
     return Utterance(document.author, text, at, document.role == "system")
 

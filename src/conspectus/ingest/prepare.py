@@ -153,7 +153,9 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
         ]
     options = SplitOptions(size=by.settings.chunk_size, overlap=by.settings.chunk_overlap, syntax=new.syntax)
     sections = definitions(text) if new.syntax == "code" else sections_of(places)
-    return without_blank_pieces(text, split(text, options, sections=sections)) if text.strip() else []
+    if text.strip():
+        return without_blank_pieces(text, split(text, options, sections=sections))
+    return []
 
 
 def _first_visible(text: str, piece: TextSpan, after: int) -> int:

@@ -238,7 +238,9 @@ def screen_of(setting: str, collection: CollectionId) -> Screen | None:
 def stored_form(setting: str, column: str, value: Screened, collection: CollectionId) -> Screened:
     """Return a text as `table.column` of a collection has it, to look it up. Nothing is refused."""
     screen = screen_of(setting, collection)
-    return value if screen is None else cast(Screened, screen.as_stored(column, value))
+    if screen is None:
+        return value
+    return cast(Screened, screen.as_stored(column, value))
 
 
 def reported(setting: str, value: Screened, collection: CollectionId, *, of_keys: bool = False) -> Screened:
@@ -247,4 +249,6 @@ def reported(setting: str, value: Screened, collection: CollectionId, *, of_keys
     With `of_keys`, what keys of documents may contain stays.
     """
     screen = screen_of(setting, collection)
-    return value if screen is None else cast(Screened, screen.in_report(value, of_keys=of_keys))
+    if screen is None:
+        return value
+    return cast(Screened, screen.in_report(value, of_keys=of_keys))

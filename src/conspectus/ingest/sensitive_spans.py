@@ -42,7 +42,9 @@ class SensitiveSpan(NamedTuple):
     @property
     def name(self) -> str:
         """What it is, in words."""
-        return f"{_NAMES[self.category]}: {self.kind}" if self.kind else _NAMES[self.category]
+        if self.kind:
+            return f"{_NAMES[self.category]}: {self.kind}"
+        return _NAMES[self.category]
 
 
 def find_sensitive(text: str, categories: Iterable[SensitiveCategory] = CATEGORIES) -> list[SensitiveSpan]:

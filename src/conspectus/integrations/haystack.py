@@ -74,7 +74,7 @@ class ConspectusDocumentStore(EngineUser):
         """Count the documents."""
         return await self._texts.count(engine, ALL_DOCUMENTS)
 
-    async def _filtered(self, engine: AnyEngine, filters: Filters = None) -> list[Document]:
+    async def _find(self, engine: AnyEngine, filters: Filters = None) -> list[Document]:
         """Return the documents that match. Raises FilterError."""
         return [_document(text) for text in await self._texts.get(engine, _selection(filters))]
 
@@ -89,7 +89,7 @@ class ConspectusDocumentStore(EngineUser):
             isinstance(document, Document) for document in documents
         ):
             raise ValueError("documents must be a list of Document objects")
-        new = {document.id: _text(document) for document in documents}
+        new = {document.id: _as_text(document) for document in documents}
         if policy != DuplicatePolicy.OVERWRITE:
             stored_ids = [
                 document.key for document in await self._texts.documents(engine, Selection(list(new)))
@@ -121,7 +121,7 @@ class ConspectusDocumentStore(EngineUser):
         return len(texts)
 
     count_documents, count_documents_async = blocking_and_async(_count)
-    filter_documents, filter_documents_async = blocking_and_async(_filtered)
+    filter_documents, filter_documents_async = blocking_and_async(_find)
     write_documents, write_documents_async = blocking_and_async(_write)
     delete_documents, delete_documents_async = blocking_and_async(_delete)
     delete_all_documents, delete_all_documents_async = blocking_and_async(_delete_all)
@@ -191,7 +191,7 @@ class ConspectusRetriever:
         return self.top_k if top_k is None else top_k, filters or self.filters, options
 
 
-def _text(document: Document) -> Text:
+def _as_text(document: Document) -> Text:
     for name in ("blob", "sparse_embedding"):
         if getattr(document, name) is not None:
             raise InvalidInput(name, f"of {document.id!r:.80} cannot be stored; store its text")

@@ -129,27 +129,27 @@ class ConspectusVectorStore(EngineUser, VectorStore):
         """Return the documents with these ids. Unknown ids are ignored."""
         return list(map(_document, await self._texts.get(engine, Selection(ids))))
 
-    async def _similar(
+    async def _search_texts(
         self, engine: AnyEngine, /, query: str, k: int = LIMIT, **options: Any
     ) -> list[Document]:
         """Return the best documents, best first."""
         return [_document(match.text) for match in await self._search(engine, query, k, **options)]
 
-    async def _scored(
+    async def _search_with_scores(
         self, engine: AnyEngine, /, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
     ) -> list[tuple[Document, float]]:
         """Return the best documents with their scores; higher is better."""
         matches = await self._search(engine, query, k, **options)
         return [(_document(match.text), match.score) for match in matches]
 
-    async def _relevant(
+    async def _search_with_relevance(
         self, engine: AnyEngine, /, query: str, k: int = LIMIT, **options: Any
     ) -> list[tuple[Document, float]]:
         """Return the best documents with their cosine similarities as relevance from 0 to 1."""
         matches = await self._search(engine, query, k, **options)
         return [(_document(match.text), min(1.0, max(0.0, match.similarity or 0.0))) for match in matches]
 
-    async def _near(
+    async def _search_by_vector(
         self, engine: AnyEngine, /, embedding: list[float], k: int = LIMIT, **options: Any
     ) -> list[Document]:
         """Return the documents with the most similar vectors."""
@@ -161,11 +161,11 @@ class ConspectusVectorStore(EngineUser, VectorStore):
     add_texts, aadd_texts = blocking_and_async(_add)
     delete, adelete = blocking_and_async(_delete)
     get_by_ids, aget_by_ids = blocking_and_async(_get)
-    similarity_search, asimilarity_search = blocking_and_async(_similar)
-    similarity_search_with_score, asimilarity_search_with_score = blocking_and_async(_scored)
-    similarity_search_by_vector, asimilarity_search_by_vector = blocking_and_async(_near)
+    similarity_search, asimilarity_search = blocking_and_async(_search_texts)
+    similarity_search_with_score, asimilarity_search_with_score = blocking_and_async(_search_with_scores)
+    similarity_search_by_vector, asimilarity_search_by_vector = blocking_and_async(_search_by_vector)
     _similarity_search_with_relevance_scores, _asimilarity_search_with_relevance_scores = blocking_and_async(
-        _relevant
+        _search_with_relevance
     )
 
     @classmethod
@@ -218,7 +218,7 @@ class ConspectusVectorStore(EngineUser, VectorStore):
             raise InvalidInput(
                 min(fixed), "is not an argument of a search; use k, filter, and the constructor"
             )
-        selection = Selection(filter=_filter(options.pop("filter", None)))
+        selection = Selection(filter=_as_filter(options.pop("filter", None)))
         query_options = cast(QueryOptions, {**options, "vector": None if vector is None else tuple(vector)})
         return await self._texts.search(engine, query, k, selection, query_options)
 
@@ -244,7 +244,7 @@ def _texts(
     ]
 
 
-def _filter(filter: Filter | Mapping[str, Any] | None) -> Filter:
+def _as_filter(filter: Filter | Mapping[str, Any] | None) -> Filter:
     if filter is None or isinstance(filter, Mapping):
         return And(tuple(Eq((name,), value) for name, value in (filter or {}).items()))
     if not isinstance(filter, Filter):
@@ -382,7 +382,7 @@ class ConspectusChatMessageHistory(Conversation, BaseChatMessageHistory):
 
     async def _add(self, engine: AnyEngine, messages: Sequence[BaseMessage]) -> None:
         """Append messages. Raises InvalidInput for one that is not JSON."""
-        items, roles = [_item(message) for message in messages], [_role(message) for message in messages]
+        items, roles = [_as_item(message) for message in messages], [_role(message) for message in messages]
         await self._turns.add(engine, items, roles=roles)
 
     add_messages, aadd_messages = blocking_and_async(_add)
@@ -394,7 +394,7 @@ def _role(message: BaseMessage) -> str:
     return message.role if isinstance(message, ChatMessage) else kind
 
 
-def _item(message: BaseMessage) -> Item:
+def _as_item(message: BaseMessage) -> Item:
     try:
         return {"type": message.type, "data": json.loads(message.model_dump_json())}
     except (PydanticSerializationError, ValueError) as fault:

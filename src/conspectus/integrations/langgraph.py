@@ -227,7 +227,7 @@ class ConspectusSaver(EngineUser, BaseCheckpointSaver[int]):
             str(row.id): self.serde.loads_typed((_fact(row, "form"), encoded[row.id])) for row in stored
         }
         writes: dict[CheckpointId, Sequence[Document]] = {}
-        for row in sorted((row for row in stored if not _is_head(row)), key=_turn):
+        for row in sorted((row for row in stored if not _is_head(row)), key=_writes_order):
             writes[_id_of(row)] = [*writes.get(_id_of(row), ()), row]
         heads = sorted(filter(_is_head, stored), key=_newness, reverse=True)
         return [_tuple(head, writes.get(_id_of(head), ()), loaded) for head in heads]
@@ -267,7 +267,7 @@ def _is_spare(row: Document, latest: Document | None) -> bool:
     return latest is not None and not latest.metadata["delta"] and _newness(row) != _newness(latest)
 
 
-def _turn(row: Document) -> tuple[str, str, int]:
+def _writes_order(row: Document) -> tuple[str, str, int]:
     return writes_sort_key(_fact(row, "path"), _fact(row, "task"), int(_fact(row, "index")))
 
 
@@ -315,7 +315,7 @@ class ConspectusStore(EngineUser, BaseStore):
             validate_op_namespace(op)
         read = [None if isinstance(op, PutOp) else await self._read(engine, op) for op in operations]
         puts = {_key(*op.namespace, op.key): op for op in operations if isinstance(op, PutOp)}
-        texts = [self._text(key, op) for key, op in puts.items() if op.value is not None]
+        texts = [self._as_text(key, op) for key, op in puts.items() if op.value is not None]
         await self._texts.add(engine, texts)
         await self._texts.remove(engine, puts.keys() - {text.id for text in texts})
         return read
@@ -349,11 +349,13 @@ class ConspectusStore(EngineUser, BaseStore):
         first = [_below(path[: path.index("*")]) for path in prefixes]
         documents = await self._texts.documents(engine, Selection(filter=And(tuple(first))))
         namespaces = {tuple(str(row.metadata["namespace"]).split(".")[:-1]) for row in documents}
-        matching = [name for name in namespaces if all(_fits(match, name) for match in conditions)]
+        matching = [
+            name for name in namespaces if all(_matches_condition(match, name) for match in conditions)
+        ]
         cut = sorted({name[: op.max_depth] for name in matching})
         return cut[op.offset : op.offset + op.limit]
 
-    def _text(self, key: str, op: PutOp) -> Text:
+    def _as_text(self, key: str, op: PutOp) -> Text:
         paths = self._fields if op.index is None else op.index or ()
         texts = chain.from_iterable(get_text_at_path(op.value, path) for path in paths)
         namespace = ".".join((*op.namespace, ""))
@@ -381,7 +383,7 @@ def _below(prefix: Namespace) -> Filter:
     return EVERYTHING
 
 
-def _fits(condition: MatchCondition, name: Namespace) -> bool:
+def _matches_condition(condition: MatchCondition, name: Namespace) -> bool:
     size = len(condition.path)
     compared = name[:size] if condition.match_type == "prefix" else name[len(name) - size :]
     return len(name) >= size and all(

@@ -67,7 +67,7 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
         CONVERSATION: scope.conversation,
         CLASS: new.fact_kind if isinstance(new, ExtractedFact) else new.kind,
         PINNED: new.pinned or None,
-        FACT: None if new.fact is None else _fact(new.fact),
+        FACT: None if new.fact is None else _encode_fact(new.fact),
         VALID_FROM: None if begins is None else canonical(begins),
         VALID_UNTIL: None if ends is None else canonical(ends),
         ENTITIES: list(new.entities) or None,
@@ -270,16 +270,20 @@ def validity_remark(document: Document, at: datetime) -> str:
     begins, ends = (_time(document.metadata, name) for name in (VALID_FROM, VALID_UNTIL))
     if ends is not None and ends <= at:
         return f"[no longer true since {render(ends)}]"
-    return f"[true only from {render(begins)}]" if begins is not None and begins > at else ""
+    if begins is not None and begins > at:
+        return f"[true only from {render(begins)}]"
+    return ""
 
 
 def source_remark(document: Document) -> str:
     """Return a remark with the kind of an extracted fact and the memory that it cites, or an empty string."""
     cites = cited(document)
-    return "" if cites is None else f"[{kind_of(document)} from memory {cites.memory}]"
+    if cites is None:
+        return ""
+    return f"[{kind_of(document)} from memory {cites.memory}]"
 
 
-def _fact(fact: Fact) -> dict[str, Json]:
+def _encode_fact(fact: Fact) -> dict[str, Json]:
     for name in ("subject", "predicate", "object"):
         if not getattr(fact, name).strip():
             raise InvalidInput(f"fact.{name}", "must not be empty")
@@ -296,4 +300,6 @@ def _string(value: Json) -> str | None:
 
 
 def _strings(value: Json) -> tuple[str, ...]:
-    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return tuple(text for text in value if isinstance(text, str))
+    return ()

@@ -131,7 +131,7 @@ def prompts(memory: Memory, *, window: int, count: CountTokens) -> Iterator[Summ
     answer = min(MAX_ANSWER_TOKENS, window // 4)
     room = window - answer - count(_RULES) - count(task) - count(heading) - 50
     # A character is a token at most, in nearly all texts.
-    for piece in _pieces(memory.text, max(room, MIN_PIECE)):
+    for piece in _split_text(memory.text, max(room, MIN_PIECE)):
         material = f"{heading}\n{without_delimiters(disarm(piece))}"
         body = f"<{RETRIEVED}>\n{material}\n</{RETRIEVED}>\n\n{USER_MESSAGE}\n{task}"
         yield SummaryPrompt((Message("system", _RULES), Message("user", body)), answer, (document.id,))
@@ -179,7 +179,7 @@ def quoted(text: str, quote: str) -> tuple[int, int] | None:
     return None
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def _split_text(text: str, size: int) -> Iterator[str]:
     """Yield a text in pieces of at most `size` characters, cut at ends of sentences if there are any."""
     while len(text) > size:
         end = sentence_end_before(text, size) or size

@@ -31,7 +31,9 @@ class NearDuplicates:
 
     def terms(self, text: str) -> frozenset[str]:
         """Return the terms of a text; none if the text is too long to be compared."""
-        return frozenset(self._analyzer.terms(text)) if len(text) <= MAX_CHARACTERS else frozenset()
+        if len(text) <= MAX_CHARACTERS:
+            return frozenset(self._analyzer.terms(text))
+        return frozenset()
 
     def near(self, terms: frozenset[str], others: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names of `others` (name, text) that are near duplicates of a text with these terms."""

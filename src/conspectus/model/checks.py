@@ -98,7 +98,7 @@ def taker(annotation: Any, how: How) -> Take:
     if Any in options or object in options:
         return _anything
     rules = [_rule(option, how) for option in options]
-    allowed = _joined([name for rule in rules for name in rule.allowed])
+    allowed = _join_names([name for rule in rules for name in rule.allowed])
     always = frozenset(kind for rule in rules for kind in rule.always)
 
     def take(name: str, value: Any) -> Any:
@@ -194,7 +194,7 @@ class Arguments:
             if hint is not Never
         }
         if "**" in types:
-            takes["**"] = _unknown(", ".join(takes))
+            takes["**"] = _refuse_unknown(", ".join(takes))
         return takes
 
     def _expanded(self, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -258,7 +258,7 @@ def require_settings(values: "Checked", settings: object, *, of: str = "") -> No
             bounds.require(f"{of}{name}", number, settings)
 
 
-def _unknown(names: str) -> Take:
+def _refuse_unknown(names: str) -> Take:
     def refuse(name: str, _: object) -> None:
         raise InvalidInput(name, f"is not an argument; give {names}")
 
@@ -290,7 +290,7 @@ def _setting_fields(owner: Any) -> Sequence[tuple[str, Range]]:
     return [(name, bounds) for name, bounds in ranges if bounds is not None and bounds.setting]
 
 
-def _joined(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(names))
     if len(distinct) > 1:
         return " or ".join([", ".join(distinct[:-1]), distinct[-1]])

@@ -222,9 +222,15 @@ def _order(value: object, bound: Scalar) -> int | None:
     """Return -1, 0 or 1 for a value below, at or above the bound; None if they are not comparable."""
     if isinstance(bound, datetime):
         moment, limit = instant(value), instant(bound)
-        return None if moment is None or limit is None else (moment > limit) - (moment < limit)
+        if moment is None or limit is None:
+            return None
+        return (moment > limit) - (moment < limit)
     if isinstance(bound, str):
-        return (value > bound) - (value < bound) if isinstance(value, str) else None
+        if isinstance(value, str):
+            return (value > bound) - (value < bound)
+        return None
     if isinstance(bound, bool) is not isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return (value > bound) - (value < bound) if value == value and bound == bound else None
+    if value == value and bound == bound:
+        return (value > bound) - (value < bound)
+    return None

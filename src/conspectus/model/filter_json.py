@@ -89,7 +89,9 @@ def parse_filter(text: str) -> Filter:
 def parse_filters(texts: Sequence[str]) -> Filter:
     """Combine filters with `and`; without any, everything matches."""
     parts = tuple(map(parse_filter, texts))
-    return parts[0] if len(parts) == 1 else And(parts) if parts else EVERYTHING
+    if len(parts) == 1:
+        return parts[0]
+    return And(parts) if parts else EVERYTHING
 
 
 class _Reading:

@@ -45,7 +45,9 @@ def quarantine_notice(pattern: str) -> str:
 def quarantine_pattern(document: Document) -> str | None:
     """Return the pattern of a quarantined document."""
     quarantine: Any = document.metadata.get(QUARANTINE)
-    return str(quarantine["pattern"]) if document.kind == "quarantined" else None
+    if document.kind == "quarantined":
+        return str(quarantine["pattern"])
+    return None
 
 
 def as_given(document: Document) -> Document:

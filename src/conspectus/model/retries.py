@@ -60,4 +60,6 @@ class RetryPolicy:
         """Return how many attempts an error allows."""
         if error.status in self.busy:
             return self.attempts
-        return min(self.invalid_attempts, self.attempts) if error.verdict == "answer" else 1
+        if error.verdict == "answer":
+            return min(self.invalid_attempts, self.attempts)
+        return 1

@@ -234,7 +234,7 @@ class DbosJobs:
         while True:
             await asyncio.sleep(SHARED_POLL_SECONDS)
             try:
-                for executor in await asyncio.to_thread(_guarded, self._others):
+                for executor in await asyncio.to_thread(_guarded, self._find_other_executors):
                     await self._inherit_from(executor)
             except StorageError as fault:
                 logger.warning("executor_recovery_failed code=%(code)s", {"code": fault.code})
@@ -244,7 +244,7 @@ class DbosJobs:
             if mine:
                 await asyncio.to_thread(_guarded, partial(DBOS._recover_pending_workflows, [executor]))
 
-    def _others(self) -> list[str]:
+    def _find_other_executors(self) -> list[str]:
         """Return the other executors with unfinished jobs."""
         begun = DBOS.list_workflows(status=PENDING, load_input=False, load_output=False)
         return sorted(

@@ -124,7 +124,7 @@ class HostedEmbedder:
                 connection, self._connection = self._connection, None
                 if connection is not None:
                     await self._open.enter_async_context(connection)
-                received = await attempted(self._received(inputs, kind))
+                received = await attempted(self._request_vectors(inputs, kind))
         except TimeoutError as error:
             reason = f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(self._provider, reason) from error
@@ -141,14 +141,14 @@ class HostedEmbedder:
             wait = getattr(error, "retry_after", None)
             if wait is None and (response := getattr(error, "response", None)) is not None:
                 wait = waiting_time(response.headers.get("retry-after"))
-            return refusal(provider, status, _words_of(error), retry_after=wait)
+            return refusal(provider, status, _vendor_message(error), retry_after=wait)
         if isinstance(error, self._errors.UserError):
             return ProviderError(provider, str(error), verdict="service")
-        if isinstance(error, OSError | self._errors.ModelConnectionError) or _is_connection(error):
+        if isinstance(error, OSError | self._errors.ModelConnectionError) or _is_connection_error(error):
             return ProviderUnavailable(provider, str(error) or type(error).__name__)
         return invalid_answer(provider, f"sent an answer that cannot be read ({type(error).__name__})")
 
-    async def _received(self, inputs: Sequence[str], kind: str) -> tuple[object, int | None]:
+    async def _request_vectors(self, inputs: Sequence[str], kind: str) -> tuple[object, int | None]:
         if self._speaks_openai:
             return await self._from_openai(self._model._client, inputs)
         answer = await self._model.embed(inputs, input_type=kind, settings=self._settings)
@@ -175,7 +175,7 @@ def _status_of(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _words_of(error: Exception) -> str:
+def _vendor_message(error: Exception) -> str:
     """Return the vendor's message in an error of its library, if it has one."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
@@ -183,7 +183,7 @@ def _words_of(error: Exception) -> str:
     return words if isinstance(words, str) else ""
 
 
-def _is_connection(error: Exception) -> bool:
+def _is_connection_error(error: Exception) -> bool:
     return any(kind.__name__ in CONNECTION_ERRORS for kind in type(error).__mro__)
 
 
@@ -265,8 +265,8 @@ class GeminiEmbeddings:
             await self._open.aclose()
 
     async def _lists(self, texts: Sequence[str], task: Task) -> list[list[float]]:
-        pieces = [_pieces(text) for text in texts]
-        rows = await self._rows([piece for text_pieces in pieces for piece in text_pieces], task)
+        pieces = [_split_text(text) for text in texts]
+        rows = await self._embed_pieces([piece for text_pieces in pieces for piece in text_pieces], task)
         vectors: list[list[float]] = []
         for text_pieces in pieces:
             text_rows, rows = rows[: len(text_pieces)], rows[len(text_pieces) :]
@@ -274,7 +274,7 @@ class GeminiEmbeddings:
             vectors.append([float(number) for number in unit((weights @ text_rows).tolist())])
         return vectors
 
-    async def _rows(self, texts: Sequence[str], task: Task) -> Vectors:
+    async def _embed_pieces(self, texts: Sequence[str], task: Task) -> Vectors:
         rows: list[Vectors] = [np.empty((0, self._dimensions), dtype=np.float32)]
         for start in range(0, len(texts), BATCH):
             rows.append(await self._batch(texts[start : start + BATCH], task))
@@ -303,7 +303,7 @@ class GeminiEmbeddings:
         return self._inner
 
 
-def _pieces(text: str) -> list[str]:
+def _split_text(text: str) -> list[str]:
     if len(text) <= PIECE or not text.strip():
         return [text[:PIECE]]
     return [piece.text for piece in split(text, SplitOptions(size=PIECE, overlap=0))]

@@ -80,7 +80,7 @@ class OnnxEmbedder:
         `threads` is the number of concurrent batches; by default the CPU cores that this process may use. The
         vectors of the last `cached_queries` queries are cached under a digest of their texts.
         """
-        with resources.as_file(_folder(model)) as folder:
+        with resources.as_file(_locate_model(model)) as folder:
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             self._encode, self._start, self._end = _tokenizer(folder)
             self._session = _open_session(folder / "model.onnx")
@@ -88,7 +88,7 @@ class OnnxEmbedder:
         self._prefixes: dict[str, str] = manifest.get("prefixes", {})
         self._means = {kind: np.array(mean) for kind, mean in manifest.get("means", {}).items()}
         self._any_script = model == MULTILINGUAL
-        self._threads = threads or _available_cores()
+        self._threads = threads or _count_cores()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embedder")
         self._maximum = cached_queries
         self._recent: OrderedDict[bytes, Vectors] = OrderedDict()
@@ -183,7 +183,7 @@ def _batches(windows: list[_Window]) -> Iterator[list[_Window]]:
             yield alike[start : start + size]
 
 
-def _folder(model: str) -> Traversable:
+def _locate_model(model: str) -> Traversable:
     if model == MINILM:
         return resources.files("conspectus.providers") / MINILM
     package = f"conspectus_{model}"
@@ -230,6 +230,6 @@ def _open_session(model: Path) -> _Session:
     return session
 
 
-def _available_cores() -> int:
+def _count_cores() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -53,13 +53,13 @@ def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: No
     if not model or vendor not in {BEDROCK, "cohere"}:
         raise InvalidInput("reranker", f"{setting!r} is not none, cohere:MODEL, bedrock:MODEL or a URL")
     on_bedrock = vendor == BEDROCK
-    service = Bedrock(model, timeout=timeout) if on_bedrock else _cohere(timeout)
+    service = Bedrock(model, timeout=timeout) if on_bedrock else _open_cohere(timeout)
     named = {"api_version": 2} if on_bedrock else {"model": model}
     fields = {**named, "max_tokens_per_doc": TOKENS_A_DOCUMENT}
     return DocumentsReranker(setting, service, fields, patience=patience, note=note)
 
 
-def _cohere(timeout: float) -> JsonService:
+def _open_cohere(timeout: float) -> JsonService:
     key = vendor_variable("CO_API_KEY")
     if key is None:
         raise ProviderError("cohere", "no key is set; put it into CO_API_KEY")

@@ -65,4 +65,6 @@ def number_in(answer: Any, *path: str) -> int | None:
         answer = answer.get(name) if isinstance(answer, dict) else None
     if isinstance(answer, str) and answer.isdecimal() and len(answer) <= _MAX_DIGITS:
         return int(answer)
-    return int(answer) if isinstance(answer, int | float) and 0 < answer < 10.0**_MAX_DIGITS else None
+    if isinstance(answer, int | float) and 0 < answer < 10.0**_MAX_DIGITS:
+        return int(answer)
+    return None

@@ -14,14 +14,14 @@ def format_time(seconds: float, clock: StreamClock) -> str:
     moment = clock.origin + timedelta(seconds=seconds)
     if moment.year == EPOCH_YEAR:
         return timecode(seconds)
-    return _local(moment, clock).isoformat()
+    return _in_zone(moment, clock).isoformat()
 
 
 def line_of(caption: Caption) -> str:
     """Return a caption as a JSON line for an import, without the time it was stored."""
     document = caption.document
     metadata = dict(document.metadata)
-    start, end = _times(caption)
+    start, end = _format_times(caption)
     values: dict[str, Json] = {
         "text": caption.text,
         "start": start,
@@ -36,7 +36,7 @@ def line_of(caption: Caption) -> str:
     return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def _times(caption: Caption) -> tuple[Json, Json]:
+def _format_times(caption: Caption) -> tuple[Json, Json]:
     """Return seconds for a recording and an ISO instant for calendar time."""
     occurred = caption.document.occurred
     if occurred is None or occurred.start.year == EPOCH_YEAR:
@@ -44,7 +44,7 @@ def _times(caption: Caption) -> tuple[Json, Json]:
     return occurred.start.astimezone(UTC).isoformat(), occurred.end.astimezone(UTC).isoformat()
 
 
-def _local(moment: datetime, clock: StreamClock) -> datetime:
+def _in_zone(moment: datetime, clock: StreamClock) -> datetime:
     try:
         return moment.astimezone(clock.zone)
     except OverflowError:

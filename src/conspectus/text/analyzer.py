@@ -161,7 +161,7 @@ class Analyzer:
                 case "emoji":
                     yield _bounded(_INVISIBLE.sub("", token) if "\u200d" not in token else token)
                 case "dense":
-                    yield from _pairs(token)
+                    yield from _pair_clusters(token)
                 case "language":
                     yield token.lower()
                 case "address":
@@ -316,7 +316,7 @@ def _without_clitic(token: str) -> str:
     return match[1] if match else token
 
 
-def _pairs(run: str) -> Iterator[str]:
+def _pair_clusters(run: str) -> Iterator[str]:
     clusters = regex.findall(r"\X", run)
     if len(clusters) == 1:
         yield _bounded(run)

@@ -48,7 +48,7 @@ def marks(text: str) -> Iterator[Mark]:
         chained = match.start() == end
         counted = (counted if chained else _follows_prose(text, match)) and _stands_free(text, match)
         end = match.end()
-        spans = tuple(_spans(match[1])) if counted else ()
+        spans = tuple(_read_spans(match[1])) if counted else ()
         if spans and all(1 <= first <= last for first, last in spans):
             yield Mark(match.start(), end, spans)
 
@@ -70,6 +70,6 @@ def _stands_free(text: str, match: regex.Match[str]) -> bool:
     return line != ".." and not (text.startswith(":", match.end()) and not line)
 
 
-def _spans(listed: str) -> Iterator[tuple[int, int]]:
+def _read_spans(listed: str) -> Iterator[tuple[int, int]]:
     for span in _SPAN.finditer(listed):
         yield int(span[1]), int(span[2] or span[1])

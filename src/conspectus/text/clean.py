@@ -16,10 +16,10 @@ def clean(text: str) -> str:
     """
     if text.isascii():
         return text.replace("\x00", "\ufffd")
-    return _UNSTORABLE.sub(_storable, text)
+    return _UNSTORABLE.sub(_replace_unstorable, text)
 
 
-def _storable(match: regex.Match[str]) -> str:
+def _replace_unstorable(match: regex.Match[str]) -> str:
     if match[1] is None:
         return "\ufffd"
     pair: str = match[1]

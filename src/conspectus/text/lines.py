@@ -46,7 +46,7 @@ class LinePattern:
             # The rest of the line is part of the match, so that each line matches once.
             self._regexp = re2.compile(rf"(?m)(?:{plain})[^\n]*", options)
         except (re2.error, UnicodeEncodeError) as fault:
-            raise InvalidInput("pattern", f"is not supported: {_reason(fault)}") from None
+            raise InvalidInput("pattern", f"is not supported: {_reason_of(fault)}") from None
         if self._regexp.programsize > MAX_PROGRAM:
             raise InvalidInput("pattern", "repeats too much; use smaller numbers in braces")
 
@@ -73,7 +73,7 @@ def _line_of(text: str, at: int, number: int, start: int) -> tuple[int, int]:
     return number + passed, text.rfind("\n", start, at) + 1 if passed else start
 
 
-def _reason(fault: Exception) -> str:
+def _reason_of(fault: Exception) -> str:
     detail = fault.args[0] if fault.args else ""
     if isinstance(detail, bytes):
         return detail.decode(errors="replace")

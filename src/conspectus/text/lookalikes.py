@@ -17,7 +17,7 @@ _LOOKALIKES = (
 _STYLED = (range(0xFF01, 0xFF5F), range(0x1D400, 0x1D800), range(0x24B6, 0x24EA))
 
 
-def _alphabets() -> dict[int, str]:
+def _build_alphabets() -> dict[int, str]:
     """Return the letters that look like ASCII letters, each with the letter that it looks like."""
     table = {ord(odd): plain for odds, plains in _LOOKALIKES for odd, plain in zip(odds, plains, strict=True)}
     for code in (code for styled in _STYLED for code in styled):
@@ -27,4 +27,4 @@ def _alphabets() -> dict[int, str]:
     return table
 
 
-LOOKALIKES = _alphabets()
+LOOKALIKES = _build_alphabets()

@@ -37,7 +37,7 @@ def plain(text: str) -> str:
     if ("%" in text or "\\u" in text) and _ESCAPED.search(text):
         text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
     if not text.isascii():
-        text = _ODD.sub(_as_ascii, unicodedata.normalize("NFKD", text))
+        text = _ODD.sub(_to_ascii, unicodedata.normalize("NFKD", text))
     return text.lower()
 
 
@@ -65,7 +65,7 @@ def letters(text: str) -> bytes:
     return untagged.encode("ascii", "ignore").translate(None, _NO_LETTERS)
 
 
-def _as_ascii(match: re.Match[str]) -> str:
+def _to_ascii(match: re.Match[str]) -> str:
     return "".join(map(_letter, match[0]))
 
 

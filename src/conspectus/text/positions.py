@@ -44,7 +44,7 @@ def markdown_headings(text: str) -> Iterator[TextPosition]:
         mark = match["fence"]
         if mark:
             fence = _fence_after(fence, mark, match["info"])
-        elif not fence and (title := _title(match["underlined"] or match["title"] or "")):
+        elif not fence and (title := _strip_markup(match["underlined"] or match["title"] or "")):
             level = len(match["marks"]) if match["marks"] else 1 + match["rule"].startswith("-")
             while open_headings and open_headings[-1][0] >= level:
                 open_headings.pop()
@@ -153,7 +153,7 @@ def _fence_after(fence: str, mark: str, info: str) -> str:
     return "" if mark[0] == "`" in info else mark
 
 
-def _title(line: str) -> str:
+def _strip_markup(line: str) -> str:
     """Return the text of a heading without marks and markup."""
     title = line.strip()
     bare = title.rstrip("#")

@@ -125,9 +125,9 @@ def _markdown(text: str, plain: tuple[Level, ...]) -> Boundaries:
         start, end = match.span()
         if fence is not None:
             mark = match["fence"]
-            if bool(mark) and mark.startswith(fence[1]) and not match["info"].strip():
+            if mark and mark.startswith(fence[1]) and not match["info"].strip():
                 line_feed = text.find("\n", end)
-                blocks.append((fence[0], (len(text) if line_feed < 0 else line_feed + 1)))
+                blocks.append((fence[0], len(text) if line_feed < 0 else line_feed + 1))
                 fence = None
         elif match["fence"]:
             fence = None if match["fence"][0] == "`" in match["info"] else (start, match["fence"])

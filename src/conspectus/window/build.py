@@ -81,7 +81,8 @@ def build_window(
     options = options or WindowOptions()
     time = FittingTime(checkpoint, options.is_over)
     count = counting_in_parts(count, budget.tokenizer, time)
-    beside = _surrounding_tokens(budget, count)
+    beside = budget.reserved_tokens
+    beside += sum(count(clean(text)) for text in (budget.system, budget.query) if text)
     allowed = max(budget.max_tokens - beside, 0)
     form = renderer.within(allowed)
     hits = sorted(retrieval.hits, key=rank_key)
@@ -165,9 +166,3 @@ def _window(retrieval: Retrieval, budget: Budget, window_result: WindowResult, a
         state=packed.state,
         cache_plan=window_result.plan,
     )
-
-
-def _surrounding_tokens(budget: Budget, count: Callable[[str], int]) -> int:
-    """The tokens that a budget must cover besides the window."""
-    texts = sum(count(clean(text)) for text in (budget.system, budget.query) if text)
-    return texts + budget.reserved_tokens

@@ -1,7 +1,7 @@
 """Candidates of a window, and the search for texts that the window already contains."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from functools import cached_property
 from itertools import islice
@@ -199,11 +199,7 @@ def _share_refused(candidate: Candidate, page: Sequence[Candidate]) -> Refusal |
     if runs - len(missing) < MIN_SHARE * runs:
         return None
     share = (runs - sum(map(missing.__contains__, candidate.runs))) / runs
-    if share < MIN_SHARE or not candidate.numbers <= _words(page):
+    if share < MIN_SHARE or not candidate.numbers <= {word for text in page for word in text.words}:
         return None
     best = max(page, key=lambda text: len(candidate.distinct_runs & text.distinct_runs))
     return Refusal(near=best.rank, share=share)
-
-
-def _words(page: Iterable[Candidate]) -> set[str]:
-    return {word for text in page for word in text.words}

@@ -60,7 +60,7 @@ class BudgetSearch:
         try:
             largest = self._pack(max(self._maximum, self._allowed))
             self._note(self._maximum, largest)
-            guesses = _guesses(largest)
+            guesses = _tokens_by_rank(largest)
             for rank in tried_ranks:
                 refusal = largest.plan.refused.get(rank)
                 if any(rank in complete for complete in self._complete.values()):
@@ -77,7 +77,7 @@ class BudgetSearch:
         step, tokens = max(MIN_STEP_TOKENS, guess // STEP_DIVISOR), guess + self._guess_error
         while high - low > 1:
             tokens = min(max(tokens, low + 1), high - 1)
-            if self._holds(rank, tokens):
+            if self._includes_rank(rank, tokens):
                 high, tokens = tokens, tokens - step
             else:
                 low, tokens = tokens, tokens + step
@@ -94,7 +94,7 @@ class BudgetSearch:
             return self._tried[-1], self._maximum
         return self._tried[high - 1], self._tried[high]
 
-    def _holds(self, rank: int, tokens: int) -> bool:
+    def _includes_rank(self, rank: int, tokens: int) -> bool:
         if tokens not in self._complete:
             self._note(tokens, self._pack(tokens))
         return rank in self._complete[tokens]
@@ -105,7 +105,7 @@ class BudgetSearch:
             self._complete[tokens] = frozenset(filter(packed.plan.holds, packed.plan.pieces))
 
 
-def _guesses(packed: Packed) -> dict[int, int]:
+def _tokens_by_rank(packed: Packed) -> dict[int, int]:
     """Return the tokens up to each rank of a plan, by its estimates, in the order of selection."""
     total = sum(packed.plan.costs.values())
     tokens, guesses = max(packed.tokens - total, 0), dict[int, int]()

@@ -64,7 +64,7 @@ def _reached(text: str, ends: list[int], count: Callable[[str], int], divisible:
             before, border = reached, end
 
 
-def _begins(group: Sequence[WindowPassage], renderer: Renderer) -> Iterator[int]:
+def _passage_starts(group: Sequence[WindowPassage], renderer: Renderer) -> Iterator[int]:
     """The characters of a rendered group before each passage, and of all; each depends on the one before."""
     length = len(renderer.group(group[:1]))
     yield from (0, length)
@@ -79,7 +79,7 @@ def _pieces(layout: Layout, renderer: Renderer, length: int) -> Iterator[Piece]:
     at = len(renderer.before)
     for group in layout:
         cuts.append(("frame", None, at))
-        begins = list(_begins(group, renderer))
+        begins = list(_passage_starts(group, renderer))
         rendered = renderer.group(group)
         for passage, (first, last) in zip(group, pairwise(begins), strict=True):
             text = renderer.render_text(passage)

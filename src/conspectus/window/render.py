@@ -199,9 +199,11 @@ class JsonRenderer(Renderer):
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """Render each passage as an object."""
-        return ",".join(_with_marks(passages, self._object, lambda fields: _json({"left_out": fields})))
+        return ",".join(
+            _with_marks(passages, self._render_object, lambda fields: _json({"left_out": fields}))
+        )
 
-    def _object(self, passage: WindowPassage) -> str:
+    def _render_object(self, passage: WindowPassage) -> str:
         text = _marked(passage, _SURROGATES.sub("\ufffd", passage.text))
         return _json({**_fields(passage), "text": text})
 

@@ -86,7 +86,7 @@ def previous_of(state: str) -> Previous:
     """Read the state of a window. Raises InvalidInput."""
     if state.count(",") + state.count(";") >= MAX_CHUNKS:
         raise InvalidInput("previous", f"names more than {MAX_CHUNKS:,} chunks")
-    groups = [_group(text) for text in state.split(";") if state]
+    groups = [_parse_group(text) for text in state.split(";") if state]
     seen: set[int] = set()
     for span in chain.from_iterable(group.spans for group in groups):
         if span.chunk in seen:
@@ -95,14 +95,14 @@ def previous_of(state: str) -> Previous:
     return Previous(tuple(groups))
 
 
-def _group(text: str) -> StoredGroup:
+def _parse_group(text: str) -> StoredGroup:
     if not _GROUP.fullmatch(text):
         raise InvalidInput("previous", "is not the `state` of a window")
     digest, _, chunks = text.partition(":")
-    return StoredGroup(digest, tuple(map(_span, chunks.split(","))))
+    return StoredGroup(digest, tuple(map(_parse_span, chunks.split(","))))
 
 
-def _span(text: str) -> StoredSpan:
+def _parse_span(text: str) -> StoredSpan:
     chunk, *span = map(int, text.split("."))
     return StoredSpan(chunk, *span)
 
@@ -206,7 +206,7 @@ class _Session:
         for rank, hit in enumerate(self.hits[: self._query_hits]):
             if rank in pieces:
                 continue
-            refusal = _repeated(seen, Candidate(rank, hit))
+            refusal = _refuse_repeated(seen, Candidate(rank, hit))
             cost = self._cost(hit)
             if refusal is not None:
                 refused[rank] = refusal
@@ -260,7 +260,7 @@ class _Session:
         return estimator.head(hit, beside=True) + estimator.text(hit)
 
 
-def _repeated(seen: SeenTexts, candidate: Candidate) -> Refusal | None:
+def _refuse_repeated(seen: SeenTexts, candidate: Candidate) -> Refusal | None:
     same = seen.rank_of(candidate)
     if same is not None or candidate.blank:
         return Refusal(same_as=same, blank=candidate.blank)

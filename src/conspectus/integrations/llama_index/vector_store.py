@@ -71,7 +71,7 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
     async def _add(self, engine: AnyEngine, /, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
         """Add nodes, or replace those with the same ids. Raises InvalidInput for one without a vector."""
         refuse_arguments(unknown)
-        await self._texts.add(engine, list(map(_text, nodes)))
+        await self._texts.add(engine, list(map(_as_text, nodes)))
         return [node.node_id for node in nodes]
 
     async def _delete(self, engine: AnyEngine, /, ref_doc_id: str, **unknown: Any) -> None:
@@ -141,7 +141,7 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
         return await self._texts.search(engine, query.query_str or "", limit, selection, options)
 
 
-def _text(node: BaseNode) -> Text:
+def _as_text(node: BaseNode) -> Text:
     if node.embedding is None:
         raise InvalidInput("embedding", f"is missing in node {node.node_id!r:.80}; every node needs one")
     metadata = node_to_metadata_dict(node, remove_text=True)

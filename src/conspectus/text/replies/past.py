@@ -82,7 +82,7 @@ class Past:
         position = self.keys.index(answers) if answers in self.keys else None
         thread, root = self._thread(key, answers, position)
         answered = NO_PERSON if position is None else int(self["author"][position])
-        addressee, partner = _addressees(me, answered, reading)
+        addressee, partner = _find_addressees(me, answered, reading)
         if partner == me and position is not None:
             partner = int(self["partner"][position])
         before = float(self.at[-1]) if self.keys else math.nan
@@ -101,7 +101,7 @@ class Past:
         content = (reading.surest, len(reading.words), reading.length, reading.asks, reading.commands)
         self._integers[:, -1] = (me, addressee, partner, answered, thread, self.turn, *content, 0, 0, 0)
         self._floats[:, -1] = at, at - before
-        self._enter(reading)
+        self._index_words(reading)
         self.keys.append(key)
         self.answers.append(answers)
         self.confidences.append(None)
@@ -117,7 +117,7 @@ class Past:
         self._threads += 1
         return self._threads, root
 
-    def _enter(self, reading: MessageParser) -> None:
+    def _index_words(self, reading: MessageParser) -> None:
         sequence = self.first + len(self.keys)
         for word in reading.words:
             self.usage.setdefault(word, []).append(sequence)
@@ -142,7 +142,7 @@ class Past:
         self.first += 1
 
 
-def _addressees(me: int, answered: int, reading: MessageParser) -> tuple[int, int]:
+def _find_addressees(me: int, answered: int, reading: MessageParser) -> tuple[int, int]:
     """Return the person whom a message names most clearly, and the one whom its author addresses."""
     named = reading.named
     addressee = max(
