@@ -42,7 +42,7 @@ Pair: TypeAlias = tuple[Transactions, Transactions]
 async def ends_in(store: Transactions, microseconds: int) -> None:
     """Have every lease end so long from now, as it would after as long."""
     late = update(leases).values(until=DatabaseTime() + microseconds)
-    await store.autocommitted(lambda connection: connection.execute(late).rowcount)
+    await store.autocommit(lambda connection: connection.execute(late).rowcount)
 
 
 async def test_one_at_a_time_and_the_next_as_soon_as_it_is_given_back(processes: Pair) -> None:

@@ -86,7 +86,7 @@ def test_a_store_on_a_server_without_its_extra_names_it(tmp_path: Path) -> None:
 
 
 def test_a_schema_of_summaries_without_its_extra_names_it(tmp_path: Path) -> None:
-    program = "from conspectus.streams.summarizer import JsonSchemaOutput\nJsonSchemaOutput({})"
+    program = "from conspectus.streams.json_schema_output import JsonSchemaOutput\nJsonSchemaOutput({})"
     done = run_without_extras(program, tmp_path)
     assert "MissingExtra: this needs jsonschema-rs: pip install 'conspectus[json-schema]'" in done.stderr
 

@@ -220,7 +220,7 @@ async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path:
         assert (piece.data, failure.name, end.data) == ("kept", "error", "[DONE]")
     else:
         body_of_answer = answer.json()
-        assert (body_of_answer["answer"], "not be kept" in body_of_answer["failure"]["message"]) == (
+        assert (body_of_answer["answer"], "not be stored" in body_of_answer["failure"]["message"]) == (
             "kept",
             True,
         )

@@ -170,7 +170,7 @@ async def test_requests_are_noted_with_the_tokens_that_were_counted(
 def test_without_boto3_the_error_is_the_line_that_installs_it() -> None:
     program = (
         "import sys; sys.modules['boto3'] = None\n"
-        "from conspectus.providers.vendor_api import BedrockEmbedder\n"
+        "from conspectus.providers.bedrock import BedrockEmbedder\n"
         "from conspectus.errors import MissingExtra\n"
         "try: BedrockEmbedder('us.cohere.embed-v4:0')\n"
         "except MissingExtra as error: print(error)"

@@ -37,7 +37,7 @@ async def test_no_deeper_than_milvus_answers(limit: int) -> None:
     server = Tied()
     state = replace(MilvusState(""), generation="a", total=10**6, vectors=10**6)
     view, vector = MilvusSnapshot(server, "any", state, (), Bm25()), np.array([1.0, 0.0], np.float32)
-    results = await MilvusQuery(view, Visible(EVERY), {}, vector, still=is_still_current).search(limit)
+    results = await MilvusQuery(view, Visible(EVERY), {}, vector, is_current=is_still_current).search(limit)
     assert results is not None
     assert len(results.ids) == min(limit, MAX_RESULTS)
     assert max(server.depths) <= MAX_RESULTS
