@@ -48,7 +48,7 @@ function python(settings: Settings): string {
   const lines = [
     "import conspectus",
     as_of === undefined || as_of === null ? "" : "from datetime import datetime",
-    filter === undefined || filter === null ? "" : "from conspectus.model.filter import filter_from_json",
+    filter === undefined || filter === null ? "" : "from conspectus.model.filter_json import filter_from_json",
     "",
     `with conspectus.connect(${literal(location.origin)}, api_key="csp_...") as engine:`,
     "    window = engine.window(",
