@@ -95,7 +95,7 @@ def test_merged_segments_are_those_that_would_be_written(
         assert merged.arrays[name].tobytes() == expected.tobytes(), name
     assert merged.vectors.tobytes() == written.vectors.tobytes()
     portions = Merger([(view.segment.arrays, view.dead) for view in views]).portions(
-        [view.segment.vectors for view in views], most=3
+        [view.segment.vectors for view in views], maximum=3
     )
     assert b"".join(portion.tobytes() for portion in portions) == written.vectors.tobytes()
 
