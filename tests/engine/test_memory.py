@@ -62,12 +62,12 @@ async def test_nothing_is_no_memory(engine: Engine, text: str) -> None:
         await engine.memory.add(text, scope=ANN)
 
 
-@pytest.mark.parametrize("scope", [Scope(""), Scope("a", " "), Scope("a\x00"), Scope("a", None, "x" * 301)])
-async def test_a_name_that_is_none_makes_no_scope(engine: Engine, scope: Scope) -> None:
+@pytest.mark.parametrize("names", [("",), ("a", " "), ("a\x00",), ("a", None, "x" * 301)])
+async def test_a_name_that_is_none_makes_no_scope(engine: Engine, names: tuple[str | None, ...]) -> None:
     with pytest.raises(InvalidInput):
-        await engine.memory.add("hello", scope=scope)
+        await engine.memory.add("hello", scope=Scope(*names))
     with pytest.raises(InvalidInput):
-        await engine.memory.list(scope=scope)
+        await engine.memory.list(scope=Scope(*names))
 
 
 async def test_names_that_look_like_paths_stay_apart(engine: Engine) -> None:
