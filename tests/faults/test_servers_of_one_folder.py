@@ -6,12 +6,13 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import httpx
 
 from tests.faults.test_rolling import child_processes, open_reconnecting_client
 from tests.waiting import PATIENCE, blocking_until
-from tests.web.test_serve import Process, running_server
+from tests.web.test_serve import Process, read_line_with, running_server
 
 CLIENTS = "ghjk"
 LETTERS = ("abcd", "ef")
@@ -48,6 +49,19 @@ def workers_by_request(log: str) -> dict[str, int]:
     return {event["request_id"]: event["worker"] for event in lines if event["event"] == "request"}
 
 
+def wait_for_answers_of_both(server: Process, anew: httpx.Client) -> None:
+    """Ask until both processes have answered: the second may still be starting."""
+    workers: set[int] = set()
+
+    def have_both_answered() -> bool:
+        name = f"start{uuid4()}"
+        post_again(anew, "/search", {"query": "tide", "collection": "wiki"}, name)
+        workers.update(workers_by_request(read_line_with(server.process, name)).values())
+        return len(workers) == 2
+
+    blocking_until(have_both_answered)
+
+
 def ingest_file(server: Process, word: str) -> str:
     """How a job ended that takes in a file."""
     with server.client(None) as client:
@@ -65,6 +79,7 @@ def test_all_is_found_at_once_and_goes_on_whichever_process_dies(tmp_path: Path)
         ThreadPoolExecutor(len(CLIENTS)) as clients,
     ):
         post_again(anew, "/collections", {"name": "wiki"}, "made")
+        wait_for_answers_of_both(server, anew)
         before = sorted(child_processes(server.process.pid))
         list(clients.map(partial(write_and_search, anew, LETTERS[0]), CLIENTS))
         assert ingest_file(server, "first") == "succeeded"
