@@ -11,11 +11,8 @@ import sys
 import uuid
 
 import conspectus
-from conspectus import ChatRequest, Settings
+from conspectus import BlockingEngine, ChatRequest, Delta, Failure, Message, Settings
 from conspectus.facades.agent import AgentContext
-from conspectus.model.chat import Delta, Failure
-from conspectus.model.results import Message
-from conspectus.sync import BlockingEngine
 
 ROOM = 2_000
 """Tokens of memory for one answer."""

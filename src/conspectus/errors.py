@@ -29,6 +29,7 @@ ConspectusError
 └── StorageError            a store failed
     ├── StorageTooNew       the data have a version unknown to this program
     ├── StorageTooOld       the data were written before versions were numbered
+    ├── StoreClosed         the engine was closed
     ├── StorageBusy         another process holds the store
     │   ├── WriteOutcomeUnknown the write may or may not be stored
     │   └── LockLost        another process holds the lease now
@@ -479,6 +480,15 @@ class StorageTooOld(StorageError):
             " into a new store, and add documents and messages again; see Upgrade in the documentation"
         )
         self.path = path
+
+
+class StoreClosed(StorageError):
+    """The engine was closed, or its block has ended; open the store again."""
+
+    code = "store_closed"
+
+    def __init__(self) -> None:
+        super().__init__("the store is closed; open it again with conspectus.open or conspectus.connect")
 
 
 class StorageBusy(StorageError):

@@ -234,6 +234,23 @@ class MemoryContract:
         ] == ["1"]
         assert await engine.memory.count(scope=ANN, filter=where) == 1
 
+    async def test_the_names_of_a_scope_stand_for_it(self, engine: AnyEngine) -> None:
+        memory = engine.memory
+        [written] = await memory.add("Prefers tea.", user="ann", wait=True)
+        assert await memory.count(scope=Scope("ann")) == await memory.count(user="ann") == 1
+        assert (await memory.get(written.id, user="ann")).scope == Scope("ann")
+        assert [hit.memory.id for hit in (await memory.recall("tea", user="ann")).memories] == [written.id]
+        assert "tea" in (await memory.window("tea", user="ann")).text
+        assert len((await memory.list(user="ann", limit=5)).memories) == 1
+        await memory.update(written.id, user="ann", text="Prefers coffee.")
+        assert len(await memory.list_versions(written.id, user="ann")) == 2
+        await memory.add("Likes maps.", user="ann", agent="guide", conversation="c1")
+        assert await memory.count(user="ann", agent="guide", conversation="c1") == 1
+        with pytest.raises(InvalidInput, match=r"^scope: is missing"):
+            await memory.count()
+        with pytest.raises(InvalidInput, match=r"^scope: is given besides user"):
+            await memory.count(scope=Scope("ann"), user="ann")
+
     async def test_changes_keep_the_id_and_what_was_before(self, engine: AnyEngine) -> None:
         """Any field but the key; with a fingerprint, only of what was read."""
         [first, *_] = await self.conversation(engine)

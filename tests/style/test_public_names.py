@@ -17,7 +17,28 @@ NAMES = {
         "connect",
         "open",
     ),
-    "BlockingEngine",
+    *(
+        "Attachment",
+        "BlockingEngine",
+        "Citations",
+        "Delta",
+        "Fact",
+        "Failure",
+        "GraphExpansion",
+        "MemorySelection",
+    ),
+    *(
+        "MemorySelection",
+        "Message",
+        "NewEdge",
+        "NewMemory",
+        "NewNode",
+        "Principal",
+        "Retention",
+        "Scope",
+        "Sources",
+    ),
+    *("Task", "Traversal"),
 }
 
 

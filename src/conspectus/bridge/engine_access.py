@@ -1,18 +1,15 @@
 """Access to an engine from any program, whatever its caller passes as the engine."""
 
 import asyncio
-import threading
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from conspectus import bootstrap
-from conspectus.bridge.engine_thread import EngineThread
 from conspectus.bridge.event_loop_thread import running_loop, wait_for
+from conspectus.bridge.owned_engine import OwnedEngine
 from conspectus.engine import Engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput
@@ -57,52 +54,6 @@ class Closed(InvalidInput, RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(what, "is closed; create another one")
-
-
-class OwnedEngine:
-    """An engine of one owner, opened on first use in a thread. It is closed when its owner is collected."""
-
-    def __init__(self, opening: Callable[[], AbstractAsyncContextManager[Engine]]) -> None:
-        self._lock = threading.Lock()
-        self._is_closed = False
-        self._thread = EngineThread(opening)
-        weakref.finalize(self, _close_unattended, self._thread).atexit = False
-
-    async def run(self, work: Work[T]) -> T:
-        """Run work from any event loop. On the engine's own loop it runs in place."""
-        opening = self._open()
-        if self._thread.is_current:
-            return await _run_when_open(work, opening)
-        return await asyncio.wrap_future(self._thread.loop.submit(_run_when_open(work, opening)))
-
-    def wait(self, work: Work[T]) -> T:
-        """Run work without an event loop, and wait for it. An interrupt cancels it."""
-        opening = self._open()
-        return self._thread.loop.run(_run_when_open(work, opening))
-
-    def _open(self) -> Future[Engine]:
-        with self._lock:
-            if self._is_closed:
-                raise Closed("store")
-            return self._thread.open()
-
-    def close(self) -> None:
-        """Close the engine and wait for it. Closing twice has no effect."""
-        with self._lock:
-            self._is_closed = True
-        self._thread.close()
-
-
-async def _run_when_open(work: Work[T], opening: Future[Engine]) -> T:
-    engine = opening.result() if opening.done() else await asyncio.shield(asyncio.wrap_future(opening))
-    return await work(engine)
-
-
-def _close_unattended(thread: EngineThread[Engine]) -> None:
-    """Start closing an engine whose owner is gone. The callback logs an error, which nobody would see."""
-    closing = thread.start_closing()
-    if closing is not None:
-        closing.add_done_callback(Future.result)
 
 
 class BorrowedEngine:
@@ -164,7 +115,7 @@ async def _run(work: Work[T], engine: AnyEngine) -> T:
     return await work(engine)
 
 
-AnyEngineOrPath: TypeAlias = AnyEngine | Blocking | OwnedEngine | str | Path | None
+AnyEngineOrPath: TypeAlias = AnyEngine | Blocking | OwnedEngine[Engine] | str | Path | None
 """An engine of `conspectus.open` or `conspectus.connect`, or the path of a store (None: that of the
 settings), which is opened on first use.
 """

@@ -37,10 +37,17 @@ class EngineThread(Generic[E]):
 
     def open(self) -> Future[E]:
         """Start opening the engine, unless it is open. Opening is retried after a failure."""
-        has_failed = self._engine is not None and self._engine.done() and self._engine.exception() is not None
-        if self._engine is None or has_failed:
+        if self._engine is None or (self._engine.done() and not self.is_open):
             self._engine = self.loop.submit(self._open())
         return self._engine
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the engine was opened successfully."""
+        opening = self._engine
+        if opening is None or not opening.done() or opening.cancelled():
+            return False
+        return opening.exception() is None
 
     def start_closing(self) -> Future[None] | None:
         """Close the engine and stop the thread, without waiting; None if neither runs in this process."""

@@ -1,17 +1,23 @@
 """An event loop in a thread of its own, for callers without one."""
 
 import asyncio
+import inspect
 import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import aclosing
 from queue import SimpleQueue
+from types import FrameType
 from typing import Any, TypeVar
 
-from conspectus.errors import ForkedEngine
+from conspectus.errors import ForkedEngine, StoreClosed
 
 T = TypeVar("T")
+CALLING_MODULES = frozenset({__name__.partition(".")[0], "functools"})
+"""Modules whose frames stand between a method of this package and its caller."""
+COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 THREAD_NAME = "conspectus event loop"
 
 
@@ -20,6 +26,7 @@ class EventLoopThread:
 
     def __init__(self) -> None:
         self._process = os.getpid()
+        self._is_stopping = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=_run_until_stopped, args=(self._loop,), name=THREAD_NAME, daemon=True
@@ -37,15 +44,20 @@ class EventLoopThread:
         return running_loop() is self._loop
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine. Raises ForkedEngine."""
-        if self.is_forked:
+        """Start a coroutine. Raises ForkedEngine, or StoreClosed after `stop_after`."""
+        if self.is_forked or self._is_stopping:
             work.close()
-            raise ForkedEngine
+            raise ForkedEngine if self.is_forked else StoreClosed
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and wait for it. An interrupt cancels it. Raises ForkedEngine."""
-        return wait_for(self.submit(work))
+        """Run a coroutine and wait for it. An interrupt cancels it. Raises ForkedEngine or StoreClosed."""
+        try:
+            return wait_for(self.submit(work))
+        except CancelledError as fault:
+            if self._is_stopping:
+                raise StoreClosed from fault
+            raise
 
     def iterate(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
         """Yield the items of an asynchronous generator. Closing the iterator closes the generator."""
@@ -78,7 +90,9 @@ class EventLoopThread:
             finally:
                 self._loop.stop()
 
-        return self.submit(run_and_stop())
+        stopping = self.submit(run_and_stop())
+        self._is_stopping = True
+        return stopping
 
     def join(self) -> None:
         """Wait until the loop has stopped."""
@@ -99,6 +113,20 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+def is_called_by_coroutine() -> bool:
+    """Return whether the code that called this package is a coroutine, which can await."""
+    frame = sys._getframe(1)
+    while (
+        frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in CALLING_MODULES
+    ):
+        frame = frame.f_back
+    return bool(frame.f_code.co_flags & COROUTINE_FLAGS)
+
+
+def _top_package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:

@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from conspectus import bootstrap
-from conspectus.bridge.engine_access import OwnedEngine
+from conspectus.bridge.owned_engine import OwnedEngine
 from conspectus.engine import Engine
 from conspectus.settings import Settings
 
 FOLDER_PREFIX = "conspectus-"
 
 
-def temporary_engine(settings: Settings | None = None) -> OwnedEngine:
+def temporary_engine(settings: Settings | None = None) -> OwnedEngine[Engine]:
     """Return an engine with a store that is created on first use (default settings: of the environment).
 
     The store is deleted when the engine is closed or no longer referenced, or when the program ends.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import add
-from typing import Final
+from typing import Final, Unpack
 
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derived, request_for
@@ -12,7 +12,8 @@ from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.batch_writes import batches
 from conspectus.memory.jsonl_reader import renumber
-from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
+from conspectus.memory.scopes import named_scope, named_scope_or_all
+from conspectus.model.memory import MEMORY, NO_SCOPE, MemoryWritten, NewMemory, Scope, ScopeNames
 from conspectus.model.pages import portions
 from conspectus.ports import Progress
 
@@ -29,11 +30,13 @@ class RemoteMemory(RemoteService, MemoryService):
         self,
         memories: str | NewMemory | Iterable[str | NewMemory],
         *,
-        scope: Scope,
+        scope: Scope = NO_SCOPE,
         collection: str = MEMORY,
         wait: bool = False,
         progress: Progress | None = None,
+        **names: Unpack[ScopeNames],
     ) -> Sequence[MemoryWritten]:
+        scope = named_scope(scope, names)
         all_memories = [memories] if isinstance(memories, str | NewMemory) else memories
         where = {"scope": scope, "collection": collection, "wait": False}
         sent = batches(NewMemory(memory) if isinstance(memory, str) else memory for memory in all_memories)
@@ -52,7 +55,9 @@ class RemoteMemory(RemoteService, MemoryService):
         collection: str = MEMORY,
         scope: Scope | None = None,
         progress: Progress | None = None,
+        **names: Unpack[ScopeNames],
     ) -> Sequence[MemoryWritten]:
+        scope = named_scope_or_all(scope, names)
         where = {"collection": collection, "scope": scope}
         done: list[MemoryWritten] = []
         before = 0

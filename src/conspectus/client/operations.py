@@ -14,11 +14,11 @@ from conspectus.client.request import Request, instant_json, metadata_json, path
 from conspectus.client.transport import RemoteService, Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied
-from conspectus.memory.scopes import checked
+from conspectus.memory.scopes import checked, named_scope_or_all
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_to_json
-from conspectus.model.memory import Scope
+from conspectus.model.memory import Scope, ScopeNames
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
 from conspectus.operations import OPERATIONS, Operation, Parameter
@@ -54,6 +54,11 @@ def _remote(method: Callable[..., Any], operation: Operation) -> Callable[..., A
         bound = signature.bind(self, *args, **named)
         bound.apply_defaults()
         values = {**bound.arguments, **bound.kwargs}
+        if "scope" in values:
+            names = cast(
+                ScopeNames, {name: named[name] for name in ScopeNames.__annotations__ if name in named}
+            )
+            values["scope"] = named_scope_or_all(values["scope"], names)
         return await _answer(self._channel, operation, request_of(operation, values))
 
     return call

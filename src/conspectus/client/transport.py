@@ -23,6 +23,7 @@ from conspectus.errors import (
     Overloaded,
     ServerUnavailable,
     StorageBusy,
+    StoreClosed,
     TooLarge,
 )
 from conspectus.model.retries import BUSY, RetryPolicy
@@ -169,6 +170,8 @@ class Transport:
     async def _sent(self, request: Request, key: str) -> AsyncIterator[httpx.Response]:
         if os.getpid() != self._process:
             raise ForkedEngine
+        if self._http.is_closed:
+            raise StoreClosed
         with ExitStack() as files:
             parts = body_of(request, files, boundary=key)
             if request.unhurried:

@@ -22,13 +22,23 @@ from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newes
 from conspectus.memory.jsonl import Line, Reference
 from conspectus.memory.jsonl_reader import LineReader
 from conspectus.memory.retention import checked_forgetting
-from conspectus.memory.scopes import beyond, checked, graph_name, scope_of, source_name
+from conspectus.memory.scopes import (
+    beyond,
+    checked,
+    graph_name,
+    named_scope,
+    named_scope_or_all,
+    scope_and_options,
+    scope_of,
+    source_name,
+)
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.filter import EVERYTHING, And, DocumentFilter
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.jobs import Job
 from conspectus.model.memory import (
     MEMORY,
+    NO_SCOPE,
     ConversationSummary,
     Memory,
     MemoryChanges,
@@ -48,6 +58,10 @@ from conspectus.model.memory import (
     NewMemory,
     RecentMemory,
     Scope,
+    ScopedListOptions,
+    ScopedMemoryChanges,
+    ScopedQueryOptions,
+    ScopeNames,
 )
 from conspectus.model.parameters import (
     MAX_LIST,
@@ -99,10 +113,11 @@ class MemoryService(Service):
             str | NewMemory | Iterable[str | NewMemory], Length(0, MAX_LIST), "Memories to write."
         ],
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
         wait: Wait = False,
         progress: Progress | None = None,
+        **names: Unpack[ScopeNames],
     ) -> Sequence[MemoryWritten]:
         """Add memories in their order. Keyword search finds them when this returns.
 
@@ -112,6 +127,7 @@ class MemoryService(Service):
         batches of at most 500, one transaction each. Raises InvalidInput or TooLarge; the batch at fault is
         not written.
         """
+        scope = named_scope(scope, names)
         inputs = [memories] if isinstance(memories, str | NewMemory) else memories
         written: list[MemoryWritten] = []
         with self._parts.records.one_snapshot():
@@ -137,34 +153,35 @@ class MemoryService(Service):
         /,
         memory: MemoryIdentifier,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
         if_match: Fingerprint | None = None,
-        **changes: Unpack[MemoryChanges],
+        **changes: Unpack[ScopedMemoryChanges],
     ) -> Written:
         """Change the fields of a memory that are named; the old state is kept as a version.
 
         With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
+        scope, new_fields = scope_and_options(scope, changes, MemoryChanges)
         memory_sources = await self._reader.memory_sources(scope, collection)
         while True:
             before = await self._reader.memory(memory_sources, memory)
             if if_match not in {None, before.document.fingerprint}:
                 raise PreconditionFailed("memory", memory)
-            if before.cites is not None and "kind" in changes:
+            if before.cites is not None and "kind" in new_fields:
                 raise InvalidInput("kind", "of an extracted fact cannot be changed")
-            new = replace(as_input(before), **changes)
-            if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
+            new = replace(as_input(before), **new_fields)
+            if before.closed_by is not None and new.fact != before.fact and "valid_until" not in new_fields:
                 new = replace(new, valid_until=None)
             source = memory_sources.by_id[before.document.source]
             new = self._facts.screened(new, source)
-            if changes.keys() & FACT_FIELDS:
+            if new_fields.keys() & FACT_FIELDS:
                 await self._facts.check(source, memory_sources.access, [new])
             try:
                 written = await self._facts.revise(memory_sources, before, new)
             except PreconditionFailed:
                 continue
-            if changes.keys() & FACT_FIELDS:
+            if new_fields.keys() & FACT_FIELDS:
                 updated = MemoryWritten(written.id, "updated", quarantined=written.quarantined)
                 await self._facts.store_fact(source, memory_sources.access, new, updated, before)
             await self._context.embed(memory_sources.access.collection, wait=False)
@@ -174,10 +191,12 @@ class MemoryService(Service):
         self,
         memory: MemoryIdentifier,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
+        **names: Unpack[ScopeNames],
     ) -> Memory:
         """Return a memory of a scope. Raises NotFound, also for a memory of another scope."""
+        scope = named_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         return await self._reader.memory(memory_sources, memory)
 
@@ -185,13 +204,15 @@ class MemoryService(Service):
         self,
         memory: MemoryIdentifier,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
+        **names: Unpack[ScopeNames],
     ) -> Sequence[Memory]:
         """List all versions of a memory, oldest first, the current one last. Raises NotFound.
 
         Each earlier one says from when on the next holds in its place: `superseded`.
         """
+        scope = named_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         current = await self._reader.memory(memory_sources, memory)
         earlier = [
@@ -203,15 +224,16 @@ class MemoryService(Service):
     async def list(
         self,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
         kind: Annotated[MemoryKind | None, "Only memories of this kind."] = None,
         entity: Annotated[Label, "Only memories that mention this entity.", Example("backup")] | None = None,
-        **options: Unpack[MemoryListOptions],
+        **options: Unpack[ScopedListOptions],
     ) -> MemoryPage:
         """List a page of the memories of a scope that match, by time."""
-        limit, newest_first = options.get("limit", 100), options.get("newest_first", False)
-        after, filter = options.get("after"), options.get("filter", EVERYTHING)
+        scope, list_options = scope_and_options(scope, options, MemoryListOptions)
+        limit, newest_first = list_options.get("limit", 100), list_options.get("newest_first", False)
+        after, filter = list_options.get("after"), list_options.get("filter", EVERYTHING)
         memory_sources = await self._reader.memory_sources(scope, collection)
         condition = And((memory_filter(kind, entity), filter))
         rows, cursor = await memory_sources.page(
@@ -225,17 +247,19 @@ class MemoryService(Service):
     async def count(
         self,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
         filter: DocumentFilter = EVERYTHING,
+        **names: Unpack[ScopeNames],
     ) -> int:
         """Count the memories of a scope that match."""
+        scope = named_scope(scope, names)
         return await (await self._reader.memory_sources(scope, collection)).count(filter)
 
     async def list_recent(
         self,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
         limit: Annotated[
             int | None, Range(0), "Maximum number of turns; by default as set.", Example(10)
@@ -244,11 +268,13 @@ class MemoryService(Service):
             int | None, Range(0), "Maximum tokens of the turns; by default as set.", Example(1_000)
         ] = None,
         tokenizer: Tokenizer = "o200k_base",
+        **names: Unpack[ScopeNames],
     ) -> Sequence[RecentMemory]:
         """Return the newest turns of a scope, oldest first, within a number of turns and of tokens.
 
         Defaults come from the settings. A turn that exceeds the tokens is truncated, with a mark.
         """
+        scope = named_scope(scope, names)
         return await self._reader.recent(
             scope=scope, collection=collection, limit=limit, max_tokens=max_tokens, tokenizer=tokenizer
         )
@@ -257,22 +283,23 @@ class MemoryService(Service):
         self,
         query: QueryText,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
-        **options: Unpack[MemoryQueryOptions],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
+        **options: Unpack[ScopedQueryOptions],
     ) -> MemoryRetrieval:
         """Search the memories of a scope, best first, each with the parts of its score.
 
         The options are the fields of MemoryQuery. Raises NotFound for an unknown collection, InvalidInput for
         an invalid query.
         """
-        return await self._search.recall(MemoryQuery(query, scope, **options))
+        scope, query_options = scope_and_options(scope, options, MemoryQueryOptions)
+        return await self._search.recall(MemoryQuery(query, scope, **query_options))
 
     async def window(
         self,
         query: QueryText,
         max_tokens: WindowTokens = 4_000,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         **options: Unpack[MemoryWindowOptions],
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
@@ -280,7 +307,8 @@ class MemoryService(Service):
         It never exceeds `max_tokens`. The options and errors are those of `recall`, with the fields of
         WindowForm.
         """
-        form, query_options = window_form(options, MemoryQueryOptions)
+        scope, window_options = scope_and_options(scope, options, dict[str, object])
+        form, query_options = window_form(window_options, MemoryQueryOptions)
         return await self._search.window(MemoryQuery(query, scope, **query_options), max_tokens, form)
 
     async def extract(
@@ -292,6 +320,7 @@ class MemoryService(Service):
             int | None, Range(1, 1_000_000_000), "Maximum tokens of all calls of the model.", Example(1_000)
         ] = None,
         replay: Annotated[bool, "Also read memories that were read before."] = False,
+        **names: Unpack[ScopeNames],
     ) -> Job:
         """Have the chat model read the memories of a scope (None: all) for facts, in a background job.
 
@@ -301,6 +330,7 @@ class MemoryService(Service):
         are derived again from stored answers, without a call. A queued or running job of the same request is
         returned. Raises ChatNotConfigured, InvalidInput, NotFound or PermissionDenied.
         """
+        scope = named_scope_or_all(scope, names)
         return await self._extraction().start(collection, scope, max_tokens=max_tokens, replay=replay)
 
     async def start(self) -> None:
@@ -316,10 +346,11 @@ class MemoryService(Service):
         self,
         selection: Annotated[MemorySelection, "Memories to delete."],
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
         dry_run: DryRun = False,
         purge: Purge = False,
+        **names: Unpack[ScopeNames],
     ) -> MemoryReceipt:
         """Delete memories of a scope with their versions and facts; return what was deleted.
 
@@ -327,6 +358,7 @@ class MemoryService(Service):
         `selection.pinned`. They are in no result when this returns; `purge` also waits until no file holds
         their text. A `dry_run` deletes nothing. Raises InvalidInput, NotFound or PermissionDenied.
         """
+        scope = named_scope(scope, names)
         checked_forgetting(selection)
         require_scope(self._person, "write", "forget memories")
         memory_sources = await self._reader.memory_sources(scope, collection)
@@ -338,9 +370,14 @@ class MemoryService(Service):
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def list_conversations(
-        self, *, scope: Annotated[Scope, "Scope of the memories."], collection: MemoryCollection = MEMORY
+        self,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
+        collection: MemoryCollection = MEMORY,
+        **names: Unpack[ScopeNames],
     ) -> Sequence[ConversationSummary]:
         """List the conversations of a scope, the newest one first."""
+        scope = named_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         summaries = [
             ConversationSummary(
@@ -353,9 +390,14 @@ class MemoryService(Service):
         )
 
     async def stats(
-        self, *, scope: Annotated[Scope, "Scope of the memories."], collection: MemoryCollection = MEMORY
+        self,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
+        collection: MemoryCollection = MEMORY,
+        **names: Unpack[ScopeNames],
     ) -> MemoryStats:
         """Return the numbers of memories in a scope."""
+        scope = named_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         totals = await memory_sources.totals()
         conversations, entities = len(await memory_sources.spans()), await memory_sources.names()
@@ -364,12 +406,13 @@ class MemoryService(Service):
     async def export(
         self,
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
         after: Cursor | None = None,
         limit: Annotated[
             int | None, Range(1, "max_export_lines"), "Maximum lines of a page.", Example(10)
         ] = None,
+        **names: Unpack[ScopeNames],
     ) -> MemoryExport:
         """Export a page of a scope's memories as JSON Lines, by time.
 
@@ -378,6 +421,7 @@ class MemoryService(Service):
         quarantined; for others than managers of the collection they are only counted, as are extracted facts
         and feedback, in `left_out` of the last page.
         """
+        scope = named_scope(scope, names)
         return await self._exporter.page(scope, collection, after=after, limit=limit)
 
     async def import_lines(
@@ -392,6 +436,7 @@ class MemoryService(Service):
         collection: MemoryCollection = MEMORY,
         scope: Annotated[Scope | None, "Scope of the memories; none: all."] = None,
         progress: Progress | None = None,
+        **names: Unpack[ScopeNames],
     ) -> Sequence[MemoryWritten]:
         """Import memories from JSON Lines. Importing the same lines twice has no effect.
 
@@ -400,6 +445,7 @@ class MemoryService(Service):
         at most 500, one transaction each. Raises InvalidInput or TooLarge with the number of the line at
         fault, whose batch is not written.
         """
+        scope = named_scope_or_all(scope, names)
         return await self._importer.import_lines(lines, collection, scope=scope, progress=progress)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, Unpack
 from urllib.parse import unquote
 
 from conspectus.access.policy import require_scope
@@ -25,12 +25,29 @@ from conspectus.memory.retention import (
     read_from,
     rule_address,
 )
-from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
+from conspectus.memory.scopes import (
+    MEMORIES,
+    beyond,
+    checked,
+    holds,
+    named_scope,
+    named_scope_or_all,
+    scope_of,
+)
 from conspectus.model.access import Person
 from conspectus.model.filter import Eq, Not
 from conspectus.model.ids import CollectionId, DocumentId, UserId
 from conspectus.model.jobs import Job
-from conspectus.model.memory import MEMORY, PINNED, MemoryReceipt, Retention, RetentionRule, Scope
+from conspectus.model.memory import (
+    MEMORY,
+    NO_SCOPE,
+    PINNED,
+    MemoryReceipt,
+    Retention,
+    RetentionRule,
+    Scope,
+    ScopeNames,
+)
 from conspectus.model.parameters import DryRun, MemoryCollection
 from conspectus.model.records import Json
 from conspectus.ports.memories import StoredRetention
@@ -132,14 +149,16 @@ class RetentionService(Service):
         self,
         retention: Annotated[Retention, "How many memories are kept, and for how long."],
         *,
-        scope: Annotated[Scope, "Scope of the memories."],
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
         collection: MemoryCollection = MEMORY,
+        **names: Unpack[ScopeNames],
     ) -> None:
         """Set the retention rule of a scope, which replaces its rule.
 
         Nothing is deleted now: `apply` does, or the background work. If several rules hold for a
         conversation, the strictest applies. Raises InvalidInput or PermissionDenied.
         """
+        scope = named_scope(scope, names)
         require_scope(self._person, "write", "set a retention rule")
         rule = checked_retention(retention)
         checked(scope)
@@ -157,9 +176,14 @@ class RetentionService(Service):
         await self._context.note_change("set_retention", name, collection_id, limits)
 
     async def delete(
-        self, *, scope: Annotated[Scope, "Scope of the memories."], collection: MemoryCollection = MEMORY
+        self,
+        *,
+        scope: Annotated[Scope, "Scope of the memories."] = NO_SCOPE,
+        collection: MemoryCollection = MEMORY,
+        **names: Unpack[ScopeNames],
     ) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
+        scope = named_scope(scope, names)
         require_scope(self._person, "write", "set a retention rule")
         collection_id = await self._require_editable_scope(checked(scope), collection)
         name = stable_id("retention", collection_id, rule_address(scope))
@@ -186,8 +210,10 @@ class RetentionService(Service):
         collection: MemoryCollection = MEMORY,
         scope: Annotated[Scope | None, "Scope of the memories; none: all."] = None,
         dry_run: DryRun = False,
+        **names: Unpack[ScopeNames],
     ) -> MemoryReceipt:
         """Apply the retention rules of a scope, or all; with `dry_run`, only say what they would delete."""
+        scope = named_scope_or_all(scope, names)
         require_scope(self._person, "write", "apply retention rules")
         access = await self._authorized.collection(collection)
         rules = await self._rules.of(access)

@@ -28,6 +28,7 @@ from conspectus.model.parameters import (
     UserName,
 )
 from conspectus.model.query import (
+    DEFAULT_WINDOW_TOKENS,
     EVERYWHERE,
     Query,
     QueryOptions,
@@ -69,6 +70,10 @@ class SearchService(Service):
         super().__init__(context)
         self._searcher = searcher
 
+    async def __call__(self, /, query: str | Query, **options: Unpack[QueryOptions]) -> Retrieval:
+        """Search as `retrieve` does: `engine.search("...")` is short for `engine.search.retrieve("...")`."""
+        return await self.retrieve(query, **options)
+
     async def retrieve(self, /, query: str | Query, **options: Unpack[QueryOptions]) -> Retrieval:
         """Search a collection and return the best chunks, each with the parts of its score.
 
@@ -81,7 +86,7 @@ class SearchService(Service):
         self,
         /,
         query: str | Query,
-        max_tokens: WindowTokens,
+        max_tokens: WindowTokens = DEFAULT_WINDOW_TOKENS,
         **options: Unpack[QueryWindowOptions],
     ) -> ContextWindow:
         """Build a context window for a query: text within the token budget, with citations and trace.
@@ -107,7 +112,7 @@ class SearchService(Service):
         self,
         /,
         query: str | Query,
-        max_tokens: WindowTokens,
+        max_tokens: WindowTokens = DEFAULT_WINDOW_TOKENS,
         *,
         document: Annotated[DocumentIdentifier, "Document whose chunks are ranked in any case."]
         | None = None,
@@ -143,7 +148,7 @@ class SearchService(Service):
         self,
         /,
         query: str | Query,
-        max_tokens: WindowTokens,
+        max_tokens: WindowTokens = DEFAULT_WINDOW_TOKENS,
         *,
         user: UserName,
         **options: Unpack[QueryOptions],
@@ -291,7 +296,11 @@ class SearchService(Service):
         return await self.rerank(text, retrieval.hits, limit=limit)
 
     async def augment(
-        self, /, query: str | Query, max_tokens: WindowTokens, **options: Unpack[QueryWindowOptions]
+        self,
+        /,
+        query: str | Query,
+        max_tokens: WindowTokens = DEFAULT_WINDOW_TOKENS,
+        **options: Unpack[QueryWindowOptions],
     ) -> ContextWindow:
         """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
         window_options: QueryWindowOptions = {

@@ -1,10 +1,11 @@
 """Memory scopes and the names of their sources."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
 from urllib.parse import quote, unquote
 
 from conspectus.errors import InvalidInput
-from conspectus.model.memory import Scope
+from conspectus.model.memory import NO_SCOPE, Scope, ScopeNames
 from conspectus.text.clean import clean
 
 MEMORIES = "memory"
@@ -12,6 +13,34 @@ GRAPHS = "graph"
 MAX_LENGTH = 300
 _NEXT = "0"
 """The character after the slash in ASCII."""
+
+
+T = TypeVar("T")
+
+
+def named_scope(scope: Scope, names: ScopeNames) -> Scope:
+    """Return the scope of a call: the given one, or that of the names. Raises InvalidInput."""
+    if not names:
+        if scope is NO_SCOPE:
+            raise InvalidInput("scope", 'is missing; give user="ann", or agent and conversation, or a Scope')
+        return scope
+    if scope is not NO_SCOPE:
+        raise InvalidInput("scope", f"is given besides {', '.join(names)}; give one of the two")
+    return Scope(**names)
+
+
+def named_scope_or_all(scope: Scope | None, names: ScopeNames) -> Scope | None:
+    """Return the scope of a call that may be to all scopes. Raises InvalidInput."""
+    if scope is None and not names:
+        return None
+    return named_scope(NO_SCOPE if scope is None else scope, names)
+
+
+def scope_and_options(scope: Scope, options: Mapping[str, object], rest: type[T]) -> tuple[Scope, T]:
+    """Return the scope of a call, and its options without the names of the scope. Raises InvalidInput."""
+    names = {name: option for name, option in options.items() if name in ScopeNames.__annotations__}
+    other_options = {name: option for name, option in options.items() if name not in names}
+    return named_scope(scope, cast(ScopeNames, names)), cast(T, other_options)
 
 
 def checked(scope: Scope) -> Scope:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, ClassVar, Final, Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example, Length, Range
@@ -90,6 +90,18 @@ class Scope(Checked):
     ) = None
 
 
+NO_SCOPE: Final = Scope()
+"""The default of a scope that has to be given, as `scope` or by its names."""
+
+
+class ScopeNames(TypedDict, total=False):
+    """The names of a scope, as keyword arguments in place of `scope`."""
+
+    user: Annotated[Name, "User of the memories.", Example("ann")] | None
+    agent: Annotated[Name, "Agent of the memories.", Example("assistant")] | None
+    conversation: Annotated[Name, "Conversation of the memories.", Example("support-17")] | None
+
+
 @dataclass(frozen=True, slots=True)
 class NewMemory(Checked):
     """A memory to be added; its text is stored unchanged.
@@ -157,6 +169,10 @@ class MemoryChanges(TypedDict, total=False):
     metadata: Annotated[Mapping[str, object], "Metadata as JSON."]
     origin: WriterOrigin | None
     trust: WriterTrust | None
+
+
+class ScopedMemoryChanges(MemoryChanges, ScopeNames, total=False):
+    """The changes of an update, with the names of the scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +281,12 @@ class MemoryQueryOptions(TypedDict, total=False):
     min_trust: MinTrust | None
 
 
-class MemoryWindowOptions(MemoryQueryOptions, WindowFormOptions, total=False):
-    """The options of a window of a MemoryQuery."""
+class ScopedQueryOptions(MemoryQueryOptions, ScopeNames, total=False):
+    """The options of a MemoryQuery, with the names of its scope."""
+
+
+class MemoryWindowOptions(MemoryQueryOptions, WindowFormOptions, ScopeNames, total=False):
+    """The options of a window of a MemoryQuery, with the names of its scope."""
 
 
 FoundAs = Literal["recent", "note", "long_term"]
@@ -335,6 +355,10 @@ class MemoryListOptions(TypedDict, total=False):
     after: Cursor | None
     limit: PageLimit
     newest_first: Annotated[bool, "Newest memories first."]
+
+
+class ScopedListOptions(MemoryListOptions, ScopeNames, total=False):
+    """The options of a list, with the names of its scope."""
 
 
 @dataclass(frozen=True, slots=True)

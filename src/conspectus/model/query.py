@@ -1,7 +1,7 @@
 """Queries: their options, their context, and the token budget of a window."""
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, ClassVar, Final, Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example, Length, NullIsDefault, Range
@@ -31,6 +31,8 @@ Retriever = Literal["keyword", "vector"]
 WindowFormat = Literal["text", "xml", "json", "messages", "guarded"]
 RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
 
+DEFAULT_WINDOW_TOKENS: Final = 2_000
+"""Tokens of a window whose budget is not given."""
 EVERYWHERE = "*"
 """The name for all collections that the person may read at least in part."""
 

@@ -12,7 +12,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.model.annotations import Declaration, annotated_hints, base_of, declaration_of
 from conspectus.model.checks import hints
-from conspectus.model.memory import Scope
+from conspectus.model.memory import Scope, ScopeNames
 from conspectus.model.query import Budget, Query, WindowForm
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -211,7 +211,7 @@ class Operation:
     def _named(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any, Any]]:
         """Yield name, type, annotation and default of a parameter, or of each field that `**` stands for.
 
-        For a field of a dataclass, its declaration counts.
+        For a field of a dataclass, its declaration counts. The names of a scope stand for its fields.
         """
         name, hint = parameter.name, self._hint(parameter.name)
         owners = (WindowForm, *((self.fields_of,) if self.fields_of else ()))
@@ -228,7 +228,11 @@ class Operation:
             }
         usual = {field.name: default_of(field) for owner in owners for field in fields(owner)}
         usual |= self.defaults
-        return [(name, hint, annotated[name], usual.get(name, OMITTED)) for name, hint in types.items()]
+        return [
+            (name, hint, annotated[name], usual.get(name, OMITTED))
+            for name, hint in types.items()
+            if name not in ScopeNames.__annotations__
+        ]
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:

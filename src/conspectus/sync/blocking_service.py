@@ -3,21 +3,21 @@
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from conspectus.bridge.event_loop_thread import EventLoopThread
+from conspectus.bridge.owned_engine import OwnedEngine
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
 class BlockingService(Generic[S]):
-    """The blocking version of a service of an engine."""
+    """The blocking version of a service of an engine. The engine stays open while the service is used."""
 
-    def __init__(self, service: S, loop: EventLoopThread) -> None:
+    def __init__(self, service: S, owner: OwnedEngine[Any]) -> None:
         self._inner = service
-        self._loop = loop
+        self._owner = owner
 
     def _wait(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return self._loop.run(call())
+        return self._owner.loop.run(call())
 
     def _iterate(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
-        return self._loop.iterate(begin)
+        return self._owner.loop.iterate(begin)

@@ -44,4 +44,4 @@ class BlockingTasks(BlockingService[TaskService]):
     ) -> "BlockingTasks":
         """Return the tasks of another source, or with another tokenizer."""
         other = self._inner.using(collection=collection, source=source, tokenizer=tokenizer)
-        return BlockingTasks(other, self._loop)
+        return BlockingTasks(other, self._owner)

@@ -48,6 +48,7 @@ class BlockingDocuments(BlockingService[DocumentService]):
 class BlockingSearch(BlockingService[SearchService]):
     """Search: hits, context windows and explanations."""
 
+    __call__ = blocking(SearchService.retrieve)
     retrieve = blocking(SearchService.retrieve)
     window = blocking(SearchService.window)
     explain = blocking(SearchService.explain)

@@ -13,7 +13,8 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.bridge.engine_access import EngineAccess, OwnedEngine, access_to
+from conspectus.bridge.engine_access import EngineAccess, access_to
+from conspectus.bridge.owned_engine import OwnedEngine
 from conspectus.bridge.temporary_engine import temporary_engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, StorageError

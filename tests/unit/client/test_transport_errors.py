@@ -51,6 +51,7 @@ def test_every_error_is_tried_but_those_of_which_a_server_says_nothing() -> None
         "IndexDamaged",
         "IndexReplaced",
         "LockLost",
+        "StoreClosed",
     }
     hidden |= {
         name

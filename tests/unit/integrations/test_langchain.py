@@ -18,7 +18,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 
 import conspectus
 from conspectus import Eq, NewDocument
-from conspectus.errors import InvalidInput, NotFound, TooLarge
+from conspectus.errors import InvalidInput, NotFound, StoreClosed, TooLarge
 from conspectus.integrations.langchain import (
     ConspectusByteStore,
     ConspectusChatMessageHistory,
@@ -150,7 +150,7 @@ def test_a_path_is_opened_when_needed_and_keeps_what_it_was_given(tmp_path: Path
     store.mset([("k", b"v")])
     store.close()
     store.close()
-    with pytest.raises(InvalidInput, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         store.mget(["k"])
     again = ConspectusByteStore(str(tmp_path / "s"))
     assert again.mget(["k"]) == [b"v"]

@@ -1,7 +1,10 @@
 """Scopes of memories: which scope reads which, their names, and the limits of rules and selections."""
 
+import inspect
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from typing import Any, Unpack, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 import pytest
@@ -9,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.samples import prepared
 
+from conspectus.engine.memory import MemoryService
+from conspectus.engine.retention import RetentionService
 from conspectus.errors import InvalidInput
 from conspectus.memory.retention import (
     COUNTED,
@@ -32,7 +37,7 @@ from conspectus.memory.scopes import (
     source_name,
 )
 from conspectus.model.filter import matches
-from conspectus.model.memory import MemoryReceipt, MemorySelection, Retention, Scope
+from conspectus.model.memory import MemoryReceipt, MemorySelection, Retention, Scope, ScopeNames
 from conspectus.model.records import Document, Period
 
 FEW = st.none() | st.sampled_from(["a", "ab", "a/b", "%", "%2F", "~", "ü", "*", "."])
@@ -280,3 +285,24 @@ def test_a_result_without_counts_counts_nothing() -> None:
     assert counts_of(None) == counts_of({}) == dict.fromkeys(COUNTED, 0)
     assert counts_of({"memories": 3, "facts": "4", "other": 5})["memories"] == 3
     assert counts_of({"memories": 3, "facts": "4", "other": 5})["facts"] == 0
+
+
+SCOPED = [
+    method
+    for service in (MemoryService, RetentionService)
+    for name, method in inspect.getmembers(service, inspect.iscoroutinefunction)
+    if not name.startswith("_") and "scope" in inspect.signature(method).parameters
+]
+
+
+@pytest.mark.parametrize("method", SCOPED)
+def test_every_method_of_a_scope_takes_its_names(method: Any) -> None:
+    (options,) = (
+        hint for hint in get_type_hints(inspect.unwrap(method)).values() if get_origin(hint) is Unpack
+    )
+    assert get_type_hints(get_args(options)[0]).keys() >= {field.name for field in fields(Scope)}
+
+
+def test_the_names_of_a_scope_are_those_of_its_fields() -> None:
+    hints = get_type_hints(Scope)
+    assert get_type_hints(ScopeNames) == {field.name: hints[field.name] for field in fields(Scope)}

@@ -9,8 +9,9 @@ from time import time_ns
 from typing import Any, Final, Unpack
 from uuid import uuid4
 
-from conspectus.bridge.engine_access import OwnedEngine, access_to
+from conspectus.bridge.engine_access import access_to
 from conspectus.bridge.engine_user import on_engine
+from conspectus.bridge.owned_engine import OwnedEngine
 from conspectus.bridge.temporary_engine import temporary_engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
@@ -52,7 +53,7 @@ class EngineContextStore(ClosableStore):
 
     def __init__(
         self,
-        engine: AnyEngine | OwnedEngine,
+        engine: AnyEngine | OwnedEngine[Any],
         *,
         collection: str = DEFAULT_COLLECTION,
         embedding_dim: int | None = None,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from conspectus.errors import ConspectusError, ForkedEngine, StorageError
+from conspectus.errors import ConspectusError, ForkedEngine, StoreClosed
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, run_guarded, transact
 from conspectus.records.core.inline import MAX_INLINE_ROWS
@@ -210,7 +210,7 @@ class Transactions:
         try:
             future = start()
         except RuntimeError as error:
-            raise StorageError("the store is closed") from error
+            raise StoreClosed from error
         return await asyncio.wrap_future(future)
 
     def _require_same_process(self) -> None:

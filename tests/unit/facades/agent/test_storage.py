@@ -13,7 +13,7 @@ from tests.agent_stores import SETTINGS, contents_of, store
 from tests.support.served import served
 
 import conspectus
-from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.errors import ConspectusError, InvalidInput, StoreClosed
 from conspectus.facades.agent import (
     AgentContext,
     AgentMemory,
@@ -52,7 +52,7 @@ def test_a_path_keeps_what_is_remembered(tmp_path: Path) -> None:
         assert [turn.id for turn in again.short_term_memory] == [memory_id]
         assert set(contents_of(again.retrieve("kettle"))) == {"The kettle is red.", "It whistles."}
     again.close()
-    with pytest.raises(InvalidInput, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         again.count()
 
 
@@ -107,7 +107,7 @@ def test_a_part_leaves_the_store_of_the_whole_open() -> None:
         with AgentMemory(context) as memory, context.graph, context.linker, ContextRetriever(context):
             memory.store("Still here.")
         assert context.count() == 1
-    with pytest.raises(InvalidInput, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         context.graph.get_nodes()
 
 
@@ -118,7 +118,7 @@ async def test_asynchronous_parts_close_what_they_opened() -> None:
         assert await context.store("Open.") and await context.count() == 1
     async with AsyncContextGraph() as alone:
         assert await alone.get_nodes() == []
-    with pytest.raises(InvalidInput, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         await alone.get_nodes()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.video_contexts import ListStore, PlainEmbeddings, SubjectEmbeddings, minute
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, StoreClosed
 from conspectus.facades.video import (
     ContextManager,
     ContextStore,
@@ -50,7 +50,7 @@ async def test_a_program_as_it_was_written_needs_nothing_else() -> None:
     expected = {"id": added, "text": "A car.", "metadata": {"stream_id": "v", "chunk_idx": 0}, "score": 1.0}
     assert documents == [expected]
     await manager.close()
-    with pytest.raises(InvalidInput, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         await manager.retrieve("car")
 
 

@@ -15,7 +15,7 @@ from tests.video_contexts import SubjectEmbeddings, minute
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.errors import ChatAuthFailed, ConspectusError, InvalidInput
+from conspectus.errors import ChatAuthFailed, ConspectusError, InvalidInput, StoreClosed
 from conspectus.facades.video import (
     ContextEmbedder,
     ContextManager,
@@ -175,7 +175,7 @@ async def test_closing_twice_or_unused_is_harmless() -> None:
     store = InMemoryContextStore()
     await store.close()
     await store.close()
-    with pytest.raises(InvalidInput, match="closed"):
+    with pytest.raises(StoreClosed, match="closed"):
         await store.add_document("text", {})
 
 
