@@ -6,10 +6,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from conspectus.index.bm25 import Bm25
+from conspectus.index.filter_terms import NAMES_IN_FACTS
 from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
 from conspectus.ports import Candidates, Index, Probe
+from tests.support.filters import build_leaves
 from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 
@@ -46,6 +48,8 @@ rows = st.builds(
     metadata=st.dictionaries(st.sampled_from(["a", "b", ""]), values, max_size=3),
     position=st.integers(0, 2),
     author=st.none() | words,
+    title=words,
+    key=st.lists(words, min_size=1, max_size=3).map("/".join),
     thread=st.none() | words,
     sequence=st.none() | st.integers(-2, 2),
     occurred=st.none() | periods,
@@ -54,15 +58,18 @@ rows = st.builds(
 
 paths = st.lists(st.sampled_from(["a", "b", ""]), max_size=3).map(tuple)
 fields = st.one_of(
-    paths, st.sampled_from(["author", "thread", "sequence", "position", "recorded", "kind", "occurred"])
+    paths,
+    st.sampled_from(
+        ["author", "thread", "sequence", "position", "recorded", "kind", "occurred", *NAMES_IN_FACTS]
+    ),
 )
 bounds = st.one_of(numbers, st.booleans(), words, moments)
 leaves = st.one_of(
-    st.builds(Eq, fields, bounds),
-    st.builds(In, fields, st.lists(bounds, max_size=3).map(tuple)),
-    st.builds(Between, fields, st.none() | bounds, st.none() | bounds),
-    st.builds(Exists, fields),
-    st.builds(Overlaps, st.none() | moments, st.none() | moments),
+    build_leaves(Eq, fields, bounds),
+    build_leaves(In, fields, st.lists(bounds, max_size=3).map(tuple)),
+    build_leaves(Between, fields, st.none() | bounds, st.none() | bounds),
+    build_leaves(Exists, fields),
+    build_leaves(Overlaps, st.none() | moments, st.none() | moments),
 )
 filters = st.recursive(
     leaves,

@@ -9,6 +9,7 @@ import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, TooLarge, UnreadableFile
 from conspectus.model.filter import Eq
+from conspectus.model.filter_json import parse_filter
 from conspectus.model.graph import NewNode
 from conspectus.model.records import NewDocument, Receipt
 from tests.support.engine_samples import FILTERS, HOSTILE, NOTES, AnyEngine, filled
@@ -168,6 +169,48 @@ class DocumentsContract:
             await engine.add(NewDocument("a child", parent="nobody"))
         assert await engine.add([]) == []
         assert await engine.documents.count() == 0
+
+    @pytest.mark.parametrize(
+        ("text", "keys"),
+        [
+            ("folder=docs", {"docs/menu.md", "docs/old/menu.md"}),
+            ("folder=docs/old", {"docs/old/menu.md"}),
+            ("file=menu.md", {"docs/menu.md", "docs/old/menu.md"}),
+            ("key=docs/menu.md", {"docs/menu.md"}),
+            ("title=Menu", {"docs/menu.md"}),
+            ("metadata.city=Ko\u0308ln", {"docs/menu.md", "plan.md"}),
+            ("author=Ko\u0308ln", {"docs/menu.md"}),
+            ("metadata.n=1..5", {"docs/menu.md"}),
+            ("metadata.n=1..6", {"docs/menu.md", "plan.md"}),
+            ('{"not": {"field": "folder", "exists": true}}', {"plan.md"}),
+        ],
+    )
+    async def test_names_folders_and_ranges_are_filtered(
+        self, engine: AnyEngine, local: AnyEngine, text: str, keys: set[str]
+    ) -> None:
+        await local.documents.add(
+            [
+                NewDocument(
+                    "Lunch.",
+                    key="docs/menu.md",
+                    title="Menu",
+                    metadata={"city": "Köln", "n": 1},
+                    author="Köln",
+                ),
+                NewDocument("Lunch of old.", key="docs/old/menu.md", metadata={"city": "Bonn"}),
+                NewDocument("Lunch plan.", key="plan.md", metadata={"city": ["Ko\u0308ln"], "n": 5}),
+            ]
+        )
+        where = parse_filter(text)
+        page = await engine.documents.list(filter=where)
+        hits = (await engine.search.retrieve("lunch", filter=where, limit=10)).hits
+        assert {document.key for document in page.documents} == {hit.document.key for hit in hits} == keys
+        assert await engine.documents.count(filter=where) == len(keys)
+
+    async def test_the_position_of_a_chunk_selects_no_documents(self, engine: AnyEngine) -> None:
+        for select in (engine.documents.list, engine.documents.count, engine.documents.delete_by_filter):
+            with pytest.raises(InvalidInput, match="position is that of a chunk"):
+                await select(filter=Eq("position", 0))
 
     async def test_pages_and_filters(self, engine: AnyEngine, local: AnyEngine) -> None:
         """The same documents in the same order, whole or in pages."""

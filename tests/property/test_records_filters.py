@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.filters import build_leaves
 from tests.support.postgres_server import PostgresProcess
 from tests.support.samples import NOON, SHELF, notes, prepared, shelf
 
@@ -74,11 +75,11 @@ fields: st.SearchStrategy[Any] = st.sampled_from(sorted(FIELDS)) | st.lists(
 ).map(tuple)
 ordered = fields.filter(lambda field: field != "occurred")
 leaves = (
-    st.builds(Eq, fields, scalars | naive)
-    | st.builds(In, fields, st.lists(scalars, max_size=3).map(tuple))
-    | st.builds(Between, ordered, st.none() | scalars, st.none() | scalars)
-    | st.builds(Overlaps, st.none() | instants, st.none() | instants)
-    | st.builds(Exists, fields)
+    build_leaves(Eq, fields, scalars | naive)
+    | build_leaves(In, fields, st.lists(scalars, max_size=3).map(tuple))
+    | build_leaves(Between, ordered, st.none() | scalars, st.none() | scalars)
+    | build_leaves(Overlaps, st.none() | instants, st.none() | instants)
+    | build_leaves(Exists, fields)
 )
 filters: st.SearchStrategy[Filter] = st.recursive(
     leaves,

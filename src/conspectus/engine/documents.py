@@ -20,7 +20,7 @@ from conspectus.ingest.open_indexes import When
 from conspectus.ingest.prepare import own_spans
 from conspectus.ingest.quarantine import KEPT, given_before, quarantined
 from conspectus.model.annotations import Example, Length
-from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
+from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter, require_document_fields
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.parameters import (
     CollectionName,
@@ -199,6 +199,7 @@ class DocumentService(Service):
 
         `status` keeps those that are `pending`, `embedded`, or in `error` because they could not be embedded.
         """
+        require_document_fields(filter)
         access = await self._authorized.collection(collection)
         documents, cursor = await self._authorized.list(
             access, filter, after=after, limit=limit, status=status
@@ -213,6 +214,7 @@ class DocumentService(Service):
         status: Annotated[Status | None, "Only documents with this status."] = None,
     ) -> int:
         """Count the documents that match."""
+        require_document_fields(filter)
         access = await self._authorized.collection(collection)
         return await self._authorized.count(access, filter, status=status)
 
@@ -303,6 +305,7 @@ class DocumentService(Service):
         self, filter: DocumentFilter, *, collection: CollectionName = "default", purge: Purge = False
     ) -> Receipt:
         """Delete every document that matches; quarantined ones are matched by their original fields."""
+        require_document_fields(filter)
         access = await self._authorized.collection(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()

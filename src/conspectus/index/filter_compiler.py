@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import ClassVar, TypeAlias, assert_never
+from typing import ClassVar, TypeAlias, TypeGuard, assert_never
 
-from conspectus.index.filter_terms import NUMBERS, TEXTS, equals, exists
+from conspectus.index.filter_terms import NAMES_IN_FACTS, NUMBERS, TEXTS, equals, exists
 from conspectus.model.filter import (
     And,
     Between,
@@ -27,7 +27,7 @@ ColumnValue: TypeAlias = str | int | float
 
 def needs_distinct_values(leaf: Between) -> bool:
     """Return whether a comparison has to enumerate distinct values, because no column orders them."""
-    if isinstance(leaf.field, tuple):
+    if not _has_column(leaf.field):
         return True
     return leaf.field in TEXTS and any(isinstance(bound, datetime) for bound in (leaf.low, leaf.high))
 
@@ -83,10 +83,10 @@ class FilterCompiler:
         return self._all_of(parts)
 
     def _exists(self, field: Field) -> str:
-        return self.present(field) if isinstance(field, str) else self.any_fact([exists(field)])
+        return self.present(field) if _has_column(field) else self.any_fact([exists(field)])
 
     def _one_of(self, field: Field, values: Sequence[Scalar]) -> str:
-        if not isinstance(field, str):
+        if not _has_column(field):
             return self._equal_facts(field, values)
         if field in TEXTS:
             texts = [value for value in values if isinstance(value, str)]
@@ -105,7 +105,7 @@ class FilterCompiler:
 
     def _between(self, leaf: Between) -> str:
         field = leaf.field
-        if not isinstance(field, str) or needs_distinct_values(leaf):
+        if not _has_column(field) or needs_distinct_values(leaf):
             return self.values_between(leaf)
         parts = [self.present(field)]
         for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
@@ -139,6 +139,11 @@ class FilterCompiler:
     def values_between(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
         raise NotImplementedError
+
+
+def _has_column(field: Field) -> TypeGuard[FieldName]:
+    """Return whether a field has a column of its own. Others are among the facts."""
+    return isinstance(field, str) and field not in NAMES_IN_FACTS
 
 
 def _join_conditions(word: str, parts: Sequence[str]) -> str:

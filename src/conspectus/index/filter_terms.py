@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, get_args
 
-from conspectus.model.filter import Field, FieldName, instant
+from conspectus.model.filter import Field, FieldName, Row, instant
+from conspectus.model.filter_operands import composed
 from conspectus.model.index import IndexedChunk
 from conspectus.text.times import to_microseconds
+
+Entry = tuple[Field, object]
 
 TEXTS: Final[tuple[FieldName, ...]] = (
     "source",
@@ -24,12 +27,26 @@ TEXTS: Final[tuple[FieldName, ...]] = (
     "trust",
 )
 NUMBERS: Final[tuple[FieldName, ...]] = ("sequence", "position", "recorded")
-assert {*TEXTS, *NUMBERS, "occurred"} == set(get_args(FieldName))
+NAMES_IN_FACTS: Final[tuple[FieldName, ...]] = ("title", "key", "file", "folder")
+"""Named fields that databases find by facts, as they do metadata: they have no column of their own."""
+assert {*TEXTS, *NUMBERS, *NAMES_IN_FACTS, "occurred"} == set(get_args(FieldName))
 
 
 def encoded(text: str) -> bytes:
     """Encode a text so that bytes sort as its code points do. Lone surrogates are allowed."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def comparable(text: str) -> bytes:
+    """Encode a text as filters compare it."""
+    return encoded(composed(text))
+
+
+def fact_entries(row: Row) -> Iterator[Entry]:
+    """Yield every path and value of a row that has facts: its metadata, and names without a column."""
+    yield from entries((), row["metadata"])
+    for name in NAMES_IN_FACTS:
+        yield from entries(name, row[name])
 
 
 def exists(field: Field) -> int:
@@ -85,12 +102,9 @@ def _canonical(value: object) -> tuple[str, str]:
         case float() if value == value:
             return "number", repr(value)
         case str():
-            return "text", value
+            return "text", composed(value)
         case _:
             return "other", json.dumps(stand_in(value))
-
-
-Entry = tuple[Field, object]
 
 
 def path_name(field: Field) -> str:

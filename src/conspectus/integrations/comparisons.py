@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from conspectus.model.filter import And, Between, Eq, Filter, In, Not, Or
+from conspectus.model.filter import And, Between, Eq, Field, Filter, In, Not, Or
 
-Comparison: TypeAlias = Callable[[tuple[str, ...], Any], Filter]
+Comparison: TypeAlias = Callable[[Field, Any], Filter]
 COMPARISONS: Mapping[str, Comparison] = {
     "==": Eq,
     "!=": lambda path, value: Not(Eq(path, value)),

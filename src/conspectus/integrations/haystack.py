@@ -7,8 +7,7 @@
 The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +15,38 @@ from conspectus.bridge.engine_access import AnyEngineOrPath, access_to
 from conspectus.bridge.engine_user import EngineUser, blocking_and_async
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.integrations.comparisons import COMPARISONS
+from conspectus.integrations.haystack_filters import (
+    CONTENT,
+    checked_filters,
+    comparisons,
+    means_the_same,
+    narrowed,
+    to_filter,
+)
 from conspectus.integrations.one_source import ALL_DOCUMENTS, Selection
 from conspectus.integrations.texts import Text, TextMatch, Texts
-from conspectus.model.filter import EVERYTHING, And, Exists, Filter, In, Not, Or
 from conspectus.model.query import QueryOptions, Retriever
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
     from haystack.document_stores.errors import DuplicateDocumentError
     from haystack.document_stores.types import DuplicatePolicy
-    from haystack.errors import FilterError
+    from haystack.utils.filters import document_matches_filter
 except ImportError as missing:
     raise MissingExtra("haystack", "haystack-ai") from missing
 
 __all__ = ["ConspectusDocumentStore", "ConspectusRetriever"]
 Filters = dict[str, Any] | None
 TOP_K = 10
-ORDERED = (">", ">=", "<", "<=")
-LOGIC: Mapping[str, Callable[[tuple[Filter, ...]], Filter]] = {
-    "AND": And,
-    "OR": Or,
-    "NOT": lambda parts: Not(And(parts)),
-}
 
 
 class ConspectusDocumentStore(EngineUser):
     """Documents with their metadata in a source of a collection, found by keyword and vector search.
 
     The vectors are those of the documents, if the first one has one, else those of the collection's embedding
-    model. Documents come back without their embedding. Filters are on metadata.
+    model. Documents come back without their embedding. Filters select what they do in Haystack's own
+    store; those that compare times or the content read all documents for it. A list in metadata matches when
+    an element does.
     """
 
     def __init__(
@@ -74,9 +75,15 @@ class ConspectusDocumentStore(EngineUser):
         """Count the documents."""
         return await self._texts.count(engine, ALL_DOCUMENTS)
 
+    async def _count_by_filter(self, engine: AnyEngine, filters: dict[str, Any]) -> int:
+        """Count the documents that match. Raises FilterError."""
+        return await self._texts.count(engine, await self._selected(engine, filters))
+
     async def _find(self, engine: AnyEngine, filters: Filters = None) -> list[Document]:
         """Return the documents that match. Raises FilterError."""
-        return [_document(text) for text in await self._texts.get(engine, _selection(filters))]
+        return [
+            _document(text) for text in await self._texts.get(engine, await self._selected(engine, filters))
+        ]
 
     async def _write(
         self,
@@ -112,15 +119,16 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _delete_by_filter(self, engine: AnyEngine, filters: dict[str, Any]) -> int:
         """Delete the documents that match, and return their number. Raises FilterError."""
-        return await self._texts.delete(engine, _selection(filters))
+        return await self._texts.delete(engine, await self._selected(engine, filters))
 
     async def _update_by_filter(self, engine: AnyEngine, filters: Filters, meta: dict[str, Any]) -> int:
         """Add metadata to the documents that match, and return their number. Raises FilterError."""
-        texts = await self._texts.get(engine, _selection(filters))
+        texts = await self._texts.get(engine, await self._selected(engine, filters))
         await self._texts.add(engine, [Text(text.id, text.text, {**text.metadata, **meta}) for text in texts])
         return len(texts)
 
     count_documents, count_documents_async = blocking_and_async(_count)
+    count_documents_by_filter, count_documents_by_filter_async = blocking_and_async(_count_by_filter)
     filter_documents, filter_documents_async = blocking_and_async(_find)
     write_documents, write_documents_async = blocking_and_async(_write)
     delete_documents, delete_documents_async = blocking_and_async(_delete)
@@ -128,10 +136,31 @@ class ConspectusDocumentStore(EngineUser):
     delete_by_filter, delete_by_filter_async = blocking_and_async(_delete_by_filter)
     update_by_filter, update_by_filter_async = blocking_and_async(_update_by_filter)
 
+    async def _selected(self, engine: AnyEngine, filters: Filters) -> Selection:
+        """Return the documents that match as a selection: by the filter, or by the ids of those that do."""
+        if not filters:
+            return ALL_DOCUMENTS
+        checked = checked_filters(filters)
+        if means_the_same(checked):
+            return Selection(filter=to_filter(checked))
+        candidates = await self._candidates(engine, checked)
+        return Selection(
+            [text.id for text in candidates if document_matches_filter(checked, _document(text))]
+        )
+
+    async def _candidates(self, engine: AnyEngine, filters: dict[str, Any]) -> list[Text]:
+        """Return the documents that may match, with their content if the filter looks at it."""
+        selection = Selection(filter=narrowed(filters))
+        if any(comparison["field"] == CONTENT for comparison in comparisons(filters)):
+            return await self._texts.get(engine, selection)
+        documents = await self._texts.documents(engine, selection)
+        return [Text(document.key, "", dict(document.metadata)) for document in documents]
+
     async def _search(
         self, engine: AnyEngine, query: str, top_k: int, filters: Filters, options: QueryOptions
     ) -> list[Document]:
-        matches = await self._texts.search(engine, query, top_k, _selection(filters), options)
+        selection = await self._selected(engine, filters)
+        matches = await self._texts.search(engine, query, top_k, selection, options)
         return [_document(match.text, match) for match in matches]
 
     search, search_async = blocking_and_async(_search)
@@ -202,40 +231,3 @@ def _as_text(document: Document) -> Text:
 def _document(text: Text, match: TextMatch | None = None) -> Document:
     score = None if match is None else match.score
     return Document(id=text.id, content=text.text or None, meta=dict(text.metadata), score=score)
-
-
-def _selection(filters: Filters) -> Selection:
-    return Selection(filter=_filter(filters) if filters else EVERYTHING)
-
-
-def _filter(filters: dict[str, Any]) -> Filter:
-    """Return a filter of Haystack as one of Conspectus. Raises FilterError."""
-    if "field" in filters:
-        return _comparison(filters)
-    if filters.get("operator") not in LOGIC or "conditions" not in filters:
-        raise FilterError(f"a filter needs field, or operator ({', '.join(LOGIC)}) and conditions: {filters}")
-    return LOGIC[filters["operator"]](tuple(map(_filter, filters["conditions"])))
-
-
-def _comparison(filters: dict[str, Any]) -> Filter:
-    operator, value = str(filters.get("operator")), filters.get("value")
-    if operator not in COMPARISONS or "value" not in filters:
-        raise FilterError(f"a comparison needs operator ({', '.join(COMPARISONS)}) and value: {filters}")
-    path = tuple(str(filters["field"]).removeprefix("meta.").split("."))
-    if operator in {"in", "not in"} and not isinstance(value, list):
-        raise FilterError(f"{operator} needs a list: {filters}")
-    if operator in ORDERED and not _has_order(value):
-        raise FilterError(f"{operator} needs a number or a time in ISO 8601: {filters}")
-    if value is None:
-        of_none: dict[str, Filter] = {"==": Not(Exists(path)), "!=": Exists(path)}
-        return of_none.get(operator, In(path, ()))
-    return COMPARISONS[operator](path, value)
-
-
-def _has_order(value: object) -> bool:
-    if not isinstance(value, str):
-        return value is None or isinstance(value, int | float | datetime)
-    try:
-        return bool(datetime.fromisoformat(value))
-    except ValueError:
-        return False

@@ -48,11 +48,10 @@ class OneSource:
 
     async def count(self, engine: AnyEngine, selection: "Selection") -> int:
         """Count the selected documents."""
-        source = await self.id(engine)
-        where = None if source is None else selection.condition(source)
-        if where is None:
-            return 0
-        return await engine.documents.count(collection=self.collection, filter=where)
+        source, documents = await self.id(engine), 0
+        for where in selection.conditions(source) if source is not None else ():
+            documents += await engine.documents.count(collection=self.collection, filter=where)
+        return documents
 
     async def texts_of(self, engine: AnyEngine, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of documents by id, without those that were deleted meanwhile."""

@@ -80,12 +80,11 @@ class Texts(OneSource):
         source = await self.id(engine)
         if source is None or limit == 0:
             return []
-        all_options: QueryOptions = {
-            **(options or {}),
-            "collection": self.collection,
-            "filter": selection.condition(source),
-        }
-        hits = await best_of_each(partial(engine.search.retrieve, query, **all_options), limit)
+        hits: list[Hit] = []
+        for where in selection.conditions(source):
+            all_options: QueryOptions = {**(options or {}), "collection": self.collection, "filter": where}
+            hits += await best_of_each(partial(engine.search.retrieve, query, **all_options), limit)
+        hits = sorted(hits, key=lambda hit: -hit.score)[:limit]
         texts = await engine.documents.get_texts([hit.document.id for hit in hits]) if hits else {}
         return [_match(hit, texts[hit.document.id]) for hit in hits if hit.document.id in texts]
 

@@ -3,8 +3,15 @@
 A field is a name of `FIELDS`, or a tuple of strings: the path of a value inside the metadata. A value
 that is null counts as missing. A list matches when any of its elements does. Numbers compare with
 numbers, strings with strings, truth values with truth values, instants with instants or with strings
-that are ISO 8601 instants with a zone; anything else does not match. `Not` is plain negation, so it
-holds for rows where the field is missing.
+that are ISO 8601 instants with a zone; anything else does not match. Strings that differ only in whether
+their accents are composed are equal. `Not` is plain negation, so it holds for rows where the field is
+missing.
+
+A key is a path with slashes: `file` is its last part, and `folder` each folder that it is in, so
+`Eq("folder", "docs")` matches `docs/menu.md` and `docs/old/menu.md`.
+
+A condition that no row can satisfy, whatever it holds, raises InvalidInput: a name where a number belongs, an
+instant without a zone, or a path that starts with the word `metadata`.
 
 {"field": "kind", "eq": "page"}                         {"field": "metadata.lang", "in": ["de", "fr"]}
 {"field": "sequence", "from": 10, "to": 20}             {"field": ["metadata", "a.b"], "exists": true}
@@ -13,22 +20,31 @@ holds for rows where the field is missing.
 `from` is included, `to` is not, and either may be missing. Instants are written {"time": "ISO 8601"}.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Literal, TypeAlias, assert_never, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, assert_never, get_args
 
 from conspectus.deferred import dataclass
+from conspectus.errors import InvalidInput
 from conspectus.model.checks import Checked, How
+from conspectus.model.filter_operands import (
+    MetadataPath,
+    composed,
+    folders_of,
+    require_common_type,
+    require_comparable,
+    require_path,
+)
 from conspectus.model.records import Document, Period
 from conspectus.model.trust import TRUST, Trust
 
 Scalar: TypeAlias = str | int | float | bool | datetime
 FieldName = Literal[
     "source", "document", "kind", "author", "role", "thread", "parent", "trust",
-    "sequence", "position", "occurred", "recorded",
+    "sequence", "position", "occurred", "recorded", "title", "key", "file", "folder",
 ]  # fmt: skip
 FIELDS: frozenset[str] = frozenset(get_args(FieldName))
-Field: TypeAlias = FieldName | tuple[str, ...]
+Field: TypeAlias = FieldName | MetadataPath | tuple[str, ...]
 
 
 class Condition(Checked):
@@ -38,8 +54,24 @@ class Condition(Checked):
     how: ClassVar[How] = How(any_number=True)
 
 
+class Comparison(Condition):
+    """The base of filters that compare a field with values. Raises InvalidInput if nothing can match."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Check the types of the fields, and whether anything can match."""
+        super().__post_init__()
+        leaf: Any = self
+        require_path(leaf.field)
+        for operand in operands_of(leaf):
+            require_comparable(leaf.field, operand)
+        if isinstance(leaf, Between):
+            require_common_type(leaf.low, leaf.high)
+
+
 @dataclass(frozen=True, slots=True)
-class Eq(Condition):
+class Eq(Comparison):
     """The value equals `value`."""
 
     field: Field
@@ -47,7 +79,7 @@ class Eq(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class In(Condition):
+class In(Comparison):
     """The value equals one of `values`; with none, nothing matches."""
 
     field: Field
@@ -55,7 +87,7 @@ class In(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Condition):
+class Between(Comparison):
     """low ≤ value < high, where None is open; numbers, strings or instants. Not for `occurred`."""
 
     field: Field
@@ -67,6 +99,7 @@ class Between(Condition):
 class Overlaps(Condition):
     """The event time `occurred` shares an instant with [start, end), where None is open."""
 
+    zoned: ClassVar[Sequence[str]] = ("start", "end")
     start: datetime | None = None
     end: datetime | None = None
 
@@ -76,6 +109,11 @@ class Exists(Condition):
     """The field has a value other than null."""
 
     field: Field
+
+    def __post_init__(self) -> None:
+        """Check the type of the field, and that a path does not start with `metadata`."""
+        Condition.__post_init__(self)
+        require_path(self.field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +214,31 @@ def document_row(document: Document, position: int | None = None) -> Row:
         "position": position,
         "occurred": document.occurred,
         "recorded": document.recorded,
+        "title": document.title or None,
+        "key": document.key,
+        "file": document.key.rpartition("/")[2] or None,
+        "folder": folders_of(document.key),
         "metadata": document.metadata,
     }
+
+
+def require_document_fields(condition: Filter) -> None:
+    """Refuse a filter on the position of a chunk, where documents are selected. Raises InvalidInput."""
+    if any(not isinstance(leaf, Overlaps) and leaf.field == "position" for leaf in leaves(condition)):
+        raise InvalidInput("filter", "position is that of a chunk; a document has none. Leave it out")
+
+
+def operands_of(leaf: Eq | In | Between) -> Sequence[Scalar]:
+    """Return the values that a leaf compares its field with."""
+    match leaf:
+        case Eq():
+            return (leaf.value,)
+        case In():
+            return leaf.values
+        case Between():
+            return [bound for bound in (leaf.low, leaf.high) if bound is not None]
+        case _:
+            assert_never(leaf)
 
 
 def with_min_trust(condition: Filter, level: Trust | None) -> Filter:
@@ -227,7 +288,8 @@ def _order(value: object, bound: Scalar) -> int | None:
         return (moment > limit) - (moment < limit)
     if isinstance(bound, str):
         if isinstance(value, str):
-            return (value > bound) - (value < bound)
+            text, limit_text = composed(value), composed(bound)
+            return (text > limit_text) - (text < limit_text)
         return None
     if isinstance(bound, bool) is not isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TypeAlias, assert_never, cast
+from typing import Any, TypeAlias, assert_never, cast
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import (
@@ -24,12 +24,14 @@ from conspectus.model.filter import (
     Overlaps,
     Scalar,
 )
+from conspectus.model.filter_operands import MetadataPath
 from conspectus.model.records import Json
 
 DEEPEST = 32
 MAX_PARTS = 1_000
 MAX_FILTER_LENGTH = 100_000
 METADATA = "metadata"
+_NUMBER_FIELDS = frozenset({"sequence", "position"})
 _FORMS = frozenset({"field", "not", "and", "or", "overlaps"})
 Object: TypeAlias = Mapping[str, object]
 
@@ -71,8 +73,9 @@ def filter_from_mapping(value: Object) -> Filter:
 def parse_filter(text: str) -> Filter:
     """A filter from JSON text (if it starts with a brace) or from `field=value`. Raises InvalidInput.
 
-    In a pair the value is a JSON scalar where it can be read as one, else a string; `occurred=START..END`
-    takes times, of which either may be missing, in UTC if they have no zone.
+    In a pair the value is a JSON scalar where it can be read as one, else a string, and always a string
+    where the field is a text. `START..END` of numbers or ISO 8601 times is a range without its end, and
+    either may be missing; times are in UTC if they have no zone. `occurred` and `recorded` take times only.
     """
     if len(text) > MAX_FILTER_LENGTH:
         raise _wrong(f"is longer than {MAX_FILTER_LENGTH} characters")
@@ -172,7 +175,7 @@ def _field(value: object) -> Field:
     if isinstance(steps, list | tuple) and len(steps) > 1 and steps[0] == METADATA:
         path = tuple(step for step in steps[1:] if isinstance(step, str) and (step or not dotted))
         if len(path) == len(steps) - 1:
-            return path
+            return MetadataPath(path)
     raise _wrong(f"{_preview(value)} is not a field; use metadata.KEY or one of {', '.join(sorted(FIELDS))}")
 
 
@@ -219,12 +222,60 @@ def _pair(text: str) -> Filter:
             raise _wrong("write a span of time as occurred=START..END")
         return Overlaps(_zoned(start), _zoned(end))
     if field == "recorded":
+        start, dots, end = value.partition("..")
+        if dots:
+            return Between(field, _zoned(start), _zoned(end))
         moment = _zoned(value)
         return Eq(field, moment) if moment else Exists(field)
+    if isinstance(field, str) and field not in _NUMBER_FIELDS:
+        return Eq(field, _text_of(value))
+    return _range(field, value) or Eq(field, _scalar_of(value))
+
+
+def _text_of(text: str) -> Scalar:
+    """Return the value of a field that is a text: what is in quotes, a time, or the text as it is."""
+    scalar = _scalar_of(text)
+    return scalar if isinstance(scalar, str | datetime) else text
+
+
+def _scalar_of(text: str) -> Scalar:
     try:
-        return Eq(field, _scalar(json.loads(value)))
+        return _scalar(json.loads(text))
     except (ValueError, RecursionError, InvalidInput):
-        return Eq(field, value)
+        return text
+
+
+def _range(field: Field, text: str) -> Filter | None:
+    """Return the range that START..END means; None if these are neither numbers nor times."""
+    start, dots, end = (part.strip() for part in text.partition(".."))
+    bounds = _bounds(start, end) if dots and (start or end) else None
+    if bounds is None:
+        return None
+    low, high = bounds
+    if low is not None and high is not None and low > high:
+        raise _wrong(f"{_preview(text)} ends before it starts")
+    in_range = Between(field, low, high)
+    if not isinstance(low or high, datetime) or not isinstance(field, tuple):
+        return in_range
+    # Metadata hold dates as texts, which have no zone, or as instants.
+    return Or((Between(field, start or None, end or None), in_range))
+
+
+def _bounds(start: str, end: str) -> tuple[Any, Any] | None:
+    """Return two numbers or two instants, of which an empty text is none; None if a text is neither."""
+    for read in (_number_of, _zoned):
+        try:
+            return read(start), read(end)
+        except (ValueError, InvalidInput):
+            continue
+    return None
+
+
+def _number_of(text: str) -> float | None:
+    scalar = json.loads(text) if text else None
+    if isinstance(scalar, bool) or not isinstance(scalar, int | float | None) or scalar != scalar:
+        raise _wrong(f"{_preview(text)} is not a number")
+    return scalar
 
 
 def _zoned(text: str) -> datetime | None:

@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,7 +12,9 @@ from haystack import Document, Pipeline
 from haystack.components.writers import DocumentWriter
 from haystack.dataclasses import ByteStream
 from haystack.document_stores.errors import DuplicateDocumentError
+from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
+from haystack.errors import FilterError
 from haystack.testing import document_store as suites
 from haystack.testing import document_store_async as async_suites
 from tests.support.served import served
@@ -46,7 +50,7 @@ class Equal:
         assert drop_vectors(received) == drop_vectors(expected)
 
 
-class TestDocumentStore(Equal, suites.DocumentStoreBaseExtendedTests):
+class TestDocumentStore(Equal, suites.DocumentStoreBaseExtendedTests, suites.CountDocumentsByFilterTest):
     @pytest.fixture
     def document_store(self, engine: BlockingEngine) -> ConspectusDocumentStore:
         name = f"store-{uuid4()}"
@@ -78,6 +82,79 @@ class TestDocumentStoreInALoop(
         assert await document_store.write_documents_async([Document(id="1", content="one")]) == 1
         with pytest.raises(DuplicateDocumentError):
             await document_store.write_documents_async([Document(id="1", content="two")])
+
+
+DATES = [
+    "2024-05-01",
+    "2024-05-01T00:00:00",
+    "2024-05-01T12:00:00+02:00",
+    "2024-05-01T11:00:00Z",
+    "2024-05-01 10:30",
+    "2024-04-30T23:59:59.5",
+    "2024-12-24",
+]
+DOCUMENTS = [
+    Document(id=f"d{n}", content=f"text {n}", meta={"date": date, "n": n}) for n, date in enumerate(DATES)
+]
+DATES_NOW = [datetime.fromisoformat(date) for date in DATES]
+
+
+@pytest.fixture(scope="module")
+def dated_store(engine: BlockingEngine) -> ConspectusDocumentStore:
+    store = ConspectusDocumentStore(engine, source="dated")
+    store.write_documents(DOCUMENTS, policy=DuplicatePolicy.OVERWRITE)
+    return store
+
+
+@pytest.mark.parametrize("operator", ["==", "!=", ">", ">=", "<", "<="])
+@pytest.mark.parametrize("value", [*DATES, *DATES_NOW], ids=str)
+def test_dates_compare_as_in_haystacks_own_store(
+    dated_store: ConspectusDocumentStore, operator: str, value: object
+) -> None:
+    assert_as_haystack(dated_store, {"field": "meta.date", "operator": operator, "value": value})
+
+
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        {"field": "id", "operator": "==", "value": "d3"},
+        {"field": "id", "operator": "!=", "value": "d3"},
+        {"field": "id", "operator": "in", "value": ["d1", "d2", "x"]},
+        {"field": "id", "operator": "not in", "value": ["d1", "d2", "x"]},
+        {"field": "content", "operator": "==", "value": "text 2"},
+        {"field": "content", "operator": "!=", "value": "text 2"},
+        {"field": "content", "operator": "in", "value": ["text 2", "text 4"]},
+        {"field": "meta.date", "operator": "in", "value": ["2024-05-01T10:00:00+00:00", "2024-12-24"]},
+        {"field": "meta.date", "operator": "not in", "value": ["2024-05-01T10:00:00+00:00", "2024-12-24"]},
+        {"field": "meta", "operator": "==", "value": {"date": DATES[0], "n": 0}},
+        {"field": "meta.n", "operator": "in", "value": [1, None]},
+        {"field": "n", "operator": ">=", "value": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("around", ["alone", "AND", "OR", "NOT"])
+def test_ids_and_contents_are_filtered(
+    dated_store: ConspectusDocumentStore, comparison: dict[str, Any], around: str
+) -> None:
+    few = {"field": "meta.n", "operator": "<", "value": 4}
+    filters = comparison if around == "alone" else {"operator": around, "conditions": [comparison, few]}
+    assert_as_haystack(dated_store, filters)
+
+
+def assert_as_haystack(store: ConspectusDocumentStore, filters: dict[str, Any]) -> None:
+    own = InMemoryDocumentStore()
+    own.write_documents(DOCUMENTS)
+    expected = {document.id for document in own.filter_documents(filters)}
+    assert {document.id for document in store.filter_documents(filters)} == expected
+    assert store.count_documents_by_filter(filters) == len(expected)
+    found = ConspectusRetriever(store, top_k=10, retrievers=["vector"]).run("text", filters=filters)
+    assert {document.id for document in found["documents"]} == expected
+
+
+@pytest.mark.parametrize("field", ["embedding", "score", "blob"])
+def test_a_filter_of_what_is_not_stored_is_an_error(dated_store: ConspectusDocumentStore, field: str) -> None:
+    with pytest.raises(FilterError, match="not stored"):
+        dated_store.filter_documents({"field": field, "operator": "==", "value": 1})
 
 
 def build_store(engine: BlockingEngine) -> ConspectusDocumentStore:

@@ -1,10 +1,12 @@
 """The meaning of filters, on the cases where stores usually disagree."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from tests.support.samples import prepared
 
+from conspectus.errors import InvalidInput
 from conspectus.model.filter import (
     EVERYTHING,
     FIELDS,
@@ -23,11 +25,13 @@ from conspectus.model.filter import (
     value_at,
     with_min_trust,
 )
+from conspectus.model.filter_operands import MetadataPath
 from conspectus.model.records import Period
 from conspectus.model.trust import TRUST
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+DERIVED = {"document", "position", "file", "folder"}
 SUMMER = timezone(timedelta(hours=2))
 
 ROW = {
@@ -140,9 +144,61 @@ def test_a_range_holds_its_low_end_and_not_its_high_one(
     assert matches(condition, {"metadata": {"x": ["other", value]}}) is inside
 
 
+@pytest.mark.parametrize(
+    ("kind", "arguments", "advice"),
+    [
+        (Eq, [("metadata", "team"), "ops"], r"write \('team',\)"),
+        (In, [("metadata", "team"), ("ops",)], r"write \('team',\)"),
+        (Between, [("metadata", "n"), 1, 5], r"write \('n',\)"),
+        (Exists, [("metadata", "team")], r"write \('team',\)"),
+        (Eq, [(), "x"], "name a key"),
+        (Eq, ["occurred", NOON], "use Overlaps"),
+        (Between, ["occurred", NOON], "use Overlaps"),
+        (Eq, ["recorded", "2026-01-05"], "time with a zone"),
+        (Between, ["recorded", None, 5], "time with a zone"),
+        (Eq, ["recorded", NOON.replace(tzinfo=None)], "must have a zone"),
+        (Eq, [("when",), NOON.replace(tzinfo=None)], "must have a zone"),
+        (Overlaps, [NOON.replace(tzinfo=None)], "must have a zone"),
+        (Eq, ["sequence", "7"], "give a number"),
+        (In, ["position", (1, True)], "give a number"),
+        (Eq, ["kind", 3], "a text, in quotes"),
+        (Eq, ["title", True], "a text, in quotes"),
+        (Eq, ["trust", "hihg"], "one of trusted, standard"),
+        (Between, [("n",), 1, "5"], "two of one type"),
+        (Between, [("n",), True, 5], "two of one type"),
+    ],
+)
+def test_what_can_match_nothing_by_its_form_is_refused(kind: Any, arguments: list[Any], advice: str) -> None:
+    with pytest.raises(InvalidInput, match=advice) as refused:
+        kind(*arguments)
+    assert refused.value.field in {"filter", "start"}
+
+
+def test_a_key_that_is_called_metadata_has_a_path() -> None:
+    assert matches(Eq(MetadataPath(("metadata", "team")), "ops"), {"metadata": {"metadata": {"team": "ops"}}})
+    assert matches(Eq(("metadata",), "x"), {"metadata": {"metadata": "x"}})
+
+
+@pytest.mark.parametrize("stored", ["Köln", "Ko\u0308ln"])
+@pytest.mark.parametrize("wanted", ["Köln", "Ko\u0308ln"])
+def test_composed_and_decomposed_accents_are_equal(stored: str, wanted: str) -> None:
+    row = {"author": stored, "metadata": {"city": [stored]}}
+    assert matches(Eq("author", wanted), row)
+    assert matches(In(("city",), ("x", wanted)), row)
+    assert matches(Between("author", wanted, "Kz"), row) is matches(Between("author", "Köln", "Kz"), row)
+
+
+def test_a_file_and_its_folders_are_parts_of_the_key() -> None:
+    row = document_row(prepared("docs/old/menu.md", "text", title="Menu").document)
+    assert (row["file"], row["folder"]) == ("menu.md", ("docs", "docs/old"))
+    assert matches(And((Eq("folder", "docs"), Eq("file", "menu.md"), Eq("title", "Menu"))), row)
+    assert not matches(Or((Eq("folder", "old"), Eq("file", "docs"), Eq("key", "menu.md"))), row)
+    plain = document_row(prepared("menu.md", "text", title="").document)
+    assert not matches(Or((Exists("folder"), Exists("title"))), plain)
+
+
 def test_a_naive_instant_equals_none() -> None:
     naive = NOON.replace(tzinfo=None)
-    assert not matches(Eq("recorded", naive), ROW)
     assert not matches(Eq("recorded", NOON), {"recorded": naive})
     assert not matches(Eq("recorded", NOON), {"recorded": datetime.max.replace(tzinfo=timezone(-HOUR))})
 
@@ -160,8 +216,8 @@ def test_a_row_of_a_document_has_each_field() -> None:
     ).document
     row = document_row(document, 5)
     assert set(row) == FIELDS | {"metadata"}
-    assert {name: row[name] for name in FIELDS - {"document", "position"}} == {
-        name: getattr(document, name) for name in FIELDS - {"document", "position"}
+    assert {name: row[name] for name in FIELDS - DERIVED} == {
+        name: getattr(document, name) for name in FIELDS - DERIVED
     }
     assert (row["document"], row["position"]) == (document.id, 5)
     assert document_row(document)["position"] is None

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.filters import build_leaves
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import (
@@ -31,6 +32,7 @@ from conspectus.model.filter_json import (
     parse_filter,
     parse_filters,
 )
+from conspectus.model.filter_operands import MetadataPath
 
 MAY = datetime(2024, 5, 1, tzinfo=UTC)
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -38,11 +40,11 @@ TIMES = st.datetimes(timezones=ZONES)
 SCALARS = st.text() | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | TIMES
 NAMES = st.sampled_from(sorted(FIELDS)) | st.lists(st.text(max_size=4), min_size=1, max_size=3).map(tuple)
 LEAVES = st.one_of(
-    st.builds(Eq, NAMES, SCALARS),
-    st.builds(In, NAMES, st.lists(SCALARS, max_size=4).map(tuple)),
-    st.builds(Between, NAMES, st.none() | SCALARS, st.none() | SCALARS),
-    st.builds(Overlaps, st.none() | TIMES, st.none() | TIMES),
-    st.builds(Exists, NAMES),
+    build_leaves(Eq, NAMES, SCALARS),
+    build_leaves(In, NAMES, st.lists(SCALARS, max_size=4).map(tuple)),
+    build_leaves(Between, NAMES, st.none() | SCALARS, st.none() | SCALARS),
+    build_leaves(Overlaps, st.none() | TIMES, st.none() | TIMES),
+    build_leaves(Exists, NAMES),
 )
 FILTERS = st.recursive(
     LEAVES,
@@ -111,6 +113,20 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
         ("occurred=2024-05-01..", Overlaps(MAY, None)),
         ("occurred=..2024-05-01T02:00:00+02:00", Overlaps(None, MAY)),
         ("recorded=2024-05-01", Eq("recorded", MAY)),
+        ("recorded=2024-05-01..", Between("recorded", MAY)),
+        ("kind=3", Eq("kind", "3")),
+        ('title="3"', Eq("title", "3")),
+        ("folder=docs/old", Eq("folder", "docs/old")),
+        ("file=a..b", Eq("file", "a..b")),
+        ("metadata.n=1..5", Between(("n",), 1, 5)),
+        ("metadata.n=..0.5", Between(("n",), None, 0.5)),
+        ("sequence= 3 .. ", Between("sequence", 3)),
+        ('metadata.n="1..5"', Eq(("n",), "1..5")),
+        ("metadata.file=../x", Eq(("file",), "../x")),
+        ("metadata.x=..", Eq(("x",), "..")),
+        ("metadata.x=a..z", Eq(("x",), "a..z")),
+        ("metadata.day=2024-05-01..", Or((Between(("day",), "2024-05-01"), Between(("day",), MAY)))),
+        ("metadata.metadata.team=ops", Eq(MetadataPath(("metadata", "team")), "ops")),
         ('{"field": ["metadata", "a.b"], "exists": true}', Exists(("a.b",))),
         ('{"field": "recorded", "from": {"time": "2024-05-01T00:00:00Z"}}', Between("recorded", MAY)),
         (' {"not": {"or": []}}', Not(Or())),

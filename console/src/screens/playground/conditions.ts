@@ -2,6 +2,10 @@
 
 export const FIELDS = [
   "source",
+  "title",
+  "key",
+  "file",
+  "folder",
   "kind",
   "author",
   "role",
@@ -45,6 +49,7 @@ export interface Conditions {
 export const NEW: Condition = { field: "kind", key: "", test: "eq", value: "" };
 
 const TIMES = new Set(["occurred", "recorded"]);
+const NUMBERS = new Set(["sequence", "position"]);
 export const isTime = (field: string): boolean => TIMES.has(field);
 export const needsValue = (test: Test): boolean => test !== "exists" && test !== "missing";
 
@@ -76,9 +81,10 @@ function partOf({ field: name, key, test, value }: Condition): Json | undefined 
     const time = new Date(value).toISOString();
     return name === "occurred" ? { overlaps: { [test]: time } } : { field, [test]: { time } };
   }
-  if (test === "in") return { field, in: value.split(",").map((each) => scalarOf(each.trim())) };
-  if (test === "ne") return { not: { field, eq: scalarOf(value) } };
-  return { field, [test]: scalarOf(value) };
+  const typed = name === METADATA || NUMBERS.has(name) ? scalarOf : plainTextOf;
+  if (test === "in") return { field, in: value.split(",").map((each) => typed(each.trim())) };
+  if (test === "ne") return { not: { field, eq: typed(value) } };
+  return { field, [test]: typed(value) };
 }
 
 /** A number, true or false where it can be read as one; quotes make a text of it. */
@@ -89,6 +95,12 @@ function scalarOf(text: string): unknown {
   } catch {
     return text;
   }
+}
+
+/** The text of a field that is one: what is in quotes, or all of it. */
+function plainTextOf(text: string): string {
+  const scalar = scalarOf(text);
+  return typeof scalar === "string" ? scalar : text;
 }
 
 function textOf(value: unknown): string | undefined {

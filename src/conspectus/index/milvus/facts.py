@@ -7,8 +7,9 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.index.filter_terms import (
     TEXTS,
-    entries,
+    comparable,
     exists,
+    fact_entries,
     is_moment,
     is_value,
     path_name,
@@ -63,7 +64,7 @@ def facts_of(row: Row) -> Facts:
     numbers: dict[int, None] = {}
     values: dict[int, Value] = {}
     odd = False
-    for field, value in entries((), row["metadata"]):
+    for field, value in fact_entries(row):
         numbers[exists(field)] = None
         odd |= _add(field, value, numbers, values)
     for name in TEXTS:
@@ -73,8 +74,8 @@ def facts_of(row: Row) -> Facts:
 
 
 def hexed(text: str) -> str:
-    """Return a text in hexadecimal, which needs no escaping and sorts by code points."""
-    return "=" + text.encode("utf-8", "surrogatepass").hex()
+    """Return a text in hexadecimal as filters compare it; it needs no escaping and sorts by code points."""
+    return "=" + comparable(text).hex()
 
 
 def is_odd(row: Row) -> bool:

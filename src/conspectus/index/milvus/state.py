@@ -12,7 +12,7 @@ from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.filter_expressions import EVERY, either, one_of
 from conspectus.index.milvus.rows import NOTES, collection_name
 
-FORMAT = 4
+FORMAT = 5
 _STATE = "state"
 _IDS_IN_A_NOTE = 3_000
 _NOTES_AT_ONCE = 50

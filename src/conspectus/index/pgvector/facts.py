@@ -6,9 +6,9 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.index.filter_terms import (
     TEXTS,
-    encoded,
-    entries,
+    comparable,
     exists,
+    fact_entries,
     is_moment,
     is_value,
     spelled_moment,
@@ -47,7 +47,7 @@ def facts_of(row: Row) -> Facts:
     numbers: dict[int, None] = {}
     values: dict[int, Value] = {}
     odd = False
-    pairs = list(entries((), row["metadata"]))
+    pairs = list(fact_entries(row))
     pairs += [(name, row[name]) for name in TEXTS if spelled_moment(row[name]) is not None]
     for field, value in pairs:
         path = exists(field)
@@ -69,7 +69,7 @@ def _add(field: Field, path: int, value: object, values: dict[int, Value]) -> di
         case int() | float() if value == value:
             values[number] = Value(number, path, number=Decimal(value))
         case str():
-            values[number] = Value(number, path, text=encoded(value), moment=moment)
+            values[number] = Value(number, path, text=comparable(value), moment=moment)
         case _:
             values[number] = Value(number, path)
     spelled = {} if moment is None else {is_moment(field, moment): None}

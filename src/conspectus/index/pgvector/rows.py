@@ -12,6 +12,7 @@ from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.filter_terms import (
     TEXTS,
+    comparable,
     encoded,
     signed_checksum,
 )
@@ -90,7 +91,9 @@ def _filtered(chunk: IndexedChunk, row: Row, facts: Facts) -> dict[str, Any]:
     period = document.occurred
     starts, ends = (None, None) if period is None else map(to_microseconds, (period.start, period.end))
     recorded = to_microseconds(document.recorded)
-    texts: dict[str, Any] = {name: None if row[name] is None else encoded(str(row[name])) for name in TEXTS}
+    texts: dict[str, Any] = {
+        name: None if row[name] is None else comparable(str(row[name])) for name in TEXTS
+    }
     numbers: dict[str, Any] = {"sequence": document.sequence, "position": chunk.chunk.position}
     columns: dict[str, Any] = {**texts, **numbers, "recorded": recorded, "starts": starts, "ends": ends}
     columns |= {"facts": list(facts.numbers), "odd": None}

@@ -8,7 +8,7 @@ from typing import Any
 
 from conspectus.deferred import dataclass
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler
-from conspectus.index.filter_terms import TEXTS, encoded, exists
+from conspectus.index.filter_terms import TEXTS, comparable, exists
 from conspectus.index.pgvector.facts import ALWAYS, LARGEST
 from conspectus.model.filter import (
     Between,
@@ -49,7 +49,7 @@ class Compiler(FilterCompiler):
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Return the condition: the column has one of these values."""
         kind = "bytea[]" if field in TEXTS else "bigint[]"
-        operands = [encoded(value) if isinstance(value, str) else value for value in values]
+        operands = [comparable(value) if isinstance(value, str) else value for value in values]
         return self._all_of([self.present(field), f"r.{field} = ANY({self._name(operands, kind)})"])
 
     def compared(self, column: str, sign: str, value: ColumnValue) -> str:
@@ -84,7 +84,7 @@ class Compiler(FilterCompiler):
 
     def _bound(self, column: str, sign: str, value: ColumnValue) -> str:
         if isinstance(value, str):
-            return f"{column} {sign} {self._name(encoded(value), 'bytea')}"
+            return f"{column} {sign} {self._name(comparable(value), 'bytea')}"
         if isinstance(value, int) and abs(value) <= LARGEST:
             return f"{column} {sign} {self._name(value, 'bigint')}"
         return f"{column} {sign} {self._name(Decimal(value), 'numeric')}"

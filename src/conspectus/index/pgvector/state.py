@@ -8,7 +8,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import StorageTooNew
 from conspectus.index.pgvector.database import Rows
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 STATES: Final = "conspectus_indexes"
 _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, assert_never, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.filter_terms import encoded, entries, path_name
+from conspectus.index.filter_terms import comparable, encoded, entries, path_name
 from conspectus.model.filter import (
     And,
     Between,
@@ -29,6 +29,7 @@ from conspectus.model.filter import (
     holds,
     instant,
 )
+from conspectus.model.filter_operands import composed
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document
 from conspectus.text.times import to_microseconds
@@ -54,7 +55,7 @@ def classify(value: object) -> tuple[int, object]:
         case float():
             return (1, value + 0.0) if value == value else (4, "NaN")
         case str():
-            return 2, value
+            return 2, composed(value)
         case datetime() if value.tzinfo is not None:
             return 3, to_microseconds(value)
         case list() | tuple():
@@ -151,8 +152,8 @@ class Values:
         """Return the codes of the texts within the bounds."""
         low, high = (bound if isinstance(bound, str) else None for bound in (leaf.low, leaf.high))
         return (
-            self._text.first if low is None else self._text.equal(encoded(low))[0],
-            self._text.end if high is None else self._text.equal(encoded(high))[0],
+            self._text.first if low is None else self._text.equal(comparable(low))[0],
+            self._text.end if high is None else self._text.equal(comparable(high))[0],
         )
 
     def _tables(self, bound: Scalar) -> "list[tuple[_Table, Any]]":
@@ -162,7 +163,7 @@ class Values:
             case int() | float():
                 return [(self._whole, bound), (self._number, bound)] if bound == bound else []
             case str():
-                return [(self._text, encoded(bound))]
+                return [(self._text, comparable(bound))]
             case _:
                 return [] if bound.tzinfo is None else [(self._moment, to_microseconds(bound))]
 

@@ -22,7 +22,7 @@ from conspectus.errors import IndexDamaged, StorageTooNew
 from conspectus.index.segments.columns import Mask
 from conspectus.private import make_file, make_folder, open_lock, sync
 
-FORMAT = 2
+FORMAT = 3
 _MANIFEST = "manifest.json"
 _LOCK = "lock"
 _UNFINISHED = "unfinished-"

@@ -49,7 +49,10 @@ _TEXTS: Mapping[str, Column[Any]] = {
     "thread": documents.c.thread,
     "parent": documents.c.parent,
     "trust": documents.c.trust,
+    "title": documents.c.title,
+    "key": documents.c.key,
 }
+_PARTS_OF_KEYS = frozenset({"file", "folder"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +140,11 @@ def _compile_exists(where: Exists) -> Condition:
         return Condition(documents.c.occurred_start.is_not(None), exact=True)
     if isinstance(where.field, tuple):
         return _require_in_metadata(where.field)
-    column = _TEXTS[where.field] if where.field in _TEXTS else documents.c[where.field]
-    return Condition(column.is_not(None), exact=True)
+    if where.field in _PARTS_OF_KEYS:
+        return _MAY_MATCH
+    if where.field in _TEXTS:
+        return Condition(_has_text(where.field), exact=True)
+    return Condition(documents.c[where.field].is_not(None), exact=True)
 
 
 def _compile_overlaps(where: Overlaps) -> Condition:
@@ -163,12 +169,14 @@ def _compile_in(where: In) -> Condition:
         return _join_by_or([_compile_equal(where.field, value) for value in where.values])
     if isinstance(where.field, tuple):
         return _require_in_metadata(where.field)
+    if where.field in _PARTS_OF_KEYS:
+        return _join_by_or([_compile_equal(where.field, value) for value in where.values])
     if where.field not in _TEXTS:
         return _MATCHES_NOTHING
-    column = _TEXTS[where.field]
-    values = [value for value in where.values if is_storable(value)]
+    values = [value for value in where.values if _is_comparable(value)]
     exact = len(values) == len(where.values)
-    return Condition(and_(column.is_not(None), or_(column.in_(values), false() if exact else true())), exact)
+    among = or_(_TEXTS[where.field].in_(values), false() if exact else true())
+    return Condition(and_(_has_text(where.field), among), exact)
 
 
 def _compile_between(where: Between) -> Condition:
@@ -183,8 +191,10 @@ def _compile_between(where: Between) -> Condition:
 def _compare(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> Condition:
     if isinstance(field, tuple):
         return _require_in_metadata((*field, bound) if compare is eq and isinstance(bound, str) else field)
+    if field in _PARTS_OF_KEYS:
+        return _compare_part_of_key(field, bound, compare)
     if field in _TEXTS:
-        return _compare_text(_TEXTS[field], bound, compare)
+        return _compare_text(field, bound, compare)
     if field == "sequence":
         return _compare_number(documents.c.sequence, bound, compare)
     if field == "recorded":
@@ -197,18 +207,40 @@ def _compare(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> C
 
 def _require_in_metadata(strings: Sequence[str]) -> Condition:
     """Require that each string occurs in the JSON text of the metadata, as a key or a value."""
-    written = [json.dumps(string, ensure_ascii=False) for string in strings if is_storable(string)]
+    written = [json.dumps(string, ensure_ascii=False) for string in strings if _is_comparable(string)]
     short = [string for string in written if len(string) <= MAX_STRING_LENGTH]
     conditions = [documents.c.metadata.contains(string, autoescape=True) for string in short]
     return Condition(and_(true(), *conditions), exact=False)
 
 
-def _compare_text(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+def _compare_text(field: str, bound: Scalar, compare: Compare) -> Condition:
     if not isinstance(bound, str | datetime):
         return _MATCHES_NOTHING
-    if isinstance(bound, datetime) or not is_storable(bound):
-        return Condition(column.is_not(None), exact=False)
-    return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
+    if isinstance(bound, datetime) or compare is not eq or not _is_comparable(bound):
+        return Condition(_has_text(field), exact=False)
+    return Condition(and_(_has_text(field), _TEXTS[field] == bound), exact=True)
+
+
+def _compare_part_of_key(field: str, bound: Scalar, compare: Compare) -> Condition:
+    """Narrow by the name of a file or folder, which is somewhere in the key."""
+    if compare is not eq or not isinstance(bound, str) or not _is_comparable(bound):
+        return _MAY_MATCH
+    key = documents.c.key
+    if field == "folder":
+        return Condition(key.startswith(f"{bound}/", autoescape=True), exact=False)
+    return Condition(key.endswith(bound, autoescape=True), exact=False)
+
+
+def _has_text(field: str) -> ColumnElement[bool]:
+    """Return the condition that a text is there; a document without a title has an empty one."""
+    if field == "title":
+        return documents.c.title != ""
+    return _TEXTS[field].is_not(None)
+
+
+def _is_comparable(text: str) -> bool:
+    """Return whether the database compares the text as filters do: other texts may be spelled in two ways."""
+    return text.isascii() and is_storable(text)
 
 
 def _compare_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:

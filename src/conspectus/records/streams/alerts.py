@@ -20,8 +20,9 @@ from sqlalchemy import (
     update,
 )
 
-from conspectus.errors import TooLarge
+from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.alerts import Alert
+from conspectus.model.filter import Filter, Or
 from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
@@ -233,7 +234,15 @@ def _values(alert: Alert) -> dict[str, Any]:
 def _to_alert(row: Sequence[Any]) -> Alert:
     """Convert a row that begins with the columns of alerts."""
     columns = dict(zip(Alert.__dataclass_fields__, row[:WIDTH], strict=True))
-    return to_model(Alert, {**columns, "filter": filter_from_json(json.loads(columns["filter"]))})
+    return to_model(Alert, {**columns, "filter": _to_filter(columns["filter"])})
+
+
+def _to_filter(stored: str) -> Filter:
+    """Read a filter. An older version stored some that can match nothing, which are refused now."""
+    try:
+        return filter_from_json(json.loads(stored))
+    except InvalidInput:
+        return Or()
 
 
 def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:

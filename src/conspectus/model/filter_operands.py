@@ -1,0 +1,80 @@
+"""Fields and values of filters: which of them can be equal, and how texts are compared."""
+
+import unicodedata
+from collections.abc import Mapping
+from datetime import datetime
+
+from conspectus.errors import InvalidInput
+from conspectus.model.checks import shown
+from conspectus.model.trust import TRUST
+
+_SCALARS = (str, bool, int, float, datetime)
+_NUMBER: tuple[tuple[type, ...], str] = ((int, float), "a number")
+_TEXT: tuple[tuple[type, ...], str] = ((str, datetime), "a text, in quotes")
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "sequence": _NUMBER,
+    "position": _NUMBER,
+    "recorded": ((datetime,), "a time with a zone"),
+}
+"""The types of values that a field may have, and their name; other fields are texts."""
+
+
+class MetadataPath(tuple[str, ...]):
+    """A path that may start with a key that is itself called `metadata`."""
+
+    __slots__ = ()
+
+
+def composed(text: str) -> str:
+    """Return the text with composed accents (NFC), as it is compared. What would become ASCII stays."""
+    if text.isascii():
+        return text
+    normalized = unicodedata.normalize("NFC", text)
+    return text if normalized.isascii() else normalized
+
+
+def folders_of(key: str) -> tuple[str, ...] | None:
+    """Return each folder that a key with slashes is in, from the outermost; None if it is in none."""
+    steps = key.split("/")[:-1]
+    folders = tuple("/".join(steps[: depth + 1]) for depth in range(len(steps)))
+    return tuple(folder for folder in folders if folder) or None
+
+
+def require_path(field: str | tuple[str, ...]) -> None:
+    """Refuse a path that starts with `metadata`, as it does in JSON and on the command line."""
+    if isinstance(field, str | MetadataPath) or len(field) < 2 or field[0] != "metadata":
+        return
+    raise InvalidInput(
+        "filter",
+        f"{field!r:.80} starts inside the metadata already; write {field[1:]!r:.80}"
+        " (or MetadataPath of it, for a key that is called metadata)",
+    )
+
+
+def require_comparable(field: str | tuple[str, ...], operand: object) -> None:
+    """Refuse a value that the field can never have."""
+    if isinstance(operand, datetime) and operand.utcoffset() is None:
+        raise InvalidInput("filter", f"{operand.isoformat()} must have a zone")
+    if field == ():
+        raise InvalidInput("filter", "is an empty path; name a key of the metadata")
+    if field == "occurred":
+        raise InvalidInput("filter", "occurred is a period; use Overlaps(start, end), or occurred=START..END")
+    types, advice = _TYPES.get(field, _TEXT) if isinstance(field, str) else (_SCALARS, "")
+    if isinstance(operand, bool) > (bool in types) or not isinstance(operand, types):
+        raise InvalidInput("filter", f"{field} is never {shown(operand)}; give {advice}")
+    if field == "trust" and operand not in TRUST:
+        raise InvalidInput("filter", f"trust is never {shown(operand)}; it is one of {', '.join(TRUST)}")
+
+
+def require_common_type(low: object, high: object) -> None:
+    """Refuse bounds that no value can be compared with both of."""
+    if low is not None and high is not None and _type_of(low) != _type_of(high):
+        reason = f"nothing is between {shown(low)} and {shown(high)}; give two of one type"
+        raise InvalidInput("filter", reason)
+
+
+def _type_of(bound: object) -> str:
+    """Return the type of values that compare with a bound; a text may spell an instant."""
+    if isinstance(bound, bool):
+        return "truth value"
+    return "text" if isinstance(bound, str | datetime) else "number"
