@@ -39,12 +39,24 @@ def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: P
     assert failure["code"] == "unsupported_content"
 
 
-def test_an_unsupported_file_in_a_folder_is_skipped_and_counted(shell: Shell, notes: Path) -> None:
+def test_an_unsupported_file_in_a_folder_is_skipped_and_named(shell: Shell, notes: Path) -> None:
     (notes / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (notes / "core").write_bytes(bytes(range(256)) * 10)
     done = shell("add", notes)
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
     assert "6 added, 0 replaced, 0 updated, 0 unchanged, 0 pruned, 2 skipped" in done.out
+    assert "logo.png: skipped, a PNG image is not supported" in done.err
+    assert "core: skipped, binary data, not text in any known encoding" in done.err
+    skipped = shell("add", notes, "--json").json["skipped_files"]
+    assert {name.rpartition("/")[2] for name in skipped} == {"logo.png", "core"}
+
+
+def test_equal_notices_are_one_line_with_a_count(shell: Shell, notes: Path) -> None:
+    for number in range(37):
+        (notes / f"picture-{number:02}.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    [line] = [line for line in shell("add", notes).err.splitlines() if "PNG" in line]
+    assert line.startswith("37 times skipped, a PNG image is not supported: ")
+    assert line.count(".png") == 5 and line.endswith(", …")
 
 
 def test_a_data_directory_is_not_added(shell: Shell, notes: Path) -> None:
@@ -56,12 +68,12 @@ def test_a_data_directory_is_not_added(shell: Shell, notes: Path) -> None:
     assert (named.code, "is a data directory" in named.err) == (2, True)
 
 
-def test_many_notices_are_cut_short_but_never_lost(shell: Shell, notes: Path) -> None:
+def test_equal_notices_of_many_files_are_one_line_and_never_lost(shell: Shell, notes: Path) -> None:
     for number in range(30):
         (notes / f"{number}.txt").write_bytes(b"")
     done = shell("add", notes)
-    assert (done.code, len(done.err.splitlines())) == (0, 11)
-    assert "and 20 more notices" in done.err
+    assert (done.code, len(done.err.splitlines())) == (0, 1)
+    assert done.err.startswith("30 times the file is empty: ")
     again = shell("add", notes, "--json")
     assert (len(again.json["notices"]), again.err) == (30, "")
 

@@ -37,3 +37,31 @@ def test_an_interrupt_ends_the_program_quietly(moment: str, tmp_path: Path) -> N
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert "Traceback" not in ran.stderr
     assert ran.returncode == 130, ran.stderr
+
+
+SLOW_MODEL = """
+import os, signal, sys, threading
+from conspectus.ingest.embedding_backfill import Backfill
+from conspectus.cli.entry import main
+
+
+async def interrupt(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    await __import__("asyncio").sleep(60)
+
+
+Backfill.wait_until_done = interrupt
+main()
+"""
+
+
+def test_an_interrupt_while_it_embeds_says_what_is_stored_and_how_to_go_on(tmp_path: Path) -> None:
+    for number in range(40):
+        text = f"Ship {number} enters the harbour. " * 100
+        (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", SLOW_MODEL, "--data-dir", "data", "add", "."]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 130, ran.stderr
+    assert "40 documents are stored in 'default', " in ran.stderr
+    assert " vectors are pending; what is stored is not added twice; " in ran.stderr
+    assert ran.stderr.rstrip().splitlines()[-1].endswith("go on: conspectus --data-dir data add .")

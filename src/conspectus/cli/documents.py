@@ -53,7 +53,8 @@ def add(
             chunks = report.chunks + sum(one.chunks for one in written)
             report = replace(report, added=report.added + len(written), chunks=chunks)
     session.note_quarantined(written)
-    session.note_first([f"{name}: {notice}" for name, notice in report.notices.items()])
+    session.note_by_name(report.notices)
+    session.note_by_name({name: f"skipped, {reason}" for name, reason in report.skipped_files.items()})
     session.show(report, files_table(report))
     if report.failures:
         raise typer.Exit(PARTIAL)

@@ -11,9 +11,8 @@ import typer
 
 from conspectus.cli.errors import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common
-from conspectus.cli.session import spread
+from conspectus.cli.session import PROGRAM, spread
 
-PROGRAM = "conspectus"
 EXIT_CODES = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + "."
 
 COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 PIPED_WIDTH = 160
+PROGRESS_SECONDS = 10.0
+"""Seconds between two lines of progress where there is no terminal."""
 
 
 def plain(value: object) -> Json:
@@ -83,11 +86,11 @@ def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
 
 
 @contextmanager
-def progress(*more: "ProgressColumn") -> Iterator["Progress | None"]:
-    """Return a progress bar on stderr for each kind of work; None if stderr is no terminal."""
+def progress(*more: "ProgressColumn", seconds: float = PROGRESS_SECONDS) -> Iterator["Progress"]:
+    """Return a progress bar on stderr for each kind of work; elsewhere a line every so many seconds."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield _progress_lines(seconds)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -102,6 +105,18 @@ def progress(*more: "ProgressColumn") -> Iterator["Progress | None"]:
             bars.update(tasks[what], completed=done, total=total or None)
 
         yield report
+
+
+def _progress_lines(seconds: float) -> "Progress":
+    next_line = monotonic() + seconds
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal next_line
+        if monotonic() >= next_line:
+            next_line = monotonic() + seconds
+            note(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}")
+
+    return report
 
 
 def plain_table(*columns: str) -> Table:

@@ -1,8 +1,10 @@
 """Commands: their options, engine and output."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +27,7 @@ from rich.console import RenderableType
 from conspectus.cli.errors import NOTHING, reported
 from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note, show
-from conspectus.errors import InvalidInput, NotFound
+from conspectus.errors import ConspectusError, InvalidInput, NotFound
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.memory import MEMORY, MemoryWritten
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from conspectus.sync import BlockingEngine
 
 MAX_NOTICES: Final = 10
+MAX_NAMES: Final = 5
+"""Names in one line of a notice."""
+PROGRAM: Final = "conspectus"
 
 
 class Paged(Protocol):
@@ -152,6 +157,27 @@ class Session:
         for text in () if self.json else texts:
             note(text)
 
+    def note_by_name(self, notices: Mapping[str, str]) -> None:
+        """Print notices of files and the like; equal ones are one line with a count and the first names."""
+        names_by_notice: dict[str, list[str]] = {}
+        for name, notice in notices.items():
+            names_by_notice.setdefault(notice, []).append(name)
+        self.note_first([_notice_line(names, notice) for notice, names in names_by_notice.items()])
+
+    def note_interrupted(self) -> None:
+        """Print what an interrupted command has stored, what remains, and how to go on."""
+        if not self.new or "engine" not in vars(self):
+            return
+        again = f"go on: {shlex.join((PROGRAM, *sys.argv[1:]))}"
+        with suppress(ConspectusError):
+            for status in self.engine.maintenance.status().collections:
+                if status.name == self.collection:
+                    stored = f"{status.documents:,} documents are stored in {status.name!r}"
+                    remains = f"{status.pending:,} of {status.chunks:,} vectors are pending"
+                    self.note(f"{stored}, {remains}; what is stored is not added twice; {again}")
+                    return
+            self.note(f"nothing is stored in {self.collection!r}; {again}")
+
     def note_first(self, notices: Sequence[str]) -> None:
         """Print the first of many notices with `note`."""
         self.note(*notices[:MAX_NOTICES])
@@ -233,11 +259,21 @@ def _begun(common: Common, opening: Opening) -> Iterator[Session]:
         session = Session(common, closing, **opening)
         try:
             yield session
+        except KeyboardInterrupt:
+            session.note_interrupted()
+            raise
         except NotFound as missing:
             if missing.kind == "collection":
                 there = ", ".join(collection.name for collection in session.engine.collections.list())
                 note(f"existing collections: {there or 'none'}")
             raise
+
+
+def _notice_line(names: Sequence[str], notice: str) -> str:
+    if len(names) == 1:
+        return f"{names[0]}: {notice}"
+    shown = ", ".join(names[:MAX_NAMES])
+    return f"{len(names)} times {notice}: {shown}{', …' if len(names) > MAX_NAMES else ''}"
 
 
 def _by_id(condition: Filter, ids: dict[str, str]) -> Filter:

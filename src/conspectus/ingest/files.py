@@ -67,7 +67,7 @@ class Intake:
         except ConspectusError as fault:
             root.failed.add(name)
             if isinstance(fault, UnsupportedContent) and not file.is_named:
-                self.count("skipped")
+                self._skip(name, fault.reason)
             else:
                 self.fail(str(file.path), fault)
             return
@@ -110,6 +110,10 @@ class Intake:
             self.count(outcome.outcome, outcome.chunks)
             if outcome.quarantined is not None:
                 self._notice(str(document.metadata["path"]), quarantine_notice(outcome.quarantined))
+
+    def _skip(self, name: str, reason: str) -> None:
+        self.count("skipped")
+        self.report = replace(self.report, skipped_files={**self.report.skipped_files, name: reason})
 
     def _notice(self, name: str, notice: str) -> None:
         self.report = replace(self.report, notices={**self.report.notices, name: notice})

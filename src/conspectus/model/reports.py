@@ -82,7 +82,8 @@ class FileFailure:
 class FilesReport:
     """The outcomes of added files, with each failure by name.
 
-    `skipped` counts files in folders whose format is not supported, such as images.
+    `skipped` counts files in folders whose format is not supported, such as images; `skipped_files` has the
+    reason for each by name.
     """
 
     added: int = 0
@@ -94,3 +95,4 @@ class FilesReport:
     chunks: int = 0
     failures: tuple[FileFailure, ...] = ()
     notices: Mapping[str, str] = field(default_factory=dict)
+    skipped_files: Mapping[str, str] = field(default_factory=dict)
