@@ -13,7 +13,7 @@ from conspectus.evals.conversation_queries import QueryBuilder, profile_without
 from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import CitedQuestion
 from conspectus.evals.measures import percent, recall
-from conspectus.evals.stores import fresh_engine, stored
+from conspectus.evals.stores import fresh_engine, store_documents
 from conspectus.model.query import Budget
 from conspectus.ports import Progress
 from conspectus.retrieval.profiles import part_names
@@ -55,7 +55,7 @@ async def compare(
     """
     conversation_set = read_conversations(Path(directory))
     async with fresh_engine(Settings.from_environment()) as engine:
-        keys = await stored(engine, conversation_set.conversations, progress)
+        keys = await store_documents(engine, conversation_set.conversations, progress)
         every = {
             document: key
             for conversation_keys in keys.values()

@@ -19,7 +19,7 @@ from conspectus import Settings
 from conspectus.engine import Engine
 from conspectus.evals.datasets import JudgedQuery, read_retrieval_set, spread
 from conspectus.evals.measures import ndcg
-from conspectus.evals.stores import fresh_engine, stored
+from conspectus.evals.stores import fresh_engine, store_documents
 from conspectus.text.analyzer import STOP_WORDS
 
 EMPTY = frozenset().union(*STOP_WORDS.values())
@@ -67,7 +67,7 @@ async def measured(directory: Path, limit: int, seed: int) -> dict[str, list[flo
         "others": queries[half:],
     }
     async with fresh_engine(Settings.from_environment()) as engine:
-        keys = (await stored(engine, {"corpus": data.documents}, None))["corpus"]
+        keys = (await store_documents(engine, {"corpus": data.documents}, None))["corpus"]
         before = {name: await quality(engine, group, keys) for name, group in groups.items()}
         judgments = await judge(engine, groups["the same"], keys)
         after = {name: await quality(engine, group, keys) for name, group in groups.items()}

@@ -24,7 +24,7 @@ from conspectus.evals.conversation_queries import QueryBuilder
 from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import read_retrieval_set, spread
 from conspectus.evals.evidence_sets import read_evidence_set
-from conspectus.evals.stores import fresh_engine, stored
+from conspectus.evals.stores import fresh_engine, store_documents
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.providers.tokenizers import counter
 from conspectus.text.sentences import sentences
@@ -140,7 +140,7 @@ async def measured(directory: Path, limit: int, store: Path | None) -> list[str]
             if talk
             else {"corpus": read_retrieval_set(directory).documents}
         )
-        keys_by_source = await stored(engine, sources, None)
+        keys_by_source = await store_documents(engine, sources, None)
         keys = {document: key for some in keys_by_source.values() for document, key in some.items()}
         return await judged(engine, cases(engine, directory, limit, talk=talk), keys)
 

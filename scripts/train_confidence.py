@@ -29,7 +29,7 @@ from conspectus.engine import Engine
 from conspectus.evals.conversation_queries import QueryBuilder
 from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import read_retrieval_set
-from conspectus.evals.stores import stored
+from conspectus.evals.stores import store_documents
 from conspectus.model.filter import And, In, Not
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
@@ -77,7 +77,7 @@ async def examples(folder: Path, store: str, number: int) -> Examples:
     """The questions of a folder, each with its answers and without."""
     async with bootstrap.open(store) as engine:
         documents, questions = await read(engine, folder)
-        keys = await stored(engine, documents, None)
+        keys = await store_documents(engine, documents, None)
         ids: dict[str, list[str]] = {}
         for source in keys.values():
             for document, key in source.items():

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from conspectus.text.replies import Linker
 from conspectus.text.replies.features import features
-from conspectus.text.replies.forest import Judge, judge, tabulated
+from conspectus.text.replies.forest import Judge, judge, tabulate
 from conspectus.text.replies.linker import seconds
 from conspectus.text.replies.message_parsing import read
 from conspectus.text.replies.past import Past
@@ -114,8 +114,8 @@ def replayed(channel: JudgedChannel, chooser: Judge | None, weight: float) -> It
             answered = np.array([int(key) in true for key in past.keys])
             if answered.any() or place in true:
                 yield Sample(
-                    tabulated(found.answer, ANSWER, len(past)),
-                    tabulated(found.start, START, 1)[:, 0],
+                    tabulate(found.answer, ANSWER, len(past)),
+                    tabulate(found.start, START, 1)[:, 0],
                     answered,
                     place in true,
                     weight,

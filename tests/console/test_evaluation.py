@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from conspectus.evals.compare import compared
+from conspectus.evals.compare import compare_reports
 from conspectus.sync import connect
 from tests.console.conftest import WIDTHS, Opened, Site, scrolls_sideways, violations
 
@@ -39,7 +39,7 @@ def test_two_runs_are_compared_as_the_command_does(visit: Opened, empty: Site, t
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "At 1,024 tokens, 75.0 % of the evidence is in the window, over 40 questions."
     )
-    expected = compared(BEFORE, AFTER)["questions.1024"]
+    expected = compare_reports(BEFORE, AFTER)["questions.1024"]
     comparison = page.locator(".beside")
     expect(comparison).to_contain_text(f"+{expected['difference']:.1f} points")
     expect(comparison).to_contain_text("better" if expected["low"] > 0 else "no clear difference")
@@ -57,7 +57,7 @@ def test_the_interval_is_that_of_the_command(visit: Opened, empty: Site, tmp_pat
         page.get_by_label("Result files").set_input_files(tmp_path / f"{name}.json")
         expect(page.get_by_text(f"{name}: counted on the rendered window")).to_be_visible()
     page.get_by_role("slider", name="Budget").press("ArrowLeft")
-    expected = compared(before, after)["questions.128"]
+    expected = compare_reports(before, after)["questions.128"]
     assert expected["low"] < 0 < expected["high"]
     interval = f"\N{MINUS SIGN}{-expected['low']:.1f} to +{expected['high']:.1f}"
     expect(page.get_by_text("95 % interval")).to_contain_text(interval)

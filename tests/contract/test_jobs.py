@@ -24,7 +24,7 @@ from conspectus.providers.dbos_jobs import (
     TABLES,
     DbosJobs,
     SharedExecutors,
-    claimed,
+    claim_executor,
 )
 from conspectus.records.jobs.locks import FileHold
 
@@ -56,7 +56,7 @@ class Turns:
 
 
 def open_jobs_on(url: str, turns: Turns, executor: str = "first") -> DbosJobs:
-    jobs = claimed(url, workers=WORKERS, pause=0.01, sharing=SharedExecutors(executor, turns.take))
+    jobs = claim_executor(url, workers=WORKERS, pause=0.01, sharing=SharedExecutors(executor, turns.take))
     assert jobs is not None, "another test has left its instance of DBOS"
     return jobs
 
@@ -116,7 +116,7 @@ async def test_tables_are_made_by_one_executor_while_the_others_wait(postgres_ur
 async def test_a_second_instance_in_one_process_is_declined(postgres_url: str) -> None:
     first = open_jobs_on(postgres_url, Turns())
     sharing = SharedExecutors("second", Turns().take)
-    assert claimed(postgres_url, workers=1, sharing=sharing) is None
+    assert claim_executor(postgres_url, workers=1, sharing=sharing) is None
     await first.close(grace=0.0)
     await open_jobs_on(postgres_url, Turns(), "second").close(grace=0.0)
 

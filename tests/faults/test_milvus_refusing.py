@@ -113,7 +113,7 @@ async def test_nothing_is_dropped_that_an_alias_means(
     await catch_up(index, journal)
     await index.rebuild()
     assert len(await server.collections()) == 2
-    meant = await server.meaning(where.name)
+    meant = await server.resolve_alias(where.name)
     assert meant is not None
     with pytest.raises(StorageError, match="alias"):
         await server.drop(meant)

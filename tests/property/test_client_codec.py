@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
-from conspectus.client.decode import decoded
+from conspectus.client.decode import decode
 from conspectus.client.request import to_json
 from conspectus.model import (
     access,
@@ -95,7 +95,7 @@ def _composed(hint: Any) -> st.SearchStrategy[Any]:
 def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
     wire = response_type(kind).model_validate(value).model_dump_json()
-    assert decoded(kind, json.loads(wire)) == value
+    assert decode(kind, json.loads(wire)) == value
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataO
 def test_encoding_and_decoding_are_inverse(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
     wire = json.dumps(to_json(value), ensure_ascii=False, allow_nan=False)
-    assert to_json(decoded(kind, json.loads(wire))) == to_json(value)
+    assert to_json(decode(kind, json.loads(wire))) == to_json(value)
 
 
 @given(hours=st.integers(-14, 14))
 def test_instants_keep_their_zone(hours: int) -> None:
     moment = datetime(2024, 5, 1, 12, tzinfo=timezone(timedelta(hours=hours)))
-    again = decoded(records.Period, to_json(records.Period(moment, moment))).start
+    again = decode(records.Period, to_json(records.Period(moment, moment))).start
     assert (again, again.utcoffset()) == (moment, moment.utcoffset())

@@ -40,7 +40,7 @@ OUT_OF_REACH = {
     "cli.agent.hook_command": "takes a folder",
     "cli.agent_helper.AgentHelper": "asks a store",
     "cli.session.Session": "asks a store",
-    "client.decode.decoded_member": "is generic; Transport.member does it",
+    "client.decode.decode_member": "is generic; Transport.member does it",
     "client.alerts.RemoteAlerts": "asks a server",
     "client.engine.RemoteEngine": "asks a server",
     "client.streams.RemoteStreams": "asks a server",
@@ -58,6 +58,7 @@ OUT_OF_REACH = {
     "ingest.sensitive.stored_form": "is generic; Screen.as_stored does it",
     "memory.json_fields.Fields": "is generic; read_line uses it",
     "memory.jsonl_reader.LineReader": "calls back; read_line uses the same reader",
+    "memory.scopes.scope_and_options": "is generic; the methods of a memory service use it",
     "model.checks.Arguments": "takes the declarations of a function; every method of an engine uses it",
     "retrieval.confidence.confidence_signals": "takes arrays of equal length",
     "retrieval.ranked_candidates.RankedCandidates": "takes arrays of equal length",
@@ -95,6 +96,7 @@ OWN_FORMAT = {
     "cli.main.run": "runs a command",
     "cli.stream_timeline.blocks": "characters of the package, of which there are some",
     "graph.expansion.starts": "nodes by the names that it is given",
+    "index.filter_terms.fact_entries": "the fields of a stored document",
     "ingest.sensitive.Screen.as_stored": "the name of a column",
     "ingest.sensitive.Screen.column": "the name of a column",
     "model.text_columns.rule_of": "the name of a column",
@@ -117,8 +119,8 @@ OWN_FORMAT = {
     "text.replies.past.Past.add": "people of whom some may be replaced",
     "text.replies.features.features": "messages before this one, of which there are some",
     "text.replies.forest.judge": "trees of the package",
-    "text.replies.forest.tabulated": "figures of messages, by their names",
-    "text.urls.Url.joined": "an address that parse_url gave",
+    "text.replies.forest.tabulate": "figures of messages, by their names",
+    "text.urls.Url.resolve": "an address that parse_url gave",
 }
 """Functions whose text has a form, and who gives it."""
 STORED = {"memory.scopes.beginning", "text.lines.LinePattern.matches"}

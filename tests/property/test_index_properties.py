@@ -33,8 +33,8 @@ from conspectus.index.segments.segment import (
     NewestRows,
     SegmentView,
     Shape,
-    merged_in_memory,
-    segment_in_memory,
+    build_in_memory,
+    merge_in_memory,
 )
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, Or, matches
@@ -83,12 +83,12 @@ def test_merged_segments_are_those_that_would_be_written(
     shape = Shape(DIMENSIONS, Bm25(), 10**6, 10**6)
     given_rows = spread_ids(cuts)
     views = [
-        SegmentView(segment_in_memory(cut, shape, str.split)).without((i, i) for i in dead)
+        SegmentView(build_in_memory(cut, shape, str.split)).without((i, i) for i in dead)
         for cut in given_rows
     ]
-    merged = merged_in_memory(views, shape)
+    merged = merge_in_memory(views, shape)
     live = sorted((chunk for cut in given_rows for chunk in cut if _id(chunk) not in dead), key=_id)
-    written = segment_in_memory(live, shape, str.split)
+    written = build_in_memory(live, shape, str.split)
     assert merged.arrays.keys() == written.arrays.keys()
     for name, expected in written.arrays.items():
         assert merged.arrays[name].dtype == expected.dtype, name
@@ -108,7 +108,7 @@ def test_rows_that_are_extended_are_those_that_would_be_written(cuts: list[list[
     segments = [newest.extended(cut, str.split) for cut in ids_in_order(cuts)]
     for size, segment in enumerate(segments, start=1):
         every = [chunk for cut in ids_in_order(cuts)[:size] for chunk in cut]
-        written = segment_in_memory(every, shape, str.split)
+        written = build_in_memory(every, shape, str.split)
         for name, expected in written.arrays.items():
             assert segment.arrays[name].tobytes() == expected.tobytes(), name
         assert segment.vectors.tobytes() == written.vectors.tobytes()
@@ -198,7 +198,7 @@ def long_tailed(size: int, seed: int) -> list[IndexedChunk]:
     return [make_chunk(i, " ".join(map(str, text)), metadata={"n": i % 10}) for i, text in enumerate(texts)]
 
 
-VIEW = SegmentView(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6, 10**6), str.split))
+VIEW = SegmentView(build_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6, 10**6), str.split))
 
 
 @given(

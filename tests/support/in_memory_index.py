@@ -17,7 +17,7 @@ from conspectus.index.bm25 import (
     query_terms,
     with_sources,
 )
-from conspectus.index.changes import put_ranges, read, touched_ranges
+from conspectus.index.changes import find_obsolete_ranges, put_ranges, read
 from conspectus.model.filter import matches
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks, TermStatistic
@@ -52,7 +52,7 @@ class MemoryIndex:
         if not changes:
             return
         fresh = [chunk async for batch in read(self._reader, put_ranges(changes)) for chunk in batch]
-        ranges = touched_ranges(changes)
+        ranges = find_obsolete_ranges(changes)
         rows = {i: row for i, row in self._rows.items() if not any(a <= i <= b for a, b in ranges)}
         rows.update((chunk.chunk.id, self._row(chunk)) for chunk in fresh)
         self._rows = dict(sorted(rows.items()))
@@ -85,7 +85,7 @@ class MemoryIndex:
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records, what they changed since the last applied change left out."""
         actual = {chunk.chunk.id: chunk async for batch in self._reader.scan() for chunk in batch}
-        later = touched_ranges(await self._reader.changes_since(self._applied, limit=1_000_000))
+        later = find_obsolete_ranges(await self._reader.changes_since(self._applied, limit=1_000_000))
         differences = []
         for i in sorted(actual.keys() | self._rows.keys()):
             if not any(a <= i <= b for a, b in later):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from conspectus.errors import TooLarge
-from conspectus.web.ndjson import MAX_LINE_LENGTH, MIN_BYTES_PER_SECOND, arriving, lines_in
+from conspectus.web.ndjson import MAX_LINE_LENGTH, MIN_BYTES_PER_SECOND, lines_in, read_pieces
 from conspectus.web.problem_details import Refused
 
 
@@ -55,10 +55,10 @@ async def test_a_body_that_stops_is_refused() -> None:
     for pieces in (stuck(), gone()):
         seen = []
         with pytest.raises(Refused) as caught:
-            async for piece in arriving(pieces, 0.01):
+            async for piece in read_pieces(pieces, 0.01):
                 seen.append(piece)
         assert (seen, caught.value.problem.status) == ([b"{}"], 408)
-    assert [piece async for piece in arriving(send_pieces(b"a", b"b"), 0)] == [b"a", b"b"]
+    assert [piece async for piece in read_pieces(send_pieces(b"a", b"b"), 0)] == [b"a", b"b"]
 
 
 async def test_a_body_that_comes_too_slowly_is_refused() -> None:
@@ -69,12 +69,12 @@ async def test_a_body_that_comes_too_slowly_is_refused() -> None:
 
     seen = []
     with pytest.raises(Refused) as caught:
-        async for piece in arriving(dripping(b"{"), 0.1):
+        async for piece in read_pieces(dripping(b"{"), 0.1):
             seen.append(piece)
     assert (caught.value.problem.status, len(seen) < 10) == (408, True)
     quick = b"{" * MIN_BYTES_PER_SECOND
-    assert [piece async for piece in arriving(dripping(quick), 0.1)] == [quick] * 20
-    assert len([piece async for piece in arriving(dripping(b"{"), 0)]) == 20
+    assert [piece async for piece in read_pieces(dripping(quick), 0.1)] == [quick] * 20
+    assert len([piece async for piece in read_pieces(dripping(b"{"), 0)]) == 20
 
 
 async def test_many_bytes_pay_for_no_later_wait() -> None:
@@ -84,5 +84,5 @@ async def test_many_bytes_pay_for_no_later_wait() -> None:
 
     with pytest.raises(Refused):
         async with asyncio.timeout(5):
-            async for _ in arriving(begun(), 0.05):
+            async for _ in read_pieces(begun(), 0.05):
                 pass

@@ -18,7 +18,7 @@ from conspectus.model.ids import KeyId, UserId
 from conspectus.settings import Settings
 from conspectus.web.logs import logger
 from conspectus.web.sse import frame
-from conspectus.web.subscriptions import Listeners, LiveEvents, resumed
+from conspectus.web.subscriptions import Listeners, LiveEvents, parse_resume_point
 from tests.server_events import Event, parsed
 from tests.support.served import served
 from tests.web.conftest import OpenSite
@@ -211,5 +211,5 @@ async def test_one_user_cannot_take_all_the_room() -> None:
 @pytest.mark.parametrize("text", ["x", "-1", "1.0", "٣", "9" * 40, " 1"])
 def test_what_is_no_number_of_an_event(text: str) -> None:
     with pytest.raises(InvalidInput):
-        resumed(text, 7)
-    assert (resumed(None, 7), resumed("", 7), resumed("12", 7)) == (7, 7, 12)
+        parse_resume_point(text, 7)
+    assert (parse_resume_point(None, 7), parse_resume_point("", 7), parse_resume_point("12", 7)) == (7, 7, 12)

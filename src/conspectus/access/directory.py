@@ -39,7 +39,7 @@ class Directory:
         if self._knows_all or is_uuid(name):
             user = await self._accounts.user(name)
         else:
-            user = _of_name((await self._accounts.acquaintances(self._person.id)).users, name)
+            user = _find_account((await self._accounts.acquaintances(self._person.id)).users, name)
         if user is None:
             raise self._not_found("user", name)
         return user
@@ -50,7 +50,7 @@ class Directory:
             groups = await self._accounts.groups()
         else:
             groups = (await self._accounts.acquaintances(self._person.id)).groups
-        group = _of_name(groups, name)
+        group = _find_account(groups, name)
         if group is None:
             raise self._not_found("group", name)
         return group
@@ -59,7 +59,7 @@ class Directory:
         return NotFound(kind, name) if self._knows_all else NotFound(kind, name, ADVICE[kind])
 
 
-def _of_name(accounts: Sequence[Account], name: str) -> Account | None:
+def _find_account(accounts: Sequence[Account], name: str) -> Account | None:
     """Return the account with that id, else with that name."""
     by_name = {account.name: account for account in accounts}
     by_id = {str(account.id): account for account in accounts}

@@ -96,11 +96,11 @@ class VisibleGraphs:
     ) -> EdgePage:
         """Return a page of edges in the order of insertion: all, or those of one node."""
         page = await self.graphs.edges(self.ids, node=node, min_trust=min_trust, after=after, limit=limit)
-        return replace(page, edges=tuple(await self._without_hidden_evidence(page.edges)))
+        return replace(page, edges=tuple(await self._drop_hidden_evidence(page.edges)))
 
     async def edges_by_id(self, ids: Sequence[str]) -> list[Edge]:
         """Return the existing edges in the order of `ids`."""
-        return await self._without_hidden_evidence(await self.graphs.edges_by_id(self.ids, ids))
+        return await self._drop_hidden_evidence(await self.graphs.edges_by_id(self.ids, ids))
 
     async def nodes_by_name(self, keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
         """Return the nodes with these names or aliases, each with its matching key."""
@@ -127,10 +127,12 @@ class VisibleGraphs:
         for graph in self.ids:
             graph_nodes, graph_edges = await self.graphs.at(graph, instant)
             nodes += graph_nodes
-            edges += await self._without_hidden_evidence(graph_edges)
+            edges += await self._drop_hidden_evidence(graph_edges)
         levels = levels_from(min_trust)
         trusted_nodes = [node for node in nodes if node.trust in levels]
-        return trusted_nodes, _between(trusted_nodes, [edge for edge in edges if edge.trust in levels])
+        return trusted_nodes, _select_inner_edges(
+            trusted_nodes, [edge for edge in edges if edge.trust in levels]
+        )
 
     async def everything(
         self, *, by: int, min_trust: MinTrust | None = None
@@ -139,13 +141,13 @@ class VisibleGraphs:
         options: dict[str, Any] = {"min_trust": min_trust, "limit": by}
         nodes = [node async for page in pages(self.nodes, **options) for node in page.nodes]
         edges = [edge async for page in pages(self.edges, **options) for edge in page.edges]
-        return nodes, _between(nodes, edges)
+        return nodes, _select_inner_edges(nodes, edges)
 
     async def events(self, node: str | None) -> list[NodeEvent]:
         """Return merges and splits in order, all or those of one node."""
         return [event for graph in self.ids for event in await self.graphs.events(graph, node=node)]
 
-    async def _without_hidden_evidence(self, edges: Sequence[Edge]) -> list[Edge]:
+    async def _drop_hidden_evidence(self, edges: Sequence[Edge]) -> list[Edge]:
         evidence = dict.fromkeys(edge.evidence for edge in edges if edge.evidence is not None)
         if not evidence:
             return list(edges)
@@ -154,7 +156,7 @@ class VisibleGraphs:
         return [edge if edge.evidence in readable else replace(edge, evidence=None) for edge in edges]
 
 
-def _between(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Edge]:
+def _select_inner_edges(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[Edge]:
     """Return the edges of which both ends are among the nodes."""
     ends = {(node.graph.id, node.id) for node in nodes}
     return [
@@ -201,13 +203,13 @@ async def visible_graphs(
     Raises NotFound for a name without a readable graph.
     """
     if named is not None:
-        return await _named(authorized, access, named)
+        return await _find_sources(authorized, access, named)
     within = bound(access.narrowed(where))
     graphs = [source.id for source in await authorized.sources(access) if source.kind == GRAPH]
     return [graph for graph in graphs if within is None or graph in within]
 
 
-async def _named(
+async def _find_sources(
     authorized: AuthorizedReader, access: CollectionAccess, names: Sequence[str]
 ) -> list[SourceId]:
     if not names:

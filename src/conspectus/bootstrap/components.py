@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of, text_analysis
+from conspectus.bootstrap.indexes import Indexes, choose_index, indexes_of, text_analysis
 from conspectus.bootstrap.models import Models, extractor_of
 from conspectus.bootstrap.store_address import StoreAddress, address_of
 from conspectus.engine import EngineComponents
@@ -64,7 +64,7 @@ async def components_at(address: StoreAddress, settings: Settings, models: Model
         make_archives=cache(partial(local_archives, settings)),
         make_captions=cache(partial(_open_captions, settings)),
         clock=now,
-        embedding=_embedding_parts(address, turns),
+        embedding=_make_embedding_parts(address, turns),
         open_index=indexes.open,
         texts=text_analysis(),
         embedder_by_name=models.embedders.by_name,
@@ -109,7 +109,7 @@ async def _open_records(address: StoreAddress, settings: Settings) -> "tuple[Sql
     """
     from conspectus.records.store import open_records
 
-    chosen_index(address, settings)
+    choose_index(address, settings)
     screens(settings.sensitive)
     await asyncio.to_thread(_make_folder, address.folder)
     busy, connections = settings.lock_timeout_seconds, settings.database_connections
@@ -197,7 +197,7 @@ def _work_parts(
 ) -> WorkParts:
     from conspectus.records.jobs.store import SqlJobStore
 
-    allow, folder, shared = _allowed(settings), address.folder, _if_shared(address, turns)
+    allow, folder, shared = _list_allowed_addresses(settings), address.folder, _if_shared(address, turns)
     executor = f"{JOBS_LOCK} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
 
     def make_fetcher() -> Fetcher:
@@ -244,7 +244,7 @@ def _job_files(address: StoreAddress, transactions: "Transactions") -> JobFiles:
     return LocalJobFiles(address.folder)
 
 
-def _embedding_parts(address: StoreAddress, turns: Turns) -> EmbeddingParts:
+def _make_embedding_parts(address: StoreAddress, turns: Turns) -> EmbeddingParts:
     """Return the lock for embedding: one process per machine, because a model uses all cores."""
     turn = (
         f"{EMBEDDING_LOCK} {socket.gethostname()} {address.folder}" if address.is_shared else EMBEDDING_LOCK
@@ -272,7 +272,7 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
         from conspectus.sources.web.address_policy import AddressPolicy
         from conspectus.sources.web.webhook_poster import WebhookPoster
 
-        boundary = AddressPolicy.from_entries(_allowed(settings))
+        boundary = AddressPolicy.from_entries(_list_allowed_addresses(settings))
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_timeout_seconds)
 
     return AlertParts(SqlAlerts(transactions), turn, make_poster)
@@ -284,7 +284,7 @@ def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") ->
     return NameParts(SqlNames(transactions), turn, partial(extractor_of, settings, None))
 
 
-def _allowed(settings: Settings) -> tuple[str, ...]:
+def _list_allowed_addresses(settings: Settings) -> tuple[str, ...]:
     """Return the address policy: what is allowed besides public addresses."""
     return tuple(filter(None, (entry.strip() for entry in settings.fetch_allowed_networks.split(","))))
 
@@ -298,7 +298,7 @@ async def _open_jobs(address: StoreAddress, workers: int, *, executor: str, turn
     module = "conspectus.providers.dbos_jobs"
     dbos_jobs = await asyncio.to_thread(optional, module, "postgresql", "dbos")
     sharing = dbos_jobs.SharedExecutors(executor, turns)
-    claim = partial(dbos_jobs.claimed, address.records, workers=workers, sharing=sharing)
+    claim = partial(dbos_jobs.claim_executor, address.records, workers=workers, sharing=sharing)
     jobs: Jobs | None = await asyncio.to_thread(claim)
     return jobs or InProcessJobs(workers=workers)
 

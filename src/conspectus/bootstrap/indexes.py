@@ -68,7 +68,7 @@ class Indexes(IndexRegistry, Protocol):
         """Close shared resources."""
 
 
-def chosen_index(address: StoreAddress, settings: Settings) -> IndexKind:
+def choose_index(address: StoreAddress, settings: Settings) -> IndexKind:
     """Return the chosen type of index. Raises InvalidInput for one that is unknown or unavailable."""
     match settings.index:
         case "auto":
@@ -85,7 +85,7 @@ def indexes_of(
     address: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
 ) -> Indexes:
     """Return the indexes that the settings name, with the transactions and locks of the store."""
-    match chosen_index(address, settings):
+    match choose_index(address, settings):
         case "segments":
             return EmbeddedIndexes(address, settings, transactions)
         case "milvus":
@@ -130,11 +130,11 @@ class EmbeddedIndexes:
 
     async def sweep(self) -> None:
         """Delete the folders of deleted collections. Raises StorageBusy."""
-        from conspectus.index.segments.manifest import listed
+        from conspectus.index.segments.manifest import list_folder
         from conspectus.records.core.collections import all_collections
 
         # Folders are listed first: a collection created meanwhile gets its folder after its row.
-        folders = await asyncio.to_thread(listed, self._address.folder / INDEXES)
+        folders = await asyncio.to_thread(list_folder, self._address.folder / INDEXES)
         collections = await self._read(all_collections)
         used_names = {
             index_folder(self._address.folder, collection, None).parent.name for collection in collections
@@ -219,9 +219,9 @@ def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | N
 
 def _remove_indexes(folder: Path, wait_seconds: float) -> None:
     """Delete the indexes of a deleted collection. Raises StorageBusy."""
-    from conspectus.index.segments.manifest import listed, remove
+    from conspectus.index.segments.manifest import list_folder, remove
 
-    for directory in listed(folder):
+    for directory in list_folder(folder):
         if not remove(directory, wait_seconds=wait_seconds):
             raise StorageBusy(f"{directory}: a process still builds this index of a deleted collection")
     shutil.rmtree(folder, ignore_errors=True)

@@ -70,7 +70,7 @@ class IndexTransactions:
         return await _run(self._thread, partial(transact, self._database, self._engine, work))
 
     @asynccontextmanager
-    async def lasting(self) -> AsyncIterator["Run"]:
+    async def open_long_transaction(self) -> AsyncIterator["Run"]:
         """A write transaction over several steps, in a thread: other transactions may wait for its locks."""
         self.renew()
         async with self._lasting, self._connected() as (thread, connection):

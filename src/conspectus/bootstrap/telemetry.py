@@ -95,7 +95,7 @@ class Telemetry:
                 span.set_status(self._api.StatusCode.ERROR)
             span.end()
             histogram = self._duration if OPERATION in measured else self._other
-            histogram.record(time.perf_counter() - start, _of_metrics(measured))
+            histogram.record(time.perf_counter() - start, _select_metric_attributes(measured))
 
         with ExitStack() as ended:
             ended.push(end)
@@ -116,7 +116,7 @@ class Telemetry:
         """Record the cost of a chat."""
         for kind, count in (("input", usage.input), ("output", usage.output)):
             span.set_attribute(f"gen_ai.usage.{kind}_tokens", count)
-            self._tokens.record(count, {**_of_metrics(attributes), "gen_ai.token.type": kind})
+            self._tokens.record(count, {**_select_metric_attributes(attributes), "gen_ai.token.type": kind})
 
     def carrier(self) -> dict[str, str]:
         """Return the current trace as headers."""
@@ -125,7 +125,7 @@ class Telemetry:
         return carried
 
 
-def _of_metrics(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _select_metric_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes with few values, which a metric may have."""
     dimensions = (
         "error.type",
@@ -151,7 +151,7 @@ def start(*, content: bool) -> Telemetry:
             setattr(service, name, _operation(telemetry, f"{SERVICES[cls]}.{name}", vars(service)[name]))
     for embedder, names in EMBEDDERS:
         for name in names:
-            setattr(embedder, name, _embedding(telemetry, getattr(embedder, name)))
+            setattr(embedder, name, _trace_embedding(telemetry, getattr(embedder, name)))
     places: Sequence[tuple[Any, str, Any]] = (
         (HostedChatModel, "stream", _chat),
         (JobQueue, "submit", _submission),
@@ -187,7 +187,7 @@ def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> C
         bound = signature.bind_partial(*arguments, **options)
         bound.apply_defaults()
         call_arguments = {**bound.arguments, **bound.arguments.get("options", {})}
-        collection = _named_collection(call_arguments)
+        collection = _find_collection(call_arguments)
         attributes = {
             "conspectus.operation": name,
             "conspectus.collection": collection,
@@ -213,7 +213,7 @@ def _operation(telemetry: Telemetry, name: str, method: Callable[..., Any]) -> C
     return traced
 
 
-def _named_collection(arguments: Mapping[str, Any]) -> str | None:
+def _find_collection(arguments: Mapping[str, Any]) -> str | None:
     """Return the collection that an argument or a query names."""
     query = arguments.get("query")
     named = arguments.get("collection") or (Query(query).collection if isinstance(query, str) else None)
@@ -227,7 +227,7 @@ def _query_text(arguments: Mapping[str, Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _embedding(telemetry: Telemetry, method: Callable[..., Any]) -> Callable[..., Any]:
+def _trace_embedding(telemetry: Telemetry, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     async def traced(self: Any, texts: Any, *kind: Any) -> Any:
         model = self.space.model

@@ -156,7 +156,7 @@ def back_up(
         raise Conflict("file", str(file), "exists already; choose another name")
     with _disk(file), TemporaryDirectory(prefix=".conspectus-backup-", dir=file.parent) as work:
         members, moment = _copy_files(address.folder, Path(work), settings, progress)
-        manifest = _described(members, moment)
+        manifest = _describe(members, moment)
         archive = Path(work) / "archive"
         write_archive(archive, members, manifest)
         members[RECORDS].unlink()
@@ -172,7 +172,7 @@ def check_backup(file: Path, *, settings: Settings, beside: Path | None = None) 
     Raises UnreadableFile, TooLarge, StorageError or StorageTooNew.
     """
     with _disk(file), TemporaryDirectory(prefix=".conspectus-check-", dir=beside) as work:
-        manifest = _unpacked(file, Path(work), settings)
+        manifest = _unpack(file, Path(work), settings)
     return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
 
 
@@ -186,7 +186,7 @@ def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
         raise InvalidInput("to", "is a database; restore to a folder and `conspectus migrate` from there")
     folder = expanded(folder).absolute()
     with _disk(folder), _empty_folder(folder) as work:
-        manifest = _unpacked(file, work, settings)
+        manifest = _unpack(file, work, settings)
         for name in FILES:
             if (work / name).is_dir():
                 (work / name).rename(folder / name)
@@ -245,7 +245,7 @@ def _copy_files(
     return {RECORDS: work / RECORDS, **job_files}, moments[0]
 
 
-def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
+def _describe(members: Mapping[str, Path], moment: datetime) -> "Manifest":
     from conspectus.records.transfer.backup import Manifest, TableSum, member_of
     from conspectus.records.transfer.sqlite_copies import checked
 
@@ -259,7 +259,7 @@ def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
     )
 
 
-def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
+def _unpack(file: Path, work: Path, settings: Settings) -> "Manifest":
     """Unpack all members into a folder and check them."""
     from conspectus.records.transfer.backup import TableSum, opened, unpack
     from conspectus.records.transfer.sqlite_copies import checked

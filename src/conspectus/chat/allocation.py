@@ -97,7 +97,7 @@ def _reduce_shares(history: int, context: int, tokens: int) -> tuple[int, int]:
     return history - from_history, max(context - (tokens - from_history), 0)
 
 
-def trimmed(history: Sequence[Message], count: CountTokens, maximum: int) -> tuple[Message, ...]:
+def trim_history(history: Sequence[Message], count: CountTokens, maximum: int) -> tuple[Message, ...]:
     """Return the newest turns of at most `most` tokens in all, starting with a user turn.
 
     Each turn costs its role, its content and TOKENS_PER_MESSAGE. Turns are not truncated, and none is

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import field, replace
 
 from conspectus.chat.allocation import cost, options_cost
-from conspectus.chat.citations import cited
+from conspectus.chat.citations import find_citations
 from conspectus.deferred import dataclass
 from conspectus.errors import ChatBadAnswer, ChatError, ChatNotConfigured
 from conspectus.model.chat import (
@@ -74,10 +74,10 @@ async def stream_answer(
                 pieces_of_text.append(piece.text)
     answer = "".join(pieces_of_text)
     lost = await call.store(answer)
-    yield cited(answer, call.sources)
+    yield find_citations(answer, call.sources)
     if usage is None or not usage.exact:
         finish = None if usage is None else usage.finish
-        estimated = await asyncio.to_thread(_estimated_usage, call, answer, count)
+        estimated = await asyncio.to_thread(_estimate_usage, call, answer, count)
         usage = replace(estimated, finish=finish)
     yield usage
     if lost is not None:
@@ -93,7 +93,7 @@ def _count_characters(piece: Delta | ToolCall | Failure) -> int:
     return 0
 
 
-def _estimated_usage(call: ModelRequest, answer: str, count: CountTokens) -> Usage:
+def _estimate_usage(call: ModelRequest, answer: str, count: CountTokens) -> Usage:
     sent = cost(call.messages, count) + options_cost(call.options, count)
     return Usage(sent, count(answer) if answer else 0, exact=False)
 

@@ -19,7 +19,7 @@ _FENCED = regex_pattern(
 _INLINE = regex_pattern(r"(?<!`)(`{1,3})(?!`)[^\n]{1,1000}?(?<!`)\1(?!`)")
 
 
-def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
+def find_citations(answer: str, sources: Sequence[ChatSource]) -> Citations:
     """Return the sources that an answer cites, in order, and the cited numbers without a source.
 
     A range cites every source in it; its ends are unknown if they have no source. Citations in code are
@@ -37,7 +37,7 @@ def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
 
 def answer_metadata(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
     """Return the metadata of a stored answer, with the cited sources under `citations`."""
-    return {"citations": [_reference(source) for source in cited(answer, sources).cited]}
+    return {"citations": [_reference(source) for source in find_citations(answer, sources).cited]}
 
 
 def _reference(source: ChatSource) -> Json:

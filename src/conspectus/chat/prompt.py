@@ -10,7 +10,7 @@ from conspectus.model.chat import (
 )
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
-from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, without_delimiters
+from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, escape_delimiters
 
 INSTRUCTIONS = "You are a helpful assistant. Answer the user's last message, briefly and to the point."
 RULES = (
@@ -43,9 +43,9 @@ class Prompt:
         Delimiters of the prompt are neutralized in history and message; other text is unchanged.
         """
         text = INSTRUCTIONS if instructions is None else instructions
-        turns = _disarmed(history)
+        turns = _disarm(history)
         system = "\n\n".join(filter(None, (text.strip(), RULES if rules else "")))
-        return cls(system, turns, without_delimiters(message))
+        return cls(system, turns, escape_delimiters(message))
 
     @property
     def instructions(self) -> tuple[Message, ...]:
@@ -54,7 +54,7 @@ class Prompt:
 
     def with_since(self, since: Sequence[Message]) -> "Prompt":
         """Return the prompt with tool calls and results after the message."""
-        return replace(self, since=_disarmed(since))
+        return replace(self, since=_disarm(since))
 
     def with_history(self, history: Sequence[Message]) -> "Prompt":
         """Return the prompt with other earlier turns."""
@@ -76,7 +76,7 @@ class Prompt:
         """Return the last message, after the context if there is any."""
         return _with_context(Message("user", self.message), context)
 
-    def added_by(self, context: str, count: CountTokens) -> int:
+    def count_added(self, context: str, count: CountTokens) -> int:
         """Return the tokens that a context adds to the prompt."""
         bearer = self.history[0] if self.leads and self.history else self.last("")
         return cost([_with_context(bearer, context)], count) - cost([bearer], count)
@@ -89,5 +89,5 @@ def _with_context(message: Message, context: str) -> Message:
     return Message(message.role, f"{context}\n\n{USER_MESSAGE}\n{message.content}")
 
 
-def _disarmed(turns: Sequence[Message]) -> tuple[Message, ...]:
-    return tuple(replace(turn, content=without_delimiters(turn.content)) for turn in turns)
+def _disarm(turns: Sequence[Message]) -> tuple[Message, ...]:
+    return tuple(replace(turn, content=escape_delimiters(turn.content)) for turn in turns)

@@ -64,7 +64,7 @@ def standalone(message: str, history: Sequence[Message]) -> str:
     if not earlier_messages:
         return message
     english = is_english([message, *earlier_messages])
-    leaning = _leaning(message, english=english)
+    leaning = _measure_leaning(message, english=english)
     if leaning == "alone":
         return message
     result = message
@@ -77,7 +77,7 @@ def standalone(message: str, history: Sequence[Message]) -> str:
     return result
 
 
-def _leaning(text: str, *, english: bool) -> Leaning:
+def _measure_leaning(text: str, *, english: bool) -> Leaning:
     """Return how much a text depends on earlier turns. Other languages than English use its length."""
     content = size(content_words(text))
     if GOING_ON.match(text) and (content <= SHORT or size(words(text)) <= GOING_ON_IN):
@@ -120,7 +120,7 @@ def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Itera
         seen += 1
         yield from names(turn.content)
         yield from content_words(turn.content)
-        if seen == TURNS or _leaning(turn.content, english=english) != "wholly":
+        if seen == TURNS or _measure_leaning(turn.content, english=english) != "wholly":
             return
 
 

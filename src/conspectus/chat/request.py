@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.chat.allocation import TokenAllowance, cost, options_cost, room, trimmed
+from conspectus.chat.allocation import TokenAllowance, cost, options_cost, room, trim_history
 from conspectus.chat.prompt import NOTHING_FOUND, Prompt
 from conspectus.chat.query_rewriting import standalone
 from conspectus.deferred import dataclass
@@ -16,7 +16,7 @@ from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
-from conspectus.text.hashing import NAME_BYTES, fitting
+from conspectus.text.hashing import NAME_BYTES, require_fitting
 
 MAX_TEMPERATURE = 2.0
 
@@ -33,20 +33,20 @@ class PreparedChat:
     @property
     def frame(self) -> int:
         """The tokens around a context."""
-        return self.prompt.added_by(NOTHING_FOUND, self.count) - self.count(NOTHING_FOUND)
+        return self.prompt.count_added(NOTHING_FOUND, self.count) - self.count(NOTHING_FOUND)
 
-    def added_by(self, context: str) -> int:
+    def count_added(self, context: str) -> int:
         """Return the tokens that a context adds to the prompt."""
-        return self.prompt.added_by(context, self.count) if context else 0
+        return self.prompt.count_added(context, self.count) if context else 0
 
     def fits(self, context: str) -> bool:
         """Return whether a context fits into its share."""
-        return self.added_by(context) <= self.room.context
+        return self.count_added(context) <= self.room.context
 
 
-def drafted(request: ChatRequest, settings: Settings, *, window: int, count: CountTokens) -> PreparedChat:
+def draft_chat(request: ChatRequest, settings: Settings, *, window: int, count: CountTokens) -> PreparedChat:
     """Validate a request and divide the context window. Raises InvalidInput or TooLarge."""
-    message, history, since = _checked(request, settings)
+    message, history, since = _check(request, settings)
     shares = request.allocation
     look = (
         settings.chat_use_context == "on" if request.use_context is None else request.use_context
@@ -62,19 +62,19 @@ def drafted(request: ChatRequest, settings: Settings, *, window: int, count: Cou
     if options > free:
         raise TooLarge("tools", size=options, limit=free, unit="tokens with the schema of the answer")
     left = room(shares, window=window - options, system=system, question=question)
-    sent = prompt.with_history(trimmed(prompt.history, count, left.history))
+    sent = prompt.with_history(trim_history(prompt.history, count, left.history))
     spoken_turns = [turn for turn in history if turn.role != "tool" and turn.content]
     query = standalone(message, spoken_turns)[: settings.max_query_characters] if look else ""
     return PreparedChat(sent, left, query, count)
 
 
-def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Message], Sequence[Message]]:
+def _check(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Message], Sequence[Message]]:
     message = clean(request.message)
     if not message.strip():
         raise InvalidInput("message", "is empty")
     if len(message) > settings.max_chat_characters:
         raise TooLarge("message", size=len(message), limit=settings.max_chat_characters, unit="characters")
-    fitting("session", request.session or "", NAME_BYTES)
+    require_fitting("session", request.session or "", NAME_BYTES)
     turns = (*request.history, *request.since)
     if len(turns) > settings.max_history_turns:
         raise TooLarge("history", size=len(turns), limit=settings.max_history_turns, unit="turns")

@@ -86,11 +86,11 @@ def _line(line: TaskLine, *, metadata: bool) -> str:
     Only an untrusted task has the mark. The id is between the first unescaped bracket and the next closing
     bracket. Only the parentheses after it and those at the end are generated; all else is text of the task.
     """
-    name = _IN_BRACKETS.sub(_escaped, _on_one_line(line.task))
+    name = _IN_BRACKETS.sub(_escape, _on_one_line(line.task))
     parts = [f"{line.number}. [{name}]{level_mark(line.trust)}"]
     if metadata:
         parts.append(f"({', '.join(_describe_line(line))})")
-    parts.append(f"- {_IMITATION.sub(_escaped, _on_one_line(line.snippet))}")
+    parts.append(f"- {_IMITATION.sub(_escape, _on_one_line(line.snippet))}")
     if metadata and line.similarity is not None:
         parts.append(f"(similarity: {line.similarity:.2%})")
     return " ".join(parts)
@@ -99,7 +99,7 @@ def _line(line: TaskLine, *, metadata: bool) -> str:
 def _describe_line(line: TaskLine) -> list[str]:
     facts = {"status": line.status, "priority": line.priority or "none", "attachment": line.attachment}
     return [
-        f"{name}: {_IN_PARENTHESES.sub(_escaped, _on_one_line(value))}"
+        f"{name}: {_IN_PARENTHESES.sub(_escape, _on_one_line(value))}"
         for name, value in facts.items()
         if value is not None
     ]
@@ -109,5 +109,5 @@ def _on_one_line(text: str) -> str:
     return _BREAKING.sub(" ", _INVISIBLE.sub("", text)).strip()
 
 
-def _escaped(match: "re.Match[str] | regex.Match[str]") -> str:
+def _escape(match: "re.Match[str] | regex.Match[str]") -> str:
     return f"\\{match[0]}"

@@ -16,7 +16,7 @@ from conspectus.cli.output import note, plain_table, progress, similarity_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.evals.compare import BY_QUESTION, WINDOWS, compared, too_low
+from conspectus.evals.compare import BY_QUESTION, WINDOWS, compare_reports, too_low
 from conspectus.evals.conversation import conversation as measure_conversation
 from conspectus.evals.conversation_queries import profile_without
 from conspectus.evals.evidence import BUDGETS
@@ -25,7 +25,7 @@ from conspectus.evals.evidence_sets import questions_about, write_evidence_set
 from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.retrieval import retrieval as measure_retrieval
 from conspectus.evals.similarity import similarity as measure_similarity
-from conspectus.evals.trust import failed as broken
+from conspectus.evals.trust import has_failed as broken
 from conspectus.evals.trust import trust as measure_trust
 from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.filter import Filter
@@ -101,7 +101,7 @@ def compare(
     session: Session,
 ) -> None:
     """Compare two evaluations, with confidence intervals."""
-    differences = compared(_report(first), _report(second))
+    differences = compare_reports(_report(first), _report(second))
     table = plain_table("measure", "first", "second", "difference", "95 % interval", "queries")
     for name, difference in differences.items():
         interval = f"{difference['low']:+.1f} to {difference['high']:+.1f}"

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Final
 
 from conspectus.client.event_stream import live, read_event
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.transport import RemoteService
 from conspectus.engine.alerts import AlertService
 from conspectus.model.alerts import AlertEvent
@@ -14,7 +14,7 @@ ALERT_EVENT: Final = "alert"
 """The name of the server-sent event of an alert match."""
 
 
-@derived
+@derive_client
 class RemoteAlerts(RemoteService, AlertService):
     """Alerts of a server."""
 

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.operations import derived, request_for
+from conspectus.client.operations import derive_client, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.channels import ChannelService
 from conspectus.ingest.batch_writes import batches
@@ -19,7 +19,7 @@ from conspectus.model.jobs import Upload
 from conspectus.model.records import Written
 
 
-@derived
+@derive_client
 class RemoteChannels(RemoteService, ChannelService):
     """Channels of a server."""
 
@@ -33,7 +33,7 @@ class RemoteChannels(RemoteService, ChannelService):
     ) -> list[Written]:
         all_messages = [messages] if isinstance(messages, NewMessage) else messages
         progress = options.get("progress")
-        target = await self._sibling(RemoteCollections).get_or_create_source(
+        target = await self._open_sibling(RemoteCollections).get_or_create_source(
             channel, collection=collection, kind="channel"
         )
         where = {"channel": target.id, "collection": target.collection, "link": options.get("link", True)}
@@ -43,7 +43,7 @@ class RemoteChannels(RemoteService, ChannelService):
         )
         written = await self._in_batches(Written, requests, "writing", progress)
         if options.get("wait", False):
-            await self._sibling(RemoteDocuments).wait_until_embedded(
+            await self._open_sibling(RemoteDocuments).wait_until_embedded(
                 collection=target.collection, progress=progress
             )
         return written
@@ -56,14 +56,14 @@ class RemoteChannels(RemoteService, ChannelService):
         collection: str = "default",
         **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
-        target_collection = await self._sibling(RemoteCollections).get_or_create(collection)
+        target_collection = await self._open_sibling(RemoteCollections).get_or_create(collection)
         with TemporaryDirectory() as folder:
             path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
             with named(archive):
                 read = await asyncio.to_thread(self._archives.read, expanded(path), kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
-            target = await self._sibling(RemoteCollections).get_or_create_source(
+            target = await self._open_sibling(RemoteCollections).get_or_create_source(
                 channel.name,
                 collection=target_collection.id,
                 metadata=channel.metadata or None,
@@ -79,7 +79,7 @@ class RemoteChannels(RemoteService, ChannelService):
 
         report = await take_in(read, put, options.get("progress"))
         if options.get("wait", False):
-            await self._sibling(RemoteDocuments).wait_until_embedded(
+            await self._open_sibling(RemoteDocuments).wait_until_embedded(
                 collection=target_collection.id, progress=options.get("progress")
             )
         return report

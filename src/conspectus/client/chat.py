@@ -6,9 +6,9 @@ from contextlib import aclosing
 from dataclasses import fields, replace
 from typing import Final
 
-from conspectus.client.decode import Misread, decoded
+from conspectus.client.decode import Misread, decode
 from conspectus.client.event_stream import ServerEvent, events_in
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.request import Request, path_of, query_request, to_json
 from conspectus.client.transport import RemoteService
 from conspectus.engine.chat import ChatService
@@ -40,7 +40,7 @@ TIMES: Final = 3
 """Maximum number of reconnections of one stream."""
 
 
-@derived
+@derive_client
 class RemoteChat(RemoteService, ChatService):
     """Chat with the model of a server."""
 
@@ -50,7 +50,7 @@ class RemoteChat(RemoteService, ChatService):
         sent = replace(query_request("/chat", chat_json(request)), once=request.store_in is not None)
         async with aclosing(self._events(sent)) as events:
             async for event in events:
-                if (values := self._decoded(event)) is not None:
+                if (values := self._decode(event)) is not None:
                     yield values
 
     async def _events(
@@ -83,7 +83,7 @@ class RemoteChat(RemoteService, ChatService):
                 yield event
         raise self._channel.lost("it ended before the last event")
 
-    def _decoded(self, event: ServerEvent) -> ChatEvent | None:
+    def _decode(self, event: ServerEvent) -> ChatEvent | None:
         """Return what a server-sent event stands for; None for events of newer servers."""
         if event.name == "message":
             return Delta(event.data)
@@ -91,7 +91,7 @@ class RemoteChat(RemoteService, ChatService):
         if kind is None:
             return None
         try:
-            return decoded(kind, json.loads(event.data))
+            return decode(kind, json.loads(event.data))
         except (Misread, ValueError, RecursionError) as fault:
             raise self._channel.unclear(f"an event {event.name!r:.20} cannot be read") from fault
 

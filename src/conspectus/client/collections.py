@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.request import (
     Request,
     delete_request,
@@ -23,7 +23,7 @@ BELOW: Final = frozenset({"connections", "documents", "entities", "grants", "sou
 """Path segments that may follow the path of a collection."""
 
 
-@derived
+@derive_client
 class RemoteCollections(RemoteService, CollectionService):
     """Collections and sources of a server."""
 

@@ -26,12 +26,12 @@ async def open(
     sent yet. Raises InvalidInput for an invalid address or key.
     """
     options = Settings.from_environment() if settings is None else settings
-    address = checked(url or options.url)
+    address = check_address(url or options.url)
     limits = TransportLimits(seconds=options.client_timeout_seconds, answer_bytes=options.max_response_bytes)
     headers = authorization(options.api_key if api_key is None else api_key)
     hooks = {"request": [_trace_requests(current)] if (current := bootstrap.start_telemetry(options)) else []}
     async with httpx.AsyncClient(
-        headers=headers, timeout=options.client_timeout_seconds, verify=_trusted(), event_hooks=hooks
+        headers=headers, timeout=options.client_timeout_seconds, verify=_load_authorities(), event_hooks=hooks
     ) as http:
         channel = Transport(http, address, limits)
         yield RemoteEngine(channel, bootstrap.local_files(options), bootstrap.local_archives(options))
@@ -47,12 +47,12 @@ def _trace_requests(current: Callable[[], dict[str, str]]) -> Callable[[httpx.Re
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def _load_authorities() -> ssl.SSLContext:
     """Return the certificate authorities of this machine, loaded once for all clients."""
     return httpx.create_ssl_context()
 
 
-def checked(url: str) -> str:
+def check_address(url: str) -> str:
     """Return the base address. Raises InvalidInput."""
     try:
         parts = httpx.URL(url)

@@ -27,20 +27,20 @@ class Misread(ValueError):
     """A value has an unexpected form; the message says where and how."""
 
 
-def decoded(kind: type[T], value: object) -> T:
+def decode(kind: type[T], value: object) -> T:
     """Return the dataclass or scalar of a JSON value. Raises Misread."""
     decoded_value: T = _read(kind, value, "answer")
     return decoded_value
 
 
-def decoded_list(kind: type[T], value: object) -> list[T]:
+def decode_list(kind: type[T], value: object) -> list[T]:
     """Decode each element of a JSON list. Raises Misread."""
     return [
         _read(kind, member, f"answer.{position}") for position, member in enumerate(_list(value, "answer"))
     ]
 
 
-def decoded_member(kind: type[T], name: str, value: object) -> T:
+def decode_member(kind: type[T], name: str, value: object) -> T:
     """Decode the member of that name of a JSON object. Raises Misread."""
     decoded_value: T = _read(kind, _object(value, "answer").get(name), f"answer.{name}")
     return decoded_value

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from conspectus.client.collections import RemoteCollections, in_collection
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.request import (
     Request,
     changes_json,
@@ -34,7 +34,7 @@ from conspectus.ports import Progress
 LIST_LIMIT = 1_000
 
 
-@derived
+@derive_client
 class RemoteDocuments(RemoteService, DocumentService):
     """Documents of a server: write, read and delete."""
 
@@ -48,12 +48,14 @@ class RemoteDocuments(RemoteService, DocumentService):
         progress: Progress | None = None,
     ) -> Sequence[Written]:
         all_documents = [documents] if isinstance(documents, str | NewDocument) else documents
-        target = await self._sibling(RemoteCollections).get_or_create_source(source, collection=collection)
+        target = await self._open_sibling(RemoteCollections).get_or_create_source(
+            source, collection=collection
+        )
         new = (
             NewDocument(text=document) if isinstance(document, str) else document
             for document in all_documents
         )
-        requests = (_writing(batch, target) for batch in batches(new))
+        requests = (_make_write(batch, target) for batch in batches(new))
         written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
             await self.wait_until_embedded(collection=target.collection, progress=progress)
@@ -69,24 +71,24 @@ class RemoteDocuments(RemoteService, DocumentService):
         wait: bool = True,
         progress: Progress | None = None,
     ) -> FilesReport:
-        target = await self._sibling(RemoteCollections).get_or_create(collection)
+        target = await self._open_sibling(RemoteCollections).get_or_create(collection)
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
             full_path, name, prefix = placed(path, source)
             if name not in targets:
-                targets[name] = await self._sibling(RemoteCollections).get_or_create_source(
+                targets[name] = await self._open_sibling(RemoteCollections).get_or_create_source(
                     name, collection=collection
                 )
             roots.append(Root(full_path, targets[name], prefix))
         intake = Intake(self._files, self._write, progress)
-        quarantined = await self._quarantined(target.id)
+        quarantined = await self._list_quarantined(target.id)
 
         async def stored(where: Filter) -> AsyncIterator[Document | Quarantined]:
             async for page in pages(self.list, collection=collection, filter=where, limit=LIST_LIMIT):
                 for document in page.documents:
                     yield document
-            for one in _matching(quarantined, where):
+            for one in _select_matching(quarantined, where):
                 yield one
 
         report = await take_in(intake, roots, stored, self.delete, prune=prune)
@@ -94,7 +96,7 @@ class RemoteDocuments(RemoteService, DocumentService):
             await self.wait_until_embedded(collection=target.id, progress=progress)
         return report
 
-    async def _quarantined(self, collection: str) -> Sequence[Quarantined]:
+    async def _list_quarantined(self, collection: str) -> Sequence[Quarantined]:
         """Return the quarantined documents of a collection, which only its managers may see."""
         try:
             return [
@@ -135,10 +137,10 @@ class RemoteDocuments(RemoteService, DocumentService):
         )
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
-        return await self._channel.several(Written, _writing(batch, source))
+        return await self._channel.several(Written, _make_write(batch, source))
 
 
-def _matching(quarantined: Sequence[Quarantined], where: Filter) -> list[Quarantined]:
+def _select_matching(quarantined: Sequence[Quarantined], where: Filter) -> list[Quarantined]:
     """Return the quarantined documents of a source, or also of files of it."""
     return [
         document
@@ -147,7 +149,7 @@ def _matching(quarantined: Sequence[Quarantined], where: Filter) -> list[Quarant
     ]
 
 
-def _writing(batch: Sequence[NewDocument], source: Source) -> Request:
+def _make_write(batch: Sequence[NewDocument], source: Source) -> Request:
     """Return the request that writes documents. With keys, sending it twice has no effect."""
     keyed = [
         document if document.key is not None else replace(document, key=str(uuid4())) for document in batch

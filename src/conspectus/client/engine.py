@@ -11,7 +11,7 @@ from conspectus.client.graph import RemoteGraph
 from conspectus.client.jobs import RemoteJobs
 from conspectus.client.maintenance import RemoteMaintenance
 from conspectus.client.memory import RemoteMemory
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.transport import RemoteService, Transport
@@ -28,27 +28,27 @@ from conspectus.model.trust import Origin
 from conspectus.ports import Archives, CountTokens, Files
 
 
-@derived
+@derive_client
 class RemotePeople(RemoteService, PeopleService):
     """Users, groups, API keys and grants of a server."""
 
 
-@derived
+@derive_client
 class RemoteConnections(RemoteService, ConnectionService):
     """Connections of a server."""
 
 
-@derived
+@derive_client
 class RemoteFiles(RemoteService, FileService):
     """Documents of a server as files."""
 
 
-@derived
+@derive_client
 class RemoteRetention(RemoteService, RetentionService):
     """Retention rules of a server."""
 
 
-@derived
+@derive_client
 class RemoteSummaries(RemoteService, SummaryService):
     """Summaries of streams of a server."""
 

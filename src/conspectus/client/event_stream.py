@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Final, TypeVar
 
-from conspectus.client.decode import Misread, decoded
+from conspectus.client.decode import Misread, decode
 from conspectus.client.request import Request
 from conspectus.client.transport import Transport
 from conspectus.deferred import dataclass
@@ -100,7 +100,7 @@ async def live(
     async with aclosing(_Connections(channel, path, query, after).events()) as events:
         async for event in events:
             if event.name == FAILED:
-                raise channel.reported(_object(channel, event))
+                raise channel.decode_problem(_object(channel, event))
             if event.name != READY:
                 yield event
 
@@ -108,7 +108,7 @@ async def live(
 def read_event(channel: Transport, kind: type[T], event: ServerEvent) -> T:
     """Return what an event stands for. Raises ServerUnavailable if it cannot be read."""
     try:
-        return decoded(kind, _object(channel, event))
+        return decode(kind, _object(channel, event))
     except Misread as fault:
         raise channel.unclear(f"an event {event.name!r:.20} cannot be read") from fault
 

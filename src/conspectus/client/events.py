@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from conspectus.client.operations import derived, request_for
+from conspectus.client.operations import derive_client, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.events import EventService
 from conspectus.model.records import Written
@@ -14,7 +14,7 @@ MAX_EVENTS_PER_REQUEST: Final = 500
 """Number of events per request."""
 
 
-@derived
+@derive_client
 class RemoteEvents(RemoteService, EventService):
     """Events of streams of a server."""
 

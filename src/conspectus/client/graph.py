@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from conspectus.client.collections import in_collection
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.request import instant_json, long_write_request, path_of, read_request
 from conspectus.client.transport import RemoteService
 from conspectus.engine.graph import GraphService
@@ -15,7 +15,7 @@ from conspectus.ports import Progress
 EXTRACTION_PROGRESS: Final = "looking for names"
 
 
-@derived
+@derive_client
 class RemoteGraph(RemoteService, GraphService):
     """Graphs of a server."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from conspectus.client.collections import in_collection, present
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.request import Request, path_of, read_request
 from conspectus.client.transport import RemoteService
 from conspectus.engine.jobs import JobService
@@ -16,7 +16,7 @@ POLL_SECONDS: Final = 20.0
 """Maximum seconds of one request that waits for a job to end."""
 
 
-@derived
+@derive_client
 class RemoteJobs(RemoteService, JobService):
     """Jobs of a server. Raises NotFound for a job that is not visible."""
 

@@ -1,7 +1,7 @@
 """Maintenance of a server."""
 
 from conspectus.client.collections import in_collection
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.request import long_write_request, read_request
 from conspectus.client.transport import RemoteService
 from conspectus.engine.maintenance import MaintenanceService
@@ -9,7 +9,7 @@ from conspectus.model.reports import Status
 from conspectus.ports import Progress
 
 
-@derived
+@derive_client
 class RemoteMaintenance(RemoteService, MaintenanceService):
     """Maintenance of a server."""
 

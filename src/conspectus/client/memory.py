@@ -6,7 +6,7 @@ from operator import add
 from typing import Final, Unpack
 
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.operations import derived, request_for
+from conspectus.client.operations import derive_client, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput
@@ -22,7 +22,7 @@ MAX_CHARACTERS_PER_REQUEST: Final = 1_000_000
 """Maximum number of lines, and their approximate total characters, per request."""
 
 
-@derived
+@derive_client
 class RemoteMemory(RemoteService, MemoryService):
     """Memories on a server."""
 
@@ -45,7 +45,9 @@ class RemoteMemory(RemoteService, MemoryService):
         if not done:
             await self._channel.answer(request_for(MemoryService.add, memories=(), **where))
         if wait:
-            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+            await self._open_sibling(RemoteDocuments).wait_until_embedded(
+                collection=collection, progress=progress
+            )
         return done
 
     async def import_lines(

@@ -28,7 +28,7 @@ S = TypeVar("S", bound=RemoteService)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
 
 
-def derived(service: type[S]) -> type[S]:
+def derive_client(service: type[S]) -> type[S]:
     """Return a base class with a method for each operation of a service that the class itself lacks."""
     written = {
         name for ancestor in service.__mro__ if issubclass(ancestor, RemoteService) for name in vars(ancestor)

@@ -22,7 +22,7 @@ from conspectus.model.jobs import Upload
 from conspectus.model.records import Json, Metadata, NewDocument
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
-from conspectus.text.positions import checked
+from conspectus.text.positions import check_positions
 from conspectus.text.times import parse_instant
 from conspectus.text.vectors import unit
 
@@ -187,7 +187,7 @@ def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
     if "occurred" in values:
         values["occurred"] = period(values["occurred"])
     if "text" in values and "places" in values:
-        values["places"] = checked(values["places"], values["text"])
+        values["places"] = check_positions(values["places"], values["text"])
     if "text" in values and "spans" in values and len(clean(values["text"])) != len(values["text"]):
         raise InvalidInput("spans", "refer to a text with characters that cannot be stored")
     if values.get("vector") is not None:

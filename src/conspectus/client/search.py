@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.client.operations import derived
+from conspectus.client.operations import derive_client
 from conspectus.client.request import query_request, to_json
 from conspectus.client.transport import RemoteService
 from conspectus.engine.search import RERANKED_HITS, SearchService
 from conspectus.model.results import ContextWindow, Feedback, Hit, Reranking
 
 
-@derived
+@derive_client
 class RemoteSearch(RemoteService, SearchService):
     """Search on a server."""
 

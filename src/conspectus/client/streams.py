@@ -10,7 +10,7 @@ from typing import Final, Unpack
 
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.event_stream import live, read_event
-from conspectus.client.operations import derived, request_for
+from conspectus.client.operations import derive_client, request_for
 from conspectus.client.request import Request, path_of
 from conspectus.client.transport import RemoteService
 from conspectus.engine.streams import StreamService
@@ -26,7 +26,7 @@ from conspectus.text.clean import clean
 CAPTION_EVENT: Final = "caption"
 
 
-@derived
+@derive_client
 class RemoteStreams(RemoteService, StreamService):
     """Streams of a server."""
 
@@ -48,7 +48,9 @@ class RemoteStreams(RemoteService, StreamService):
         )
         written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
-            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+            await self._open_sibling(RemoteDocuments).wait_until_embedded(
+                collection=collection, progress=progress
+            )
         return written
 
     async def import_captions(
@@ -75,7 +77,9 @@ class RemoteStreams(RemoteService, StreamService):
             )
             reports.append(await self._channel.one(CaptionImport, request))
         if options.get("wait", False) and any(report.streams for report in reports):
-            await self._sibling(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
+            await self._open_sibling(RemoteDocuments).wait_until_embedded(
+                collection=collection, progress=progress
+            )
         return _together(reports)
 
     async def subscribe(

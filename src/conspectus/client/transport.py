@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx
 
-from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
+from conspectus.client.decode import Misread, decode, decode_list, decode_member
 from conspectus.client.request import Request, body_of
 from conspectus.deferred import dataclass
 from conspectus.errors import (
@@ -79,15 +79,15 @@ class Transport:
 
     async def one(self, kind: type[T], request: Request) -> T:
         """Return the object of that type in the response."""
-        return await self._read(partial(decoded, kind), request)
+        return await self._read(partial(decode, kind), request)
 
     async def several(self, kind: type[T], request: Request) -> list[T]:
         """Return the list of objects of that type in the response."""
-        return await self._read(partial(decoded_list, kind), request)
+        return await self._read(partial(decode_list, kind), request)
 
     async def member(self, kind: type[T], name: str, request: Request) -> T:
         """Return one member of the response's object."""
-        return await self._read(partial(decoded_member, kind, name), request)
+        return await self._read(partial(decode_member, kind, name), request)
 
     async def _read(self, read: Callable[[object], T], request: Request) -> T:
         answer = await self.answer(request)
@@ -105,7 +105,7 @@ class Transport:
         async with AsyncExitStack() as stack:
             response = await self._patiently(partial(self._begun, request, stack))
             try:
-                async for piece in self._limited(response):
+                async for piece in self._read_limited(response):
                     yield piece
             except httpx.TimeoutException as fault:
                 raise self._silent(fault) from fault
@@ -139,14 +139,14 @@ class Transport:
     async def _answer_once(self, request: Request, key: str) -> Any:
         with self._faults(request):
             async with self._sent(request, key) as response:
-                return self._meaning(request, response, await self._read_body(response))
+                return self._decode_response(request, response, await self._read_body(response))
 
     async def _begun(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
         """Send a request, and return the response when its head has arrived. The stack closes it."""
         with self._faults(request):
             response = await stack.enter_async_context(self._sent(request, uuid4().hex))
             if not response.is_success:
-                self._meaning(request, response, await self._read_body(response))
+                self._decode_response(request, response, await self._read_body(response))
             return response
 
     @contextmanager
@@ -188,9 +188,9 @@ class Transport:
                 yield response
 
     async def _read_body(self, response: httpx.Response) -> bytes:
-        return b"".join([piece async for piece in self._limited(response)])
+        return b"".join([piece async for piece in self._read_limited(response)])
 
-    async def _limited(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    async def _read_limited(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
         size, maximum = 0, self._limits.answer_bytes
         async for piece in response.aiter_bytes():
             size += len(piece)
@@ -198,7 +198,7 @@ class Transport:
                 raise TooLarge("answer", size=size, limit=maximum)
             yield piece
 
-    def _meaning(self, request: Request, response: httpx.Response, body: bytes) -> Any:
+    def _decode_response(self, request: Request, response: httpx.Response, body: bytes) -> Any:
         if response.is_success:
             return self._json(body) if body else None
         error = self._error_of(response, body)
@@ -214,9 +214,9 @@ class Transport:
     def _error_of(self, response: httpx.Response, body: bytes) -> ConspectusError:
         if not response.headers.get("Content-Type", "").startswith(PROBLEM):
             return self.unclear(f"HTTP {response.status_code} without a reason")
-        return self.reported(self._json(body))
+        return self.decode_problem(self._json(body))
 
-    def reported(self, problem: object) -> ConspectusError:
+    def decode_problem(self, problem: object) -> ConspectusError:
         """Return the error of a problem document."""
         if not isinstance(problem, dict):
             return self.unclear("the problem document is not an object")
@@ -258,7 +258,7 @@ class RemoteService:
                 progress(doing, len(done), 0)
         return done
 
-    def _sibling(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
+    def _open_sibling(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
         """Return another service of the same server."""
         return kind(self._channel, self._files, self._archives)
 
@@ -288,7 +288,9 @@ def error_of(problem: Mapping[str, object]) -> ConspectusError:
     if issubclass(named, ChatError):
         facts = {"provider": MODEL, "reason": detail, **dict.fromkeys(MODEL_FACTS), **facts}
     complete = (
-        kind for kind in named.__mro__ if issubclass(kind, ConspectusError) and _needed(kind) <= facts.keys()
+        kind
+        for kind in named.__mro__
+        if issubclass(kind, ConspectusError) and _find_required(kind) <= facts.keys()
     )
     kind = next(complete)
     error = kind.__new__(kind)
@@ -308,7 +310,7 @@ def _kinds(kind: type[ConspectusError]) -> Iterator[type[ConspectusError]]:
         yield from _kinds(inner)
 
 
-def _needed(kind: type[ConspectusError]) -> set[str]:
+def _find_required(kind: type[ConspectusError]) -> set[str]:
     """Return the attributes that the constructor requires."""
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
     plain = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}

@@ -29,7 +29,7 @@ from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch
 from conspectus.streams.alert_checker import AlertWorker, CanRead, Checker
 from conspectus.streams.alert_delivery import Deliverer
 from conspectus.text.clean import clean
-from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
+from conspectus.text.hashing import NAME_BYTES, require_fitting, stable_id
 from conspectus.text.stream_clocks import StreamClock, clock_of
 
 MAX_EVENTS_READ = 10
@@ -270,7 +270,7 @@ def _to_alert_event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEv
 
 def _require_valid_alert(alert: NewAlert, *, longest_query: int) -> None:
     """Raise InvalidInput or TooLarge for an invalid alert."""
-    if not fitting("name", alert.name, NAME_BYTES).strip():
+    if not require_fitting("name", alert.name, NAME_BYTES).strip():
         raise InvalidInput("name", "must have a visible character")
     if len(alert.query) > longest_query:
         raise TooLarge("query", size=len(alert.query), limit=longest_query, unit="characters")

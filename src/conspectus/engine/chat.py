@@ -12,7 +12,7 @@ from uuid import uuid4
 from conspectus.chat.answer import ModelRequest, stream_answer
 from conspectus.chat.citations import answer_metadata
 from conspectus.chat.prompt import NOTHING_FOUND
-from conspectus.chat.request import PreparedChat, drafted
+from conspectus.chat.request import PreparedChat, draft_chat
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.deferred import dataclass
 from conspectus.engine.channels import ChannelService
@@ -31,7 +31,7 @@ from conspectus.text.citation_marks import marks
 from conspectus.text.clean import clean
 from conspectus.text.graphemes import graphemes_prefix
 from conspectus.text.prompt_escaping import FRAME, disarm
-from conspectus.text.prompt_frame import escaped, framed, passages
+from conspectus.text.prompt_frame import escape_text, frame_passages, passages
 
 MAX_TASKS = 20
 MAX_SESSIONS = 1_000
@@ -91,7 +91,7 @@ class ChatService(Service):
         count = self._parts.counter(self._tokenizer)
         window = model.window if model else settings.chat_context_tokens
         draft = await self._run_counting(
-            lambda count: drafted(request, settings, window=window, count=count),
+            lambda count: draft_chat(request, settings, window=window, count=count),
             count,
             characters=sum(len(turn.content) for turn in (*request.history, *request.since)),
         )
@@ -227,7 +227,9 @@ class ChatService(Service):
     async def _count_added_tokens(self, draft: PreparedChat, context: str) -> int:
         """Return the tokens that a context adds to the prompt."""
         return await self._run_counting(
-            lambda count: replace(draft, count=count).added_by(context), draft.count, characters=len(context)
+            lambda count: replace(draft, count=count).count_added(context),
+            draft.count,
+            characters=len(context),
         )
 
     def _previous_state(self, request: ChatRequest) -> str | None:
@@ -264,10 +266,10 @@ class ChatService(Service):
         tokens = draft.room.context - draft.frame
         while True:
             text, rendered_lines = render_tasks(lines, draft.count, max(tokens, 0))
-            context = framed([text]) if text else ""
+            context = frame_passages([text]) if text else ""
             if draft.fits(context):
                 break
-            tokens -= draft.added_by(context) - draft.room.context
+            tokens -= draft.count_added(context) - draft.room.context
         sources = tuple(_task_source(line, best_hits[line.document]) for line in rendered_lines)
         return _build_prompt_context(
             draft, context, sources, has_hits=bool(lines), search_notice=_search_notice(request, retrieval)
@@ -306,7 +308,7 @@ def _build_prompt_context(
     if not has_hits and not sources and draft.fits(NOTHING_FOUND):
         context, added_tokens = NOTHING_FOUND, None
     if added_tokens is None:
-        added_tokens = draft.added_by(context)
+        added_tokens = draft.count_added(context)
     budget_notice = NO_CONTEXT_TOKENS if has_hits and not sources else None
     report = Sources(
         outcome="found" if has_hits else "no_match",
@@ -345,10 +347,10 @@ def _task_line(number: int, hit: Hit) -> TaskLine:
     return TaskLine(
         number=number,
         # A key in brackets must not look like a number of a citation.
-        task=escaped(f"#{key}" if any(marks(f"[{key}]")) else key),
-        status=escaped(str(facts.get("status", "none"))),
-        priority=None if priority is None else escaped(str(priority)),
-        snippet=escaped(snippet(hit.chunk.text)),
+        task=escape_text(f"#{key}" if any(marks(f"[{key}]")) else key),
+        status=escape_text(str(facts.get("status", "none"))),
+        priority=None if priority is None else escape_text(str(priority)),
+        snippet=escape_text(snippet(hit.chunk.text)),
         similarity=hit.similarity,
         document=hit.document.id,
         trust=hit.document.trust,

@@ -42,7 +42,7 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Document, Source
 from conspectus.ports import CountTokens
 from conspectus.text.graphemes import last_border
-from conspectus.text.lines import LinePattern, MatchedLine, shown
+from conspectus.text.lines import LinePattern, MatchedLine, find_shown_part
 
 MAX_GLOB_CHARACTERS: Final = 200
 DOCUMENTS_PER_BATCH: Final = 200
@@ -461,7 +461,7 @@ def _with_context(text: str, matched_lines: Sequence[MatchedLine], context: int)
     for match in matched_lines:
         for line in (*_lines_beside(text, match, -context), match, *_lines_beside(text, match, context)):
             if line.number > last and (line is match or line.number not in matching):
-                start, end = shown(line)
+                start, end = find_shown_part(line)
                 yield FileLine(line.number, text[start:end], start, end, line is match)
                 last = line.number
 

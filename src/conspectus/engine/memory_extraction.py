@@ -41,7 +41,7 @@ from conspectus.model.memory import ExtractedFact, Memory, Scope
 from conspectus.model.records import Json, Metadata, Source
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import NewSummary
-from conspectus.streams.summarizer import SummaryPrompt, all_of
+from conspectus.streams.summarizer import SummaryPrompt, run_all
 from conspectus.streams.summary_runner import HOPELESS, NotStored
 from conspectus.text.hashing import stable_id
 
@@ -193,7 +193,7 @@ class FactExtraction(Service, checked=False):
         earlier_calls = run.counts.calls
         size = max(1, self._parts.settings.summary_concurrency)
         for start in range(0, len(unread), size):
-            answered = await all_of(
+            answered = await run_all(
                 [self._ask(run, summary_model, reading) for reading in unread[start : start + size]]
             )
             for reading in answered:

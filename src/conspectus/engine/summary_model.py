@@ -22,7 +22,7 @@ from conspectus.streams.summarizer import CaptionText, SummaryPrompt
 from conspectus.streams.summary_runner import NotStored
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
-from conspectus.text.prompt_frame import escaped
+from conspectus.text.prompt_frame import escape_text
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 NO_ANSWER: Final = (ChatRateLimited, ChatUnreachable, ChatTimedOut)
@@ -179,7 +179,7 @@ def _with_reason(prompt: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
     if not isinstance(fault, ChatBadAnswer):
         return prompt
     last = prompt.messages[-1]
-    reason = RETRY_PROMPT.format(reason=escaped(fault.reason))
+    reason = RETRY_PROMPT.format(reason=escape_text(fault.reason))
     return replace(
         prompt, messages=(*prompt.messages[:-1], replace(last, content=f"{last.content}\n\n{reason}"))
     )

@@ -31,12 +31,12 @@ from conspectus.ports.chat import ChatModel
 from conspectus.ports.streams import Span
 from conspectus.streams.caption_batches import Batch, batches, by_index
 from conspectus.streams.caption_format import format_time
-from conspectus.streams.extractive_summary import extracted
+from conspectus.streams.extractive_summary import select_captions
 from conspectus.streams.json_schema_output import JsonSchemaOutput
-from conspectus.streams.summarizer import Style, Summarizer, between
+from conspectus.streams.summarizer import Style, Summarizer, format_range
 from conspectus.streams.summary_runner import (
     Finished,
-    checked,
+    check_request,
     in_batches,
     in_turn,
     recipe,
@@ -98,7 +98,7 @@ class SummaryPipeline(Service, checked=False):
 
     async def resolve(self, request: SummaryRequest) -> ResolvedSummaryRequest:
         """Resolve a request. Raises InvalidInput, TooLarge or NotFound."""
-        request = checked(request, max_characters=self._parts.settings.max_chat_characters)
+        request = check_request(request, max_characters=self._parts.settings.max_chat_characters)
         form = None if request.schema is None else JsonSchemaOutput(request.schema)
         access, source = await self._reader.source(request.stream, request.collection)
         column, collection = "standing_summaries.request", source.collection
@@ -216,11 +216,11 @@ class SummaryPipeline(Service, checked=False):
         analyzer, number = Analyzer(language), request.request.sentences
 
         def select_sentences(work: Work) -> list[tuple[Caption, str]]:
-            return extracted(captions, number, terms=analyzer.terms, vectors=vectors, checkpoint=work)
+            return select_captions(captions, number, terms=analyzer.terms, vectors=vectors, checkpoint=work)
 
         sentences = await self._core.long_work.run(select_sentences, user=self._person.id)
         lines = [
-            f"{between(caption.start, caption.end, lambda at: format_time(at, clock))}{sentence}"
+            f"{format_range(caption.start, caption.end, lambda at: format_time(at, clock))}{sentence}"
             for caption, sentence in sentences
         ]
         text = "\n".join(lines)

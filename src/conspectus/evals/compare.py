@@ -25,7 +25,7 @@ class Comparison(TypedDict):
     questions: int
 
 
-def compared(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, Comparison]:
+def compare_reports(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, Comparison]:
     """Compare every measure that two reports have for the same questions, by name.
 
     The interval is from a paired bootstrap: 10,000 samples of the questions, with a fixed seed. Raises

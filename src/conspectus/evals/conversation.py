@@ -14,7 +14,7 @@ from conspectus.evals.datasets import (
     ConversationSet,
 )
 from conspectus.evals.measures import Figures, percent, recall
-from conspectus.evals.stores import FilledStore, fresh_engine, stored, wait_for_entities
+from conspectus.evals.stores import FilledStore, fresh_engine, store_documents, wait_for_entities
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import Budget, Query
 from conspectus.ports import Progress
@@ -59,7 +59,7 @@ async def conversation(
     settings = settings or Settings.from_environment()
     data = read_conversations(Path(directory))
     async with fresh_engine(settings) as engine:
-        keys = await stored(engine, data.conversations, progress)
+        keys = await store_documents(engine, data.conversations, progress)
         every = {document: key for source_keys in keys.values() for document, key in source_keys.items()}
         run = FilledStore(engine, settings, every, progress)
         if graph is not None:

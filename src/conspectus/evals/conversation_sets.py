@@ -124,7 +124,7 @@ def _threads(channel: str, messages: Sequence[NewDocument]) -> Iterator[CitedQue
             continue
         before = earlier.setdefault(message.thread, [])
         if MIN_EARLIER <= len(before) <= MAX_EARLIER and _has_content(message):
-            yield _cited_question(channel, message, before, category="thread")
+            yield _make_question(channel, message, before, category="thread")
         before.append(message.key or "")
 
 
@@ -137,10 +137,10 @@ def _replies(
         parents = answered.get((channel, number), set()) if isinstance(number, int) else set()
         evidence = [keys[parent] for parent in parents if parent in keys]
         if evidence and _has_content(message) and message.thread is not None:
-            yield _cited_question(channel, message, evidence, category="reply")
+            yield _make_question(channel, message, evidence, category="reply")
 
 
-def _cited_question(
+def _make_question(
     channel: str, message: NewDocument, evidence: Sequence[str], *, category: str
 ) -> CitedQuestion:
     return CitedQuestion(

@@ -46,7 +46,7 @@ class Row:
         """Return a string or number as a string, None if it is missing or null."""
         return self.id(name) if self.values.get(name) is not None else None
 
-    def mapping(self, name: str) -> Mapping[str, object]:
+    def read_mapping(self, name: str) -> Mapping[str, object]:
         """Return an object, empty if it is missing or null."""
         if self.values.get(name) is None:
             return {}
@@ -210,7 +210,9 @@ def _document(row: Row) -> NewDocument:
 
 
 def _read_query(row: Row, grades: Mapping[str, float]) -> JudgedQuery:
-    conditions = tuple(_read_condition(row, name, value) for name, value in row.mapping("filter").items())
+    conditions = tuple(
+        _read_condition(row, name, value) for name, value in row.read_mapping("filter").items()
+    )
     return JudgedQuery(row.id("id"), row.text("text"), And(conditions), grades)
 
 
@@ -233,12 +235,12 @@ def _turn(row: Row, sequence: int) -> NewDocument:
         sequence=sequence,
         author=speaker,
         role=speaker if speaker in {"user", "assistant"} else None,
-        occurred=_occurred(row.optional("timestamp") or row.optional("date")),
+        occurred=_parse_time(row.optional("timestamp") or row.optional("date")),
         metadata=row.scalars(without=field_names),
     )
 
 
-def _occurred(value: str | None) -> datetime | None:
+def _parse_time(value: str | None) -> datetime | None:
     try:
         return None if value is None else parse_instant(value)
     except InvalidInput:
@@ -250,7 +252,7 @@ def _question(row: Row, conversations: Mapping[str, Sequence[NewDocument]]) -> C
     if conversation not in conversations:
         raise InvalidInput(row.position, f"messages.jsonl has no conversation {conversation!r}")
     turns = conversations[conversation]
-    corrected = Row(row.position, row.mapping("audit")).ids("correct_evidence")
+    corrected = Row(row.position, row.read_mapping("audit")).ids("correct_evidence")
     cited = corrected or row.ids("evidence") or _turns_of(row.ids("evidence_sessions"), turns)
     return CitedQuestion(
         id=row.id("qid"),
@@ -258,7 +260,7 @@ def _question(row: Row, conversations: Mapping[str, Sequence[NewDocument]]) -> C
         text=row.text("question"),
         category=row.optional("category") or "none",
         evidence=cited & {turn.key for turn in turns if turn.key},
-        at=_occurred(row.optional("question_date")),
+        at=_parse_time(row.optional("question_date")),
     )
 
 

@@ -11,7 +11,7 @@ from conspectus.errors import InvalidInput
 from conspectus.evals.compare import BY_QUESTION, WINDOWS
 from conspectus.evals.evidence_sets import EvidenceQuestion, by_kind, read_evidence_set
 from conspectus.evals.measures import Figures, percent
-from conspectus.evals.stores import fresh_engine, stored
+from conspectus.evals.stores import fresh_engine, store_documents
 from conspectus.model.query import Budget, Query
 from conspectus.model.results import Citation
 from conspectus.ports import Progress
@@ -57,7 +57,7 @@ async def evidence(
     data = read_evidence_set(Path(directory), settings, pages=options.get("pages"))
     texts = {document.key or "": document.text for document in data.documents}
     async with fresh_engine(settings) as engine:
-        keys = (await stored(engine, {"corpus": data.documents}, progress))["corpus"]
+        keys = (await store_documents(engine, {"corpus": data.documents}, progress))["corpus"]
         report: dict[str, dict[str, object]] = {}
         for kind, questions in by_kind(data.questions, options.get("limit")).items():
             shares: Figures = {}
@@ -67,7 +67,7 @@ async def evidence(
                     str(maximum): await _cite_window(engine, question, maximum, keys) for maximum in budgets
                 }
                 shares[question.id] = {
-                    maximum: _covered_share(question, cited) for maximum, cited in built.items()
+                    maximum: _measure_coverage(question, cited) for maximum, cited in built.items()
                 }
                 window_texts[question.id] = _with_passages(question, built, texts)
                 report_progress(f"asking {kind}", done, len(questions))
@@ -106,7 +106,7 @@ def _with_passages(
     }
 
 
-def _covered_share(question: EvidenceQuestion, window: Cited) -> float:
+def _measure_coverage(question: EvidenceQuestion, window: Cited) -> float:
     cited: dict[str, list[Citation]] = defaultdict(list)
     for key, citation in window:
         cited[key].append(citation)

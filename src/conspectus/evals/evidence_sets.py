@@ -58,7 +58,7 @@ def read_evidence_set(directory: Path, settings: Settings, *, pages: str | None 
         return _from_files(directory, settings)
     documents = read_documents(directory)
     spanned = [question for row in rows(directory / "queries.jsonl") for question in _read_spans(row)]
-    data = EvidenceSet(documents, tuple(spanned or _judged(directory)))
+    data = EvidenceSet(documents, tuple(spanned or _read_judged(directory)))
     return data if pages is None else _on_pages(data, pages)
 
 
@@ -70,7 +70,7 @@ def _read_spans(row: Row) -> Iterator[EvidenceQuestion]:
         yield EvidenceQuestion(row.id("id"), JUDGED, row.text("text"), tuple(spans))
 
 
-def _judged(directory: Path) -> Iterator[EvidenceQuestion]:
+def _read_judged(directory: Path) -> Iterator[EvidenceQuestion]:
     data = read_retrieval_set(directory)
     texts = {document.key or "": document.text for document in data.documents}
     for query in data.queries:

@@ -14,8 +14,8 @@ def ndcg(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int) -> 
     The gain of a document is its grade, discounted by log2(rank + 1) with ranks from 1 (Järvelin and
     Kekäläinen 2002, with the linear gain of trec_eval). `grades` has at least one positive grade.
     """
-    ideal = _discounted(sorted(grades.values(), reverse=True)[:depth])
-    return _discounted([grades.get(document, 0.0) for document in ranking[:depth]]) / ideal
+    ideal = _discount(sorted(grades.values(), reverse=True)[:depth])
+    return _discount([grades.get(document, 0.0) for document in ranking[:depth]]) / ideal
 
 
 def recall(ranking: Sequence[str], relevant: Set[str], *, depth: int) -> float:
@@ -28,5 +28,5 @@ def percent(values: Sequence[float]) -> float:
     return round(100 * math.fsum(values) / len(values), 2) if values else 0.0
 
 
-def _discounted(gains: Sequence[float]) -> float:
+def _discount(gains: Sequence[float]) -> float:
     return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

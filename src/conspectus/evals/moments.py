@@ -58,9 +58,9 @@ async def moments(
     """
     data = read_moment_set(Path(directory), limit=limit)
     async with fresh_engine(settings or Settings.from_environment()) as engine:
-        asker = await _stored(engine, data, progress)
+        asker = await _store(engine, data, progress)
         ways: Mapping[str, Ask] = {"engine": asker.by_engine, "bm25": asker.by_words}
-        return {name: await _measured(data, name, ask, progress) for name, ask in ways.items()}
+        return {name: await _measure(data, name, ask, progress) for name, ask in ways.items()}
 
 
 def overlap(answer: Answer, question: TimedQuestion) -> float:
@@ -106,7 +106,7 @@ class MomentSearch:
         )
 
 
-async def _stored(engine: Engine, data: MomentSet, progress: Progress | None) -> MomentSearch:
+async def _store(engine: Engine, data: MomentSet, progress: Progress | None) -> MomentSearch:
     positions: dict[str, tuple[str, int]] = {}
     for done, (video, captions) in enumerate(data.videos.items(), start=1):
         new_captions = [
@@ -122,7 +122,7 @@ async def _stored(engine: Engine, data: MomentSet, progress: Progress | None) ->
     return MomentSearch(engine, data, sources, positions)
 
 
-async def _measured(data: MomentSet, name: str, ask: Ask, progress: Progress | None) -> MomentsReport:
+async def _measure(data: MomentSet, name: str, ask: Ask, progress: Progress | None) -> MomentsReport:
     answered = []
     started = perf_counter()
     for done, question in enumerate(data.questions, start=1):

@@ -9,7 +9,7 @@ from conspectus.evals.datasets import (
     read_retrieval_set,
 )
 from conspectus.evals.measures import Figures, ndcg, percent, recall
-from conspectus.evals.stores import FilledStore, fresh_engine, stored, wait_for_entities
+from conspectus.evals.stores import FilledStore, fresh_engine, store_documents, wait_for_entities
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import Query, Retriever
 from conspectus.ports import Progress
@@ -50,7 +50,7 @@ async def retrieval(
     settings = settings or Settings.from_environment()
     data = read_retrieval_set(Path(directory))
     async with fresh_engine(settings) as engine:
-        keys = await stored(engine, {"corpus": data.documents}, progress)
+        keys = await store_documents(engine, {"corpus": data.documents}, progress)
         run = FilledStore(engine, settings, keys["corpus"], progress)
         if graph is not None:
             await wait_for_entities(engine, progress)

@@ -28,7 +28,7 @@ async def fresh_engine(settings: Settings) -> AsyncIterator[Engine]:
             yield engine
 
 
-async def stored(
+async def store_documents(
     engine: Engine, sources: Mapping[str, Sequence[NewDocument]], progress: Progress | None
 ) -> dict[str, dict[str, str]]:
     """Add and embed all documents. Returns the keys by stored id, for documents by source."""

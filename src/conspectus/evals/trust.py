@@ -138,6 +138,6 @@ async def _check(
         counts["quarantined_shown"] += statement.hidden and mark in everything
 
 
-def failed(report: Mapping[str, object]) -> bool:
+def has_failed(report: Mapping[str, object]) -> bool:
     """Return whether a level rose or quarantined text was shown."""
     return bool(report["levels_raised"] or report["quarantined_shown"])

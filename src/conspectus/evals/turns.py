@@ -11,7 +11,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.evals.datasets import JudgedQuery, Row, read_retrieval_set, rows
 from conspectus.evals.measures import ndcg, percent, recall
-from conspectus.evals.stores import fresh_engine, stored
+from conspectus.evals.stores import fresh_engine, store_documents
 from conspectus.model.query import Query
 from conspectus.model.results import Message
 from conspectus.ports import Progress
@@ -60,10 +60,10 @@ async def turns(
     judged = {query.id: query for query in retrieval_set.queries}
     judged_rows = [row for row in rows(folder / "queries.jsonl") if row.id("id") in judged]
     questions = [_read_question(row, judged[row.id("id")]) for row in judged_rows]
-    questions += _switched(questions)
+    questions += _switch_histories(questions)
     async with fresh_engine(settings or Settings.from_environment()) as engine:
-        await stored(engine, {"corpus": retrieval_set.documents}, progress)
-        return {name: await _measured(engine, questions, way) for name, way in WAYS.items()}
+        await store_documents(engine, {"corpus": retrieval_set.documents}, progress)
+        return {name: await _measure(engine, questions, way) for name, way in WAYS.items()}
 
 
 def _read_question(row: Row, judged: JudgedQuery) -> _Asked:
@@ -77,7 +77,7 @@ def _read_turn(row: Row, turn: object) -> Message:
     return Message("user" if turn_row.text("role") == "user" else "assistant", turn_row.text("text"))
 
 
-def _switched(questions: Sequence[_Asked]) -> list[_Asked]:
+def _switch_histories(questions: Sequence[_Asked]) -> list[_Asked]:
     """Return each `first` question with the history of the next question of another conversation."""
     switched = []
     for number, question in enumerate(questions):
@@ -88,7 +88,7 @@ def _switched(questions: Sequence[_Asked]) -> list[_Asked]:
     return switched
 
 
-async def _measured(engine: Engine, questions: Sequence[_Asked], way: Rewrite) -> dict[str, TurnsReport]:
+async def _measure(engine: Engine, questions: Sequence[_Asked], way: Rewrite) -> dict[str, TurnsReport]:
     rankings: dict[str, list[tuple[JudgedQuery, list[str]]]] = defaultdict(list)
     for question in questions:
         ranking = await _rank_documents(engine, way(question.judged.text, question.history), question.judged)

@@ -89,7 +89,7 @@ def with_sources(
     )
 
 
-def shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinteger[Any]]) -> int:
+def count_shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinteger[Any]]) -> int:
     """Return the number of common values of two sorted arrays without duplicates."""
     few, many = sorted((one, other), key=len)
     if not len(few):

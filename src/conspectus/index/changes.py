@@ -22,7 +22,7 @@ CHANGES = 5_000
 """Maximum number of changes that an index applies at once."""
 
 
-def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
+def merge_ranges(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
     """Merge sorted ids into ranges. Ranges at most `gap` ids apart become one."""
     disjoint: list[Range] = []
     for first, last in sorted(ranges):
@@ -45,12 +45,12 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
     """Return the ranges that changes added or updated, joined if near: reading more has no effect."""
     ranges = ((change.first, change.last) for change in changes if change.operation == "put")
-    return merged(ranges, _MAX_GAP_IDS)
+    return merge_ranges(ranges, _MAX_GAP_IDS)
 
 
-def touched_ranges(changes: Sequence[Change]) -> list[Range]:
+def find_obsolete_ranges(changes: Sequence[Change]) -> list[Range]:
     """Return the ranges of ids whose earlier rows are obsolete once the changes are applied."""
-    return merged([*put_ranges(changes), *((change.first, change.last) for change in changes)])
+    return merge_ranges([*put_ranges(changes), *((change.first, change.last) for change in changes)])
 
 
 def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
@@ -104,16 +104,16 @@ async def differences(
     disagreements += [
         Disagreement(ChunkId(number), "ghost", "not in the records") for number in rows.chunks[~seen].tolist()
     ]
-    return await untouched_since(rows.sequence, disagreements, reader)
+    return await select_unexplained(rows.sequence, disagreements, reader)
 
 
-async def untouched_since(
+async def select_unexplained(
     sequence: int, disagreements: Iterable[Disagreement], reader: Reader
 ) -> list[Disagreement]:
     """Return the disagreements that no change after the sequence explains, by chunk."""
     later: list[Range] = []
     while changes := await reader.changes_since(sequence, limit=_CHANGES_PER_READ):
-        later = merged([*later, *touched_ranges(changes)])
+        later = merge_ranges([*later, *find_obsolete_ranges(changes)])
         sequence = changes[-1].sequence
     unexplained = (
         disagreement

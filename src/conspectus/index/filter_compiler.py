@@ -46,46 +46,50 @@ class FilterCompiler:
     largest: ClassVar[int]
     """The largest integer of a column."""
 
-    def compiled(self, condition: Filter) -> str:
+    def compile(self, condition: Filter) -> str:
         """Return the condition of a filter for rows whose fields all fit into their columns."""
         match condition:
             case Not():
-                return f"not ({self.compiled(condition.inner)})"
+                return f"not ({self.compile(condition.inner)})"
             case And():
-                return self._all_of(map(self.compiled, condition.inner))
+                return self._join_with_and(map(self.compile, condition.inner))
             case Or():
-                return self._any_of(map(self.compiled, condition.inner))
+                return self._join_with_or(map(self.compile, condition.inner))
             case Overlaps():
                 return self._overlaps(condition)
             case Exists():
                 return self._exists(condition.field)
             case Eq() | In():
                 values = (condition.value,) if isinstance(condition, Eq) else condition.values
-                return self._one_of(condition.field, values)
+                return self._compile_in(condition.field, values)
             case Between():
-                return self._between(condition)
+                return self._compile_between(condition)
             case _:
                 assert_never(condition)
 
-    def _all_of(self, parts: Iterable[str]) -> str:
+    def _join_with_and(self, parts: Iterable[str]) -> str:
         return _join_conditions(" and ", [part for part in parts if part != self.every]) or self.every
 
-    def _any_of(self, parts: Iterable[str]) -> str:
+    def _join_with_or(self, parts: Iterable[str]) -> str:
         return _join_conditions(" or ", [part for part in parts if part != self.none]) or self.none
 
     def _overlaps(self, leaf: Overlaps) -> str:
         parts = [self.present("occurred")]
         if leaf.end is not None:
-            parts.append(self.compared("starts", "<", to_microseconds(leaf.end)))
+            parts.append(self.compare_column("starts", "<", to_microseconds(leaf.end)))
         if leaf.start is not None:
             low = to_microseconds(leaf.start)
-            parts.append(self._any_of([self.compared("ends", ">", low), self.compared("starts", ">=", low)]))
-        return self._all_of(parts)
+            parts.append(
+                self._join_with_or(
+                    [self.compare_column("ends", ">", low), self.compare_column("starts", ">=", low)]
+                )
+            )
+        return self._join_with_and(parts)
 
     def _exists(self, field: Field) -> str:
-        return self.present(field) if _has_column(field) else self.any_fact([exists(field)])
+        return self.present(field) if _has_column(field) else self.has_any_fact([exists(field)])
 
-    def _one_of(self, field: Field, values: Sequence[Scalar]) -> str:
+    def _compile_in(self, field: Field, values: Sequence[Scalar]) -> str:
         if not _has_column(field):
             return self._equal_facts(field, values)
         if field in TEXTS:
@@ -94,16 +98,16 @@ class FilterCompiler:
             if len(texts) == len(values):
                 return equal_texts
             moments = [value for value in values if isinstance(value, datetime)]
-            return self._any_of([equal_texts, self._equal_facts(field, moments)])
+            return self._join_with_or([equal_texts, self._equal_facts(field, moments)])
         numbers = [_to_column_number(value, field) for value in values] if field in NUMBERS else []
         exact = [int(number) for number in numbers if number is not None and self._fits(number)]
         return self.among(field, exact) if exact else self.none
 
     def _equal_facts(self, field: Field, values: Sequence[Scalar]) -> str:
         facts = [fact for value in values if (fact := equals(field, value)) is not None]
-        return self.any_fact(facts) if facts else self.none
+        return self.has_any_fact(facts) if facts else self.none
 
-    def _between(self, leaf: Between) -> str:
+    def _compile_between(self, leaf: Between) -> str:
         field = leaf.field
         if not _has_column(field) or needs_distinct_values(leaf):
             return self.values_between(leaf)
@@ -114,8 +118,8 @@ class FilterCompiler:
             value = _to_column_value(bound, field)
             if value is None:
                 return self.none
-            parts.append(self.compared(field, sign, value))
-        return self._all_of(parts)
+            parts.append(self.compare_column(field, sign, value))
+        return self._join_with_and(parts)
 
     def _fits(self, number: int | float) -> bool:
         return abs(number) <= self.largest and number == int(number)
@@ -124,7 +128,7 @@ class FilterCompiler:
         """Return the condition: the column is not null."""
         raise NotImplementedError
 
-    def any_fact(self, facts: Sequence[int]) -> str:
+    def has_any_fact(self, facts: Sequence[int]) -> str:
         """Return the condition: the row has at least one of these facts. `facts` is not empty."""
         raise NotImplementedError
 
@@ -132,7 +136,7 @@ class FilterCompiler:
         """Return the condition: the column has one of these values. `values` is not empty."""
         raise NotImplementedError
 
-    def compared(self, column: str, sign: str, value: ColumnValue) -> str:
+    def compare_column(self, column: str, sign: str, value: ColumnValue) -> str:
         """Return the condition: the value of the column compares so with the bound. Null does not."""
         raise NotImplementedError
 

@@ -32,14 +32,14 @@ NAMES_IN_FACTS: Final[tuple[FieldName, ...]] = ("title", "key", "file", "folder"
 assert {*TEXTS, *NUMBERS, *NAMES_IN_FACTS, "occurred"} == set(get_args(FieldName))
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Encode a text so that bytes sort as its code points do. Lone surrogates are allowed."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def comparable(text: str) -> bytes:
     """Encode a text as filters compare it."""
-    return encoded(composed(text))
+    return encode_text(composed(text))
 
 
 def fact_entries(row: Row) -> Iterator[Entry]:
@@ -72,7 +72,7 @@ def equals(field: Field, value: object) -> int | None:
     return None if _canonical(value)[0] == "other" else is_value(field, value)
 
 
-def spelled_moment(value: object) -> int | None:
+def parse_moment(value: object) -> int | None:
     """Return the instant that a text spells, in microseconds; None if it spells none."""
     spelled = instant(value) if isinstance(value, str) and value[:1].isdigit() else None
     return None if spelled is None else to_microseconds(spelled)
@@ -148,6 +148,6 @@ def content_checksum(chunk: IndexedChunk) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
-def signed_checksum(chunk: IndexedChunk) -> int:
+def compute_signed_checksum(chunk: IndexedChunk) -> int:
     """Return the checksum as a signed 64-bit integer, as databases store it."""
     return content_checksum(chunk) >> 1

@@ -30,7 +30,7 @@ from conspectus.model.trust import HIGHEST, least, least_trusted
 from conspectus.ports import Embedder, Records
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.text.attack_patterns import attack_pattern
-from conspectus.text.vectors import packed
+from conspectus.text.vectors import pack_rows
 
 New = TypeVar("New", NewDocument, NewMessage, NewCaption, NewMemory)
 
@@ -189,7 +189,7 @@ async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[Pr
             vectors = await embedder.embed_documents(texts)
     except ProviderError:
         return batch
-    rows, space = iter(packed(vectors)), embedder.space.name
+    rows, space = iter(pack_rows(vectors)), embedder.space.name
     vectors_by_document = [
         (space, tuple(islice(rows, len(chunks)))) if chunks else None for chunks in wanting
     ]

@@ -25,7 +25,7 @@ from conspectus.model.trust import Origin
 from conspectus.ports import CountTokens
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
-from conspectus.text.hashing import NAME_BYTES, content_hash, fitting, stable_id
+from conspectus.text.hashing import NAME_BYTES, content_hash, require_fitting, stable_id
 from conspectus.text.times import canonical, parse_instant
 
 
@@ -59,7 +59,7 @@ def named(kind: str, name: str) -> str:
     """The name of a collection or a source, if it can be one. Raises InvalidInput."""
     if not name.strip() or clean(name) != name:
         raise InvalidInput(kind, "a name needs visible characters, all of which can be stored")
-    return fitting(kind, name, NAME_BYTES)
+    return require_fitting(kind, name, NAME_BYTES)
 
 
 def fingerprint_of(document: Document, beside: Sequence[object], by: Preparation) -> str:

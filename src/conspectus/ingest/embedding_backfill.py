@@ -16,7 +16,7 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Embedder, Progress, Records, Vectors
 from conspectus.ports.jobs import Turn, Turns, on_behalf_of
-from conspectus.text.vectors import packed
+from conspectus.text.vectors import pack_rows
 
 BATCH = 288
 """Three batches of a hosted model, so that the rest does not wait for texts to fill its batch."""
@@ -96,7 +96,7 @@ async def _mark_refused(records: Records, refused: Sequence[tuple[IndexedChunk, 
 async def _store(
     records: Records, embedder: Embedder, batch: Sequence[IndexedChunk], vectors: Vectors
 ) -> int:
-    pairs = zip((ChunkId(chunk.chunk.id) for chunk in batch), packed(vectors), strict=True)
+    pairs = zip((ChunkId(chunk.chunk.id) for chunk in batch), pack_rows(vectors), strict=True)
     return await records.put_vectors(batch[0].document.collection, embedder.space, list(pairs))
 
 

@@ -14,7 +14,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
-from conspectus.text.vectors import MAX_DIMENSIONS, checked_rows
+from conspectus.text.vectors import MAX_DIMENSIONS, check_rows
 
 CONTROL_TEXT: Final = "a"
 """A text that every service embeds: if it is refused, the service is to blame and not a text."""
@@ -236,7 +236,7 @@ class _Lane:
         users = {text.user for text in batch}
         with on_behalf_of(users.pop() if len(users) == 1 else None):
             rows = await self.inner.embed_batch([text.text for text in batch], self.kind)
-        return checked_rows(rows, self.inner.space, len(batch))
+        return check_rows(rows, self.inner.space, len(batch))
 
     def _closing(self) -> ProviderUnavailable:
         return ProviderUnavailable(self.inner.space.model, "is being closed; the texts were not embedded")

@@ -25,12 +25,12 @@ from conspectus.model.records import (
 from conspectus.model.trust import HIGHEST, highest_in, least, least_trusted, origin_in
 from conspectus.ports import CountTokens
 from conspectus.text.clean import clean
-from conspectus.text.hashing import KEY_BYTES, content_hash, fitting, stable_id
-from conspectus.text.positions import checked, combined, headings_in, path_of, place_at
+from conspectus.text.hashing import KEY_BYTES, content_hash, require_fitting, stable_id
+from conspectus.text.positions import check_positions, combine_positions, headings_in, path_of, place_at
 from conspectus.text.sections import sections_of
 from conspectus.text.split_boundaries import definitions
-from conspectus.text.splitter import SplitOptions, TextSpan, split, without_blank_pieces
-from conspectus.text.vectors import packed, unit
+from conspectus.text.splitter import SplitOptions, TextSpan, join_blank_pieces, split
+from conspectus.text.vectors import pack_rows, unit
 
 SECTIONS = "cut at sections"
 """Part of the fingerprint of texts with sections: those that were split otherwise are split again."""
@@ -46,7 +46,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     text = clean(new.text)
     if len(text) > by.settings.max_document_characters:
         raise TooLarge("text", size=len(text), limit=by.settings.max_document_characters, unit="characters")
-    key = fitting("key", clean(new.key), KEY_BYTES) if new.key is not None else str(uuid4())
+    key = require_fitting("key", clean(new.key), KEY_BYTES) if new.key is not None else str(uuid4())
     origin = least_trusted(by.origin, new.origin, origin_in(by.source.kind, new.role))
     if new.sequence is not None and not -(2**63) <= new.sequence < 2**63:
         raise InvalidInput("sequence", "does not fit into 64 bits")
@@ -67,7 +67,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         occurred=period(new.occurred),
         sequence=new.sequence,
         parent=DocumentId(new.parent) if new.parent is not None else None,
-        thread=None if new.thread is None else fitting("thread", clean(new.thread), KEY_BYTES),
+        thread=None if new.thread is None else require_fitting("thread", clean(new.thread), KEY_BYTES),
         syntax=new.syntax,
         characters=len(text),
         origin=origin,
@@ -76,8 +76,8 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     pattern = None if by.reviewed else attack_of(new, described)
     if pattern is not None:
         return quarantined_form(new, described, pattern, by), None
-    places = checked(new.places, new.text)
-    vector = None if new.vector is None else packed(unit(new.vector)[None])[0]
+    places = check_positions(new.places, new.text)
+    vector = None if new.vector is None else pack_rows(unit(new.vector)[None])[0]
     has_sections = new.syntax != "plain" or any(position.headings for position in new.places)
     beside = [places, new.spans, vector, has_sections and SECTIONS]
     return replace(described, fingerprint=fingerprint_of(described, beside, by)), vector
@@ -140,7 +140,7 @@ def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tup
 
 
 def _places(new: NewDocument, text: str) -> tuple[TextPosition, ...]:
-    return combined(checked(new.places, new.text), tuple(headings_in(text, new.syntax)))
+    return combine_positions(check_positions(new.places, new.text), tuple(headings_in(text, new.syntax)))
 
 
 def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Preparation) -> list[TextSpan]:
@@ -154,7 +154,7 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
     options = SplitOptions(size=by.settings.chunk_size, overlap=by.settings.chunk_overlap, syntax=new.syntax)
     sections = definitions(text) if new.syntax == "code" else sections_of(places)
     if text.strip():
-        return without_blank_pieces(text, split(text, options, sections=sections))
+        return join_blank_pieces(text, split(text, options, sections=sections))
     return []
 
 

@@ -21,7 +21,7 @@ from conspectus.streams.json_schema_output import Unsatisfied, answer_json
 from conspectus.streams.summarizer import SummaryPrompt
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
-from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, without_delimiters
+from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, escape_delimiters
 from conspectus.text.sentences import sentence_end_before
 from conspectus.text.times import canonical, validity
 
@@ -125,14 +125,14 @@ def prompts(memory: Memory, *, window: int, count: CountTokens) -> Iterator[Summ
     """Yield the prompts that read a memory: one, or several if it is too long for the model."""
     document = memory.document
     who = " ".join((document.author or memory.scope.user or document.role or "the writer").split())
-    task = without_delimiters(_TASK.format(most=MAX_FACTS, who=disarm(who[:MAX_NAME])))
+    task = escape_delimiters(_TASK.format(most=MAX_FACTS, who=disarm(who[:MAX_NAME])))
     when = "" if document.occurred is None else f" at {canonical(document.occurred.start)}"
-    heading = without_delimiters(disarm(f"{document.role or 'message'} of {who[:MAX_NAME]}{when}:"))
+    heading = escape_delimiters(disarm(f"{document.role or 'message'} of {who[:MAX_NAME]}{when}:"))
     answer = min(MAX_ANSWER_TOKENS, window // 4)
     room = window - answer - count(_RULES) - count(task) - count(heading) - 50
     # A character is a token at most, in nearly all texts.
     for piece in _split_text(memory.text, max(room, MIN_PIECE)):
-        material = f"{heading}\n{without_delimiters(disarm(piece))}"
+        material = f"{heading}\n{escape_delimiters(disarm(piece))}"
         body = f"<{RETRIEVED}>\n{material}\n</{RETRIEVED}>\n\n{USER_MESSAGE}\n{task}"
         yield SummaryPrompt((Message("system", _RULES), Message("user", body)), answer, (document.id,))
 

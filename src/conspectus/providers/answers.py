@@ -44,12 +44,12 @@ def vectors_size(count: int, dimensions: int) -> int:
     return BASE_BYTES + count * (BYTES_PER_TEXT + dimensions * BYTES_PER_NUMBER)
 
 
-def ranking_size(texts: Sequence[str]) -> int:
+def limit_ranking_bytes(texts: Sequence[str]) -> int:
     """Return the most bytes that a ranking of some texts may have; some services send the texts back."""
     return BASE_BYTES + sum(BYTES_PER_TEXT + MAX_ESCAPED * len(text) for text in texts)
 
 
-async def attempted(work: Awaitable[T]) -> T | Exception:
+async def attempt(work: Awaitable[T]) -> T | Exception:
     """Return what a vendor's library returns, or whatever it raises."""
     [outcome] = await asyncio.gather(work, return_exceptions=True)
     if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
@@ -115,14 +115,14 @@ def entries_by_index(provider: str, entries: object, count: int) -> list[dict[st
     return [by_index[index] for index in range(count)]
 
 
-def ranking_of(provider: str, entries: object, score: str, count: int, *, least: int) -> Ranking:
+def read_ranking(provider: str, entries: object, score: str, count: int, *, least: int) -> Ranking:
     """Return positions of `count` texts with relevance, at least `least` of them, in the order received.
 
     `score` is the member of an entry with its relevance. Raises ProviderUnavailable.
     """
     if not isinstance(entries, list):
         raise invalid_answer(provider, "sent no list of results")
-    ranking = [_ranked_text(provider, entry, score, count) for entry in entries]
+    ranking = [_read_ranked_text(provider, entry, score, count) for entry in entries]
     if len({position for position, _ in ranking}) != len(ranking):
         raise invalid_answer(provider, "ranked a text twice")
     if len(ranking) < least:
@@ -181,7 +181,7 @@ def _numbers(provider: str, row: object) -> np.ndarray[Any, np.dtype[np.float64]
     return numbers.astype(np.float64)
 
 
-def _ranked_text(provider: str, entry: object, name: str, count: int) -> tuple[int, float]:
+def _read_ranked_text(provider: str, entry: object, name: str, count: int) -> tuple[int, float]:
     position = entry.get("index") if isinstance(entry, dict) else None
     score = entry.get(name) if isinstance(entry, dict) else None
     if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position < count:

@@ -12,7 +12,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from conspectus.providers.answers import invalid_answer, parse_json, unit_rows, vectors_size
 from conspectus.providers.request_log import Calls, Note, drop
-from conspectus.providers.vendor_api import Reply, number_in, refusal, sendable, waiting_time
+from conspectus.providers.vendor_api import Reply, number_in, parse_retry_after, refusal, sendable
 
 PROVIDER = "bedrock"
 _library = partial(optional, extra="bedrock", package="boto3")
@@ -44,7 +44,7 @@ class Bedrock:
             async with asyncio.timeout(self._timeout):
                 return await asyncio.to_thread(self._invoke, json.dumps(body), limit)
         except errors.ClientError as error:
-            raise _translated(error.response) from error
+            raise _translate(error.response) from error
         except (TimeoutError, errors.ReadTimeoutError, errors.ConnectTimeoutError) as error:
             reason = f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(PROVIDER, reason) from error
@@ -64,11 +64,11 @@ class Bedrock:
         answer = self._client.invoke_model(
             modelId=self._model, body=body, contentType="application/json", accept="application/json"
         )
-        content = parse_json(PROVIDER, _bounded_read(answer["body"], limit))
+        content = parse_json(PROVIDER, _read_bounded(answer["body"], limit))
         return Reply(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
 
 
-def _bounded_read(body: Any, limit: int) -> bytes:
+def _read_bounded(body: Any, limit: int) -> bytes:
     content = bytearray()
     with closing(body):
         for piece in body.iter_chunks(READ_BYTES):
@@ -89,9 +89,9 @@ def runtime_client(*, timeout: float) -> Any:
         raise ProviderError(PROVIDER, str(error)) from error
 
 
-def _translated(response: Any) -> ProviderError:
+def _translate(response: Any) -> ProviderError:
     metadata, error = response.get("ResponseMetadata", {}), response.get("Error", {})
-    wait = waiting_time(metadata.get("HTTPHeaders", {}).get("retry-after"))
+    wait = parse_retry_after(metadata.get("HTTPHeaders", {}).get("retry-after"))
     words = f"{error.get('Code', '')} {error.get('Message', '')}"
     return refusal(PROVIDER, metadata.get("HTTPStatusCode", 0), words, retry_after=wait)
 

@@ -45,7 +45,7 @@ class ChatNames:
 
         Raises ChatBadAnswer if two responses are not lists of names, and the errors of the model.
         """
-        tasks = [asyncio.ensure_future(self._of(text)) for text in texts]
+        tasks = [asyncio.ensure_future(self._find_mentions(text)) for text in texts]
         try:
             return await asyncio.gather(*tasks)
         finally:
@@ -56,15 +56,15 @@ class ChatNames:
     async def close(self) -> None:
         """Do nothing: the model is closed by its owner."""
 
-    async def _of(self, text: str) -> list[Mention]:
+    async def _find_mentions(self, text: str) -> list[Mention]:
         spans: list[Labelled] = []
         for at, piece in pieces(text, CHAT_MAX_LENGTH):
             if piece.strip():
-                named = await self._named(piece)
+                named = await self._ask_names(piece)
                 spans += [span for name, kind in named for span in _places(piece, at, name, kind)]
         return found_in(text, spans, self._key_of)
 
-    async def _named(self, piece: str) -> list[tuple[str, str]]:
+    async def _ask_names(self, piece: str) -> list[tuple[str, str]]:
         messages = [Message("system", _PROMPT), Message("user", piece)]
         fault = ""
         for _ in range(ATTEMPTS):

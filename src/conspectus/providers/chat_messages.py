@@ -49,7 +49,11 @@ def as_sent(messages: Sequence[Message], *, cached: bool = False) -> list[Any]:
         if message.role == "assistant":
             sent.append(words.ModelResponse(parts=_contents(message)))
             continue
-        part = _cached(message) if cached and isinstance(message, CachedMessage) else _request(message)
+        part = (
+            _split_into_blocks(message)
+            if cached and isinstance(message, CachedMessage)
+            else _request(message)
+        )
         if sent and isinstance(sent[-1], words.ModelRequest):
             sent[-1] = words.ModelRequest(parts=[*sent[-1].parts, part])
         else:
@@ -73,7 +77,7 @@ def _request(message: Message) -> Any:
     return {"system": words.SystemPromptPart, "user": words.UserPromptPart}[message.role](content=content)
 
 
-def _cached(message: CachedMessage) -> Any:
+def _split_into_blocks(message: CachedMessage) -> Any:
     """Return a message in blocks, one for each passage, with a marker after those that may be cached.
 
     The blocks are the same when other passages follow, so a provider finds again what it cached.

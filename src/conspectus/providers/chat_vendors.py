@@ -150,18 +150,18 @@ class Choice:
             key = vendor_variable(self.needed.key) or NO_KEY
             provider = library("providers.openai_compatible").OpenAICompatibleProvider
             connection = provider(self.vendor, base_url=url, api_key=key)
-            return self._speaking_openai(connection, COMPATIBLE), connection
+            return self._make_openai_model(connection, COMPATIBLE), connection
         if self.vendor == "bedrock":
             client = runtime_client(timeout=timeout)
             connection = library("providers.bedrock").BedrockProvider(bedrock_client=client)
         else:
             connection = library("providers").infer_provider(self.vendor)
         if self.vendor == "openai":
-            return self._speaking_openai(connection, WHOLE), connection
+            return self._make_openai_model(connection, WHOLE), connection
         name = f"{self.vendor}:{self.model}"
         return library("models").infer_model(name, provider_factory=lambda _: connection), connection
 
-    def _speaking_openai(self, connection: Any, profile: Mapping[str, bool]) -> Any:
+    def _make_openai_model(self, connection: Any, profile: Mapping[str, bool]) -> Any:
         model = library("models.openai").OpenAIChatModel
         return model(self.model, provider=connection, profile=dict(profile))
 

@@ -7,8 +7,8 @@ import numpy as np
 from conspectus.errors import ConspectusError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Embedder, Vectors
-from conspectus.providers.answers import attempted
-from conspectus.text.vectors import checked_rows
+from conspectus.providers.answers import attempt
+from conspectus.text.vectors import check_rows
 
 
 class CheckedEmbedder:
@@ -34,18 +34,18 @@ class CheckedEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit rows, one for each text. Raises ProviderUnavailable."""
         rows = await self._outcome(self._inner.embed_documents(texts))
-        return checked_rows(rows, self.space, len(texts))
+        return check_rows(rows, self.space, len(texts))
 
     async def embed_query(self, text: str) -> Vectors:
         """Return a unit vector. Raises ProviderUnavailable."""
         vector = await self._outcome(self._inner.embed_query(text))
         rows = vector[np.newaxis] if isinstance(vector, np.ndarray) else vector
-        row: Vectors = checked_rows(rows, self.space, 1)[0]
+        row: Vectors = check_rows(rows, self.space, 1)[0]
         return row
 
     async def _outcome(self, work: Awaitable[Vectors]) -> Vectors:
         """Return what the embedder makes. Raises ProviderUnavailable for foreign errors."""
-        outcome = await attempted(work)
+        outcome = await attempt(work)
         if isinstance(outcome, ConspectusError):
             raise outcome
         if isinstance(outcome, Exception):

@@ -68,7 +68,9 @@ class SharedExecutors:
     turns: Turns
 
 
-def claimed(url: str, *, workers: int, sharing: SharedExecutors, pause: float = PAUSE) -> "DbosJobs | None":
+def claim_executor(
+    url: str, *, workers: int, sharing: SharedExecutors, pause: float = PAUSE
+) -> "DbosJobs | None":
     """An executor on the database at a URL; None where this process has an instance of DBOS already.
 
     Raises StorageError.
@@ -96,7 +98,7 @@ def claimed(url: str, *, workers: int, sharing: SharedExecutors, pause: float = 
     log.propagate = False
     if not log.handlers:
         log.addHandler(logging.NullHandler())
-    instance = _guarded(partial(DBOS, config=config))
+    instance = _convert_errors(partial(DBOS, config=config))
     if vars(instance).setdefault("claimed_by", token) is not token:
         engine.dispose()
         return None
@@ -114,7 +116,7 @@ class Executor:
 
 
 class DbosJobs:
-    """The `Jobs` port. Created with `claimed`, then started and closed. Only one can exist at a time."""
+    """The `Jobs` port. Created with `claim_executor`, then started and closed. Only one can exist."""
 
     def __init__(self, executor: Executor, pause: float) -> None:
         self._executor = executor
@@ -134,7 +136,7 @@ class DbosJobs:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._execute(run, JobId(job)), loop))
 
         self._workflow = DBOS.workflow(name=NAME)(carry_out)
-        await asyncio.to_thread(_guarded, self._launch)
+        await asyncio.to_thread(_convert_errors, self._launch)
         self._inheriting = asyncio.create_task(self._inherit())
 
     async def submit(self, job: JobId) -> None:
@@ -146,7 +148,7 @@ class DbosJobs:
             return
         self._waiting.add(job)
         try:
-            await asyncio.to_thread(_guarded, partial(self._enqueue, job))
+            await asyncio.to_thread(_convert_errors, partial(self._enqueue, job))
         finally:
             self._waiting.discard(job)
 
@@ -158,7 +160,7 @@ class DbosJobs:
             task.cancel()
             await asyncio.wait({task})
         if not self._closing:
-            await asyncio.to_thread(_guarded, partial(DBOS.cancel_workflow, job))
+            await asyncio.to_thread(_convert_errors, partial(DBOS.cancel_workflow, job))
 
     async def close(self, *, grace: float) -> None:
         """Let running jobs finish for up to `grace` seconds; others run what is left."""
@@ -222,10 +224,10 @@ class DbosJobs:
         unlock may use another one.
         """
         lacking = partial(should_migrate, self._executor.engine, SCHEMA, LISTENING)
-        while await asyncio.to_thread(_guarded, lacking):
+        while await asyncio.to_thread(_convert_errors, lacking):
             async with self._executor.sharing.turns(TABLES) as mine:
                 if mine:
-                    await asyncio.to_thread(_guarded, partial(_migrate, self._executor.engine))
+                    await asyncio.to_thread(_convert_errors, partial(_migrate, self._executor.engine))
                     return
             await asyncio.sleep(POLL)
 
@@ -234,7 +236,7 @@ class DbosJobs:
         while True:
             await asyncio.sleep(SHARED_POLL_SECONDS)
             try:
-                for executor in await asyncio.to_thread(_guarded, self._find_other_executors):
+                for executor in await asyncio.to_thread(_convert_errors, self._find_other_executors):
                     await self._inherit_from(executor)
             except StorageError as fault:
                 logger.warning("executor_recovery_failed code=%(code)s", {"code": fault.code})
@@ -242,7 +244,7 @@ class DbosJobs:
     async def _inherit_from(self, executor: str) -> None:
         async with self._executor.sharing.turns(executor) as mine:
             if mine:
-                await asyncio.to_thread(_guarded, partial(DBOS._recover_pending_workflows, [executor]))
+                await asyncio.to_thread(_convert_errors, partial(DBOS._recover_pending_workflows, [executor]))
 
     def _find_other_executors(self) -> list[str]:
         """Return the other executors with unfinished jobs."""
@@ -283,7 +285,7 @@ def _is_alive(name: str) -> bool:
     return any(thread.name.startswith(name) for thread in threading.enumerate())
 
 
-def _guarded(work: Callable[[], Result]) -> Result:
+def _convert_errors(work: Callable[[], Result]) -> Result:
     """Convert errors of DBOS and of its database to ours."""
     try:
         return work()

@@ -40,7 +40,7 @@ def pieces(text: str, longest: int) -> Iterator[tuple[int, str]]:
 
 def found_in(text: str, spans: Iterable[Labelled], key_of: KeyOf) -> list[Mention]:
     """Return mentions in order without overlaps, longest first. Spans outside of the text are dropped."""
-    inside = [_trimmed(text, span) for span in spans if 0 <= span.start < span.end <= len(text)]
+    inside = [_trim(text, span) for span in spans if 0 <= span.start < span.end <= len(text)]
     separate: list[Labelled] = []
     for span in sorted(inside, key=lambda span: (span.start, -span.end, -span.score)):
         if span.start < span.end and (not separate or span.start >= separate[-1].end):
@@ -51,7 +51,7 @@ def found_in(text: str, spans: Iterable[Labelled], key_of: KeyOf) -> list[Mentio
     return [mention for mention in mentions if mention.key]
 
 
-def _trimmed(text: str, span: Labelled) -> Labelled:
+def _trim(text: str, span: Labelled) -> Labelled:
     label_text = text[span.start : span.end]
     start = span.start + len(label_text) - len(label_text.lstrip())
     return Labelled(start, start + len(label_text.strip()), span.label, span.score)

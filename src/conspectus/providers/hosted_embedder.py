@@ -20,7 +20,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retries import BUSY, RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.providers.answers import (
-    attempted,
+    attempt,
     entries_by_index,
     invalid_answer,
     limit_answers,
@@ -30,7 +30,7 @@ from conspectus.providers.answers import (
     vectors_size,
 )
 from conspectus.providers.request_log import Calls, Note, drop
-from conspectus.providers.vendor_api import number_in, refusal, sendable, waiting_time
+from conspectus.providers.vendor_api import number_in, parse_retry_after, refusal, sendable
 from conspectus.settings import vendor_variable
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.vectors import unit
@@ -124,7 +124,7 @@ class HostedEmbedder:
                 connection, self._connection = self._connection, None
                 if connection is not None:
                     await self._open.enter_async_context(connection)
-                received = await attempted(self._request_vectors(inputs, kind))
+                received = await attempt(self._request_vectors(inputs, kind))
         except TimeoutError as error:
             reason = f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(self._provider, reason) from error
@@ -140,7 +140,7 @@ class HostedEmbedder:
         if status is not None:
             wait = getattr(error, "retry_after", None)
             if wait is None and (response := getattr(error, "response", None)) is not None:
-                wait = waiting_time(response.headers.get("retry-after"))
+                wait = parse_retry_after(response.headers.get("retry-after"))
             return refusal(provider, status, _vendor_message(error), retry_after=wait)
         if isinstance(error, self._errors.UserError):
             return ProviderError(provider, str(error), verdict="service")
@@ -282,14 +282,14 @@ class GeminiEmbeddings:
 
     async def _batch(self, texts: Sequence[str], task: Task) -> Vectors:
         try:
-            inner = await self._connected()
+            inner = await self._connect()
             return await self._patience.retry(lambda: inner.embed_batch(texts, task))
         except ProviderError as fault:
             if self._key in str(fault):
-                raise _without(self._key, fault) from None
+                raise _remove_secret(self._key, fault) from None
             raise
 
-    async def _connected(self) -> HostedEmbedder:
+    async def _connect(self) -> HostedEmbedder:
         """Return the embedder of this event loop. Connections of an earlier loop are gone."""
         loop = asyncio.get_running_loop()
         if self._inner is None or self._loop is not loop:
@@ -309,7 +309,7 @@ def _split_text(text: str) -> list[str]:
     return [piece.text for piece in split(text, SplitOptions(size=PIECE, overlap=0))]
 
 
-def _without(key: str, fault: ProviderError) -> ProviderError:
+def _remove_secret(key: str, fault: ProviderError) -> ProviderError:
     reason = fault.reason.replace(key, "…")
     if isinstance(fault, ProviderUnavailable):
         again = fault.retry_after

@@ -60,10 +60,10 @@ def gliner_names(folder: Path, key_of: KeyOf) -> LocalNames:
 
 def by_gliner(model: Any, texts: Sequence[str]) -> list[list[Labelled]]:
     """Return the labels of a GLiNER model in each of several texts."""
-    return [list(_labelled(model, text)) for text in texts]
+    return [list(_find_labels(model, text)) for text in texts]
 
 
-def _labelled(model: Any, text: str) -> Iterator[Labelled]:
+def _find_labels(model: Any, text: str) -> Iterator[Labelled]:
     for at, piece in pieces(text, GLINER_MAX_LENGTH):
         for entity in model.predict_entities(piece, list(LABELS), threshold=SURE):
             start, end = at + int(entity["start"]), at + int(entity["end"])

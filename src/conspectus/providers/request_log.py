@@ -54,7 +54,7 @@ class Calls:
             raise
         finally:
             latency = round((perf_counter() - start) * 1000, 3)
-            tokens = call.tokens if call.tokens is not None else estimated_tokens([query, *texts])
+            tokens = call.tokens if call.tokens is not None else estimate_tokens([query, *texts])
             self.note(
                 EmbeddingRequest(
                     kind,
@@ -70,7 +70,7 @@ class Calls:
             )
 
 
-def estimated_tokens(texts: Sequence[str]) -> int:
+def estimate_tokens(texts: Sequence[str]) -> int:
     """Estimate tokens as four per three words."""
     return round(sum(len(text.split()) for text in texts) * 4 / 3)
 

@@ -10,17 +10,17 @@ import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.retries import RetryPolicy
-from conspectus.providers.answers import Ranking, parse_json, ranking_of, ranking_size, read_body
+from conspectus.providers.answers import Ranking, limit_ranking_bytes, parse_json, read_body, read_ranking
 from conspectus.providers.bedrock import Bedrock
 from conspectus.providers.request_log import Calls, Note
-from conspectus.providers.vendor_api import Reply, number_in, refusal, sendable, waiting_time
+from conspectus.providers.vendor_api import Reply, number_in, parse_retry_after, refusal, sendable
 
 COMPUTED: Final = "x-compute-tokens"
 """The header with the token count of Text Embeddings Inference."""
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def _load_authorities() -> ssl.SSLContext:
     """Return the certificate authorities of this machine, loaded once for all services."""
     return httpx.create_ssl_context()
 
@@ -36,7 +36,7 @@ class JsonService:
         self._key = key
         self._timeout = timeout
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.AsyncClient(headers=headers, timeout=None, verify=_trusted())
+        self._client = httpx.AsyncClient(headers=headers, timeout=None, verify=_load_authorities())
 
     @property
     def address(self) -> str:
@@ -52,7 +52,7 @@ class JsonService:
             tokens = number_in(answer, "meta", "tokens", "input_tokens")
             tokens = tokens or number_in(answer, "usage", "total_tokens")
             return Reply(answer, tokens or number_in(dict(response.headers), COMPUTED))
-        wait = waiting_time(response.headers.get("Retry-After"))
+        wait = parse_retry_after(response.headers.get("Retry-After"))
         raise refusal(self.provider, response.status_code, self._words(content), retry_after=wait)
 
     async def close(self) -> None:
@@ -117,20 +117,20 @@ class DocumentsReranker:
         """Return positions in `texts` with relevance, best first. Raises ProviderError."""
         if not texts or limit < 1:
             return []
-        ranking = await self._ranked(query, texts, min(limit, len(texts)))
+        ranking = await self._rank(query, texts, min(limit, len(texts)))
         return sorted(ranking, key=lambda ranked: (-ranked[1], ranked[0]))[:limit]
 
     async def close(self) -> None:
         """Close the connections."""
         await self._service.close()
 
-    async def _ranked(self, query: str, texts: Sequence[str], limit: int) -> Ranking:
+    async def _rank(self, query: str, texts: Sequence[str], limit: int) -> Ranking:
         """Return at least a minimum number of positions with relevance, in any order."""
         body = {"documents": [sendable(text) for text in texts], "top_n": limit, **self._fields}
 
         def read(answer: Any) -> Ranking:
             entries = answer.get("results") if isinstance(answer, dict) else None
-            return ranking_of(self._service.provider, entries, "relevance_score", len(texts), least=limit)
+            return read_ranking(self._service.provider, entries, "relevance_score", len(texts), least=limit)
 
         return await self._request(query, texts, body, read)
 
@@ -141,7 +141,7 @@ class DocumentsReranker:
 
         async def ask() -> Ranking:
             with self._calls.one("rerank", texts, query=query) as call:
-                limit = ranking_size([query, *texts])
+                limit = limit_ranking_bytes([query, *texts])
                 reply = await self._service.post({"query": sendable(query), **body}, limit=limit)
                 call.tokens = reply.tokens
                 return read(reply.body)
@@ -160,10 +160,10 @@ class HttpReranker(DocumentsReranker):
 
     _dialect: Literal["documents", "texts"] | None = None
 
-    async def _ranked(self, query: str, texts: Sequence[str], limit: int) -> Ranking:
+    async def _rank(self, query: str, texts: Sequence[str], limit: int) -> Ranking:
         if self._dialect != "texts":
             try:
-                ranking = await super()._ranked(query, texts, limit)
+                ranking = await super()._rank(query, texts, limit)
                 self._dialect = "documents"
                 return ranking
             except ProviderError as error:
@@ -171,17 +171,17 @@ class HttpReranker(DocumentsReranker):
                     raise
         ranking = []
         for start in range(0, len(texts), TEXTS_A_REQUEST):
-            part = await self._of_texts(query, texts[start : start + TEXTS_A_REQUEST])
+            part = await self._rank_texts(query, texts[start : start + TEXTS_A_REQUEST])
             ranking += [(start + position, relevance) for position, relevance in part]
         self._dialect = "texts"
         return ranking
 
-    async def _of_texts(self, query: str, texts: Sequence[str]) -> Ranking:
+    async def _rank_texts(self, query: str, texts: Sequence[str]) -> Ranking:
         count = len(texts)
         body = {"texts": [sendable(text) for text in texts], "truncate": True}
         return await self._request(
             query,
             texts,
             body,
-            lambda answer: ranking_of(self._service.provider, answer, "score", count, least=count),
+            lambda answer: read_ranking(self._service.provider, answer, "score", count, least=count),
         )

@@ -82,7 +82,7 @@ def counter(name: str) -> CountTokens:
     if name in ESTIMATORS:
         return ESTIMATORS[name]
     if name in ENCODINGS:
-        return partial(_count, _encoding(name))
+        return partial(_count, _load_encoding(name))
     if name.startswith(_FILE_PREFIX):
         return partial(_count, _file_counter(Path(name.removeprefix(_FILE_PREFIX))))
     raise UnknownTokenizer(name)
@@ -96,7 +96,7 @@ def _count(encodable: CountTokens, text: str) -> int:
 
 
 @cache
-def _encoding(name: str) -> BytePairs:
+def _load_encoding(name: str) -> BytePairs:
     pieces, ascii_pieces = PIECES[name]
     return BytePairs(vocabulary(name), regex.compile(pieces).findall, re.compile(ascii_pieces).findall)
 

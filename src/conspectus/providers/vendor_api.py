@@ -45,7 +45,7 @@ def refusal(
     return ProviderError(provider, reason, status=status)
 
 
-def waiting_time(header: str | None) -> float | None:
+def parse_retry_after(header: str | None) -> float | None:
     """Return the seconds in a Retry-After header, a number or a date; None if it is invalid."""
     if header is None:
         return None

@@ -28,7 +28,7 @@ from conspectus.sources.json_values import (
     word_in,
 )
 from conspectus.text.hashing import content_hash
-from conspectus.text.positions import markdown_headings, path_of
+from conspectus.text.positions import find_markdown_headings, path_of
 
 MARKDOWN: Final = (".md", ".markdown", ".mdc")
 JSON: Final = (".json", ".jsonl", ".ndjson", ".af")
@@ -85,7 +85,7 @@ def _sections(text: str, name: str) -> Iterator[ForeignRecord]:
     """Read a note for each section that has more than a heading, with the front matter as metadata."""
     front = _FRONT.match(text)
     fields = dict(_FIELD.findall(front[1])) if front else {}
-    places = list(markdown_headings(text))
+    places = list(find_markdown_headings(text))
     starts = [front.end() if front else 0, *(heading.start for heading in places)]
     paths = [None, *(path_of(heading.headings) for heading in places)]
     seen: dict[str, int] = {}

@@ -20,7 +20,7 @@ from conspectus.streams.alert_queries import (
     AnalyzedCaption,
     Language,
     Meaning,
-    analyzed,
+    analyze_caption,
     question,
     reason,
 )
@@ -154,7 +154,7 @@ class Checker:
         longer = [chunks[0].document.id for chunks in pieces.values() if chunks[0].document.chunks > 1]
         texts = await self._records.texts(longer) if longer else {}
         full_texts = {str(name): text for name, text in texts.items()}
-        return await asyncio.to_thread(_analyzed, pieces, full_texts, language)
+        return await asyncio.to_thread(_analyze, pieces, full_texts, language)
 
     def _language(self, name: str | None) -> Language:
         if name not in self._languages:
@@ -177,7 +177,7 @@ def _put(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
             yield start, min(start + CHUNKS - 1, end)
 
 
-def _analyzed(
+def _analyze(
     pieces: Mapping[str, Sequence[IndexedChunk]], texts: Mapping[str, str], language: Language
 ) -> list[AnalyzedCaption]:
     captions = []
@@ -185,7 +185,9 @@ def _analyzed(
         first = chunks[0]
         text = texts.get(name, first.chunk.text)
         vectors = tuple(chunk.vector for chunk in chunks if chunk.vector is not None)
-        captions.append(analyzed(first.document, text, language, chunk=first.chunk.id, vectors=vectors))
+        captions.append(
+            analyze_caption(first.document, text, language, chunk=first.chunk.id, vectors=vectors)
+        )
     return captions
 
 

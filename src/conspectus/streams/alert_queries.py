@@ -70,7 +70,7 @@ def question(
     return AlertQuery(filter, bool(text.strip()), words, phrase, min_similarity, vector)
 
 
-def analyzed(
+def analyze_caption(
     document: Document, text: str, language: Language, *, chunk: int = 0, vectors: Sequence[bytes] = ()
 ) -> AnalyzedCaption:
     """Analyze a caption once, to match it with many queries."""

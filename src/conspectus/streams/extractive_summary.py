@@ -26,7 +26,7 @@ _SENTENCE: Final = regex_pattern(
 )
 
 
-def extracted(
+def select_captions(
     captions: Sequence[Caption],
     maximum: int,
     *,
@@ -52,7 +52,7 @@ def extracted(
     words = [checked_terms(caption.text) for caption in visible]
     usable = vectors is not None and len(vectors) == len(captions)
     places = [at for at, caption in enumerate(captions) if caption.text.strip()]
-    rows = vectors[places] if vectors is not None and usable else _of_words(words)
+    rows = vectors[places] if vectors is not None and usable else _build_term_matrix(words)
     central = rows @ rows.sum(axis=0)
     central = central / max(float(np.abs(central).max()), 1e-9)
     selection: list[int] = []
@@ -62,7 +62,7 @@ def extracted(
     while len(selection) < maximum and _take(range(len(visible)), central, rows, selection):
         checkpoint()
     weight = Counter(term for caption_terms in words for term in set(caption_terms))
-    return [(visible[at], _one_line(visible[at].text, weight, terms)) for at in sorted(selection)]
+    return [(visible[at], _write_one_line(visible[at].text, weight, terms)) for at in sorted(selection)]
 
 
 def _take(
@@ -93,7 +93,7 @@ def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
     return [list(np.flatnonzero(slots == slot)) for slot in np.unique(slots)]
 
 
-def _of_words(words: Sequence[Sequence[str]]) -> Rows:
+def _build_term_matrix(words: Sequence[Sequence[str]]) -> Rows:
     """Return a matrix of the terms that captions share, scaled by the norm over all their terms."""
     counts = Counter(term for caption_terms in words for term in set(caption_terms))
     shared = [term for term, count in counts.most_common(MAX_TERMS) if count > 1]
@@ -106,7 +106,7 @@ def _of_words(words: Sequence[Sequence[str]]) -> Rows:
     return rows
 
 
-def _one_line(text: str, weight: Counter[str], terms: Terms) -> str:
+def _write_one_line(text: str, weight: Counter[str], terms: Terms) -> str:
     """Return a caption on one line. Of a long caption, return the sentence with the most frequent terms."""
     line = " ".join(text.split())
     if len(line) <= MAX_LENGTH:

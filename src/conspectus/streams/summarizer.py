@@ -12,15 +12,15 @@ from conspectus.model.ids import DocumentId
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 from conspectus.streams.caption_batches import Batch
-from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, without_delimiters
-from conspectus.text.prompt_frame import escaped
+from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, escape_delimiters
+from conspectus.text.prompt_frame import escape_text
 from conspectus.text.sentences import sentence_end_before
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 T = TypeVar("T")
 
 
-async def all_of(works: Sequence[Coroutine[None, None, T]]) -> list[T]:
+async def run_all(works: Sequence[Coroutine[None, None, T]]) -> list[T]:
     """Run tasks concurrently and return ordered results. The first error cancels the others."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
@@ -122,37 +122,39 @@ class Style:
 
     def messages(self, task: str, lines: Sequence[str]) -> tuple[Message, ...]:
         """Return the messages of the request."""
-        wish = without_delimiters(self.instructions.strip())
+        wish = escape_delimiters(self.instructions.strip())
         end = _PLAIN if self.form is None else f"{_FORM}\n{self.form}"
         request = "\n".join(filter(None, (_TASKS[task], wish and f"What matters: {wish}", end)))
         material = "\n".join(lines)
         body = f"<{RETRIEVED}>\n{material}\n</{RETRIEVED}>\n\n{USER_MESSAGE}\n{request}"
         return (Message("system", _RULES), Message("user", body))
 
-    def of_captions(self, captions: Sequence[Caption], room: int) -> list[PromptPiece]:
+    def format_captions(self, captions: Sequence[Caption], room: int) -> list[PromptPiece]:
         """Return captions as input lines, several if a caption is too long for one request."""
         pieces = []
         for caption in captions:
             line = " ".join(caption.text.split())
             speaker = caption.document.author
             text = f"{' '.join(speaker.split())}: {line}" if speaker else line
-            for part in self._fitting(text, room, between(caption.start, caption.end, self.format_time)):
+            for part in self._split_to_fit(
+                text, room, format_range(caption.start, caption.end, self.format_time)
+            ):
                 pieces.append(PromptPiece(part, self.count(part) + 1, caption=caption.document.id))
         return pieces
 
-    def of_summary(self, summary: CaptionText, batch: Batch | None, room: int) -> list[PromptPiece]:
+    def format_summary(self, summary: CaptionText, batch: Batch | None, room: int) -> list[PromptPiece]:
         """Return a summary as input lines."""
-        times = "" if batch is None else between(*batch.times, self.format_time)
+        times = "" if batch is None else format_range(*batch.times, self.format_time)
         text = "\n".join(line for line in summary.text.splitlines() if line.strip())
-        parts = self._fitting(text, room, times)
+        parts = self._split_to_fit(text, room, times)
         return [PromptPiece(part, self.count(part) + 1, part=summary.name) for part in parts]
 
-    def _fitting(self, text: str, room: int, head: str) -> list[str]:
+    def _split_to_fit(self, text: str, room: int, head: str) -> list[str]:
         """Split a text into lines that fit, with times in front and delimiters neutralized."""
         parts: list[str] = []
         while True:
             end = min(len(text), MAX_TOKEN_LENGTH * room)
-            while (part := head + escaped(text[:end].strip())) and end > 1:
+            while (part := head + escape_text(text[:end].strip())) and end > 1:
                 if self.count(part) < room:
                     break
                 end = sentence_end_before(text, end // 2) or end // 2
@@ -179,8 +181,8 @@ class Summarizer:
     async def batch(self, batch: Batch) -> CaptionText:
         """Summarize a batch, with one request if its captions fit into it."""
         style = self.style
-        groups = packed(style.of_captions(batch.captions, style.room), style.room)
-        summaries = await all_of([self._put("captions", group) for group in groups])
+        groups = group_lines(style.format_captions(batch.captions, style.room), style.room)
+        summaries = await run_all([self._put("captions", group) for group in groups])
         if len(summaries) == 1:
             return summaries[0]
         return await self.merge([(summary, None) for summary in summaries])
@@ -191,7 +193,9 @@ class Summarizer:
         size = 0
         while len(summaries) > 1:
             pieces = [
-                part for summary, batch in summaries for part in style.of_summary(summary, batch, style.room)
+                part
+                for summary, batch in summaries
+                for part in style.format_summary(summary, batch, style.room)
             ]
             before, size = size, sum(piece.tokens for piece in pieces)
             if before and size >= before:
@@ -199,16 +203,16 @@ class Summarizer:
                     self.model, "the summaries do not get shorter and exceed its context window"
                 )
             parts_by_name = {summary.name: (summary, batch) for summary, batch in summaries}
-            groups = packed(pieces, style.room)
-            summaries = await all_of([self._condensed(group, pieces, parts_by_name) for group in groups])
+            groups = group_lines(pieces, style.room)
+            summaries = await run_all([self._condense(group, pieces, parts_by_name) for group in groups])
         return summaries[0][0]
 
-    async def refined(self, before: CaptionText | None, batch: Batch) -> CaptionText:
+    async def refine_with(self, before: CaptionText | None, batch: Batch) -> CaptionText:
         """Merge the summary so far with the next batch."""
         half = self.style.room // 2
         summaries = before
-        for group in packed(self.style.of_captions(batch.captions, half), half):
-            so_far = [] if summaries is None else self.style.of_summary(summaries, None, half)
+        for group in group_lines(self.style.format_captions(batch.captions, half), half):
+            so_far = [] if summaries is None else self.style.format_summary(summaries, None, half)
             if len(so_far) > 1:
                 raise ChatTooLong(self.model, "the summary is longer than requested")
             summaries = await self._put("refine" if so_far else "captions", [*so_far, *group])
@@ -216,7 +220,7 @@ class Summarizer:
             raise InvalidInput("captions", "the batch has none")
         return summaries
 
-    async def _condensed(
+    async def _condense(
         self,
         group: Sequence[PromptPiece],
         pieces: Sequence[PromptPiece],
@@ -235,14 +239,14 @@ class Summarizer:
         return await self.ask(SummaryPrompt(messages, self.style.answer_tokens, captions, parts))
 
 
-def between(start: float | None, end: float | None, format_time: Callable[[float], str]) -> str:
+def format_range(start: float | None, end: float | None, format_time: Callable[[float], str]) -> str:
     """Return the time range as a prefix; empty if it is unknown."""
     if start is None:
         return ""
     return f"[{format_time(start)} - {format_time(start if end is None else end)}] "
 
 
-def packed(pieces: Sequence[PromptPiece], room: int) -> list[list[PromptPiece]]:
+def group_lines(pieces: Sequence[PromptPiece], room: int) -> list[list[PromptPiece]]:
     """Group lines in order. Each group holds as many lines as fit."""
     groups: list[list[PromptPiece]] = []
     left = 0

@@ -21,7 +21,7 @@ from conspectus.model.records import Json, Metadata
 from conspectus.model.stream_summaries import BatchSummary, SummaryRequest
 from conspectus.ports.streams import Span
 from conspectus.streams.caption_batches import Batch
-from conspectus.streams.summarizer import CaptionText, Summarizer, all_of
+from conspectus.streams.summarizer import CaptionText, Summarizer, run_all
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
@@ -75,7 +75,7 @@ async def in_batches(
             ended.append(await _attempt(batch, writer.batch(batch)))
             done(len(ended))
 
-    await all_of([work() for _ in range(min(workers, len(batches)))])
+    await run_all([work() for _ in range(min(workers, len(batches)))])
     ended.sort(key=lambda summarized: summarized.batch.number)
     values = [
         (summarized.user_message, summarized.batch)
@@ -83,7 +83,7 @@ async def in_batches(
         if summarized.user_message is not None
     ]
     full_text = await writer.merge(values) if together and values else None
-    return _finished(ended, full_text)
+    return _finish(ended, full_text)
 
 
 async def in_turn(writer: Summarizer, batches: Sequence[Batch], done: Callable[[int], None]) -> Finished:
@@ -91,13 +91,13 @@ async def in_turn(writer: Summarizer, batches: Sequence[Batch], done: Callable[[
     values: CaptionText | None = None
     ended: list[_Ended] = []
     for batch in batches:
-        ended.append(await _attempt(batch, writer.refined(values, batch)))
+        ended.append(await _attempt(batch, writer.refine_with(values, batch)))
         values = ended[-1].user_message or values
         done(len(ended))
-    return _finished(ended, values)
+    return _finish(ended, values)
 
 
-def _finished(ended: Sequence[_Ended], full_text: CaptionText | None) -> Finished:
+def _finish(ended: Sequence[_Ended], full_text: CaptionText | None) -> Finished:
     fault = next((summarized.fault for summarized in ended if summarized.fault is not None), None)
     return Finished(tuple(summarized.summary() for summarized in ended), full_text, fault)
 
@@ -116,7 +116,7 @@ async def _attempt(batch: Batch, work: Awaitable[CaptionText]) -> _Ended:
         return _Ended(batch, None, fault)
 
 
-def checked(request: SummaryRequest, *, max_characters: int) -> SummaryRequest:
+def check_request(request: SummaryRequest, *, max_characters: int) -> SummaryRequest:
     """Return the request in its stored form. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
         raise InvalidInput("mode", f"{request.mode!r} is unknown; expected one of batches, refine")

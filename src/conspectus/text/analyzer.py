@@ -138,13 +138,13 @@ class Analyzer:
         return dict(chain.from_iterable(map(self._identified.__getitem__, text.split())))
 
     def _identify(self, word: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        tokens = () if _PLAIN.fullmatch(word) else (match[0] for match in _TOKEN.finditer(_normalized(word)))
+        tokens = () if _PLAIN.fullmatch(word) else (match[0] for match in _TOKEN.finditer(_normalize(word)))
         return tuple(chain.from_iterable(map(self._identifiers, tokens)))
 
     def _identifiers(self, token: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         terms = tuple(self._tokens(token))
-        folded = _fold(_without_clitic(token.partition("://")[2].rstrip(_AFTER_ADDRESS) or token))
-        if terms and terms[0] in {_bounded(folded), _bounded(folded.strip("_")), self._stems[folded]}:
+        folded = _fold(_strip_clitic(token.partition("://")[2].rstrip(_AFTER_ADDRESS) or token))
+        if terms and terms[0] in {_bound(folded), _bound(folded.strip("_")), self._stems[folded]}:
             if (_IDENTIFIER if len(terms) > 1 else _UNSPLIT_IDENTIFIER).search(folded):
                 yield terms[0], terms
         elif "-" in token:
@@ -155,11 +155,11 @@ class Analyzer:
         return tuple(self._word(plain[1]) if plain else self._tokens(word))
 
     def _tokens(self, word: str) -> Iterator[str]:
-        for token_match in _TOKEN.finditer(_normalized(word)):
+        for token_match in _TOKEN.finditer(_normalize(word)):
             token = token_match[0]
             match token_match.lastgroup:
                 case "emoji":
-                    yield _bounded(_INVISIBLE.sub("", token) if "\u200d" not in token else token)
+                    yield _bound(_INVISIBLE.sub("", token) if "\u200d" not in token else token)
                 case "dense":
                     yield from _pair_clusters(token)
                 case "language":
@@ -172,7 +172,7 @@ class Analyzer:
     def _address(self, token: str) -> Iterator[str]:
         address = token.rstrip(_AFTER_ADDRESS)
         scheme, _, rest = address.partition("://")
-        if address_term := _bounded(_fold(rest)):
+        if address_term := _bound(_fold(rest)):
             yield address_term
         yield _fold(scheme)
         yield from self._tokens(rest.replace("://", " "))
@@ -183,25 +183,25 @@ class Analyzer:
         elif token.isalnum():
             yield from self._segment(token)
         else:
-            yield from self._punctuated(token)
+            yield from self._split_punctuated(token)
 
-    def _punctuated(self, token: str) -> Iterator[str]:
+    def _split_punctuated(self, token: str) -> Iterator[str]:
         if token.startswith("."):
-            yield _bounded(_fold(token))
+            yield _bound(_fold(token))
             token = token[1:]
         if _NUMBER.fullmatch(token):
             token = token.replace(",", "")
-        token = _without_clitic(token)
+        token = _strip_clitic(token)
         dotted = _DOTTED.fullmatch(token)
         separator = next((mark for mark in _SEPARATORS if mark in token), None)
         if dotted:
-            yield from self._dotted(dotted)
+            yield from self._split_dotted(dotted)
         elif separator is None:
             yield from self._segment(token)
         else:
-            yield from self._joined(token, separator)
+            yield from self._split_joined(token, separator)
 
-    def _joined(self, token: str, separator: str) -> Iterator[str]:
+    def _split_joined(self, token: str, separator: str) -> Iterator[str]:
         parts = [part for part in token.split(separator) if part]
         if not parts:
             return
@@ -216,20 +216,20 @@ class Analyzer:
             yield from self._word("".join(parts))
             parts = [] if parts[-1].lower() == "t" else parts
         elif separator in (".", "@", "::") or any(character.isdigit() for character in token):
-            yield _bounded(_fold(token))
+            yield _bound(_fold(token))
         for part in parts:
             yield from self._compound(part)
 
-    def _dotted(self, match: regex.Match[str]) -> Iterator[str]:
+    def _split_dotted(self, match: regex.Match[str]) -> Iterator[str]:
         before, number, after = match.groups()
-        yield _bounded(_fold(match[0]))
+        yield _bound(_fold(match[0]))
         if len(before) > 1:
             yield self._stems[_fold(before)]
         if before or after:
-            yield _bounded(number)
+            yield _bound(number)
         parts = number.split(".", _MAX_VERSION_PARTS)
         for count in range(2, min(len(parts), _MAX_VERSION_PARTS)):
-            yield _bounded(".".join(parts[:count]))
+            yield _bound(".".join(parts[:count]))
 
     def _segment(self, token: str) -> Iterator[str]:
         special = token.startswith("__") and token.endswith("__")
@@ -238,7 +238,7 @@ class Analyzer:
             return
         pieces = [piece for piece in bare.split("_") if piece]
         if len(pieces) > 1 or special:
-            yield _bounded(_fold(token if special else bare))
+            yield _bound(_fold(token if special else bare))
         for piece in pieces:
             yield from self._word(piece)
             yield from self._parts(piece)
@@ -258,7 +258,7 @@ class Analyzer:
 
     def _stem(self, folded: str) -> str:
         if len(folded) > MAX_TERM_LENGTH or self.language is None or not _LETTERS_ONLY.fullmatch(folded):
-            return _bounded(folded)
+            return _bound(folded)
         language = _language_of(folded[0], self.language)
         # A Snowball stemmer keeps its working buffer between calls and must not be shared unguarded.
         with self._lock:
@@ -298,7 +298,7 @@ def _language_of(letter: str, usual: str) -> str:
     return usual if usual in using else using[0]
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", text).replace("\u2019", "'")
@@ -311,7 +311,7 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", opened))
 
 
-def _without_clitic(token: str) -> str:
+def _strip_clitic(token: str) -> str:
     match = _ENGLISH_CLITIC.fullmatch(token) if "'" in token else None
     return match[1] if match else token
 
@@ -319,12 +319,12 @@ def _without_clitic(token: str) -> str:
 def _pair_clusters(run: str) -> Iterator[str]:
     clusters = regex.findall(r"\X", run)
     if len(clusters) == 1:
-        yield _bounded(run)
+        yield _bound(run)
     for left, right in pairwise(clusters):
-        yield _bounded(left + right)
+        yield _bound(left + right)
 
 
-def _bounded(term: str) -> str:
+def _bound(term: str) -> str:
     if len(term) <= MAX_TERM_LENGTH:
         return term
     digest = hashlib.sha256(term.encode("utf-8", "surrogatepass")).hexdigest()[:16]

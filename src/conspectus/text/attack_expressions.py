@@ -38,5 +38,5 @@ def attack_expression(name: str, letters: str, *expressions: str, symbols: str =
     )
 
 
-def any_words(most: int) -> str:
+def match_words(most: int) -> str:
     return rf"(?:[^.!?;={_SEPARATORS}]+ ){{0,{most}}}?"

@@ -8,7 +8,7 @@ that ordinary text matches does harm.
 from collections.abc import Iterator
 from typing import Final
 
-from conspectus.text.attack_expressions import any_words, attack_expression
+from conspectus.text.attack_expressions import attack_expression, match_words
 from conspectus.text.late_patterns import re2_pattern, regex_pattern
 from conspectus.text.plain_words import letters, plain, readings
 
@@ -25,7 +25,7 @@ _PATTERNS = (
         "(?:ignore|disregard|forget|override|bypass)[a-z]*?(?:instruction|prompt|rule|guideline|direct|command"
         "|programming|training|above|beforethis|told|saidbefore)"
         "|your(?:new|real|actual|true)(?:instruction|task|objective|goal)",
-        rf"\b(?:ignore|disregard|forget|override|bypass) {any_words(3)}{_EARLIER} {any_words(3)}{_RULES}",
+        rf"\b(?:ignore|disregard|forget|override|bypass) {match_words(3)}{_EARLIER} {match_words(3)}{_RULES}",
         r"\b(?:ignore|disregard|forget) (?:everything|anything|all|what) (?:\w+ ){0,3}"
         r"(?:above|before this|told|instructed|said before)\b",
         r"\byour (?:new|real|actual|true) (?:instructions|task|objective|goal) (?:are|is|:)",
@@ -56,7 +56,7 @@ _PATTERNS = (
         "reveal_prompt",
         "(?:reveal|print|show|repeat|output|display|leak|disclose|tell)[a-z]*?(?:system|initial|hidden)"
         "(?:prompt|instructions|message)|(?:repeat|print|output)[a-z]*?above",
-        rf"\b(?:reveal|print|show|repeat|output|display|leak|disclose|tell) {any_words(4)}"
+        rf"\b(?:reveal|print|show|repeat|output|display|leak|disclose|tell) {match_words(4)}"
         r"(?:system|initial|hidden) (?:prompt|instructions|message)\b",
         r"\b(?:repeat|print|output) (?:\w+ ){0,4}(?:words|text|everything|instructions) above\b",
     ),
@@ -64,8 +64,8 @@ _PATTERNS = (
         "exfiltrate",
         "(?:send|post|forward|email|upload|exfiltrate|transmit|leak)[a-z]*?(?:password|apikey|credential|secret"
         "|accesstoken|privatekey|chathistory|conversation|systemprompt|memories)",
-        rf"\b(?:send|post|forward|e-?mail|upload|exfiltrate|transmit|leak) {any_words(6)}{_SECRET} "
-        rf"{any_words(6)}(?:to|at) (?:https?://|\S{{1,100}}@|\S{{1,100}}\.(?:com|net|org|io)\b)",
+        rf"\b(?:send|post|forward|e-?mail|upload|exfiltrate|transmit|leak) {match_words(6)}{_SECRET} "
+        rf"{match_words(6)}(?:to|at) (?:https?://|\S{{1,100}}@|\S{{1,100}}\.(?:com|net|org|io)\b)",
         r"!\[[^\]]{0,200}\]\(https?://[^)\s]{1,300}[?&=][^)\s]{0,300}[{<\[]",
         symbols="](http",
     ),
@@ -97,7 +97,7 @@ OVERLAP = 1_000
 
 def attack_pattern(*texts: str) -> str | None:
     """Return the name of the first pattern that one of the texts matches."""
-    return next((name for text in texts for piece in _pieces(text) for name in _matching(piece)), None)
+    return next((name for text in texts for piece in _pieces(text) for name in _find_patterns(piece)), None)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[start : start + PIECE]
 
 
-def _matching(text: str) -> Iterator[str]:
+def _find_patterns(text: str) -> Iterator[str]:
     if not text.isascii() and _HIDDEN.search(text):
         yield HIDDEN
     low = plain(text)

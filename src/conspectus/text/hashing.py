@@ -40,7 +40,7 @@ def fits(text: str, maximum: int) -> bool:
     return len(text.encode("utf-8", "surrogatepass")) <= maximum
 
 
-def fitting(field: str, text: str, maximum: int) -> str:
+def require_fitting(field: str, text: str, maximum: int) -> str:
     """Return the text if it has at most `maximum` bytes in UTF-8. Raises InvalidInput."""
     if not fits(text, maximum):
         raise InvalidInput(field, f"has more than {maximum} bytes in UTF-8; shorten it")

@@ -80,7 +80,7 @@ def _reason_of(fault: Exception) -> str:
     return str(detail)
 
 
-def shown(line: MatchedLine) -> tuple[int, int]:
+def find_shown_part(line: MatchedLine) -> tuple[int, int]:
     """Return the borders of the part of a line that is shown: of a long one, the part around the match."""
     if line.end - line.start <= MAX_LINE:
         return line.start, line.end

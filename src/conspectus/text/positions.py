@@ -35,7 +35,7 @@ _ATTRIBUTES = re_pattern(r"\s*\{[^{}\n]*\}\s*$")
 _MARKUP = re_pattern(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
 
 
-def markdown_headings(text: str) -> Iterator[TextPosition]:
+def find_markdown_headings(text: str) -> Iterator[TextPosition]:
     """Yield the position of each heading of a Markdown text with its path, except in code."""
     front = _FRONT.match(text)
     fence = ""
@@ -76,7 +76,7 @@ def headings_in(text: str, syntax: Syntax) -> Iterator[TextPosition]:
     return iter(()) if find is None else find(text)
 
 
-def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
+def find_heading(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
     """Return the heading path at a position of a chunk, which may span several sections."""
     inside = list(headings_in(chunk.text, syntax)) if position else []
     before = [heading.headings for heading in inside if heading.start <= position]
@@ -88,7 +88,7 @@ def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
     return path_of([*filter(None, [above]), *before[-1]])
 
 
-def checked(positions: Sequence[TextPosition], text: str) -> tuple[TextPosition, ...]:
+def check_positions(positions: Sequence[TextPosition], text: str) -> tuple[TextPosition, ...]:
     """Convert positions in a raw text to positions in the cleaned text. Raises InvalidInput."""
     if not positions:
         return ()
@@ -108,7 +108,9 @@ def checked(positions: Sequence[TextPosition], text: str) -> tuple[TextPosition,
     )
 
 
-def combined(positions: Sequence[TextPosition], headings: Sequence[TextPosition]) -> tuple[TextPosition, ...]:
+def combine_positions(
+    positions: Sequence[TextPosition], headings: Sequence[TextPosition]
+) -> tuple[TextPosition, ...]:
     """Merge given positions with headings, unless some of them are given; the result is sorted."""
     if not headings or any(position.headings for position in positions):
         return tuple(positions)
@@ -141,7 +143,7 @@ def path_of(headings: Sequence[str]) -> str | None:
 
 
 _HEADINGS: Mapping[Syntax, Callable[[str], Iterator[TextPosition]]] = {
-    "markdown": markdown_headings,
+    "markdown": find_markdown_headings,
     "rst": rst_headings,
 }
 

@@ -41,14 +41,14 @@ def printable(text: str) -> str:
 def unlike_headers(text: str) -> str:
     """Escape each bracket at the start of a line that looks like the header of a passage or a time range."""
     if "[" in text or "\uff3b" in text:
-        return _IMITATION.sub(_escaped, text)
+        return _IMITATION.sub(_escape, text)
     return text
 
 
-def unbracketed(text: str) -> str:
+def escape_brackets(text: str) -> str:
     """Return a name on one line with escaped brackets, for use beside times in brackets."""
-    return _BRACKET.sub(_escaped, on_one_line(text))
+    return _BRACKET.sub(_escape, on_one_line(text))
 
 
-def _escaped(match: regex.Match[str]) -> str:
+def _escape(match: regex.Match[str]) -> str:
     return f"\\{match[0]}"

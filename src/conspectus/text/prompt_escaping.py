@@ -61,14 +61,16 @@ def disarm(text: str) -> str:
     Angle brackets and ampersands are escaped by the code that writes XML.
     """
     if text.isascii():
-        return _backslashed(text, _escape_positions(text))
+        return _insert_backslashes(text, _escape_positions(text))
     seen = _SMUGGLED.sub("", _UNSEEN.sub("", text))
     read = seen.translate(LOOKALIKES)
     tags = (match.end() for match in _ANGLE.finditer(seen) if _is_tag(read, match.end()))
-    return _backslashed(seen, {*_escape_positions(read), *tags, *(mark.start + 1 for mark in marks(seen))})
+    return _insert_backslashes(
+        seen, {*_escape_positions(read), *tags, *(mark.start + 1 for mark in marks(seen))}
+    )
 
 
-def without_delimiters(text: str) -> str:
+def escape_delimiters(text: str) -> str:
     """Escape only our own delimiters in a text, by `&lt;`."""
     return _OWN.sub("&lt;", text) if "<" in text else text
 
@@ -91,7 +93,7 @@ def _is_tag(text: str, start: int) -> bool:
     return tag is not None and (tag[1] is None or tag[1].casefold() in _NAMES)
 
 
-def _backslashed(text: str, positions: set[int]) -> str:
+def _insert_backslashes(text: str, positions: set[int]) -> str:
     if not positions:
         return text
     borders = [0, *sorted(positions), len(text)]

@@ -26,7 +26,7 @@ def quoteattr(text: str) -> str:
     return f'"{quoted}"'
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Disarm and escape a text: it can neither close nor open a tag, nor imitate a role."""
     return escape(disarm(text))
 
@@ -37,7 +37,7 @@ def element(fields: Mapping[str, str | int], content: str) -> str:
     return f"<{PASSAGE}{attributes}>\n{content}\n</{PASSAGE}>"
 
 
-def framed(elements: Iterable[str]) -> str:
+def frame_passages(elements: Iterable[str]) -> str:
     """Join passages and enclose them in the delimiters; empty without passages."""
     text = "\n".join(elements)
     return text.join(FRAME) if text else ""

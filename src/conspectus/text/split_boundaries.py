@@ -97,7 +97,7 @@ def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Bounda
         levels = (Positions([match.end() for match in pattern.finditer(text)]) for pattern in patterns)
         return Boundaries((*levels, *plain))
     if syntax == "markdown":
-        return _markdown(text, plain)
+        return _find_markdown_boundaries(text, plain)
     return Boundaries(plain)
 
 
@@ -116,7 +116,7 @@ def _separator_levels(text: str, separators: tuple[str, ...]) -> Iterator[Level]
         yield Separator(text, separator)
 
 
-def _markdown(text: str, plain: tuple[Level, ...]) -> Boundaries:
+def _find_markdown_boundaries(text: str, plain: tuple[Level, ...]) -> Boundaries:
     headings: list[int] = []
     blocks: list[Span] = []
     rows: list[Span] = []

@@ -99,7 +99,7 @@ def split(
     return [TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
 
 
-def without_blank_pieces(text: str, pieces: Sequence[TextSpan]) -> list[TextSpan]:
+def join_blank_pieces(text: str, pieces: Sequence[TextSpan]) -> list[TextSpan]:
     """Join each piece of white space alone to the piece before it, or else to the piece after it.
 
     A joined piece may exceed the size by white space. The pieces cover the same text.

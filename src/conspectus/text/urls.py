@@ -65,7 +65,7 @@ class Url:
         """The address for messages and logs, without the query, which may contain secrets."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
-    def joined(self, reference: str) -> "Url":
+    def resolve(self, reference: str) -> "Url":
         """Resolve a reference against this address. Raises InvalidInput."""
         try:
             return parse_url(urljoin(str(self), reference.strip()))

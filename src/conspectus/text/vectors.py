@@ -11,12 +11,12 @@ from conspectus.model.records import EmbeddingSpace
 MAX_DIMENSIONS = 65_536
 
 
-def packed(vectors: NDArray[np.float32]) -> list[bytes]:
+def pack_rows(vectors: NDArray[np.float32]) -> list[bytes]:
     """Return rows as little-endian float16, the form in the records."""
     return [row.tobytes() for row in vectors.astype("<f2")]
 
 
-def checked_rows(rows: NDArray[np.float32], space: EmbeddingSpace, count: int) -> NDArray[np.float32]:
+def check_rows(rows: NDArray[np.float32], space: EmbeddingSpace, count: int) -> NDArray[np.float32]:
     """Return the rows that an embedder made of `count` texts, if they are vectors of its model.
 
     Raises ProviderUnavailable for another shape, and for a vector that is zero or not finite.

@@ -61,7 +61,7 @@ class BodyRequest(Request):
         if not hasattr(self, "_body"):
             limits: BodyLimits = self.app.state.body_limits
             account = self.scope["state"].get(ACCOUNT)
-            self._body = await _received(self, ValueCounter(limits.max_values), limits.counting, account)
+            self._body = await _receive(self, ValueCounter(limits.max_values), limits.counting, account)
         return self._body
 
     async def json(self) -> Any:
@@ -80,7 +80,7 @@ class BodyRequest(Request):
                 ended.set()
 
 
-async def _received(
+async def _receive(
     request: Request, counter: ValueCounter, counting: asyncio.Lock, account: BodyAccount | None
 ) -> bytes:
     """Read a body in pieces, each of which is counted before the next one is read."""
@@ -92,11 +92,13 @@ async def _received(
             account.take(size)
         pieces.append(piece)
         if size > SMALL_BODY_BYTES:
-            await _counted(counter, pieces if size - len(piece) <= SMALL_BODY_BYTES else [piece], counting)
+            await _count_values(
+                counter, pieces if size - len(piece) <= SMALL_BODY_BYTES else [piece], counting
+            )
     return b"".join(pieces)
 
 
-async def _counted(counter: ValueCounter, pieces: Sequence[bytes], counting: asyncio.Lock) -> None:
+async def _count_values(counter: ValueCounter, pieces: Sequence[bytes], counting: asyncio.Lock) -> None:
     """Count the values of pieces in steps, of which one of all bodies is taken in a turn of the loop."""
     for piece in pieces:
         for start in range(0, len(piece), SMALL_BODY_BYTES):

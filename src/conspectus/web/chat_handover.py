@@ -58,7 +58,7 @@ class Shared:
             self.remote_reader = None
             self.reading.close()
 
-    def unpublished(self) -> AnswerFrames:
+    def take_unpublished(self) -> AnswerFrames:
         """Return the frames that were not published yet."""
         stream, writer = self.stream, Frames(self.stream.id)
         is_over, first = stream.finished, max(self.published_frames, stream.first)
@@ -123,7 +123,7 @@ class ChatHandover:
     async def _publish(self, shared: Shared) -> None:
         if shared.is_published or not shared.is_needed:
             return
-        unpublished = shared.unpublished()
+        unpublished = shared.take_unpublished()
         if unpublished.frames:
             await self._chat_registry.publish(unpublished)
         shared.published_frames = unpublished.first + len(unpublished.frames)
@@ -291,7 +291,7 @@ class ChatStreams:
         self.stop()
         self._stop_all()
         for stream in tuple(self._streams.values()):
-            await stream.ended()
+            await stream.wait_until_ended()
         if self._sharing is not None:
             await self._sharing.close()
         for timer in (*self._timers.values(), self._stopping):

@@ -89,7 +89,7 @@ class ChatStream:
         """Call a function when it is over."""
         self._task.add_done_callback(lambda _task: call(self))
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Wait for another event, for its end, or until a reader has read events."""
         await self._changed.wait()
 
@@ -97,7 +97,7 @@ class ChatStream:
         """Wait for the first event. Raises what was raised instead of one."""
         try:
             while not self.count and not self.finished:
-                await self.changed()
+                await self.wait_for_change()
         finally:
             if not self.count:
                 self.stop(LEFT)
@@ -110,7 +110,7 @@ class ChatStream:
             self._stop_reason = reason
             self._task.cancel()
 
-    async def ended(self) -> None:
+    async def wait_until_ended(self) -> None:
         """Wait until the call of the model is over."""
         await asyncio.wait({self._task})
 
@@ -134,7 +134,7 @@ class ChatStream:
     async def read_by(self, receive: Receive, first: int = 0) -> AsyncIterator["Reader"]:
         """Open a reader for a client, which leaves when the client disconnects."""
         with self.reading(first) as reader:
-            watching = asyncio.create_task(disconnected(receive))
+            watching = asyncio.create_task(wait_for_disconnect(receive))
             watching.add_done_callback(lambda task: None if task.cancelled() else reader.leave())
             try:
                 yield reader
@@ -143,7 +143,7 @@ class ChatStream:
                 await asyncio.wait({watching})
 
     def wake_readers(self) -> None:
-        """Wake all that wait in `changed`."""
+        """Wake all that wait in `wait_for_change`."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -152,7 +152,7 @@ class ChatStream:
             async for event in events:
                 self._put(event)
                 while self._size > self._terms.size and not self._drop_oldest():
-                    await self.changed()
+                    await self.wait_for_change()
 
     def _put(self, event: ChatEvent) -> None:
         if isinstance(event, Sources):
@@ -207,7 +207,7 @@ class Reader:
     async def reaches(self, count: int) -> None:
         """Wait until there are `count` events, or no more for this reader."""
         while self._stream.count < count and not self._stream.finished and not self.gone:
-            await self._stream.changed()
+            await self._stream.wait_for_change()
 
     async def more(self) -> Sequence[ChatEvent]:
         """Return the next events as soon as there are any; none at the end, or when the reader is gone."""
@@ -232,7 +232,7 @@ class Reader:
         self._stream.wake_readers()
 
 
-async def disconnected(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     """Wait until the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass

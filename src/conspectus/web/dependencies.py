@@ -37,7 +37,7 @@ def of_app(name: str) -> Any:
     return Depends(read_state)
 
 
-async def _unhurried(request: Request) -> None:
+async def _lift_limits(request: Request) -> None:
     deadline: asyncio.Timeout = request.state.deadline
     deadline.reschedule(None)
 
@@ -60,7 +60,7 @@ async def _filter(filter: Annotated[Filters, Query()] = None) -> Filter:
 
 
 EngineOf = Annotated[Engine, Depends(_engine)]
-Unhurried = Depends(_unhurried)
+Unhurried = Depends(_lift_limits)
 """The route may take longer than the time limit: what it does grows with the store."""
 NoStore = Depends(_no_store)
 """The answer holds a secret, of which nothing may be kept."""
@@ -87,7 +87,7 @@ repeated request, so once the block has stored anything, the idempotency key of 
 """
 
 
-async def _recording(request: Request, engine: EngineOf) -> Recording:
+async def _open_recording(request: Request, engine: EngineOf) -> Recording:
     claim = getattr(request.state, "claim", None)
 
     def recording(keys: Iterable[str | None]) -> AbstractContextManager[None]:
@@ -99,4 +99,4 @@ async def _recording(request: Request, engine: EngineOf) -> Recording:
     return recording
 
 
-RecordingOf = Annotated[Recording, Depends(_recording)]
+RecordingOf = Annotated[Recording, Depends(_open_recording)]

@@ -9,7 +9,7 @@ from conspectus.engine import Engine
 from conspectus.errors import PreconditionFailed
 
 
-def quoted(tag: str) -> str:
+def quote_tag(tag: str) -> str:
     """A tag as headers hold it."""
     return f'"{tag}"'
 
@@ -28,7 +28,7 @@ def tag_of(body: BaseModel) -> str:
     """Return the ETag of a representation: its fingerprint or that of its document, or a hash of it."""
     document = getattr(body, "document", None)
     fingerprint = getattr(body, "fingerprint", None) or getattr(document, "fingerprint", None)
-    return quoted(fingerprint or hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32])
+    return quote_tag(fingerprint or hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32])
 
 
 def require_match(tag: str, header: str | None, *, kind: str, name: str) -> None:
@@ -43,7 +43,7 @@ async def fingerprint_in(header: str | None, document: str, engine: Engine) -> s
     if header is None or "*" in tags:
         return None
     if len(tags) > 1:
-        current = quoted((await engine.documents.get(document)).fingerprint)
+        current = quote_tag((await engine.documents.get(document)).fingerprint)
         tags = [current] if current in tags else tags
     return tags[0].removeprefix('"').removesuffix('"') if tags else ""
 

@@ -57,14 +57,14 @@ class Examples:
         if name := _name(schema):
             return self._example(self._schemas[name], replace(context, above=(*context.above, name)))
         if members := _members(schema):
-            return self._of_union(members, context)
+            return self._choose_member(members, context)
         if schema.get("type") == "array":
             return self._list(schema, context)
         if "properties" in schema:
             return self._object(schema, context)
         return _plain(schema)
 
-    def _of_union(self, members: Sequence[Schema], context: _Context) -> Any:
+    def _choose_member(self, members: Sequence[Schema], context: _Context) -> Any:
         """Return the first member; an answer has null where it may."""
         if context.is_answer and {"type": "null"} in members:
             return None

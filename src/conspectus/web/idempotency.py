@@ -223,8 +223,8 @@ class RecordedResponse:
         if scope["state"].get("shown_once") and self._status < 400:
             error = Conflict("answer", HEADER, "was returned already; it is shown only once")
             response = problem_of(error).response()
-            return _stored_form(response.status_code, {"content-type": MEDIA_TYPE}, bytes(response.body))
-        return _stored_form(self._status, self._headers, bytes(self._body))
+            return _prepare_answer(response.status_code, {"content-type": MEDIA_TYPE}, bytes(response.body))
+        return _prepare_answer(self._status, self._headers, bytes(self._body))
 
 
 def replay_response(stored: Mapping[str, Any]) -> Response:
@@ -233,6 +233,6 @@ def replay_response(stored: Mapping[str, Any]) -> Response:
     return Response(stored["body"].encode(), stored["status"], headers)
 
 
-def _stored_form(status: int, headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+def _prepare_answer(status: int, headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
     plain = "location" not in headers and NUMBERS.fullmatch(FIELD.sub(b"", body)) is not None
     return {"status": status, "headers": dict(headers), "body": body.decode(), "plain": plain}

@@ -109,9 +109,9 @@ class LineBatches(Generic[L]):
                 self._size += size
             await self._write_waiting()
         except Refused as fault:
-            raise refused(fault.problem, **self._counts) from fault
+            raise make_refusal(fault.problem, **self._counts) from fault
         except ConspectusError as fault:
-            raise refused(problem_of(fault), **self._counts) from fault
+            raise make_refusal(problem_of(fault), **self._counts) from fault
         return self._counts
 
     async def _write_waiting(self) -> None:
@@ -122,18 +122,18 @@ class LineBatches(Generic[L]):
         try:
             done = await self._write(numbers, [one for _, one in self._waiting])
         except ConspectusError as fault:
-            raise refused(problem_of(fault), first_line=numbers[0], last_line=numbers[-1]) from fault
+            raise make_refusal(problem_of(fault), first_line=numbers[0], last_line=numbers[-1]) from fault
         for outcome in done:
             self._counts[outcome] += 1
         self._waiting, self._size = [], 0
 
 
-def refused(problem: Problem, **facts: int) -> Refused:
+def make_refusal(problem: Problem, **facts: int) -> Refused:
     """The end of a request with a problem, and with more facts."""
     return Refused(replace(problem, facts={**problem.facts, **facts}))
 
 
-async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
+async def read_pieces(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
     """A body as it comes. Raises Refused where it ends too early, or comes too slowly.
 
     All waiting together takes `seconds` at most, and each piece gives back the time that its bytes may take.

@@ -45,7 +45,7 @@ class Until:
         self._stops = stops
         self._unsent = ""
 
-    def passed(self, text: str) -> str:
+    def release_text(self, text: str) -> str:
         """The text that can be sent after some more text arrived."""
         self._unsent += text
         starts = [(stop, self._unsent.find(stop)) for stop in self._stops]
@@ -88,7 +88,7 @@ class CompletionState:
         match event:
             case Delta() if not self.until.found:
                 self.has_text = True
-                return self.until.passed(event.text)
+                return self.until.release_text(event.text)
             case Sources():
                 self.sources = event
             case ToolCall() if not self.until.found:

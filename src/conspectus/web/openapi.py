@@ -64,7 +64,7 @@ def with_tag(*statuses: int) -> Responses:
     return {200: {"headers": tag}, 304: unchanged, **problems(*statuses)}
 
 
-def accepted(*statuses: int) -> Responses:
+def describe_accepted(*statuses: int) -> Responses:
     """The same for a route that has its work done by a job."""
     location = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
     return {202: {"headers": {"Location": location}}, **problems(*statuses)}

@@ -30,7 +30,7 @@ from conspectus.web.dependencies import (
 from conspectus.web.etags import fingerprint_in, require_match, tag_of, unless_not_modified
 from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
-from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
+from conspectus.web.openapi import Responses, Section, describe_accepted, problems, with_tag
 from conspectus.web.operation_schemas import (
     request_type,
     response_type,
@@ -131,7 +131,7 @@ def _headers(operation: Operation) -> list[inspect.Parameter]:
 
 def _responses(operation: Operation) -> Responses:
     if operation.status == HTTPStatus.ACCEPTED:
-        return accepted(*operation.problems)
+        return describe_accepted(*operation.problems)
     if operation.tagged and operation.verb == "GET":
         return with_tag(*operation.problems)
     if operation.as_lines and operation.verb == "GET":

@@ -89,7 +89,7 @@ def request_type(annotation: Any, *, in_query: bool = False, or_none: bool = Fal
     declaration = declaration_of(annotation)
     if in_query and base_of(annotation) == Filter:
         return Filters
-    kind = _RequestTypes(in_query).bounded(annotation, declaration)
+    kind = _RequestTypes(in_query).bound_type(annotation, declaration)
     return with_description(kind | None if or_none or declaration.null_is_default else kind, declaration)
 
 
@@ -105,10 +105,10 @@ class _RequestTypes:
     def __init__(self, in_query: bool) -> None:
         self._in_query = in_query
 
-    def bounded(self, annotation: Any, declaration: Declaration) -> Any:
+    def bound_type(self, annotation: Any, declaration: Declaration) -> Any:
         """Return the request type for values of an annotation."""
         if get_origin(annotation) is Annotated:
-            return self.bounded(get_args(annotation)[0], declaration)
+            return self.bound_type(get_args(annotation)[0], declaration)
         if annotation == Filter:
             return JsonObject | None
         if annotation in _REQUEST_TYPES:
@@ -141,14 +141,14 @@ class _RequestTypes:
         return reduce(
             or_,
             (
-                self.bounded(member, text_declaration if base_of(member) is str else declaration)
+                self.bound_type(member, text_declaration if base_of(member) is str else declaration)
                 for member in members
                 if base_of(member) not in covered
             ),
         )
 
     def _member(self, annotation: Any) -> Any:
-        return self.bounded(annotation, declaration_of(annotation))
+        return self.bound_type(annotation, declaration_of(annotation))
 
     def _object(self, member: Any, declaration: Declaration) -> Any:
         if base_of(member) is str and declaration.length is not None:

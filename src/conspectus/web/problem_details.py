@@ -211,7 +211,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
         case RequestValidationError():
             problem = invalid_problem(error.errors())
         case HTTPException():
-            problem = _of_framework(error, request)
+            problem = _describe_framework_error(error, request)
         case _:
             raise error
     return answer_problem(problem, request.scope["path"])
@@ -223,7 +223,7 @@ def may_be_done(scope: Scope) -> bool:
     return commits is not None and commits.possible > 0
 
 
-def _of_framework(error: HTTPException, request: Request) -> Problem:
+def _describe_framework_error(error: HTTPException, request: Request) -> Problem:
     """Errors of the framework: an unknown route or method, or a body that cannot be parsed."""
     if isinstance(error.__cause__, ConspectusError):
         return problem_of(error.__cause__)

@@ -45,22 +45,22 @@ class Questions:
         except ClientDisconnect:
             await self._app(scope, receive, send)
             return
-        body, refused = _validated(made, await _parsed(request))
+        body, refused = _validate(made, await _parse(request))
         if refused:
             await self._app(scope, replay_body(raw, receive), send)
             return
         scope["route"] = made
         answer = await route.endpoint(engine=scope["state"]["engine"], body=body)
         if is_large(answer):
-            content = await asyncio.to_thread(_serialized, made, answer)
+            content = await asyncio.to_thread(_serialize, made, answer)
         else:
-            content = _serialized(made, answer)
+            content = _serialize(made, answer)
         headers = [(b"content-length", str(len(content)).encode()), (b"content-type", JSON)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
 
-async def _parsed(request: BodyRequest) -> Any:
+async def _parse(request: BodyRequest) -> Any:
     """The parsed body; None if it is not JSON. Raises TooLarge."""
     try:
         return await request.json()
@@ -68,7 +68,7 @@ async def _parsed(request: BodyRequest) -> Any:
         return None
 
 
-def _validated(route: APIRoute, document: Any) -> tuple[Any, Any]:
+def _validate(route: APIRoute, document: Any) -> tuple[Any, Any]:
     """The body as the route takes it, or what is wrong with it."""
     if route.body_field is None or not isinstance(document, dict):
         return None, True
@@ -85,7 +85,7 @@ def is_large(answer: Any) -> bool:
     )
 
 
-def _serialized(route: APIRoute, answer: Any) -> bytes:
+def _serialize(route: APIRoute, answer: Any) -> bytes:
     """The answer as the schema of the route has it. Raises ResponseValidationError."""
     field = route.response_field
     assert field is not None

@@ -157,7 +157,7 @@ def address_of(listener: socket.socket, host: str) -> str:
     return f"http://{name}:{listener.getsockname()[1]}"
 
 
-def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+def configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     """How connections are treated.
 
     One connection is accepted at a time, so that processes at one address share them evenly.
@@ -200,7 +200,7 @@ class Server(uvicorn.Server):
     """A server that ends well when it is asked to, and at once when it is interrupted a second time."""
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
-        super().__init__(configured(Leaving(app), settings))
+        super().__init__(configure(Leaving(app), settings))
         self.server_state = self._connections = Connections(settings)
         self._readiness: Readiness = app.state.readiness
         self._drain = settings.drain_seconds

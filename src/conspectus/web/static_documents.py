@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
-from conspectus.web.etags import is_not_modified, quoted
+from conspectus.web.etags import is_not_modified, quote_tag
 
 PACKED: Final = ".gz"
 """The suffix of a file that is the compressed form of another one, or stands for it."""
@@ -69,7 +69,7 @@ class Form:
         self.size = len(body)
         pieces = [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
         self.pieces = pieces or [b""]
-        self.tag = quoted(hashlib.sha256(body).hexdigest()[:32])
+        self.tag = quote_tag(hashlib.sha256(body).hexdigest()[:32])
 
 
 class PiecewiseResponse(Response):

@@ -36,7 +36,7 @@ def stream_arguments(stream: Stream) -> StreamArguments:
     return {"stream": stream.source.id, "collection": stream.source.collection}
 
 
-async def _within(
+async def _read_caption_range(
     *, start: Time = None, end: Time = None, contains: Inside = False, first: First = None, last: Last = None
 ) -> CaptionRange:
     return CaptionRange(start, end, contains, first, last)
@@ -48,7 +48,7 @@ async def _find_stream(
     return await engine.streams.get(stream, collection=collection)
 
 
-Within = Annotated[CaptionRange, Depends(_within)]
+Within = Annotated[CaptionRange, Depends(_read_caption_range)]
 """The range of captions of the parameters start, end, contains, first and last."""
 FoundStream = Annotated[Stream, Depends(_find_stream)]
 """The stream of the path, by id or name. Raises NotFound."""

@@ -19,7 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus.errors import ConspectusError, InvalidInput, Overloaded
 from conspectus.model.access import Person
 from conspectus.settings import Settings
-from conspectus.web.chat_stream import disconnected
+from conspectus.web.chat_stream import wait_for_disconnect
 from conspectus.web.dependencies import of_app
 from conspectus.web.logs import fault_facts
 from conspectus.web.openapi import Responses, problems
@@ -68,17 +68,17 @@ class Listeners:
             yield ending
         finally:
             self._present[person.id] -= 1
-            await _cancelled(ending)
+            await _cancel(ending)
 
     async def _end(self, receive: Receive) -> None:
-        leaving = asyncio.create_task(disconnected(receive))
+        leaving = asyncio.create_task(wait_for_disconnect(receive))
         stopping = asyncio.create_task(self._stopped.wait())
         longest = self.settings.subscription_seconds or None
         try:
             await asyncio.wait({leaving, stopping}, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _cancelled(leaving)
-            await _cancelled(stopping)
+            await _cancel(leaving)
+            await _cancel(stopping)
 
 
 class LiveEvents(EventsResponse, Generic[T]):
@@ -132,7 +132,7 @@ class LiveEvents(EventsResponse, Generic[T]):
                 yield self._written(coming.result())
                 coming = asyncio.ensure_future(anext(events))
         finally:
-            await _cancelled(coming)
+            await _cancel(coming)
 
     async def _fault(self, coming: "asyncio.Future[T]") -> BaseException | None:
         """Why nothing more is sent, if so."""
@@ -170,7 +170,7 @@ LastEvent = Annotated[
 ]
 
 
-def streamed(*statuses: int, headers: Mapping[str, Any] | None = None) -> Responses:
+def describe_stream(*statuses: int, headers: Mapping[str, Any] | None = None) -> Responses:
     """The OpenAPI responses of a route that returns events."""
     event = {name: {"type": "string"} for name in ("id", "event", "data")}
     schema = {"type": "object", "properties": event, "required": ["data"]}
@@ -178,7 +178,7 @@ def streamed(*statuses: int, headers: Mapping[str, Any] | None = None) -> Respon
     return {200: sent, **problems(*statuses)}
 
 
-def resumed(last: str | None, newest: int) -> int:
+def parse_resume_point(last: str | None, newest: int) -> int:
     """The number in Last-Event-ID; where there is none, the newest. Raises InvalidInput."""
     if not last:
         return newest
@@ -187,7 +187,7 @@ def resumed(last: str | None, newest: int) -> int:
     return int(last)
 
 
-async def _cancelled(task: "asyncio.Future[Any]") -> None:
+async def _cancel(task: "asyncio.Future[Any]") -> None:
     """End a task; what it was about to say is not asked for any more."""
     task.cancel()
     await asyncio.wait({task})

@@ -10,7 +10,7 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
-from conspectus.text.positions import heading_at
+from conspectus.text.positions import find_heading
 from conspectus.window.stream_times import is_streamed, stream_group
 from conspectus.window.threads import Threads
 
@@ -183,7 +183,7 @@ class _JoinedChunks:
             cut_before=self._first.start > 0,
             follows=follows,
             page=self._first.hit.chunk.page,
-            heading=heading_at(self._first.hit.chunk, self.document.syntax, self._first.start + lead),
+            heading=find_heading(self._first.hit.chunk, self.document.syntax, self._first.start + lead),
             stream=threads.stream(self.document),
             zone=threads.zone(self.document),
         )

@@ -21,7 +21,7 @@ from conspectus.model.results import Message
 from conspectus.model.trust import level_mark
 from conspectus.text import prompt_frame
 from conspectus.text.positions import BETWEEN
-from conspectus.text.printing import on_one_line, printable, unbracketed, unlike_headers
+from conspectus.text.printing import escape_brackets, on_one_line, printable, unlike_headers
 from conspectus.text.prompt_escaping import FRAME
 from conspectus.text.prompt_frame import escape, quoteattr
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
@@ -235,7 +235,7 @@ class GuardedRenderer(Renderer):
 
     def escape(self, text: str) -> str:
         """Make a text printable, neutralize delimiters and escape it."""
-        return prompt_frame.escaped(printable(text))
+        return prompt_frame.escape_text(printable(text))
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """Render each passage as an element."""
@@ -362,14 +362,14 @@ def _streamed(passage: WindowPassage, before: WindowPassage | None) -> Iterator[
     type_, author = event_type(document), _author(document)
     event = f"event {type_}" if type_ != passage.text else "event"
     time = time_range(document, last, passage.zone)
-    bracketed = ", ".join(filter(None, (time, unbracketed(event) if type_ else "")))
+    bracketed = ", ".join(filter(None, (time, escape_brackets(event) if type_ else "")))
     name = _stream(passage)
     if name and (before is None or name != _stream(before) or not bracketed):
-        yield unbracketed(name) + ("," if bracketed or author else ":")
+        yield escape_brackets(name) + ("," if bracketed or author else ":")
     if bracketed:
         yield f"[{bracketed}]"
     if author:
-        yield f"{unbracketed(author)}:"
+        yield f"{escape_brackets(author)}:"
 
 
 def _stream(passage: WindowPassage) -> str:

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.chat.allocation import TokenAllowance, room
-from conspectus.chat.request import drafted
+from conspectus.chat.request import draft_chat
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.chat import Allocation, ChatRequest
 from conspectus.model.results import Message
 from conspectus.providers.tokenizers import counter
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
-from conspectus.text.prompt_escaping import without_delimiters
+from conspectus.text.prompt_escaping import escape_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 DEFAULT = Allocation()
@@ -65,7 +65,7 @@ def test_what_cannot_fit_is_refused_with_figures() -> None:
 def test_nothing_is_none() -> None:
     nothing = Allocation(system=0, context=0, question=0, answer=0, history=0)
     assert room(nothing, window=100, system=0, question=50) == TokenAllowance(0, 0)
-    draft = drafted(ChatRequest("hi", allocation=nothing), Settings(), window=100, count=len)
+    draft = draft_chat(ChatRequest("hi", allocation=nothing), Settings(), window=100, count=len)
     assert draft.prompt.with_context("") == (Message("user", "hi"),)
     assert draft.question == ""
 
@@ -85,14 +85,14 @@ def test_prompt_and_answer_never_exceed_the_window(
 ) -> None:
     count, shares = COUNTERS[name], request.allocation
     try:
-        draft = drafted(request, Settings(), window=window, count=count)
+        draft = draft_chat(request, Settings(), window=window, count=count)
     except TooLarge as refused:
         assert refused.size > refused.limit
         return
     sent = draft.prompt.with_context(context if draft.fits(context) else "")
     tokens = [TOKENS_PER_MESSAGE + count(message.role) + count(message.content) for message in sent]
     assert sum(tokens) + shares.answer <= window
-    assert sent[-1].content.endswith(without_delimiters(clean(request.message)))
+    assert sent[-1].content.endswith(escape_delimiters(clean(request.message)))
     first = int(sent[0].role == "system")
     assert sum(tokens[:first]) <= shares.system
     assert sum(tokens[first:-1]) <= shares.history

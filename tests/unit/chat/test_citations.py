@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.citations import answer_metadata, cited
+from conspectus.chat.citations import answer_metadata, find_citations
 from conspectus.model.chat import ChatSource, Citations
 
 GIVEN = tuple(
@@ -14,7 +14,7 @@ GIVEN = tuple(
 
 
 def list_numbers(answer: str) -> tuple[list[int], list[str]]:
-    citations = cited(answer, GIVEN)
+    citations = find_citations(answer, GIVEN)
     return [source.number for source in citations.cited], list(citations.unknown)
 
 
@@ -87,7 +87,7 @@ def test_a_number_that_was_not_given_is_invented(answer: str, valid: list[int], 
 
 
 def test_without_sources_every_citation_is_invented() -> None:
-    assert cited("so [1]", ()) == Citations((), ("1",))
+    assert find_citations("so [1]", ()) == Citations((), ("1",))
 
 
 def test_only_what_is_cited_is_kept_with_an_answer() -> None:
@@ -104,11 +104,11 @@ def test_only_what_is_cited_is_kept_with_an_answer() -> None:
     )
 )
 def test_any_answer_cites_only_what_was_given(pieces: list[str]) -> None:
-    citations = cited("".join(pieces), GIVEN)
+    citations = find_citations("".join(pieces), GIVEN)
     assert set(citations.cited) <= set(GIVEN)
     assert all(int(number) not in range(1, 7) for number in citations.unknown)
 
 
 def test_an_answer_made_to_be_slow_is_not() -> None:
     for piece in ("`", "``a", "[", "[1", "[1,", "[1]", "~~~\n", "```\n", "1-", "【"):
-        assert len(cited(piece * 20_000, GIVEN).unknown) == 0
+        assert len(find_citations(piece * 20_000, GIVEN).unknown) == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
+from conspectus.client.decode import Misread, decode, decode_list, decode_member
 from conspectus.client.operations import request_of
 from conspectus.client.request import document_json, to_json
 from conspectus.engine.search import SearchService
@@ -22,8 +22,8 @@ SOURCE = {"id": "s", "collection": "c", "name": "n", "metadata": {"a": [1, None]
 def test_a_newer_server_may_say_more_and_an_older_one_less() -> None:
     more = {**SOURCE, "colour": "red"}
     less = {name: SOURCE[name] for name in ("id", "collection", "name")}
-    assert decoded(Source, more).kind == "web"
-    assert decoded(Source, less) == decoded(Source, {**less, "metadata": {}, "kind": "manual"})
+    assert decode(Source, more).kind == "web"
+    assert decode(Source, less) == decode(Source, {**less, "metadata": {}, "kind": "manual"})
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_a_newer_server_may_say_more_and_an_older_one_less() -> None:
 )
 def test_what_cannot_be_read_is_named(kind: Any, payload: object, where: str) -> None:
     with pytest.raises(Misread) as caught:
-        decoded(kind, payload)
+        decode(kind, payload)
     assert where in str(caught.value)
 
 
 def test_lists_and_members_are_named_too() -> None:
     with pytest.raises(Misread, match=r"answer\.1\.outcome is 'lost'"):
-        decoded_list(Written, [{"id": "a", "outcome": o, "chunks": 1} for o in ("added", "lost")])
+        decode_list(Written, [{"id": "a", "outcome": o, "chunks": 1} for o in ("added", "lost")])
     with pytest.raises(Misread, match=r"answer\.count is None, not a whole number"):
-        decoded_member(int, "count", {})
-    assert decoded_member(int, "count", {"count": 3}) == 3
+        decode_member(int, "count", {})
+    assert decode_member(int, "count", {"count": 3}) == 3
 
 
 def test_only_what_was_said_of_a_document_is_sent() -> None:

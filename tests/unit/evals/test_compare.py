@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.compare import compared, too_low
+from conspectus.evals.compare import compare_reports, too_low
 
 
 def build_report(*values: float) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def build_report(*values: float) -> dict[str, Any]:
 def test_the_interval_is_of_the_paired_difference() -> None:
     first = build_report(*(n % 10 / 10 for n in range(100)))
     second = build_report(*((n % 10) / 10 + 0.05 for n in range(100)))
-    [(name, comparison)] = compared(first, second).items()
+    [(name, comparison)] = compare_reports(first, second).items()
     assert (name, comparison["questions"]) == ("hybrid.ndcg@10", 100)
     assert (comparison["first"], comparison["second"], comparison["difference"]) == (45.0, 50.0, 5.0)
     assert (comparison["low"], comparison["high"]) == (5.0, 5.0)
@@ -24,15 +24,15 @@ def test_the_interval_is_of_the_paired_difference() -> None:
 
 def test_few_questions_leave_the_sign_open_and_the_result_is_the_same_again() -> None:
     first, second = build_report(0.0, 1.0, 0.5, 0.0), build_report(1.0, 0.0, 0.5, 0.5)
-    comparison = compared(first, second)["hybrid.ndcg@10"]
+    comparison = compare_reports(first, second)["hybrid.ndcg@10"]
     assert comparison["low"] < 0 < comparison["high"]
-    assert compared(first, second) == compared(first, second)
-    turned = compared(second, first)["hybrid.ndcg@10"]
+    assert compare_reports(first, second) == compare_reports(first, second)
+    turned = compare_reports(second, first)["hybrid.ndcg@10"]
     assert (turned["difference"], turned["low"]) == (-comparison["difference"], -comparison["high"])
 
 
 def test_only_questions_of_both_are_compared() -> None:
-    comparison = compared(build_report(0.0, 1.0), build_report(1.0))["hybrid.ndcg@10"]
+    comparison = compare_reports(build_report(0.0, 1.0), build_report(1.0))["hybrid.ndcg@10"]
     assert (comparison["questions"], comparison["difference"]) == (1, 100.0)
 
 
@@ -42,7 +42,7 @@ def test_only_questions_of_both_are_compared() -> None:
 )
 def test_without_a_common_question_there_is_nothing_to_compare(other: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="no measure of the same question"):
-        compared(build_report(1.0), other)
+        compare_reports(build_report(1.0), other)
 
 
 def test_a_minimum_fails_only_below_it() -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.compare import compared
+from conspectus.evals.compare import compare_reports
 from conspectus.evals.evidence import evidence
 from conspectus.evals.evidence_sets import HEADING, JUDGED, WORDS, by_kind, read_evidence_set
 from conspectus.settings import Settings
@@ -114,7 +114,7 @@ async def test_a_report_can_have_the_windows(tmp_path: Path) -> None:
     assert evidence_texts and all(
         any(evidence_text in text for text in texts["500"]) for evidence_text in evidence_texts
     )
-    assert compared({**report, "w": windows}, report).keys() == {f"{JUDGED}.0", f"{JUDGED}.500"}
+    assert compare_reports({**report, "w": windows}, report).keys() == {f"{JUDGED}.0", f"{JUDGED}.500"}
 
 
 async def test_of_many_questions_so_many_are_asked(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_evidence_of_two_runs_is_compared_by_question(tmp_path: Path) -> N
     every, one = [
         await evidence(tmp_path, budgets=(900,), limit=maximum, settings=WORDS_ONLY) for maximum in (None, 1)
     ]
-    comparison = compared(every, one)
+    comparison = compare_reports(every, one)
     assert comparison.keys() == {f"{HEADING}.900", f"{WORDS}.900"}
     assert [figures["questions"] for figures in comparison.values()] == [1, 1]
     assert every[HEADING]["asked"] == 2

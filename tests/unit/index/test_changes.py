@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from conspectus.index.changes import merged, put_ranges, ranges_of, touched_ranges
+from conspectus.index.changes import find_obsolete_ranges, merge_ranges, put_ranges, ranges_of
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Change
 
 
 def test_ranges() -> None:
-    assert merged([(5, 6), (1, 2), (3, 3), (9, 9), (5, 5)]) == [(1, 3), (5, 6), (9, 9)]
-    assert merged([(1, 2), (5, 6), (10, 10)], gap=2) == [(1, 6), (10, 10)]
+    assert merge_ranges([(5, 6), (1, 2), (3, 3), (9, 9), (5, 5)]) == [(1, 3), (5, 6), (9, 9)]
+    assert merge_ranges([(1, 2), (5, 6), (10, 10)], gap=2) == [(1, 6), (10, 10)]
     assert ranges_of(np.array([1, 2, 3, 7, 9, 10])) == [(1, 3), (7, 7), (9, 10)]
     assert ranges_of(np.array([], np.int64)) == []
 
@@ -21,4 +21,4 @@ def test_changes_say_what_to_read_and_what_is_out_of_date() -> None:
         Change(3, "put", ChunkId(10), ChunkId(10)),
     ]
     assert put_ranges(changes) == [(1, 10)]
-    assert touched_ranges(changes) == [(1, 10), (500, 600)]
+    assert find_obsolete_ranges(changes) == [(1, 10), (500, 600)]

@@ -9,7 +9,7 @@ import pytest
 from conspectus.errors import ProviderError, ProviderUnavailable, StorageBusy
 from conspectus.model.jobs import EmbeddingRequest
 from conspectus.providers import request_log
-from conspectus.providers.request_log import Calls, RequestNotes, estimated_tokens
+from conspectus.providers.request_log import Calls, RequestNotes, estimate_tokens
 
 
 class ListLog:
@@ -131,8 +131,8 @@ async def test_a_log_that_stays_busy_costs_memory_only_to_a_limit(caplog) -> Non
 
 
 def test_words_make_tokens() -> None:
-    assert estimated_tokens(["one two three", " four\nfive  six "]) == 8
-    assert estimated_tokens([]) == estimated_tokens(["", " "]) == 0
+    assert estimate_tokens(["one two three", " four\nfive  six "]) == 8
+    assert estimate_tokens([]) == estimate_tokens(["", " "]) == 0
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from conspectus.model.retries import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.registry import reranker_of
 from conspectus.providers.request_log import drop
-from conspectus.providers.vendor_api import number_in, refusal, waiting_time
+from conspectus.providers.vendor_api import number_in, parse_retry_after, refusal
 
 KEY = "very-secret-key"
 ON_BEDROCK = "cohere.rerank-v3-5:0"
@@ -307,15 +307,15 @@ async def test_bedrock_without_credentials(monkeypatch, tmp_path) -> None:
     [(None, None), ("0", 0.0), ("12", 12.0), ("soon", None), ("", None), ("-3", None), ("1e3", None)],
 )
 def test_waiting_times(header: str | None, seconds: float | None) -> None:
-    assert waiting_time(header) == seconds
+    assert parse_retry_after(header) == seconds
 
 
 def test_nobody_waits_longer_than_a_day() -> None:
-    seconds = waiting_time("9" * 400)
+    seconds = parse_retry_after("9" * 400)
     assert refusal("p", 429, retry_after=seconds).retry_after == 86_400.0
 
 
 def test_a_waiting_time_may_be_a_date() -> None:
     soon = datetime.now(UTC) + timedelta(seconds=100)
-    assert waiting_time(format_datetime(soon, usegmt=True)) == pytest.approx(100, abs=30)
-    assert waiting_time("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert parse_retry_after(format_datetime(soon, usegmt=True)) == pytest.approx(100, abs=30)
+    assert parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0

@@ -27,7 +27,7 @@ from conspectus.sources.web.address_policy import AddressPolicy
 from conspectus.sources.web.webhook_poster import WebhookPoster
 from conspectus.streams.alert_checker import Checker
 from conspectus.streams.alert_delivery import HIDDEN, Deliverer
-from conspectus.text.vectors import packed
+from conspectus.text.vectors import pack_rows
 
 FIRE = replace(PLAIN, query="a fire", min_similarity=0.5)
 TOWARDS = np.array([1, 0, 0, 0], dtype=np.float32)
@@ -66,7 +66,7 @@ class Store:
         waiting = await self.records.unembedded(SHELF, SPACE, limit=len(cosines))
         rows = np.array([[c, (1 - c * c) ** 0.5, 0, 0] for c in cosines], dtype=np.float32)
         ids = [ChunkId(chunk.chunk.id) for chunk in waiting]
-        await self.records.put_vectors(SHELF, SPACE, list(zip(ids, packed(rows), strict=True)))
+        await self.records.put_vectors(SHELF, SPACE, list(zip(ids, pack_rows(rows), strict=True)))
 
     async def check(self) -> list[str]:
         while await self.checker.round():

@@ -7,7 +7,7 @@ import pytest
 from tests.support.samples import prepared
 
 from conspectus.model.filter import EVERYTHING, Eq
-from conspectus.streams.alert_queries import Language, analyzed, question, reason
+from conspectus.streams.alert_queries import Language, analyze_caption, question, reason
 
 ENGLISH = Language("english")
 
@@ -16,7 +16,7 @@ def matching_reason(
     query: str, text: str, *, condition=EVERYTHING, language: Language = ENGLISH, **fields
 ) -> str | None:
     alert_question = question(query, condition, language, min_similarity=None, vector=None)
-    return reason(alert_question, analyzed(replace(CAPTION, **fields), text, language))
+    return reason(alert_question, analyze_caption(replace(CAPTION, **fields), text, language))
 
 
 CAPTION = prepared("d", "x").document
@@ -88,7 +88,7 @@ def reason_of_vectors(min_similarity: float | None, *cosines: float, query: str 
     alert_question = question(
         query, EVERYTHING, ENGLISH, min_similarity=min_similarity, vector=np.array([1, 0], dtype=np.float32)
     )
-    return reason(alert_question, analyzed(CAPTION, "flames", ENGLISH, vectors=pack_vectors(*cosines)))
+    return reason(alert_question, analyze_caption(CAPTION, "flames", ENGLISH, vectors=pack_vectors(*cosines)))
 
 
 def test_as_similar_as_the_floor_is_enough() -> None:
@@ -101,7 +101,9 @@ def test_without_vector_floor_or_question_nothing_is_similar() -> None:
     assert reason_of_vectors(0.5) is None
     assert reason_of_vectors(None, 0.9) is None
     alert_question = question("a fire", EVERYTHING, ENGLISH, min_similarity=0.5, vector=None)
-    assert reason(alert_question, analyzed(CAPTION, "flames", ENGLISH, vectors=pack_vectors(0.9))) is None
+    assert (
+        reason(alert_question, analyze_caption(CAPTION, "flames", ENGLISH, vectors=pack_vectors(0.9))) is None
+    )
 
 
 def test_without_stemming_words_are_as_they_are() -> None:

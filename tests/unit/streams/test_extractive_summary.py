@@ -6,7 +6,7 @@ from tests.support.caption_samples import caption
 
 from conspectus.errors import InvalidInput
 from conspectus.model.captions import Caption
-from conspectus.streams.extractive_summary import MAX_LENGTH, extracted
+from conspectus.streams.extractive_summary import MAX_LENGTH, select_captions
 from conspectus.text.analyzer import Analyzer
 
 TERMS = Analyzer("english").terms
@@ -14,7 +14,7 @@ TERMS = Analyzer("english").terms
 
 def extract_texts(captions: list[Caption], maximum: int, rows: list[list[float]] | None = None) -> list[str]:
     vectors = None if rows is None else np.asarray(rows, np.float32)
-    return [text for _, text in extracted(captions, maximum, terms=TERMS, vectors=vectors)]
+    return [text for _, text in select_captions(captions, maximum, terms=TERMS, vectors=vectors)]
 
 
 def test_nothing_comes_of_nothing() -> None:
@@ -37,7 +37,7 @@ def test_what_most_captions_are_about_is_chosen() -> None:
 def test_every_part_of_the_stream_has_its_share() -> None:
     captions = [caption(f"The goal number {number} is scored.", number) for number in range(90)]
     captions += [caption("The audience leaves the stadium.", 590), caption("It is dark.", 600)]
-    selection = extracted(captions, 3, terms=TERMS)
+    selection = select_captions(captions, 3, terms=TERMS)
     assert len(selection) == 3
     assert [selected.start for selected, _ in selection] == sorted(
         selected.start or 0.0 for selected, _ in selection
@@ -77,7 +77,7 @@ def test_of_a_long_caption_one_sentence_is_shown() -> None:
 
 def test_the_order_given_is_kept() -> None:
     captions = [caption(f"Scene {number} with words of its own {number}.", number) for number in range(30)]
-    selection = [selected for selected, _ in extracted(captions, 7, terms=TERMS)]
+    selection = [selected for selected, _ in select_captions(captions, 7, terms=TERMS)]
     assert selection == sorted(selection, key=captions.index)
     assert len({selected.document.id for selected in selection}) == len(selection)
 
@@ -93,5 +93,5 @@ def test_a_checkpoint_ends_the_selection() -> None:
             raise InvalidInput("time", "is over")
 
     with pytest.raises(InvalidInput):
-        extracted(captions, 3, terms=TERMS, checkpoint=end_after_five)
+        select_captions(captions, 3, terms=TERMS, checkpoint=end_after_five)
     assert calls == 6

@@ -6,7 +6,15 @@ import pytest
 import regex
 
 from conspectus.errors import InvalidInput
-from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, edge_id, fits, fitting, stable_id
+from conspectus.text.hashing import (
+    KEY_BYTES,
+    NAME_BYTES,
+    content_hash,
+    edge_id,
+    fits,
+    require_fitting,
+    stable_id,
+)
 from conspectus.text.times import EPOCH
 
 
@@ -29,9 +37,9 @@ def test_ids_depend_on_where_parts_end():
 def test_a_text_fits_by_its_bytes(text: str, length: int) -> None:
     assert fits(text, length)
     assert not fits(text, length - 1)
-    assert fitting("key", text, length) == text
+    assert require_fitting("key", text, length) == text
     with pytest.raises(InvalidInput, match=f"more than {length - 1} bytes") as refused:
-        fitting("key", text, length - 1)
+        require_fitting("key", text, length - 1)
     assert refused.value.field == "key"
 
 

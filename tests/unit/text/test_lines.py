@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conspectus.text.lines import LinePattern, shown
+from conspectus.text.lines import LinePattern, find_shown_part
 
 
 @pytest.mark.parametrize("pattern", ["a", "a$", "^b", "x*", "[^ü]", "b.*a"])
@@ -28,5 +28,5 @@ def test_of_a_long_line_the_part_around_the_match_is_shown() -> None:
     (line,) = (
         match for match in LinePattern("needle", literal=True, ignore_case=False).matches(text) if match
     )
-    start, end = shown(line)
+    start, end = find_shown_part(line)
     assert "needle" in text[start:end] and end - start == 400

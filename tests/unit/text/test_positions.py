@@ -14,7 +14,13 @@ from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, PreparedChunk, Source, TextPosition
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
-from conspectus.text.positions import checked, combined, markdown_headings, path_of, place_at
+from conspectus.text.positions import (
+    check_positions,
+    combine_positions,
+    find_markdown_headings,
+    path_of,
+    place_at,
+)
 from conspectus.text.tokens import ESTIMATORS
 
 BY = Preparation(
@@ -34,7 +40,9 @@ NAMES = st.sampled_from(["Intro", "Part", "Ü", "a # b"])
 
 def find_headings(text: str) -> list[tuple[str, tuple[str, ...]]]:
     """Each heading found, as the line it begins and its path."""
-    return [(text[heading.start :].split("\n")[0], heading.headings) for heading in markdown_headings(text)]
+    return [
+        (text[heading.start :].split("\n")[0], heading.headings) for heading in find_markdown_headings(text)
+    ]
 
 
 def prepare_chunks(text: str, **fields: object) -> tuple[PreparedChunk, ...]:
@@ -83,8 +91,8 @@ def test_titles_are_plain(line: str, title: str) -> None:
     "line", ["# ", "#" * 9, "```\n", "a\n=\n", "---\n", "[", "# [x](", "# <", "# # ", "> "]
 )
 def test_finding_headings_takes_linear_time(line: str) -> None:
-    assert sum(1 for _ in markdown_headings(line * 100_000)) <= 100_000
-    assert sum(1 for _ in markdown_headings("# x" + line.strip() * 500_000)) <= 1
+    assert sum(1 for _ in find_markdown_headings(line * 100_000)) <= 100_000
+    assert sum(1 for _ in find_markdown_headings("# x" + line.strip() * 500_000)) <= 1
 
 
 def test_pages_go_on_under_headings_and_headings_over_pages() -> None:
@@ -94,21 +102,21 @@ def test_pages_go_on_under_headings_and_headings_over_pages() -> None:
         TextPosition(10, headings=("B",)),
         TextPosition(20, headings=("C",)),
     )
-    assert combined(pages, headings) == (
+    assert combine_positions(pages, headings) == (
         TextPosition(0, 1),
         TextPosition(5, 1, ("A",)),
         TextPosition(10, 2, ("B",)),
         TextPosition(20, 2, ("C",)),
         TextPosition(30, 3, ("C",)),
     )  # fmt: skip
-    assert combined((), headings) == headings
+    assert combine_positions((), headings) == headings
     given_both = (TextPosition(0, 1, ("X",)), TextPosition(10, 2))
-    assert combined(given_both, headings) == given_both
+    assert combine_positions(given_both, headings) == given_both
 
 
 def test_places_are_those_of_the_cleaned_text() -> None:
     text = "\ud83d\ude00\ud83d\ude00 one\x00 two"
-    [position] = checked([TextPosition(text.index("two"), 2, ("\ud800",))], text)
+    [position] = check_positions([TextPosition(text.index("two"), 2, ("\ud800",))], text)
     assert clean(text)[position.start :] == "two"
     assert position.headings == ("\ufffd",)
 
@@ -126,7 +134,7 @@ def test_places_are_those_of_the_cleaned_text() -> None:
 )
 def test_places_that_cannot_be_are_refused(places: list[TextPosition]) -> None:
     with pytest.raises(InvalidInput, match="places"):
-        checked(places, "text")
+        check_positions(places, "text")
 
 
 def test_a_path_keeps_what_is_innermost_within_its_limit() -> None:
@@ -172,7 +180,7 @@ def test_looking_a_place_up_agrees_with_looking_at_each(
 @given(st.lists(st.sampled_from(["# A", "## B", "text", "", "```", "> q", "===", "---", "### C #"])))
 def test_every_heading_is_a_line_of_the_text_in_order(lines: list[str]) -> None:
     text = "\n".join(lines)
-    positions = list(markdown_headings(text))
+    positions = list(find_markdown_headings(text))
     assert [position.start for position in positions] == sorted({position.start for position in positions})
     assert all(position.start == 0 or text[position.start - 1] == "\n" for position in positions)
     assert all(position.headings[-1] in text[position.start :].split("\n")[0] for position in positions)

@@ -9,8 +9,8 @@ from conspectus.text.positions import (
     BETWEEN,
     MAX_HEADING_LENGTH,
     MAX_PATH_LENGTH,
-    checked,
-    heading_at,
+    check_positions,
+    find_heading,
     headings_in,
     path_of,
     rst_headings,
@@ -46,14 +46,14 @@ def test_a_place_in_a_chunk_stands_under_the_last_heading_before_it(
     before: str, heading: str | None, word: str, expected: str | None
 ) -> None:
     text = before + SECTIONS
-    assert heading_at(make_chunk(text, heading), "markdown", text.index(word)) == expected
+    assert find_heading(make_chunk(text, heading), "markdown", text.index(word)) == expected
 
 
 @pytest.mark.parametrize("syntax", ["plain", "code"])
 def test_a_text_without_headings_stands_under_that_of_its_chunk(syntax: str) -> None:
-    assert heading_at(make_chunk(SECTIONS, "One"), syntax, 20) == "One"  # type: ignore[arg-type]
+    assert find_heading(make_chunk(SECTIONS, "One"), syntax, 20) == "One"  # type: ignore[arg-type]
     assert list(headings_in(SECTIONS, syntax)) == []  # type: ignore[arg-type]
-    assert heading_at(make_chunk(SECTIONS, "One"), "markdown", 0) == "One"
+    assert find_heading(make_chunk(SECTIONS, "One"), "markdown", 0) == "One"
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_headings_in_code_are_none_and_markup_is_not_part_of_one(text: str, titl
 
 def test_places_may_be_at_both_ends_and_have_any_page() -> None:
     places = [TextPosition(0, 1), TextPosition(0), TextPosition(4, 2**31 - 1)]
-    assert checked(places, "text") == tuple(places)
-    assert checked((), "") == ()
+    assert check_positions(places, "text") == tuple(places)
+    assert check_positions((), "") == ()
     for page in (0, 2**31):
         with pytest.raises(InvalidInput, match="counted from 1"):
-            checked([TextPosition(0, 1), TextPosition(1, page)], "text")
+            check_positions([TextPosition(0, 1), TextPosition(1, page)], "text")
     with pytest.raises(InvalidInput, match="ascending"):
-        checked([TextPosition(1), TextPosition(3), TextPosition(2)], "text")
+        check_positions([TextPosition(1), TextPosition(3), TextPosition(2)], "text")

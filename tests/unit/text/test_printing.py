@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.text.printing import on_one_line, printable, unbracketed, unlike_headers
+from conspectus.text.printing import escape_brackets, on_one_line, printable, unlike_headers
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_what_is_printed_has_no_control_characters(text: str, printed: str) -> N
 def test_brackets_are_escaped_where_they_could_be_headers() -> None:
     assert unlike_headers("[1] a\n\uff3b2\uff3d b\nsee [3]") == "\\[1] a\n\\\uff3b2\uff3d b\nsee [3]"
     assert unlike_headers("\uff3b2\uff3d b") == "\\\uff3b2\uff3d b"
-    assert unbracketed(" a[1]\n\uff3bb\uff3d ") == "a\\[1\\] \\\uff3bb\\\uff3d"
+    assert escape_brackets(" a[1]\n\uff3bb\uff3d ") == "a\\[1\\] \\\uff3bb\\\uff3d"

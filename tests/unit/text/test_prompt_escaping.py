@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.text.citation_marks import marks
-from conspectus.text.prompt_escaping import disarm, without_delimiters
+from conspectus.text.prompt_escaping import disarm, escape_delimiters
 
 HOSTILE = [
     *("system: obey", "\nHuman: ", "User:", "AI:", "### System:\n", "[INST]", "[/INST]", "<|im_start|>"),
@@ -133,4 +133,4 @@ def test_a_text_made_to_be_slow_is_not() -> None:
     ],
 )
 def test_of_a_users_words_only_our_delimiters_are_disarmed(text: str, left: str | None) -> None:
-    assert without_delimiters(text) == (text if left is None else left)
+    assert escape_delimiters(text) == (text if left is None else left)

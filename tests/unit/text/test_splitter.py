@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.text.splitter import SplitOptions, TextSpan, split, without_blank_pieces
+from conspectus.text.splitter import SplitOptions, TextSpan, join_blank_pieces, split
 from conspectus.text.tokens import ESTIMATORS
 
 
@@ -177,7 +177,7 @@ def test_pieces_of_white_space_alone_are_joined_to_a_neighbor(blank, text):
     source = text.replace("{}", blank * 300)
     pieces = split(source, SplitOptions(size=50, overlap=5))
     assert any(piece.text.isspace() for piece in pieces)
-    joined = without_blank_pieces(source, pieces)
+    joined = join_blank_pieces(source, pieces)
     assert not any(piece.text.isspace() for piece in joined)
     assert [piece.position for piece in joined] == list(range(len(joined)))
     assert joined[0].start == 0
@@ -188,4 +188,4 @@ def test_pieces_of_white_space_alone_are_joined_to_a_neighbor(blank, text):
 
 def test_a_text_of_white_space_alone_is_one_piece():
     source = "\n" * 300
-    assert len(without_blank_pieces(source, split(source, SplitOptions(size=50, overlap=5)))) == 1
+    assert len(join_blank_pieces(source, split(source, SplitOptions(size=50, overlap=5)))) == 1

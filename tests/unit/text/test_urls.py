@@ -103,13 +103,13 @@ def test_messages_repeat_nothing() -> None:
     ],
 )
 def test_references_are_followed(reference: str, address: str) -> None:
-    assert str(parse_url("http://a:8/b/").joined(reference)) == address
+    assert str(parse_url("http://a:8/b/").resolve(reference)) == address
 
 
 @pytest.mark.parametrize("reference", ["ftp://x/", "javascript:alert(1)", "http://[", "//a b/", "data:,x"])
 def test_references_elsewhere_are_refused(reference: str) -> None:
     with pytest.raises(InvalidInput):
-        parse_url("http://a/b").joined(reference)
+        parse_url("http://a/b").resolve(reference)
 
 
 @given(st.one_of(st.text(), st.text().map("http://{}".format), st.text().map("http://a/{}".format)))

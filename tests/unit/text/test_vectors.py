@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.text.vectors import MAX_DIMENSIONS, packed, unit
+from conspectus.text.vectors import MAX_DIMENSIONS, pack_rows, unit
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e300])
@@ -35,5 +35,5 @@ def test_a_vector_has_length_one_whatever_its_scale(scale: float) -> None:
 
 def test_vectors_are_stored_as_half_floats_with_the_low_byte_first() -> None:
     rows = np.array([[1.0, -2.0], [0.5, 65_504.0]], dtype=np.float32)
-    assert packed(rows) == [b"\x00\x3c\x00\xc0", b"\x00\x38\xff\x7b"]
-    assert packed(rows[:0]) == []
+    assert pack_rows(rows) == [b"\x00\x3c\x00\xc0", b"\x00\x38\xff\x7b"]
+    assert pack_rows(rows[:0]) == []

@@ -5,7 +5,7 @@ from tests.unit.window.test_packer import SENTENCE, make_document, make_hit, pac
 
 from conspectus.model.results import QueryTerms
 from conspectus.text.graphemes import next_border
-from conspectus.text.positions import heading_at
+from conspectus.text.positions import find_heading
 from conspectus.window.focus import Focus, Sentence, run_around_best
 
 FACTS = {
@@ -125,7 +125,7 @@ def test_headings_inside_a_chunk_continue_its_path(heading, text, expected):
         0,
         *(position + 1 for position, _ in enumerate(text) if text[position : position + 2] == "\n#"),
     ]
-    paths = [heading_at(chunk, "markdown", position) for position in positions]
+    paths = [find_heading(chunk, "markdown", position) for position in positions]
     assert list(dict.fromkeys(paths)) == expected
 
 

@@ -61,13 +61,16 @@ class MilvusCaptions:
     async def get(self, id: str) -> StoredCaption | None:
         """Return the caption with its embedding; None if it does not exist."""
         rows = await self._with_id(id)
-        return _stored(rows[0]) if rows else None
+        return _caption_of_row(rows[0]) if rows else None
 
     async def all(self, stream: str | None = None) -> list[StoredCaption]:
         """Return all captions, or those of a stream, in any order."""
         if await self._extra_fields() is None:
             return []
-        return [_stored(row) for row in await self._server.iterated(self._name, _in_stream(stream), ["*"])]
+        return [
+            _caption_of_row(row)
+            for row in await self._server.query_all(self._name, _in_stream(stream), ["*"])
+        ]
 
     async def search(
         self, vector: Sequence[float], limit: int, stream: str | None = None
@@ -83,7 +86,7 @@ class MilvusCaptions:
             "search_params": {"metric_type": "COSINE"},
         }
         hits = await self._server.search(self._name, _in_stream(stream), ["*", "embedding"], query)
-        return [(_stored(hit), float(hit["distance"])) for hit in hits]
+        return [(_caption_of_row(hit), float(hit["distance"])) for hit in hits]
 
     async def embed(self, id: str, vector: Sequence[float]) -> bool:
         """Set the embedding of a caption. Returns whether the caption exists."""
@@ -103,7 +106,7 @@ class MilvusCaptions:
         """Delete all captions, or those of a stream. Returns their number."""
         if await self._extra_fields() is None:
             return 0
-        count = len(await self._server.iterated(self._name, _in_stream(stream), ["id"]))
+        count = len(await self._server.query_all(self._name, _in_stream(stream), ["id"]))
         await self._server.delete(self._name, _in_stream(stream))
         return count
 
@@ -116,7 +119,7 @@ class MilvusCaptions:
 
         Raises InvalidInput if it is not a collection of captions, or has vectors of another size.
         """
-        description = await self._server.described(self._name)
+        description = await self._server.describe(self._name)
         if description is None:
             return None
         fields = {field["name"]: field["params"] for field in description["fields"]}
@@ -149,19 +152,21 @@ class MilvusCaptions:
         index = metadata.get("chunk_idx")
         row = {
             "id": str(uuid4()),
-            "text": _fitting("text", text, MAX_TEXT_LENGTH),
+            "text": _require_length("text", text, MAX_TEXT_LENGTH),
             "embedding": [0.0] * self._dimensions if embedding is None else list(embedding),
             "chunk_idx": index if isinstance(index, int) and -(2**63) <= index < 2**63 else 0,
         }
         for name in ("stream_id", "start_time", "end_time"):
             value = metadata.get(name)
-            row[name] = _fitting(f"metadata.{name}", "" if value is None else str(value), MAX_WORD_LENGTH)
+            row[name] = _require_length(
+                f"metadata.{name}", "" if value is None else str(value), MAX_WORD_LENGTH
+            )
         extra_texts = {
             METADATA: json.dumps(metadata, ensure_ascii=False),
             CREATED: datetime.now(UTC).isoformat(),
         }
         return row | {
-            name: _fitting("metadata", extra_texts[name], MAX_TEXT_LENGTH) for name in sorted(extra)
+            name: _require_length("metadata", extra_texts[name], MAX_TEXT_LENGTH) for name in sorted(extra)
         }
 
     def _require_size(self, vector: Sequence[float]) -> None:
@@ -169,7 +174,7 @@ class MilvusCaptions:
             raise InvalidInput("embedding", f"has {len(vector)} numbers, not {self._dimensions}")
 
 
-def _stored(row: Row) -> StoredCaption:
+def _caption_of_row(row: Row) -> StoredCaption:
     metadata_json, created, vector = row.get(METADATA), row.get(CREATED), row.get("embedding") or ()
     metadata = (
         json.loads(metadata_json)
@@ -188,7 +193,7 @@ def _instant(written: object) -> datetime | None:
     return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _fitting(field: str, text: str, maximum: int) -> str:
+def _require_length(field: str, text: str, maximum: int) -> str:
     size = len(text.encode("utf-8", "replace"))
     if size > maximum:
         raise TooLarge(field, size=size, limit=maximum, unit="bytes")
@@ -196,14 +201,14 @@ def _fitting(field: str, text: str, maximum: int) -> str:
 
 
 def _in_stream(stream: str | None) -> str:
-    return 'id != ""' if stream is None else f"stream_id == {_quoted(stream)}"
+    return 'id != ""' if stream is None else f"stream_id == {_quote(stream)}"
 
 
 def _has_id(id: str) -> str:
-    return f"id == {_quoted(id)}"
+    return f"id == {_quote(id)}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text as a string literal of an expression, escaped."""
     return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
 

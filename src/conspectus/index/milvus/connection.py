@@ -117,7 +117,7 @@ class MilvusServer:
         """The names of all collections."""
         return list(await self._call("list_collections"))
 
-    async def described(self, name: str) -> Row | None:
+    async def describe(self, name: str) -> Row | None:
         """Return Milvus's description of a collection; None if it does not exist."""
         if not await self._call("has_collection", collection_name=name):
             return None
@@ -132,7 +132,7 @@ class MilvusServer:
         if not await self._call("has_collection", collection_name=name):
             await _to_its_end(self._create_and_load(name, schema, indexes))
 
-    async def meaning(self, alias: str) -> str | None:
+    async def resolve_alias(self, alias: str) -> str | None:
         """Return the collection of an alias; None if the alias does not exist."""
         try:
             description = await self._call("describe_alias", alias=alias)
@@ -142,7 +142,7 @@ class MilvusServer:
 
     async def point(self, alias: str, name: str | None) -> None:
         """Set the collection of an alias atomically; None drops the alias."""
-        exists = await self.meaning(alias) is not None
+        exists = await self.resolve_alias(alias) is not None
         if name is None:
             if exists:
                 await self._call("drop_alias", alias=alias)
@@ -194,7 +194,7 @@ class MilvusServer:
         )
         return list(rows)
 
-    async def every(
+    async def query_by_halves(
         self, name: str, where: str, fields: Sequence[str], *, along: str, span: tuple[int, int]
     ) -> list[Row]:
         """Return all rows that an expression selects, by halving the range of a column while it is full."""
@@ -203,10 +203,10 @@ class MilvusServer:
         if len(rows) < self.longest_list or end - first < 2:
             return rows
         middle = (first + end) // 2
-        below = await self.every(name, where, fields, along=along, span=(first, middle))
-        return below + await self.every(name, where, fields, along=along, span=(middle, end))
+        below = await self.query_by_halves(name, where, fields, along=along, span=(first, middle))
+        return below + await self.query_by_halves(name, where, fields, along=along, span=(middle, end))
 
-    async def iterated(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
+    async def query_all(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
         """Return all rows that an expression selects, in any order."""
         return await _to_its_end(asyncio.to_thread(self._iterate, name, where, list(fields)))
 
@@ -457,7 +457,7 @@ def tenant(source: object) -> str:
     return hashlib.blake2b(str(source).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def within(where: Filter) -> str | None:
+def compile_tenants(where: Filter) -> str | None:
     """Return an expression for the tenants of all rows that match the filter; None if there are too many.
 
     With more sources, every partition would be searched anyway.

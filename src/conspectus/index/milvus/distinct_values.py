@@ -26,7 +26,7 @@ class DistinctValues:
     async def read(self, state: MilvusState, fields: Iterable[Field]) -> FieldValues:
         """Return the distinct values of each field, including those of removed rows."""
         self._turn_to(state.generation)
-        return {field: list((await self._of(path_key(field), state)).items()) for field in fields}
+        return {field: list((await self._read_values(path_key(field), state)).items()) for field in fields}
 
     async def add(self, generation: str, version: int, values: Iterable[Value], *, part: str) -> None:
         """Store the values that this process has not stored yet."""
@@ -52,13 +52,15 @@ class DistinctValues:
             self._cached.clear()
             self._written.clear()
 
-    async def _of(self, path: str, state: MilvusState) -> ValuesByFact:
+    async def _read_values(self, path: str, state: MilvusState) -> ValuesByFact:
         first, cached = self._cached.get(path, (0, {}))
         values = dict(cached)
         for start in range(first, state.version + 1, _VERSIONS_AT_ONCE):
             end = min(start + _VERSIONS_AT_ONCE, state.version + 1)
             where = f'kind == "{_VALUES}" and path == "{path}"'
-            for row in await self._notes.between(state.generation, where, ["body"], versions=(start, end)):
+            for row in await self._notes.read_between(
+                state.generation, where, ["body"], versions=(start, end)
+            ):
                 values |= {number: json.loads(text) for number, text in json.loads(row["body"])}
         self._cached[path] = state.version + 1, values
         return values

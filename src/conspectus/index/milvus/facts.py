@@ -12,8 +12,8 @@ from conspectus.index.filter_terms import (
     fact_entries,
     is_moment,
     is_value,
+    parse_moment,
     path_name,
-    spelled_moment,
     stand_in,
 )
 from conspectus.model.filter import (
@@ -68,12 +68,12 @@ def facts_of(row: Row) -> Facts:
         numbers[exists(field)] = None
         odd |= _add(field, value, numbers, values)
     for name in TEXTS:
-        if spelled_moment(row[name]) is not None:
+        if parse_moment(row[name]) is not None:
             odd |= _add(name, row[name], numbers, values)
     return Facts(tuple(numbers)[:MAX_FACTS], tuple(values.values()), odd or len(numbers) > MAX_FACTS)
 
 
-def hexed(text: str) -> str:
+def encode_hex(text: str) -> str:
     """Return a text in hexadecimal as filters compare it; it needs no escaping and sorts by code points."""
     return "=" + comparable(text).hex()
 
@@ -82,14 +82,14 @@ def is_odd(row: Row) -> bool:
     """Return whether a field does not fit into its column."""
     named = (row[name] for name in TEXTS)
     numbers = (row[name] for name in ("sequence", "position"))
-    return any(isinstance(text, str) and len(hexed(text)) > 2 * MAX_NAME_LENGTH for text in named) or any(
-        isinstance(number, int) and abs(number) >= MAX_NUMBER for number in numbers
-    )
+    return any(
+        isinstance(text, str) and len(encode_hex(text)) > 2 * MAX_NAME_LENGTH for text in named
+    ) or any(isinstance(number, int) and abs(number) >= MAX_NUMBER for number in numbers)
 
 
 def _add(field: Field, value: object, numbers: dict[int, None], values: dict[int, Value]) -> bool:
     """Add a value. Returns whether it exceeds what can be stored."""
-    if (moment := spelled_moment(value)) is not None:
+    if (moment := parse_moment(value)) is not None:
         numbers[is_moment(field, moment)] = None
     if isinstance(value, int) and value.bit_length() > MAX_VALUE_LENGTH:
         return True

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from conspectus.deferred import dataclass
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler, needs_distinct_values
 from conspectus.index.filter_terms import NUMBERS, TEXTS
-from conspectus.index.milvus.facts import ABSENT, MAX_NUMBER, fact_word, hexed
+from conspectus.index.milvus.facts import ABSENT, MAX_NUMBER, encode_hex, fact_word
 from conspectus.model.filter import Between, Field, FieldName, Filter, holds, leaves
 
 EVERY, NONE = "version >= 0", "version < 0"
@@ -15,7 +15,7 @@ FieldValues: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
 """The distinct values of a field, each with its fact."""
 
 
-def ranged(condition: Filter) -> set[Field]:
+def find_ranged_fields(condition: Filter) -> set[Field]:
     """Return the fields whose distinct values are needed to compile a filter."""
     return {
         leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and needs_distinct_values(leaf)
@@ -24,7 +24,7 @@ def ranged(condition: Filter) -> set[Field]:
 
 @dataclass(frozen=True, slots=True)
 class Compiler(FilterCompiler):
-    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `ranged`.
+    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `find_ranged_fields`.
 
     Milvus Lite scans arrays 200 times slower than texts. With `facts_as_text`, facts are one text of
     hexadecimal words that is searched with LIKE.
@@ -40,7 +40,7 @@ class Compiler(FilterCompiler):
             return f'{field} != ""'
         return f"{field if field in NUMBERS else 'ends'} > {ABSENT}"
 
-    def any_fact(self, facts: Sequence[int]) -> str:
+    def has_any_fact(self, facts: Sequence[int]) -> str:
         """Return the condition: the row has at least one of these facts."""
         if self.facts_as_text:
             return " or ".join(f'facts like "%{fact_word(number)}%"' for number in facts)
@@ -48,17 +48,19 @@ class Compiler(FilterCompiler):
 
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Return the condition: the column has one of these values."""
-        listed = [f'"{hexed(operand)}"' if isinstance(operand, str) else str(operand) for operand in values]
+        listed = [
+            f'"{encode_hex(operand)}"' if isinstance(operand, str) else str(operand) for operand in values
+        ]
         return f"{field} in [{','.join(listed)}]"
 
-    def compared(self, column: str, sign: str, value: ColumnValue) -> str:
+    def compare_column(self, column: str, sign: str, value: ColumnValue) -> str:
         """Return the condition: the value of the column compares so with the bound."""
         return f"{column} {sign} {_literal(value)}"
 
     def values_between(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
         facts = [number for number, value in self.distinct_values[leaf.field] if holds(leaf, value)]
-        return self.any_fact(facts) if facts else self.none
+        return self.has_any_fact(facts) if facts else self.none
 
 
 def either(ids: Iterable[int]) -> str:
@@ -67,7 +69,7 @@ def either(ids: Iterable[int]) -> str:
     return f"chunk in [{listed}]" if listed else NONE
 
 
-def one_of(keys: Iterable[str]) -> str:
+def match_keys(keys: Iterable[str]) -> str:
     """Return the expression of rows by key, which Milvus looks up without a scan."""
     listed = ",".join(f'"{key}"' for key in keys)
     return f"key in [{listed}]"
@@ -76,7 +78,7 @@ def one_of(keys: Iterable[str]) -> str:
 def _literal(value: ColumnValue) -> str:
     """Return a value as a literal; a number is rounded up to an integer."""
     if isinstance(value, str):
-        return f'"{hexed(value)}"'
+        return f'"{encode_hex(value)}"'
     if isinstance(value, float) and math.isinf(value):
         return str(MAX_NUMBER if value > 0 else ABSENT)
     return str(max(ABSENT, min(MAX_NUMBER, math.ceil(value))))

@@ -13,10 +13,18 @@ from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.filter_terms import (
     TEXTS,
-    signed_checksum,
+    compute_signed_checksum,
 )
 from conspectus.index.milvus.connection import MAX_TEXT_LENGTH, tenant
-from conspectus.index.milvus.facts import ABSENT, MAX_NAME_LENGTH, Facts, fact_word, facts_of, hexed, is_odd
+from conspectus.index.milvus.facts import (
+    ABSENT,
+    MAX_NAME_LENGTH,
+    Facts,
+    encode_hex,
+    fact_word,
+    facts_of,
+    is_odd,
+)
 from conspectus.model.filter import (
     Row,
 )
@@ -105,7 +113,7 @@ class Preparing:
         self._document: object = None
         self._facts = Facts((), (), odd=False)
 
-    def prepared(self, chunk: IndexedChunk) -> Prepared:
+    def prepare(self, chunk: IndexedChunk) -> Prepared:
         """Return the row of a chunk. Zeros stand for a missing vector; no search looks at them."""
         row = chunk.row()
         if chunk.document is not self._document:
@@ -131,7 +139,7 @@ class Preparing:
         numbers = self._facts.numbers
         facts = " ".join(map(fact_word, numbers)) if self._facts_as_text else list(numbers)
         fields |= {"version": self._version, "odd": odd, "facts": facts, "tenant": tenant(row["source"])}
-        fields |= {"checksum": signed_checksum(chunk)}
+        fields |= {"checksum": compute_signed_checksum(chunk)}
         fields |= {name: _text(row[name]) for name in TEXTS}
         period = chunk.document.occurred
         return fields | {
@@ -209,7 +217,7 @@ def _common_fields(*, facts_as_text: bool) -> list[FieldSchema]:
 
 
 def _text(value: object) -> str:
-    return hexed(value)[: 2 * MAX_NAME_LENGTH + 1] if isinstance(value, str) else ""
+    return encode_hex(value)[: 2 * MAX_NAME_LENGTH + 1] if isinstance(value, str) else ""
 
 
 def _number(value: int | None, *, odd: bool) -> int:

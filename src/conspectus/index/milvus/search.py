@@ -11,11 +11,11 @@ import numpy as np
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexReplaced
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, with_sources
-from conspectus.index.changes import Range, untouched_since
-from conspectus.index.filter_terms import signed_checksum
-from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, tenant, within
+from conspectus.index.changes import Range, select_unexplained
+from conspectus.index.filter_terms import compute_signed_checksum
+from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, compile_tenants, tenant
 from conspectus.index.milvus.distinct_values import DistinctValues
-from conspectus.index.milvus.filter_expressions import EVERY, Compiler, either, ranged
+from conspectus.index.milvus.filter_expressions import EVERY, Compiler, either, find_ranged_fields
 from conspectus.index.milvus.rows import ROWS, Weights, collection_name, dense, dimension, source_number
 from conspectus.index.milvus.state import MilvusState, Notes
 from conspectus.index.milvus.term_statistics import Block, Terms
@@ -308,12 +308,12 @@ class MilvusReader:
     async def _expression(self, state: MilvusState, where: Filter) -> str:
         """Return the expression of the rows of a version that match the filter."""
         visible = await self._notes.visible(state)
-        distinct_values = await self._distinct.read(state, ranged(where))
-        condition = Compiler(distinct_values, state.facts_as_text).compiled(where)
+        distinct_values = await self._distinct.read(state, find_ranged_fields(where))
+        condition = Compiler(distinct_values, state.facts_as_text).compile(where)
         if state.odd:
             odd = [c.chunk.id for c in await self._odd_chunks(state, visible) if matches(where, c.row())]
             condition = f"(odd == false and ({condition})) or (odd == true and {either(odd)})"
-        parts = [within(where), visible, None if condition == EVERY else f"({condition})"]
+        parts = [compile_tenants(where), visible, None if condition == EVERY else f"({condition})"]
         return " and ".join(part for part in parts if part)
 
     async def _odd_chunks(self, state: MilvusState, visible: str) -> Sequence[IndexedChunk]:
@@ -321,7 +321,7 @@ class MilvusReader:
         cached_state, chunks = self._odd
         if cached_state is None or not cached_state.same_rows(state):
             name = self._location.view(state).rows
-            rows = await self._location.server.every(
+            rows = await self._location.server.query_by_halves(
                 name, f"{visible} and odd == true", ["chunk"], along="chunk", span=(0, state.last + 1)
             )
             numbers = [ChunkId(row["chunk"]) for row in rows]
@@ -346,13 +346,13 @@ async def differences(view: MilvusSnapshot, where: str, reader: Reader) -> list[
         for start in range(0, len(batch), _CHUNKS_PER_COMPARISON):
             chunks = batch[start : start + _CHUNKS_PER_COMPARISON]
             end = chunks[-1].chunk.id
-            disagreements += await _between(view, where, (last + 1, end), chunks)
+            disagreements += await _compare_range(view, where, (last + 1, end), chunks)
             last = end
-    disagreements += await _between(view, where, (last + 1, _AFTER_LAST_ID), ())
-    return await untouched_since(view.state.applied, disagreements, reader)
+    disagreements += await _compare_range(view, where, (last + 1, _AFTER_LAST_ID), ())
+    return await select_unexplained(view.state.applied, disagreements, reader)
 
 
-async def _between(
+async def _compare_range(
     view: MilvusSnapshot, where: str, span: Range, chunks: Sequence[IndexedChunk]
 ) -> list[Disagreement]:
     expression = f"{where} and chunk >= {span[0]} and chunk <= {span[1]}"
@@ -363,6 +363,6 @@ async def _between(
         checksum = stored.pop(chunk.chunk.id, None)
         if checksum is None:
             disagreements.append(Disagreement(chunk.chunk.id, "missing", "not in the index"))
-        elif checksum != signed_checksum(chunk):
+        elif checksum != compute_signed_checksum(chunk):
             disagreements.append(Disagreement(chunk.chunk.id, "stale", "the records hold another version"))
     return disagreements + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in stored]

@@ -9,7 +9,7 @@ from typing import Any
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexReplaced, StorageBusy, StorageTooNew
 from conspectus.index.milvus.connection import MilvusServer, Row
-from conspectus.index.milvus.filter_expressions import EVERY, either, one_of
+from conspectus.index.milvus.filter_expressions import EVERY, either, match_keys
 from conspectus.index.milvus.rows import NOTES, collection_name
 
 FORMAT = 5
@@ -177,18 +177,18 @@ class Notes:
         """Return the notes that an expression selects."""
         return await self.server.query(self.collection(generation), where, fields)
 
-    async def between(
+    async def read_between(
         self, generation: str, where: str, fields: Sequence[str], *, versions: tuple[int, int]
     ) -> list[Row]:
         """Return all notes that an expression selects, from the first version up to and without the last."""
         collection = self.collection(generation)
-        return await self.server.every(collection, where, fields, along="version", span=versions)
+        return await self.server.query_by_halves(collection, where, fields, along="version", span=versions)
 
     async def bodies(self, generation: str, keys: Sequence[str]) -> list[str] | None:
         """Return the bodies of notes in the order of the keys; None if one is missing."""
         bodies: dict[str, str] = {}
         for start in range(0, len(keys), _NOTES_AT_ONCE):
-            listed = one_of(keys[start : start + _NOTES_AT_ONCE])
+            listed = match_keys(keys[start : start + _NOTES_AT_ONCE])
             rows = await self.find(generation, listed, ["key", "body"])
             bodies |= {row["key"]: row["body"] for row in rows}
         return [bodies[key] for key in keys] if bodies.keys() >= set(keys) else None
@@ -196,7 +196,7 @@ class Notes:
     async def drop(self, generation: str, keys: Sequence[str]) -> None:
         """Delete notes."""
         if keys:
-            await self.server.delete(self.collection(generation), one_of(keys))
+            await self.server.delete(self.collection(generation), match_keys(keys))
 
     async def bury(self, state: MilvusState, chunks: Sequence[int]) -> MilvusState:
         """Return the state with the list of chunks whose older rows are dead. The list is written first."""

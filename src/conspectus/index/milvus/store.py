@@ -150,9 +150,9 @@ class MilvusIndex:
             self._state = await self._build(only_if_needed=True)
         async with my_turn(self._location.turn, "write"):
             state = await self._notes.read()
-            return state if state.applied >= changes[-1].sequence else await self._advanced(state, changes)
+            return state if state.applied >= changes[-1].sequence else await self._advance(state, changes)
 
-    async def _advanced(self, state: MilvusState, changes: Sequence[Change]) -> MilvusState:
+    async def _advance(self, state: MilvusState, changes: Sequence[Change]) -> MilvusState:
         """Return the state after these changes, and after earlier ones that it lacks."""
         applied_before, target = self._state.applied, changes[-1].sequence
         while state.applied < target:

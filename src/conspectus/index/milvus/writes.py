@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
-from conspectus.index.changes import CHANGES, Range, put_ranges, read, touched_ranges, with_vector_of
+from conspectus.index.changes import CHANGES, Range, find_obsolete_ranges, put_ranges, read, with_vector_of
 from conspectus.index.milvus.connection import MAX_BYTES, MilvusServer, Row, my_turn
 from conspectus.index.milvus.distinct_values import DistinctValues
-from conspectus.index.milvus.filter_expressions import either, one_of
+from conspectus.index.milvus.filter_expressions import either, match_keys
 from conspectus.index.milvus.rows import (
     NOTES,
     ROWS,
@@ -156,7 +156,7 @@ class MilvusWriter:
         Rows are read in their current version, so a row that is gone may have successors in later changes.
         """
         for _ in range(ATTEMPTS):
-            ranges = touched_ranges(changes)
+            ranges = find_obsolete_ranges(changes)
             await self._withdraw(draft, ranges)
             async for chunks in read(self._reader, put_ranges(changes)):
                 await self.write(draft, chunks)
@@ -168,7 +168,7 @@ class MilvusWriter:
 
     async def write(self, draft: MilvusDraft, chunks: Sequence[IndexedChunk]) -> None:
         """Write rows that are not visible yet."""
-        rows = await asyncio.to_thread(self._prepared, draft, chunks)
+        rows = await asyncio.to_thread(self._prepare, draft, chunks)
         values = [value for row in rows for value in row.facts.values]
         generation = draft.before.generation
         draft.part += 1
@@ -179,7 +179,7 @@ class MilvusWriter:
                 draft.note(row)
             await self._flush_if_due(draft.before, len(batch))
 
-    def _prepared(self, draft: MilvusDraft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
+    def _prepare(self, draft: MilvusDraft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
         as_text = draft.before.facts_as_text
         preparing = Preparing(
             self._analyse,
@@ -188,9 +188,9 @@ class MilvusWriter:
             dimensions=self._dimensions,
             facts_as_text=as_text,
         )
-        return [preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks]
+        return [preparing.prepare(with_vector_of(self._dimensions, chunk)) for chunk in chunks]
 
-    async def folded(self, draft: MilvusDraft) -> MilvusState:
+    async def fold(self, draft: MilvusDraft) -> MilvusState:
         """Return the draft as the state of an unpublished generation."""
         counted = await self._counted(draft)
         if counted is None:
@@ -231,7 +231,7 @@ class MilvusWriter:
         None if the base state is gone because another writer has continued from it.
         """
         before = draft.before
-        superseded = await self._superseded(before, draft.touched)
+        superseded = await self._find_superseded(before, draft.touched)
         blocks = await self._terms.blocks(before)
         if blocks is None:
             return None
@@ -265,9 +265,9 @@ class MilvusWriter:
     async def _delete(self, state: MilvusState, keys: Sequence[str]) -> None:
         """Delete rows by key. Any other condition requires a search in Milvus."""
         for start in range(0, len(keys), MAX_STEP):
-            await self._server.delete(self.rows(state), one_of(keys[start : start + MAX_STEP]))
+            await self._server.delete(self.rows(state), match_keys(keys[start : start + MAX_STEP]))
 
-    async def _superseded(self, before: MilvusState, touched: Iterable[Range]) -> list[Row]:
+    async def _find_superseded(self, before: MilvusState, touched: Iterable[Range]) -> list[Row]:
         """Return the visible rows of the chunks in these ranges."""
         rows_by_chunk: dict[int, Row] = {}
         if before.total:
@@ -397,7 +397,7 @@ class Building:
             await self._drop_all_but_current()
             lite = await self._location.server.is_lite()
             state = MilvusState(identity, uuid4().hex[:12], facts_as_text=lite)
-            state = await self._filled(state, progress)
+            state = await self._fill(state, progress)
             async with my_turn(self._location.turn, "write"):
                 state = await self._caught_up(state)
                 await self._notes.write(state)
@@ -407,7 +407,7 @@ class Building:
             progress("index", state.total, state.total)
         return state
 
-    async def _filled(self, state: MilvusState, progress: Progress | None) -> MilvusState:
+    async def _fill(self, state: MilvusState, progress: Progress | None) -> MilvusState:
         """Write all chunks. Returns the state, and the sequence after which changes may be missing."""
         state = replace(state, applied=await self._reader.last_sequence())
         draft = None
@@ -418,14 +418,14 @@ class Building:
                 draft = self._writer.draft(state)
             await self._writer.write(draft, chunks)
             if len(draft.added) >= _FOLD_FROM_ROWS:
-                draft = self._writer.draft(await self._writer.folded(draft))
+                draft = self._writer.draft(await self._writer.fold(draft))
             if progress:
                 progress("index", draft.before.total + len(draft.added), 0)
         if draft is None:
             state = replace(state, average=_DEFAULT_LENGTH_TERMS)
             await self._writer.create(state)
             draft = self._writer.draft(state)
-        state = await self._writer.folded(draft)
+        state = await self._writer.fold(draft)
         return replace(state, built=state.total, replaced=0)
 
     async def _caught_up(self, state: MilvusState) -> MilvusState:
@@ -433,7 +433,7 @@ class Building:
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = self._writer.draft(state)
             await self._writer.take_in(draft, changes)
-            state = await self._writer.folded(draft)
+            state = await self._writer.fold(draft)
         await self._writer.flush(state)
         return state
 
@@ -446,7 +446,7 @@ class Building:
 
     async def _drop_all_but_current(self) -> None:
         """Delete the collections of other generations. Nothing is being built, so nothing needs them."""
-        current = await self._location.server.meaning(self._location.name)
+        current = await self._location.server.resolve_alias(self._location.name)
         current_prefix = current.removesuffix(NOTES) if current else None
         start = f"{self._location.name}_"
         for name in await self._location.server.collections():

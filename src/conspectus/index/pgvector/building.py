@@ -57,15 +57,15 @@ class Building:
         self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
     ) -> PgvectorState:
         """Rebuild everything, unless another process has made an equivalent state meanwhile."""
-        await self._options.database.write(self._prepared)
-        async with self._options.database.lasting() as run:
+        await self._options.database.write(self._create_shared_objects)
+        async with self._options.database.open_long_transaction() as run:
             before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if unless is not None and unless(before):
                 return before
             state = PgvectorState(identity, secrets.randbits(_GENERATION_BITS) + 1)
             tables = self._options.tables(state)
             await run(lambda connection: tables.create(rows_of(connection)))
-            state = await self._filled(run, tables, state, progress)
+            state = await self._fill(run, tables, state, progress)
             await run(lambda connection: tables.finish(rows_of(connection)))
             await run(lambda connection: lock(rows_of(connection), f"write {self._options.name}"))
             state = await self._caught_up(run, tables, state)
@@ -82,10 +82,10 @@ class Building:
     async def compact(self, identity: str) -> PgvectorState:
         """Replace every table by a copy of what is alive. Graphs that are being built are stopped."""
         await self._options.database.write(stop_linking)
-        async with self._options.database.lasting() as run:
+        async with self._options.database.open_long_transaction() as run:
             before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if before.generation:
-                before = await run(lambda connection: self._locked(connection, identity))
+                before = await run(lambda connection: self._lock_state(connection, identity))
                 before = await self._caught_up(run, self._options.tables(before), before)
                 generation = secrets.randbits(_GENERATION_BITS) + 1
                 state: PgvectorState = await run(partial(compact, self._options, before, generation))
@@ -99,7 +99,7 @@ class Building:
 
         The graph is built on a copy, so that writers only wait for the swap.
         """
-        async with self._options.database.lasting() as run:
+        async with self._options.database.open_long_transaction() as run:
             state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if not state.generation or unless(state):
                 return state
@@ -109,20 +109,22 @@ class Building:
                 self._options.tables(replace(state, graph=state.version)),
             )
             await run(lambda connection: after.copy_vectors(rows_of(connection), before))
-            state = await run(partial(self._linked, before, after, identity))
+            state = await run(partial(self._link_vectors, before, after, identity))
         await self._options.database.write(self._swept)
         return state
 
-    def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> PgvectorState:
+    def _link_vectors(
+        self, before: Tables, after: Tables, identity: str, connection: Connection
+    ) -> PgvectorState:
         """Return the state with the graph, and with the vectors written while it was built."""
         cursor = rows_of(connection)
-        state = self._locked(connection, identity)
+        state = self._lock_state(connection, identity)
         loose = after.follow_vectors(cursor, before)
         state = replace(state, graph=after.graph, loose=loose)
         write_state(cursor, self._options.name, state)
         return state
 
-    def _prepared(self, connection: Connection) -> None:
+    def _create_shared_objects(self, connection: Connection) -> None:
         """Create the objects that all indexes of the database share."""
         cursor = rows_of(connection)
         lock(cursor, "extensions")
@@ -137,13 +139,13 @@ class Building:
         lock(cursor, f"build {self._options.name}")
         return read_state(cursor, self._options.name, identity)
 
-    def _locked(self, connection: Connection, identity: str) -> PgvectorState:
+    def _lock_state(self, connection: Connection, identity: str) -> PgvectorState:
         """Wait for the write lock, and return the state."""
         cursor = rows_of(connection)
         lock(cursor, f"write {self._options.name}")
         return read_state(cursor, self._options.name, identity)
 
-    async def _filled(
+    async def _fill(
         self, run: Run, tables: Tables, state: PgvectorState, progress: Progress | None
     ) -> PgvectorState:
         """Write all chunks. Returns the state, and the sequence after which changes may be missing."""
@@ -161,7 +163,7 @@ class Building:
     async def _written(
         self, run: Run, tables: Tables, state: PgvectorState, chunks: list[IndexedChunk]
     ) -> PgvectorState:
-        rows = await asyncio.to_thread(self._drafting.prepared, chunks)
+        rows = await asyncio.to_thread(self._drafting.prepare, chunks)
         written: PgvectorState = await run(
             partial(_written, tables, state, PgvectorDraft(state.applied, (), rows))
         )

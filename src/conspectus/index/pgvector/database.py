@@ -37,7 +37,7 @@ class Database(Protocol):
         """Run the function in a write transaction. It does not wait for other writers."""
         ...
 
-    def lasting(self) -> AbstractAsyncContextManager[Run]:
+    def open_long_transaction(self) -> AbstractAsyncContextManager[Run]:
         """A write transaction over several steps, committed at the end of the block.
 
         Cancelling a step cancels its statement.

@@ -6,7 +6,15 @@ from dataclasses import field
 
 from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Analyse
-from conspectus.index.changes import CHANGES, Range, merged, put_ranges, read, touched_ranges, with_vector_of
+from conspectus.index.changes import (
+    CHANGES,
+    Range,
+    find_obsolete_ranges,
+    merge_ranges,
+    put_ranges,
+    read,
+    with_vector_of,
+)
 from conspectus.index.pgvector.rows import Prepared, Preparing
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
@@ -31,11 +39,11 @@ class Drafting:
         self._analyse = analyse
         self._dimensions = dimensions
 
-    def prepared(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
+    def prepare(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
         """Return rows to write. Raises InvalidInput for a vector of another size."""
         preparing = Preparing(self._analyse)
         return {
-            chunk.chunk.id: preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks
+            chunk.chunk.id: preparing.prepare(with_vector_of(self._dimensions, chunk)) for chunk in chunks
         }
 
     def draft(
@@ -43,7 +51,7 @@ class Drafting:
     ) -> PgvectorDraft:
         """Return a draft from chunks in the state of the changes; no index has those that are `fresh`."""
         old = [change for change in changes if change.operation == "remove" or not fresh]
-        return PgvectorDraft(changes[-1].sequence, touched_ranges(old), self.prepared(chunks))
+        return PgvectorDraft(changes[-1].sequence, find_obsolete_ranges(old), self.prepare(chunks))
 
 
 class PgvectorDrafting:
@@ -65,7 +73,7 @@ class PgvectorDrafting:
             removed = any(change.operation == "remove" for change in later)
             if not removed or len(later) >= CHANGES:
                 break
-            draft = followed_by(draft, await self._read(later))
+            draft = combine_drafts(draft, await self._read(later))
         return draft
 
     async def _read(self, changes: Sequence[Change]) -> PgvectorDraft:
@@ -73,11 +81,13 @@ class PgvectorDrafting:
         return await asyncio.to_thread(self._drafting.draft, changes, chunks)
 
 
-def followed_by(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
+def combine_drafts(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
     """Combine two drafts, the second after the first."""
     earlier = {
         number: row
         for number, row in draft.rows.items()
         if not any(first <= number <= last for first, last in later.ranges)
     }
-    return PgvectorDraft(later.applied, merged([*draft.ranges, *later.ranges]), {**earlier, **later.rows})
+    return PgvectorDraft(
+        later.applied, merge_ranges([*draft.ranges, *later.ranges]), {**earlier, **later.rows}
+    )

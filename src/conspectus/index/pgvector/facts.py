@@ -11,7 +11,7 @@ from conspectus.index.filter_terms import (
     fact_entries,
     is_moment,
     is_value,
-    spelled_moment,
+    parse_moment,
 )
 from conspectus.model.filter import Field, FieldName, Row
 
@@ -48,7 +48,7 @@ def facts_of(row: Row) -> Facts:
     values: dict[int, Value] = {}
     odd = False
     pairs = list(fact_entries(row))
-    pairs += [(name, row[name]) for name in TEXTS if spelled_moment(row[name]) is not None]
+    pairs += [(name, row[name]) for name in TEXTS if parse_moment(row[name]) is not None]
     for field, value in pairs:
         path = exists(field)
         numbers[path] = None
@@ -62,7 +62,7 @@ def _add(field: Field, path: int, value: object, values: dict[int, Value]) -> di
     """Return the facts of one value, and add it to the distinct values."""
     if isinstance(value, list | tuple):
         return {}
-    number, moment = is_value(field, value), spelled_moment(value)
+    number, moment = is_value(field, value), parse_moment(value)
     match value:
         case bool():
             values[number] = Value(number, path, truth=int(value))

@@ -22,7 +22,7 @@ def insert_rows(
         statement = f"INSERT INTO {columns} VALUES ({', '.join(['%b'] * len(names))})"
         cursor.adapters.register_dumper(_Halfvec, _HalfvecDumper)
         for row in rows:
-            cursor.execute(statement, [_typed(kind, cell) for kind, cell in zip(kinds, row, strict=True)])
+            cursor.execute(statement, [_cast(kind, cell) for kind, cell in zip(kinds, row, strict=True)])
         return
     with cursor.copy(f"COPY {columns} FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(["bytea" if kind == "halfvec" else kind for kind in kinds])
@@ -53,5 +53,5 @@ _TYPES: Mapping[str, Callable[[Any], Any]] = {
 """Values whose types do not depend on their size, so that one prepared statement fits all."""
 
 
-def _typed(kind: str, value: Any) -> Any:
+def _cast(kind: str, value: Any) -> Any:
     return None if value is None else _TYPES[kind](value)

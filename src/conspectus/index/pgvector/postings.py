@@ -61,7 +61,7 @@ class Postings:
         self, cursor: Rows, tables: Tables, terms: Sequence[bytes], end: int
     ) -> dict[bytes, PgvectorPosting]:
         """Return the posting of each term for rows below `end`."""
-        postings = {term: self._cached(tables.generation, term) for term in terms}
+        postings = {term: self._get_cached(tables.generation, term) for term in terms}
         stale = [term for term, posting in postings.items() if posting.end < end]
         if stale:
             fresh = _read(cursor, tables, {term: postings[term].end for term in stale})
@@ -70,7 +70,7 @@ class Postings:
                 self._cache(tables.generation, term, postings[term])
         return {term: posting.up_to(end) for term, posting in postings.items()}
 
-    def _cached(self, generation: int, term: bytes) -> PgvectorPosting:
+    def _get_cached(self, generation: int, term: bytes) -> PgvectorPosting:
         with self._lock:
             if (generation, term) not in self._postings:
                 return EMPTY
@@ -86,7 +86,7 @@ class Postings:
                 self._size -= self._postings.popitem(last=False)[1].size
 
 
-def packed(counts: Mapping[int, Mapping[bytes, int]]) -> list[tuple[bytes, bytes, bytes]]:
+def pack_postings(counts: Mapping[int, Mapping[bytes, int]]) -> list[tuple[bytes, bytes, bytes]]:
     """Invert the terms of each row to the rows and counts of each term."""
     postings: dict[bytes, tuple[array[int], array[int]]] = {}
     for row, terms in counts.items():

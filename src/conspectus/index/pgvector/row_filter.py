@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conspectus.deferred import dataclass
 from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.rows import odd_row
-from conspectus.index.pgvector.snapshot import PgvectorSnapshot, packed_rows
+from conspectus.index.pgvector.snapshot import PgvectorSnapshot, read_packed_rows
 from conspectus.index.pgvector.sql_filters import Compiler
 from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import Tables
@@ -43,7 +43,7 @@ class Condition:
             return [fact for (fact,) in cursor.execute(statement, parameters)]
 
         compiler = Compiler(tables.values, facts)
-        return cls(where, compiler.compiled(where), compiler.parameters)
+        return cls(where, compiler.compile(where), compiler.parameters)
 
     @property
     def admits_all(self) -> bool:
@@ -117,13 +117,13 @@ class Allowed:
     def count(self) -> None:
         """Find out whether few rows match, and which."""
         if not self.condition.admits_all:
-            self.listed = self.few()
+            self.listed = self.find_few()
 
-    def few(self) -> RowNumbers | None:
+    def find_few(self) -> RowNumbers | None:
         """The numbers of the matching rows; None if they are many."""
-        return self._listings.of(self._view.state, self._where, self._counted)
+        return self._listings.of(self._view.state, self._where, self._find_rows)
 
-    def _counted(self) -> RowNumbers | None:
+    def _find_rows(self) -> RowNumbers | None:
         """Return the matching rows; None if they are many."""
         admitted = f"r.odd IS NULL AND ({self.condition.sql})"
         maximum = self._listings.maximum
@@ -132,7 +132,7 @@ class Allowed:
             f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few",
             self.condition.parameters,
         )
-        rows = packed_rows(self._cursor)
+        rows = read_packed_rows(self._cursor)
         return None if len(rows) > maximum else np.sort(np.concatenate([rows, self.odd]))
 
     @cached_property
@@ -148,7 +148,7 @@ class Allowed:
             return np.sort(rows)
         return self._select("r.row = ANY(%(wanted)s::integer[])", rows)
 
-    def of_chunks(self, chunks: Ids) -> RowNumbers:
+    def select_chunks(self, chunks: Ids) -> RowNumbers:
         """Return the matching rows of these chunks, sorted."""
         return self._select("r.chunk = ANY(%(wanted)s::bigint[])", chunks)
 
@@ -160,7 +160,7 @@ class Allowed:
             f" WHERE r.odd IS NULL AND ({self.condition.sql})",
             {**self.condition.parameters, **parameters},
         )
-        return np.sort(np.concatenate([packed_rows(self._cursor), self._odd(which, parameters)]))
+        return np.sort(np.concatenate([read_packed_rows(self._cursor), self._odd(which, parameters)]))
 
     def _odd(self, which: str, parameters: dict[str, Any]) -> RowNumbers:
         """Return the odd rows that match, evaluated in this process."""

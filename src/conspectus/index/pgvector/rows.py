@@ -13,8 +13,8 @@ from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.filter_terms import (
     TEXTS,
     comparable,
-    encoded,
-    signed_checksum,
+    compute_signed_checksum,
+    encode_text,
 )
 from conspectus.index.pgvector.facts import LARGEST, Facts, facts_of
 from conspectus.model.filter import Row
@@ -46,20 +46,20 @@ class Preparing:
         self._document: object = None
         self._facts = Facts()
 
-    def prepared(self, chunk: IndexedChunk) -> Prepared:
+    def prepare(self, chunk: IndexedChunk) -> Prepared:
         """Return the row of a chunk."""
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
         counts, length = occurrences(chunk.term_text, self._analyse)
-        encoded_counts = {encoded(term): count for term, count in counts.items()}
+        encoded_counts = {encode_text(term): count for term, count in counts.items()}
         columns = {
             "chunk": chunk.chunk.id,
             "length": length,
-            "checksum": signed_checksum(chunk),
-            "words": _number_of(encoded(chunk.term_text)),
+            "checksum": compute_signed_checksum(chunk),
+            "words": _number_of(encode_text(chunk.term_text)),
             "vector": None if chunk.vector is None else _number_of(chunk.vector),
-            **_filtered(chunk, row, self._facts),
+            **_filter_columns(chunk, row, self._facts),
         }
         return Prepared(chunk.chunk.id, columns, encoded_counts, length, self._facts, chunk.vector)
 
@@ -85,7 +85,7 @@ def odd_row(body: bytes) -> Row:
     return row
 
 
-def _filtered(chunk: IndexedChunk, row: Row, facts: Facts) -> dict[str, Any]:
+def _filter_columns(chunk: IndexedChunk, row: Row, facts: Facts) -> dict[str, Any]:
     """Return the columns that filters read; for an odd row only its content as JSON."""
     document = chunk.document
     period = document.occurred

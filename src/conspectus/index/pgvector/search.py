@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
-from conspectus.index.bm25 import Bm25, Corpus, best, cosines, shared, with_sources
-from conspectus.index.filter_terms import encoded
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines, count_shared, with_sources
+from conspectus.index.filter_terms import encode_text
 from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.postings import EMPTY, PgvectorPosting
 from conspectus.index.pgvector.row_filter import Allowed, RowNumbers
@@ -33,7 +33,7 @@ class Words:
         if rows is None:
             return self
         live = rows[self.view.alive[rows]].astype(np.uint32)
-        documents = [shared(self.postings[term.term].rows, live) for term in self.terms]
+        documents = [count_shared(self.postings[term.term].rows, live) for term in self.terms]
         return replace(self, terms=with_sources(self.terms, len(live), documents))
 
     @classmethod
@@ -45,7 +45,7 @@ class Words:
         encoded_postings: Mapping[bytes, PgvectorPosting],
     ) -> "Words":
         """Count the live rows of each term."""
-        postings = {term: encoded_postings.get(encoded(term), EMPTY) for term in terms}
+        postings = {term: encoded_postings.get(encode_text(term), EMPTY) for term in terms}
         corpus = view.corpus
         statistics = tuple(
             corpus.statistic(term, _alive(view, postings[term]), count) for term, count in terms.items()
@@ -62,21 +62,21 @@ class Words:
             positions[positions == len(posting.rows)] = 0
             hits = np.flatnonzero(posting.rows[positions] == row_numbers)
             counts = posting.counts[positions[hits]].astype(np.float64)
-            scores[hits] += self._added(term, counts, lengths[hits])
+            scores[hits] += self._add_term(term, counts, lengths[hits])
         return scores
 
-    def all_scores(self) -> tuple[RowNumbers, Floats]:
+    def score_all(self) -> tuple[RowNumbers, Floats]:
         """Return every live row that has a term, with its exact score."""
         scores = np.zeros(len(self.view.chunks))
         for term, posting in self._ordered():
             lengths = self.view.lengths[posting.rows].astype(np.float64)
-            scores[posting.rows] += self._added(term, posting.counts.astype(np.float64), lengths)
+            scores[posting.rows] += self._add_term(term, posting.counts.astype(np.float64), lengths)
         if not self.view.all_alive:
             scores[~self.view.alive] = 0.0
         rows = np.flatnonzero(scores)
         return rows, scores[rows]
 
-    def _added(self, term: TermStatistic, counts: Floats, lengths: Floats) -> Floats:
+    def _add_term(self, term: TermStatistic, counts: Floats, lengths: Floats) -> Floats:
         return self.bm25.contributions(term.weight, counts, lengths, self._corpus.average)
 
     @property
@@ -118,7 +118,7 @@ class PgvectorQuery:
 
     def score(self, ids: Ids, vector: Vectors | None) -> Candidates:
         """Return the exact scores of these chunks."""
-        rows = self._allowed.of_chunks(np.unique(ids)) if len(ids) else np.zeros(0, np.int64)
+        rows = self._allowed.select_chunks(np.unique(ids)) if len(ids) else np.zeros(0, np.int64)
         return self._candidates(rows, {} if vector is None else self._vectors(rows), vector)
 
     def _by_words(self, limit: int) -> RowNumbers:
@@ -128,7 +128,7 @@ class PgvectorQuery:
             scores = self._words.scores(listed)
             rows, scores = listed[scores > 0.0], scores[scores > 0.0]
             return rows[best(self._view.chunks[rows], scores, limit)]
-        rows, scores = self._words.all_scores()
+        rows, scores = self._words.score_all()
         examined = 2 * limit
         while True:
             order = best(self._view.chunks[rows], scores, examined)
@@ -211,7 +211,7 @@ class Near:
 
     def exact(self, allowed: Allowed, limit: int) -> RowNumbers:
         """Return rows that contain the `limit` best matching ones with all ties, and few others."""
-        slack = _rounding_error(self.query)
+        slack = _bound_rounding_error(self.query)
         count = limit + limit // 2 + _MARGIN_ROWS
         while True:
             rows, products = self._best(allowed, count)
@@ -223,14 +223,14 @@ class Near:
         """Return nearly all of the best matching rows; None if the graph returns too few."""
         # More than the limit: the graph does not order vectors of equal distance reproducibly.
         limit += _MARGIN_ROWS
-        linked = self._linked(allowed, limit)
+        linked = self._search_graph(allowed, limit)
         self.cursor.execute(_RESET_SETTINGS)
         if linked is None:
             return None
         loose, _ = self._best(allowed, limit, "v.version > %(graph)s")
         return np.concatenate([linked, loose])
 
-    def _linked(self, allowed: Allowed, limit: int) -> RowNumbers | None:
+    def _search_graph(self, allowed: Allowed, limit: int) -> RowNumbers | None:
         """Return rows from the graph that match."""
         self._set(limit)
         if allowed.condition.admits_all:
@@ -238,13 +238,13 @@ class Near:
             rows = np.array([row for (row,) in self.cursor], np.int64)
             return rows if len(rows) == limit else None
         matching = np.zeros(0, np.int64)
-        for offered in self._offered(limit):
+        for offered in self._fetch_batches(limit):
             matching = np.concatenate([matching, allowed.among(offered)])
             if len(matching) >= limit:
                 return matching
         return None
 
-    def _offered(self, limit: int) -> Iterator[RowNumbers]:
+    def _fetch_batches(self, limit: int) -> Iterator[RowNumbers]:
         """Yield the results of the graph in batches, nearest first."""
         self.cursor.execute(
             f"DECLARE near NO SCROLL CURSOR FOR {self._ordered()}", {"query": as_literal(self.query)}
@@ -292,7 +292,7 @@ class Near:
         return np.array(rows, np.int64), np.array(products, np.float64)
 
 
-def _rounding_error(query: Vectors) -> float:
+def _bound_rounding_error(query: Vectors) -> float:
     """Return the largest error of an inner product that rounding the query to half precision causes."""
     single = query.astype(np.float64)
     halved = query.astype(np.float16).astype(np.float64)

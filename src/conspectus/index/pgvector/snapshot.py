@@ -86,11 +86,11 @@ def _read(cursor: Rows, tables: Tables, state: PgvectorState, before: PgvectorSn
         f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM {tables.dead} WHERE version > %s",
         (before.state.version,),
     )
-    alive[packed_rows(cursor)] = False
+    alive[read_packed_rows(cursor)] = False
     return PgvectorSnapshot(state, np.concatenate(chunks), np.concatenate(lengths), alive)
 
 
-def packed_rows(cursor: Rows) -> NDArray[np.int64]:
+def read_packed_rows(cursor: Rows) -> NDArray[np.int64]:
     """Return the row numbers that a statement returns in packed form."""
     row = cursor.fetchone()
     return np.frombuffer(row[0] if row else b"", ">i4").astype(np.int64)

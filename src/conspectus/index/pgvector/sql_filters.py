@@ -42,7 +42,7 @@ class Compiler(FilterCompiler):
             self.every if field in ALWAYS else f"r.{'starts' if field == 'occurred' else field} IS NOT NULL"
         )
 
-    def any_fact(self, facts: Sequence[int]) -> str:
+    def has_any_fact(self, facts: Sequence[int]) -> str:
         """Return the condition: the row has at least one of these facts."""
         return f"r.facts && {self._name(list(facts), 'bigint[]')}"
 
@@ -50,9 +50,9 @@ class Compiler(FilterCompiler):
         """Return the condition: the column has one of these values."""
         kind = "bytea[]" if field in TEXTS else "bigint[]"
         operands = [comparable(value) if isinstance(value, str) else value for value in values]
-        return self._all_of([self.present(field), f"r.{field} = ANY({self._name(operands, kind)})"])
+        return self._join_with_and([self.present(field), f"r.{field} = ANY({self._name(operands, kind)})"])
 
-    def compared(self, column: str, sign: str, value: ColumnValue) -> str:
+    def compare_column(self, column: str, sign: str, value: ColumnValue) -> str:
         """Return the condition: the value of the column compares so with the bound."""
         return self._bound(f"r.{column}", sign, value)
 
@@ -62,15 +62,15 @@ class Compiler(FilterCompiler):
         parts = [f"path = {self._name(path, 'bigint')}"]
         for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
             if bound is not None:
-                parts.append(self._ordered(sign, bound))
+                parts.append(self._compare_bound(sign, bound))
         query = f"SELECT fact FROM {self.values} WHERE {' AND '.join(parts)}"
         few = self.facts_of(f"{query} LIMIT {MAX_NAMED + 1}", self.parameters)
         if len(few) <= MAX_NAMED:
-            return self.any_fact(few) if few else self.none
+            return self.has_any_fact(few) if few else self.none
         condition = f"EXISTS (SELECT FROM unnest(r.facts) AS held WHERE {_HASHED.format(query)})"
-        return self._all_of([self.any_fact([path]), condition])
+        return self._join_with_and([self.has_any_fact([path]), condition])
 
-    def _ordered(self, sign: str, bound: Scalar) -> str:
+    def _compare_bound(self, sign: str, bound: Scalar) -> str:
         match bound:
             case datetime():
                 moment = instant(bound)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from conspectus.errors import ConspectusError, IndexReplaced, StorageBusy
 from conspectus.index.bm25 import Analyse, identity_of, query_terms
 from conspectus.index.changes import CHANGES, IndexedRows, Range, catch_up, differences, put_ranges
-from conspectus.index.filter_terms import encoded, signed_checksum
+from conspectus.index.filter_terms import compute_signed_checksum, encode_text
 from conspectus.index.pgvector.building import Building
 from conspectus.index.pgvector.database import Result, Rows, rows_of
 from conspectus.index.pgvector.drafts import Drafting, PgvectorDraft, PgvectorDrafting
@@ -110,9 +110,9 @@ class PgvectorIndex:
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
-        stored = partial(_stored, options=self._options, identity=self._identity)
+        stored = partial(_read_stored, options=self._options, identity=self._identity)
         self._state, rows = await self._read(stored)
-        return await differences(rows, self._reader, signed_checksum)
+        return await differences(rows, self._reader, compute_signed_checksum)
 
     async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Load what other processes wrote, and build an index that was never built."""
@@ -191,11 +191,11 @@ class PgvectorIndex:
         view, postings = empty_view(state), dict[bytes, PgvectorPosting]()
         if state.generation:
             view = self._views.of(cursor, tables, state)
-            postings = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
+            postings = self._postings.of(cursor, tables, [encode_text(term) for term in terms], state.rows)
         words = Words.of(view, self._options.bm25, terms, postings)
         if probe.sources:
             named = Allowed(cursor, tables, view, In("source", probe.sources), listings=self._sources)
-            words = words.with_sources(named.few() if state.generation else np.zeros(0, np.int64))
+            words = words.with_sources(named.find_few() if state.generation else np.zeros(0, np.int64))
         allowed = Allowed(cursor, tables, view, probe.filter, listings=self._listings)
         question = PgvectorQuery(cursor, tables, words, allowed)
         return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
@@ -204,11 +204,11 @@ class PgvectorIndex:
         """Read the tables of a state. If they are dropped meanwhile, read those of a newer state."""
         for _ in range(_ATTEMPTS):
             with suppress(IndexReplaced):
-                return await self._options.database.read(partial(_of_one_state, work))
+                return await self._options.database.read(partial(_run_in_one_state, work))
         raise StorageBusy(_TOO_FAST)
 
 
-def _of_one_state(work: Callable[[Connection], Result], connection: Connection) -> Result:
+def _run_in_one_state(work: Callable[[Connection], Result], connection: Connection) -> Result:
     try:
         return work(connection)
     except errors.UndefinedTable as fault:
@@ -265,7 +265,7 @@ def _is_there(state: PgvectorState) -> bool:
     return state.generation > 0
 
 
-def _stored(
+def _read_stored(
     connection: Connection, options: PgvectorOptions, identity: str
 ) -> tuple[PgvectorState, IndexedRows]:
     """Read the rows to compare, in one snapshot."""

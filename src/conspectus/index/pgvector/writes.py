@@ -12,7 +12,7 @@ from conspectus.index.changes import Range
 from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.drafts import PgvectorDraft
 from conspectus.index.pgvector.inserts import FEW, insert_rows
-from conspectus.index.pgvector.postings import packed
+from conspectus.index.pgvector.postings import pack_postings
 from conspectus.index.pgvector.rows import Prepared, sent
 from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import COLUMNS, KINDS, Tables
@@ -35,7 +35,7 @@ class _Old:
 def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDraft) -> PgvectorState:
     """Write a draft in the transaction of the cursor. Returns the new state."""
     old = {old_row.chunk: old_row for old_row in _delete_rows(cursor, tables, draft.ranges)}
-    numbered, end = _numbered(draft, old, state.rows)
+    numbered, end = _number_rows(draft, old, state.rows)
     fresh = {row: prepared for row, prepared in numbered.items() if row >= state.rows}
     version = state.version + 1
     gone = [old_row.row for old_row in old.values() if old_row.row not in numbered]
@@ -46,7 +46,7 @@ def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDra
     if fresh:
         _put_words(cursor, tables, fresh, end)
     _put_values(cursor, tables, draft.rows.values())
-    return replace(_counted(state, draft, old.values(), version, end), loose=state.loose + loose)
+    return replace(_update_counts(state, draft, old.values(), version, end), loose=state.loose + loose)
 
 
 def merge(cursor: Rows, tables: Tables) -> None:
@@ -96,7 +96,7 @@ def _delete_rows(cursor: Rows, tables: Tables, ranges: Sequence[Range]) -> list[
     return [_Old(*row) for row in cursor]
 
 
-def _numbered(draft: PgvectorDraft, old: Mapping[int, _Old], end: int) -> tuple[dict[int, Prepared], int]:
+def _number_rows(draft: PgvectorDraft, old: Mapping[int, _Old], end: int) -> tuple[dict[int, Prepared], int]:
     """Number the rows: the number of the replaced row if its terms are equal, else a new one."""
     numbered = {}
     for chunk in sorted(draft.rows):
@@ -135,7 +135,7 @@ def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end:
     cursor.execute(
         f"INSERT INTO {tables.batches} VALUES (%s, %s, 0, %s, %s)", (first, end - 1, chunks, lengths)
     )
-    postings = packed({row: prepared.counts for row, prepared in fresh.items()})
+    postings = pack_postings({row: prepared.counts for row, prepared in fresh.items()})
     if not postings:
         return
     if len(fresh) <= FEW:
@@ -172,7 +172,7 @@ def _table_rows(numbered: Mapping[int, Prepared]) -> Iterable[tuple[Any, ...]]:
         yield tuple(columns[name] for name in COLUMNS)
 
 
-def _counted(
+def _update_counts(
     state: PgvectorState, draft: PgvectorDraft, old: Iterable[_Old], version: int, end: int
 ) -> PgvectorState:
     """Return the counts of the new state."""

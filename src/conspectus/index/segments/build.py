@@ -24,20 +24,20 @@ from conspectus.errors import (
     UnindexableText,
 )
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
-from conspectus.index.changes import Range, merged, ranges_of, read
+from conspectus.index.changes import Range, merge_ranges, ranges_of, read
 from conspectus.index.segments.columns import Arrays
 from conspectus.index.segments.manifest import (
     Manifest,
     SegmentEntry,
-    damaged_files,
+    create_unfinished_folder,
+    decode_mask,
+    encode_mask,
+    find_damaged_files,
     finish,
     locked,
-    packed,
     read_manifest,
     remove_unnamed,
     stamp,
-    unfinished,
-    unpacked,
     write_manifest,
 )
 from conspectus.index.segments.merge import Merger
@@ -48,8 +48,8 @@ from conspectus.index.segments.segment import (
     SegmentView,
     SegmentWriter,
     Shape,
+    build_in_memory,
     open_segment,
-    segment_in_memory,
     write_segment,
 )
 from conspectus.model.index import IndexedChunk
@@ -195,7 +195,7 @@ def _write_tail(request: BuildRequest, state: TailState, until: int) -> BuildRes
     remove_unnamed(directory, state.manifest)
     merged = () if _has_damage(state.merged) else state.merged
     entries = [
-        SegmentEntry(view.segment.path.name, len(view.segment), packed(view.dead))
+        SegmentEntry(view.segment.path.name, len(view.segment), encode_mask(view.dead))
         for view in state.disk
         if view.segment.path is not None and view not in merged
     ]
@@ -209,13 +209,13 @@ def _write_tail(request: BuildRequest, state: TailState, until: int) -> BuildRes
 
 
 def _has_damage(views: Sequence[SegmentView]) -> bool:
-    return any(view.segment.path is not None and damaged_files(view.segment.path) for view in views)
+    return any(view.segment.path is not None and find_damaged_files(view.segment.path) for view in views)
 
 
 def _write_merged(directory: Path, views: Sequence[SegmentView], shape: Shape) -> SegmentEntry:
     """Write a segment of the live rows of several, which are at most `MAX_ROWS`, from their arrays."""
     merger = Merger([(view.segment.arrays, view.dead) for view in views])
-    folder = unfinished(directory, uuid4().hex)
+    folder = create_unfinished_folder(directory, uuid4().hex)
     make_file(folder / VECTORS)
     with (folder / VECTORS).open("wb") as sink:
         for portion in merger.portions([view.segment.vectors for view in views]):
@@ -254,7 +254,10 @@ class _Build:
             self._sequence,
             await self._reader.last_sequence(),
             (
-                *(SegmentEntry(name, len(view.segment), packed(view.dead)) for name, view in named_views),
+                *(
+                    SegmentEntry(name, len(view.segment), encode_mask(view.dead))
+                    for name, view in named_views
+                ),
                 *new_entries,
             ),
         )
@@ -279,7 +282,7 @@ class _Build:
 
         def merge(new: Sequence[IndexedChunk]) -> list[SegmentEntry]:
             shape = self._request.shape
-            added = SegmentView(segment_in_memory(new, shape, self._analyse))
+            added = SegmentView(build_in_memory(new, shape, self._analyse))
             live_views = [view for view in (*views, added) if view.live]
             return [_write_merged(self._directory, live_views, shape)] if live_views else []
 
@@ -296,16 +299,16 @@ class _Build:
         views = [
             (
                 entry.name,
-                SegmentView(self._open(entry.name), unpacked(entry.dead, entry.rows)).without(touched),
+                SegmentView(self._open(entry.name), decode_mask(entry.dead, entry.rows)).without(touched),
             )
             for entry in manifest.entries
         ]
         new = sum(last - first + 1 for first, last in put)
-        replaced = replaced_by([view for _, view in views], new, self._request)
+        replaced = select_replaced([view for _, view in views], new, self._request)
         named_views = [(name, view) for name, view in views if view.live and view not in replaced]
         if await _in_thread(self._can_merge, replaced, new):
             return named_views, await self._from_segments(replaced, self._read(put))
-        ranges = merged([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
+        ranges = merge_ranges([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
         return named_views, await self._from_records(self._read(ranges))
 
     def _can_merge(self, views: Sequence[SegmentView], new: int) -> bool:
@@ -315,7 +318,7 @@ class _Build:
         return not _has_damage(views)
 
     def _read(self, ranges: Sequence[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
-        return _keep_in_ranges(ranges, read(self._reader, merged(ranges, _MAX_GAP_IDS)))
+        return _keep_in_ranges(ranges, read(self._reader, merge_ranges(ranges, _MAX_GAP_IDS)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
         """Return the chunks that were added or changed since the manifest. The new manifest includes them."""
@@ -323,8 +326,8 @@ class _Build:
         touched: list[Range] = []
         while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES_PER_READ):
             put_spans = ((change.first, change.last) for change in changes if change.operation == "put")
-            put = merged([*put, *put_spans])
-            touched = merged([*touched, *((change.first, change.last) for change in changes)])
+            put = merge_ranges([*put, *put_spans])
+            touched = merge_ranges([*touched, *((change.first, change.last) for change in changes)])
             self._sequence = changes[-1].sequence
         return put, touched
 
@@ -370,7 +373,7 @@ class _Output:
             self._folder = None
 
     def _begin(self) -> None:
-        self._folder = unfinished(self._directory, uuid4().hex)
+        self._folder = create_unfinished_folder(self._directory, uuid4().hex)
         make_file(self._folder / VECTORS)
         self._sink = (self._folder / VECTORS).open("wb")
         self._writer = SegmentWriter(self._shape, self._sink)
@@ -403,7 +406,7 @@ async def _keep_in_ranges(
         yield [chunks[i] for i in np.flatnonzero(ids <= bounds[positions, 1]).tolist()]
 
 
-def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
+def select_replaced(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
     """Return the segments to merge with new rows: those with many dead rows, and small ones if many."""
     purge = request.mode == "purge"
     replaced = [

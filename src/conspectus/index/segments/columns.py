@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, assert_never, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.filter_terms import comparable, encoded, entries, path_name
+from conspectus.index.filter_terms import comparable, encode_text, entries, path_name
 from conspectus.model.filter import (
     And,
     Between,
@@ -128,7 +128,7 @@ class Values:
             if holds(leaf, value)
         ]
         if isinstance(leaf, Between):
-            ranges += self._between(leaf.low, leaf.high)
+            ranges += self._find_between(leaf.low, leaf.high)
         else:
             for scalar in leaf.values if isinstance(leaf, In) else (leaf.value,):
                 ranges += [table.equal(bound) for table, bound in self._tables(scalar)]
@@ -167,7 +167,7 @@ class Values:
             case _:
                 return [] if bound.tzinfo is None else [(self._moment, to_microseconds(bound))]
 
-    def _between(self, low: Scalar | None, high: Scalar | None) -> list[Codes]:
+    def _find_between(self, low: Scalar | None, high: Scalar | None) -> list[Codes]:
         starts = None if low is None else {table: table.equal(bound)[0] for table, bound in self._tables(low)}
         ends = None if high is None else {table: table.equal(bound)[0] for table, bound in self._tables(high)}
         if starts is None and ends is None:
@@ -253,7 +253,7 @@ def pack_texts(texts: Sequence[str]) -> tuple[Bytes, NDArray[np.int64]]:
     """Return what `pack` returns of the encoded texts."""
     joined = "".join(texts)
     if not joined.isascii():
-        return pack(list(map(encoded, texts)))
+        return pack(list(map(encode_text, texts)))
     offsets = np.fromiter(accumulate(map(len, texts), initial=0), np.int64, len(texts) + 1)
     return np.frombuffer(joined.encode(), np.uint8), offsets
 
@@ -292,11 +292,11 @@ class Strings(Sequence[bytes]):
 
     def rank(self, text: str) -> int:
         """Return how many strings sort before the text. The table must be sorted."""
-        return bisect_left(self, encoded(text))
+        return bisect_left(self, encode_text(text))
 
     def find(self, text: str) -> int | None:
         """Return the position of the text in the sorted table; None if it is missing."""
-        encoded_text = encoded(text)
+        encoded_text = encode_text(text)
         position = bisect_left(self, encoded_text)
         return position if position < len(self) and self[position] == encoded_text else None
 
@@ -380,9 +380,9 @@ class Columns:
             case Not():
                 return ~self.mask(condition.inner)
             case And():
-                return self._all(condition)
+                return self._match_all(condition)
             case Or():
-                return ~self._all(And(tuple(Not(part) for part in condition.inner)))
+                return ~self._match_all(And(tuple(Not(part) for part in condition.inner)))
             case Overlaps():
                 return self._overlaps(condition)
             case Exists():
@@ -393,7 +393,7 @@ class Columns:
             case _:
                 assert_never(condition)
 
-    def _all(self, condition: And) -> Mask:
+    def _match_all(self, condition: And) -> Mask:
         mask = np.ones(len(self._occurred[0]), np.bool_)
         for part in condition.inner:
             mask &= self.mask(part)
@@ -452,7 +452,7 @@ class Allowed:
         """The mask as a bit set, lowest bit first; None if every row is allowed."""
         return None if self.mask is None else np.packbits(self.mask, bitorder="little")
 
-    def occupied(self, part_of_row: NDArray[np.uint16], parts: int) -> NDArray[np.bool_]:
+    def find_occupied_parts(self, part_of_row: NDArray[np.uint16], parts: int) -> NDArray[np.bool_]:
         """Return which blocks of rows contain an allowed row."""
         if self._occupied is None:
             self._occupied = np.bincount(part_of_row[self.rows], minlength=parts) > 0

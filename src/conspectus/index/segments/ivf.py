@@ -138,7 +138,7 @@ class Codes:
         similarity = _products(self._centroids, query)
         usable = len(similarity)
         if allowed.mask is not None:
-            occupied = allowed.occupied(self._list_of_row, usable)
+            occupied = allowed.find_occupied_parts(self._list_of_row, usable)
             usable = int(np.count_nonzero(occupied))
             similarity = np.where(occupied, similarity, -np.inf)
         min_rows = min(limit, allowed.count)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.bm25 import best, cosines, shared
+from conspectus.index.bm25 import best, cosines, count_shared
 from conspectus.ports import Floats, Ids, Vectors
 
 Mask = NDArray[np.bool_]
@@ -96,7 +96,7 @@ class NumpyKernels:
     ) -> bytes:
         """See `Kernels.documents`."""
         postings = [rows[starts[at] : starts[at + 1]] if at >= 0 else rows[:0] for at in positions.tolist()]
-        return np.array([shared(posting, subset) for posting in postings], np.int64).tobytes()
+        return np.array([count_shared(posting, subset) for posting in postings], np.int64).tobytes()
 
     def words(
         self,
@@ -109,7 +109,7 @@ class NumpyKernels:
     ) -> RowsAndScores:
         """See `Kernels.words`. Without a subset, scores are accumulated over all postings."""
         if subset is None:
-            scores = _all_scores(postings, terms, norm)
+            scores = _score_all(postings, terms, norm)
             rows = np.flatnonzero(scores if allowed is None else scores * allowed)
             return _best_rows(rows, scores[rows], limit)
         scores = _subset_scores(postings, terms, norm, subset)
@@ -122,7 +122,7 @@ class NumpyKernels:
         return _bytes(rows, scores) if limit < 0 else _best_rows(rows, scores, limit)
 
 
-def _all_scores(postings: PostingArrays, terms: TermArrays, norm: tuple[float, float]) -> Floats:
+def _score_all(postings: PostingArrays, terms: TermArrays, norm: tuple[float, float]) -> Floats:
     scores = np.zeros(len(postings.lengths))
     for rows, counts, weight in _postings(postings, terms):
         scores[rows] += weight * counts / (counts + (norm[0] + norm[1] * postings.lengths[rows]))

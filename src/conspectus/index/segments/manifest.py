@@ -32,7 +32,7 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment by the name of its folder. `dead` is a `packed` mask, empty if all rows are alive."""
+    """A segment by the name of its folder. `dead` is a `encode_mask` mask, empty if all rows are alive."""
 
     name: str
     rows: int
@@ -55,15 +55,15 @@ class Manifest:
 Stamp = tuple[int, int, int]
 
 
-def packed(dead: Mask | None) -> str:
+def encode_mask(dead: Mask | None) -> str:
     """Encode a mask as text."""
     if dead is None or not dead.any():
         return ""
     return base64.b64encode(zlib.compress(np.packbits(dead).tobytes(), 1)).decode()
 
 
-def unpacked(text: str, rows: int) -> Mask | None:
-    """Decode the result of `packed`."""
+def decode_mask(text: str, rows: int) -> Mask | None:
+    """Decode the result of `encode_mask`."""
     if not text:
         return None
     bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
@@ -129,7 +129,7 @@ def _lock(directory: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def unfinished(directory: Path, name: str) -> Path:
+def create_unfinished_folder(directory: Path, name: str) -> Path:
     """Create a folder for an unfinished segment."""
     path = directory / f"{_UNFINISHED}{name}"
     make_folder(path)
@@ -172,14 +172,14 @@ def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
 
 def _empty(directory: Path, *, with_lock: bool) -> None:
     forget(directory)
-    for path in listed(directory):
+    for path in list_folder(directory):
         if path.name != _LOCK:
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     if with_lock:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def listed(directory: Path) -> list[Path]:
+def list_folder(directory: Path) -> list[Path]:
     """Return the content of a folder that another process may delete; empty if it is gone, or is a file."""
     try:
         return list(directory.iterdir())
@@ -247,7 +247,7 @@ def open_folder(path: Path) -> Folder:
     return Folder(path, arrays, header["facts"])
 
 
-def damaged_files(path: Path) -> list[str]:
+def find_damaged_files(path: Path) -> list[str]:
     """Return the names of files whose checksum is wrong."""
     files = _header(path)["files"]
     return [name for name, (_, expected) in files.items() if checksum(path / name) != expected]
@@ -263,7 +263,7 @@ def decoding(paths: Iterable[Path]) -> Iterator[None]:
         yield
     except _FAULTS as error:
         try:
-            damaged = [path / name for path in paths for name in damaged_files(path)]
+            damaged = [path / name for path in paths for name in find_damaged_files(path)]
         except FileNotFoundError as gone:
             raise IndexDamaged(str(gone.filename), "the file is missing") from error
         if damaged:

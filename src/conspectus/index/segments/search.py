@@ -9,7 +9,7 @@ import numpy as np
 
 from conspectus.deferred import dataclass
 from conspectus.index.bm25 import Bm25, Corpus, best, with_sources
-from conspectus.index.filter_terms import encoded
+from conspectus.index.filter_terms import encode_text
 from conspectus.index.segments.columns import RowNumbers
 from conspectus.index.segments.segment import SegmentView
 from conspectus.model.index import TermStatistic
@@ -115,7 +115,7 @@ class SegmentsQuery:
         # Scores are summed in the order of names, so that rounding is the same everywhere.
         query_terms = list(terms)
         order = sorted(range(len(query_terms)), key=query_terms.__getitem__)
-        names = tuple(encoded(query_terms[position]) for position in order)
+        names = tuple(encode_text(query_terms[position]) for position in order)
         self._terms = [view.terms(names, snapshot.corpus.average) for view in snapshot.views]
         documents = np.zeros(len(terms), np.int64)
         documents[order] = sum(segment_terms.documents for segment_terms in self._terms)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
 from conspectus.errors import IndexDamaged
-from conspectus.index.bm25 import Analyse, Bm25, shared
+from conspectus.index.bm25 import Analyse, Bm25, count_shared
 from conspectus.index.changes import Range
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Half, Mask, RowNumbers
@@ -103,7 +103,7 @@ def write_segment(folder: Path, arrays: Arrays, shape: Shape) -> None:
     write_folder(folder, arrays, {"rows": size})
 
 
-def segment_in_memory(
+def build_in_memory(
     chunks: Iterable[IndexedChunk], shape: Shape, analyse: Analyse, postings: Arrays | None = None
 ) -> "Segment":
     """Return a segment without files, with these postings if they were made elsewhere."""
@@ -255,7 +255,7 @@ class SourceRows:
         if position not in self._counts:
             if len(self._counts) >= _MAX_COUNTS:
                 self._counts.clear()
-            self._counts[position] = shared(self._postings.rows(position), self._rows)
+            self._counts[position] = count_shared(self._postings.rows(position), self._rows)
         return self._counts[position]
 
 
@@ -342,13 +342,13 @@ class SegmentView:
         return self._sources.get(names, lambda: self._source_rows(In("source", names), maximum))
 
     def _source_rows(self, where: Filter, maximum: int) -> "SourceRows":
-        return SourceRows(self.segment.postings, self._allowed(where), maximum)
+        return SourceRows(self.segment.postings, self._match_filter(where), maximum)
 
     def _permission(self, where: Filter) -> Permission:
-        words = self._allowed(where)
+        words = self._match_filter(where)
         return Permission(words, words.only(self.segment.present))
 
-    def _allowed(self, where: Filter) -> Allowed:
+    def _match_filter(self, where: Filter) -> Allowed:
         mask = None if where == EVERYTHING else self.segment.columns.mask(where)
         return Allowed(len(self.segment), mask).only(self._alive)
 
@@ -364,7 +364,7 @@ class SegmentView:
         return scores
 
 
-def merged_in_memory(views: Sequence[SegmentView], shape: Shape) -> Segment:
+def merge_in_memory(views: Sequence[SegmentView], shape: Shape) -> Segment:
     """Return one segment in memory of the live rows of several, which are at most `MAX_ROWS`."""
     merger = Merger([(view.segment.arrays, view.dead) for view in views])
     return Segment(merger.arrays(shape.bm25), merger.rows([view.segment.vectors for view in views]))

@@ -17,10 +17,10 @@ from conspectus.index.changes import (
     IndexedRows,
     Range,
     differences,
-    merged,
+    find_obsolete_ranges,
+    merge_ranges,
     put_ranges,
     read,
-    touched_ranges,
 )
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.build import (
@@ -33,17 +33,17 @@ from conspectus.index.segments.build import (
     Options,
     TailState,
     quick_merge,
-    replaced_by,
+    select_replaced,
     write_tail,
 )
 from conspectus.index.segments.manifest import (
     Manifest,
     Stamp,
-    damaged_files,
+    decode_mask,
     decoding,
+    find_damaged_files,
     read_manifest,
     stamp,
-    unpacked,
 )
 from conspectus.index.segments.postings import MAX_ROWS
 from conspectus.index.segments.search import Snapshot
@@ -52,9 +52,9 @@ from conspectus.index.segments.segment import (
     Segment,
     SegmentView,
     Shape,
-    merged_in_memory,
+    build_in_memory,
+    merge_in_memory,
     open_segment,
-    segment_in_memory,
 )
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks
@@ -71,7 +71,7 @@ def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
     return tuple(view for view in (view.without(ranges) for view in tail) if view.live)
 
 
-def extended(tail: Tail, added: Sequence[Segment], shape: Shape) -> Tail:
+def extend_tail(tail: Tail, added: Sequence[Segment], shape: Shape) -> Tail:
     """Return the tail with further segments. None of their ids may be alive in it."""
     for segment in added:
         tail = _with_last(tail, [SegmentView(segment)], shape)
@@ -86,7 +86,7 @@ def _with_last(tail: Tail, last: Sequence[SegmentView], shape: Shape) -> Tail:
         pool.insert(0, parts.pop())
         size += pool[0].live
     if size <= MAX_ROWS and (len(pool) > 1 or any(view.dead is not None for view in pool)):
-        pool = [SegmentView(merged_in_memory(pool, shape))]
+        pool = [SegmentView(merge_in_memory(pool, shape))]
     return (*parts, *pool)
 
 
@@ -128,7 +128,7 @@ class SegmentsState:
             self,
             applied=max(self.applied, sequence),
             disk=tuple(view.without(ranges) for view in self.disk),
-            tail=extended(tail, added, self.shape) if is_merged else (*tail, *map(SegmentView, added)),
+            tail=extend_tail(tail, added, self.shape) if is_merged else (*tail, *map(SegmentView, added)),
             steps=(*self.steps, TailUpdate(sequence, tuple(ranges))),
         )
 
@@ -136,10 +136,10 @@ class SegmentsState:
         """Return the state on a newer manifest: rows that it contains leave the tail. Raises IndexDamaged."""
         segments = {view.segment.path: view.segment for view in self.disk}
         steps = tuple(step for step in self.steps if step.sequence > manifest.sequence)
-        later = merged(span for step in steps for span in step.ranges)
+        later = merge_ranges(span for step in steps for span in step.ranges)
         views = [
             SegmentView(
-                _segment_at(directory / entry.name, segments, self.shape), unpacked(entry.dead, entry.rows)
+                _segment_at(directory / entry.name, segments, self.shape), decode_mask(entry.dead, entry.rows)
             ).without(later)
             for entry in manifest.entries
         ]
@@ -361,7 +361,7 @@ class SegmentsIndex:
         is_merged = (total == size or total >= _MAX_NEWEST_ROWS) and bool(tail) and tail[-1].live <= 2 * total
 
         def after() -> tuple[SegmentsState, Stamp | None]:
-            ranges = merged((change.first, change.last) for change in changes)
+            ranges = merge_ranges((change.first, change.last) for change in changes)
             if newest is None:
                 added = self._segments(chunks())
             else:
@@ -382,12 +382,12 @@ class SegmentsIndex:
         for first in range(0, len(chunks), MAX_ROWS):
             part = chunks[first : first + MAX_ROWS]
             postings = self._builder.postings([chunk.term_text for chunk in part], shape.bm25)
-            segments.append(segment_in_memory(part, shape, self._analyse, postings))
+            segments.append(build_in_memory(part, shape, self._analyse, postings))
         return segments
 
     async def _apply_to(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """Return the state after the changes. Rows are read as they are now; later changes repeat that."""
-        ranges = touched_ranges(changes)
+        ranges = find_obsolete_ranges(changes)
         chunks = [chunk async for batch in read(self._reader, put_ranges(changes)) for chunk in batch]
 
         def after() -> SegmentsState:
@@ -525,7 +525,7 @@ class SegmentsIndex:
             # Damaged segments are left to the builder.
             purged = {view.segment.path for view in merge}
             return None if any(view.segment.path in purged for view in self._state.disk) else written
-        return None if replaced_by(self._state.disk, 0, self._request) else written
+        return None if select_replaced(self._state.disk, 0, self._request) else written
 
 
 def _run_query(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candidates:
@@ -567,7 +567,7 @@ def _damage_reasons(segment: Segment) -> list[str]:
     if segment.path is None:
         return []
     try:
-        return damaged_files(segment.path)
+        return find_damaged_files(segment.path)
     except (FileNotFoundError, IndexDamaged) as error:
         return [str(error)]
 

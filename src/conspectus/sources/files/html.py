@@ -8,7 +8,7 @@ from lxml.etree import HTMLParser, LxmlError
 
 from conspectus.errors import MissingExtra, optional
 from conspectus.model.records import TextPosition
-from conspectus.text.positions import markdown_headings, rst_headings
+from conspectus.text.positions import find_markdown_headings, rst_headings
 
 BLOCK_TAGS = """
 address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form
@@ -121,7 +121,7 @@ def markdown_title(text: str) -> str:
     if front and (named := FRONT_TITLE.search(front[2])) and named[1].strip():
         value = named[1].strip()
         return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
-    return _first(markdown_headings(text))
+    return _first(find_markdown_headings(text))
 
 
 def rst_title(text: str) -> str:

@@ -43,7 +43,7 @@ class HttpRequest:
 
     def redirected(self, status: int, location: str) -> "HttpRequest":
         """Return the redirected request. Another origin gets none of the headers, which may be secrets."""
-        url = self.url.joined(location)
+        url = self.url.resolve(location)
         changes = (status == 303 and self.method != "HEAD") or (status < 303 and self.method == "POST")
         headers = self.headers if url.origin == self.url.origin else {}
         return HttpRequest("GET" if changes else self.method, url, headers)

@@ -45,12 +45,12 @@ def features(past: Past, reading: MessageParser, author: str | None, at: float) 
     since = np.log1p(seconds)
     pace = math.log1p(float(recent.mean())) if len(recent) else math.nan
     message = _message(past, reading, last, None if last is None else float(since[last]))
-    alike = _shared_words(past, reading)
+    alike = _weigh_shared_words(past, reading)
     lately = _activity(past, since)
     answer = {
         **lately,
         **_nearness(past, since, pace),
-        **_naming(past, reading, me),
+        **_find_named_authors(past, reading, me),
         **_persons(past, me, mine, last),
         **alike,
         **_conversations(past, reading, mine, alike["shared"]),
@@ -108,7 +108,7 @@ def _nearness(past: Past, since: Floats, pace: float) -> dict[str, Figures]:
     }
 
 
-def _naming(past: Past, reading: MessageParser, me: int) -> dict[str, Figures]:
+def _find_named_authors(past: Past, reading: MessageParser, me: int) -> dict[str, Figures]:
     """Return which message names whose author, from -1 or 0 to the clearest way."""
     named = np.zeros(len(past.people) + 1)
     for person, how in reading.named.items():
@@ -151,7 +151,7 @@ def _persons(past: Past, me: int, mine: Truths, last: int | None) -> dict[str, F
     }
 
 
-def _shared_words(past: Past, reading: MessageParser) -> dict[str, Figures]:
+def _weigh_shared_words(past: Past, reading: MessageParser) -> dict[str, Figures]:
     """Return shared rare words; words in more than a quarter of the messages do not count."""
     shared, rarest = [0.0] * len(past), [0.0] * len(past)
     maximum = _MAX_RARE_SHARE * len(past) + 2

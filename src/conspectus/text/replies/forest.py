@@ -41,7 +41,7 @@ class Forest:
 
     def sums(self, figures: Mapping[str, Figures], rows: int) -> Floats:
         """Return the sum over all trees for each row."""
-        over = np.take(tabulated(figures, self.names, rows), self._features, axis=0) > self._thresholds
+        over = np.take(tabulate(figures, self.names, rows), self._features, axis=0) > self._thresholds
         leaf = np.zeros(over.shape[1:], dtype=np.uint8)
         for answers in over.view(np.uint8):
             leaf = leaf << 1 | answers
@@ -49,7 +49,7 @@ class Forest:
         return sums
 
 
-def tabulated(figures: Mapping[str, Figures], names: Sequence[str], rows: int) -> NDArray[np.float32]:
+def tabulate(figures: Mapping[str, Figures], names: Sequence[str], rows: int) -> NDArray[np.float32]:
     """Return the named features as rows of a matrix; unknown values are -1."""
     table = np.empty((len(names), rows), dtype=np.float32)
     for row, name in enumerate(names):

@@ -45,13 +45,13 @@ class Participants:
 
     def find(self, author: str | None) -> int:
         """Return the number of an author, -1 for an unknown one."""
-        return -1 if author is None else self._numbers.get(_folded(author), -1)
+        return -1 if author is None else self._numbers.get(_fold_name(author), -1)
 
     def join(self, author: str | None) -> int:
         """Count one more message and return the number of its author, -1 for none."""
         if author is None:
             return -1
-        name = _folded(author)
+        name = _fold_name(author)
         number = self._numbers.get(name)
         if number is None:
             number = self._free.pop() if self._free else len(self._names)
@@ -75,7 +75,7 @@ class Participants:
         self._free.append(number)
         return True
 
-    def named(self, pieces: Sequence[str], usage: Mapping[str, Sequence[int]]) -> dict[int, NameMatcher]:
+    def find_named(self, pieces: Sequence[str], usage: Mapping[str, Sequence[int]]) -> dict[int, NameMatcher]:
         """Return the people that a text names, and how. `pieces` are its lower-case tokens.
 
         `usage` has the remembered messages with each word: a name that is also a word counts only with a mark
@@ -93,13 +93,13 @@ class Participants:
                     people[number] = max(how, people.get(number, how))
         return people
 
-    def resembling(self, name: str) -> int | None:
+    def find_resembling(self, name: str) -> int | None:
         """Return the person whose name is misspelled or abbreviated in this way; None without a match."""
         close = (number for person, number in self._numbers.items() if _is_similar(person, name))
         return next(close, None)
 
 
-def addressed(pieces: Sequence[str]) -> str | None:
+def find_addressed(pieces: Sequence[str]) -> str | None:
     """Return the name that a text addresses with a mark, also if it is unknown."""
     if not pieces or not (pieces[0].startswith("@") or pieces[0].endswith((":", "\uff1a"))):
         return None
@@ -107,7 +107,7 @@ def addressed(pieces: Sequence[str]) -> str | None:
     return name if len(name) >= _SHORTEST_NAME and name not in FUNCTION_WORDS else None
 
 
-def _folded(author: str) -> str:
+def _fold_name(author: str) -> str:
     return " ".join(author[:MAX_NAME_LENGTH].casefold().split())
 
 
@@ -207,9 +207,9 @@ def read(text: str, people: Participants, usage: Mapping[str, Sequence[int]]) ->
     """Parse a message; `usage` has the remembered messages with each word."""
     text = text[:MAX_TEXT_LENGTH]
     pieces = [piece[:MAX_NAME_LENGTH] for piece in text.casefold().split()[:MAX_WORDS]]
-    named = people.named(pieces, usage)
-    target = addressed(pieces) if NameMatcher.ADDRESSED not in named.values() else None
-    meant = None if target is None else people.resembling(target)
+    named = people.find_named(pieces, usage)
+    target = find_addressed(pieces) if NameMatcher.ADDRESSED not in named.values() else None
+    meant = None if target is None else people.find_resembling(target)
     if meant is not None:
         named[meant] = NameMatcher.ADDRESSED
     spoken = pieces[1:] if target is not None or NameMatcher.ADDRESSED in named.values() else pieces

@@ -33,7 +33,7 @@ from conspectus.web.schemas.openai_chat import (
     OpenAIProblem,
 )
 from conspectus.web.sse import STREAM, EventStream, Frames, Plain
-from conspectus.web.subscriptions import LastEvent, Listeners, streamed
+from conspectus.web.subscriptions import LastEvent, Listeners, describe_stream
 
 LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
 router = Section("chat")
@@ -52,7 +52,7 @@ ChatIdentifier = Annotated[
 @router.post(
     "/chat",
     response_model=response_type(ChatAnswer),
-    responses=streamed(429, headers=NAMED),
+    responses=describe_stream(429, headers=NAMED),
     dependencies=[ReadOnly],
 )
 async def chat(
@@ -69,7 +69,7 @@ async def chat(
 
 @router.get(
     "/chat/{stream}",
-    responses={204: {"description": "There is no more of it."}, **streamed(headers=NAMED)},
+    responses={204: {"description": "There is no more of it."}, **describe_stream(headers=NAMED)},
 )
 async def resume_chat(
     stream: ChatIdentifier, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
@@ -77,7 +77,7 @@ async def resume_chat(
     """Go on with an answer where the connection was lost, for as long as it is kept."""
     person: Person = request.state.person
     require_scope(person, "read", "continue a chat")
-    first = _after(last, stream)
+    first = _parse_last_event(last, stream)
     if not streams.has(stream) and engine.chat_registry is not None:
         return await _from_other_process(stream, first, request, engine)
     sources = streams.find(stream, first, person=person.id).sources
@@ -164,7 +164,7 @@ async def _begin_stream(
     return stream
 
 
-def _after(last: str | None, stream: str) -> int:
+def _parse_last_event(last: str | None, stream: str) -> int:
     """The number of the event after the last one that was read. Raises InvalidInput."""
     if not last:
         return 0

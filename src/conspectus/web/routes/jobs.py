@@ -12,7 +12,7 @@ from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINT
 from conspectus.web.bodies import save_uploads
 from conspectus.web.dependencies import CollectionName, EngineOf
 from conspectus.web.logs import API
-from conspectus.web.openapi import Section, accepted
+from conspectus.web.openapi import Section, describe_accepted
 from conspectus.web.operation_routes import add_routes
 
 ingest = Section("ingest")
@@ -31,7 +31,7 @@ async def get_job(job: JobIdentifier, engine: EngineOf, *, wait: Wait = 0.0) -> 
     return await engine.jobs.wait(job, timeout=wait) if wait else await engine.jobs.get(job)
 
 
-@ingest.post("/collections/{collection:path}/ingest/files", status_code=202, responses=accepted(415))
+@ingest.post("/collections/{collection:path}/ingest/files", status_code=202, responses=describe_accepted(415))
 async def ingest_files(
     collection: CollectionName,
     files: Annotated[

@@ -16,7 +16,7 @@ from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scop
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.table import MEMORY_OPERATIONS
 from conspectus.web.dependencies import EngineOf, Purge, Unhurried
-from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, sent_as_lines
+from conspectus.web.ndjson import LineBatches, LinesRoute, read_pieces, sent_as_lines
 from conspectus.web.openapi import Section
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.problem_details import Refused, problem_of
@@ -91,7 +91,7 @@ class ImportedAnswer(ResponseModel):
 async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
     """Import lines, batch by batch; without a scope, each goes into its own."""
     settings = request.app.state.listeners.settings
-    pieces = arriving(request.stream(), settings.request_timeout_seconds)
+    pieces = read_pieces(request.stream(), settings.request_timeout_seconds)
     scope = None if scope_query.scope == Scope() else scope_query.scope
 
     async def write(numbers: Sequence[int], lines: Sequence[str]) -> Iterable[str]:

@@ -24,7 +24,7 @@ from conspectus.streams.caption_format import line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of
 from conspectus.web.bodies import save_uploads
 from conspectus.web.dependencies import EngineOf, Unhurried, without_limits
-from conspectus.web.ndjson import LineBatches, LinesRoute, arriving, refused, sent_as_lines
+from conspectus.web.ndjson import LineBatches, LinesRoute, make_refusal, read_pieces, sent_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answer_of, request_model, to_argument
@@ -39,7 +39,13 @@ from conspectus.web.stream_dependencies import (
     Within,
     stream_arguments,
 )
-from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, resumed, streamed
+from conspectus.web.subscriptions import (
+    LastEvent,
+    ListenersOf,
+    LiveEvents,
+    describe_stream,
+    parse_resume_point,
+)
 
 router = Section("streams")
 
@@ -85,14 +91,14 @@ async def import_captions(stream: StreamName, files: Files, how: How, engine: En
     return await _import_captions(files, engine, stream, how)
 
 
-@router.get(f"{STREAM}/stream", response_class=Response, responses=streamed())
+@router.get(f"{STREAM}/stream", response_class=Response, responses=describe_stream())
 async def subscribe_captions(
     stream: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     newest = await engine.streams.last_sequence(**stream_arguments(stream))
-    after = resumed(last, newest)
+    after = parse_resume_point(last, newest)
     await without_limits(request)
     events = engine.streams.subscribe(**stream_arguments(stream), after=after)
 
@@ -130,7 +136,7 @@ async def add_lines(
     wait: bool = False,
 ) -> Mapping[str, int]:
     """Store captions, batch by batch, and count their outcomes."""
-    pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
+    pieces = read_pieces(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
     source = await _source(engine, stream, collection)
 
     async def write(_: Sequence[int], captions: Sequence[NewCaption]) -> Iterable[str]:
@@ -162,9 +168,9 @@ def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tu
         caption_document(caption, source, clock)
     except ValidationError as fault:
         errors = [{**error, "loc": ("body", *error["loc"])} for error in fault.errors(include_context=False)]
-        raise refused(invalid_problem(errors), line=number) from fault
+        raise make_refusal(invalid_problem(errors), line=number) from fault
     except InvalidInput as fault:
-        raise refused(problem_of(fault), line=number) from fault
+        raise make_refusal(problem_of(fault), line=number) from fault
     return caption, len(caption.text)
 
 
@@ -180,7 +186,7 @@ alerts = Section("alerts")
 OfAlert = Annotated[str | None, Query(**facts_of(parameters.AlertIdentifier))]
 
 
-@alerts.get("/alerts/stream", response_class=Response, responses=streamed())
+@alerts.get("/alerts/stream", response_class=Response, responses=describe_stream())
 async def subscribe_alerts(
     request: Request,
     engine: EngineOf,
@@ -193,7 +199,7 @@ async def subscribe_alerts(
     listeners.require_room(request.state.person)
     if alert is not None:
         await engine.alerts.get(alert)
-    after = resumed(last, await engine.alerts.last_match())
+    after = parse_resume_point(last, await engine.alerts.last_match())
     await without_limits(request)
     events = engine.alerts.subscribe(alert=alert, after=after)
 

@@ -51,7 +51,7 @@ async def _tasks(engine: EngineOf, collection: InCollection = "tasks") -> TaskSe
     return engine.tasks.using(collection=collection)
 
 
-async def _each_once(request: Request) -> None:
+async def _require_single_values(request: Request) -> None:
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if names.count(name) > 1:
@@ -64,7 +64,7 @@ AttachmentName = Annotated[str, Path(**facts_of_field(Attachment, "id"))]
 Wait = Annotated[bool, Query(**facts_of(parameters.Wait))]
 
 
-@router.get("/search/semantic", dependencies=[Depends(_each_once)])
+@router.get("/search/semantic", dependencies=[Depends(_require_single_values)])
 async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: EngineOf) -> SemanticSearch:
     """The tasks and attachments nearest in meaning, the most similar first."""
     if not query.q.strip():

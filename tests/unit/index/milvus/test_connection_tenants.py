@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.index_strategies import filters
 from tests.support.journal import make_chunk
 
-from conspectus.index.milvus.connection import tenant, within
+from conspectus.index.milvus.connection import compile_tenants, tenant
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or, document_row, matches
 from conspectus.model.ids import SourceId
 
@@ -36,7 +36,7 @@ nested = st.recursive(
 def test_whatever_matches_is_within(condition: Filter, source: str) -> None:
     chunk = make_chunk(1, "fox")
     document = replace(chunk.document, source=SourceId(source))
-    expression = within(condition)
+    expression = compile_tenants(condition)
     if matches(condition, document_row(document, 0)):
         assert expression is None or f'"{tenant(source)}"' in expression
 
@@ -59,7 +59,7 @@ def test_whatever_matches_is_within(condition: Filter, source: str) -> None:
     ],
 )
 def test_filters_that_bound_the_sources(condition: Filter, expected: str | None) -> None:
-    tenants = within(condition)
+    tenants = compile_tenants(condition)
     assert (tenants is None) == (expected is None)
     assert set((tenants or "").replace('"', "").removeprefix("tenant in [").rstrip("]").split(",")) - {
         ""
