@@ -18,6 +18,7 @@ from pathlib import Path
 
 import client_wheel
 import follow_get_started
+import follow_readme
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -150,6 +151,8 @@ def tried(folder: Path, wheel: Path, python: str | None) -> str:
     packages, megabytes = sizes(own, folder, MAX_PACKAGES, MAX_MEGABYTES)
     try_programs(own, folder)
     print(try_server(own, folder))
+    ran([*install, "--no-compile", f"conspectus[mcp,openai] @ {wheel.as_uri()}"], folder)
+    print(follow_readme.followed(own))
     took = f"{time.monotonic() - started:.0f} s"
     return f"{version} installed {packages} packages, {megabytes} MB, and the wheel ran: {took}"
 
