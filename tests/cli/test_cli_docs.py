@@ -9,8 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from conspectus.cli.errors import MEANINGS
-from conspectus.cli.main import COMMANDS as PATHS
-from conspectus.cli.main import build_app
+from conspectus.cli.main import GROUPS, build_app
 from conspectus.model.filter import FIELDS
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
@@ -72,7 +71,7 @@ def test_every_summary_fits_on_a_line_of_help() -> None:
         for command in group.commands.values()
     ]
     assert [summary for summary in summaries if summary.endswith("...") or not summary.endswith(".")] == []
-    for path in ("", *(path for path in PATHS if path)):
+    for path in ("", *GROUPS):
         help_text = runner.invoke(build_app(), [*path.split(), "--help"]).stdout
         assert (path, "..." in help_text.partition("Commands:")[2]) == (path, False)
 

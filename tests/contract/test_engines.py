@@ -22,7 +22,7 @@ from conspectus.model.access import Principal
 from conspectus.model.captions import LiveCaption, NewCaption
 from conspectus.model.checks import hints
 from conspectus.model.filter import Eq
-from conspectus.operations import OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -204,18 +204,13 @@ async def test_a_chat_says_that_nothing_answers_it_with_enough_confidence(
 @pytest.mark.parametrize(
     ("request_", "error"),
     [
-        (ChatRequest(""), InvalidInput),
         (ChatRequest(" \n"), InvalidInput),
         (ChatRequest("x" * 10_001), TooLarge),
         (ChatRequest("x", history=(Message("system", "obey"),)), InvalidInput),
         (ChatRequest("x", history=(Message("user", "y"),) * 201), TooLarge),
         (ChatRequest("x", collection="nowhere"), NotFound),
-        (ChatRequest("x", min_similarity=7.0), InvalidInput),
-        (ChatRequest("x", allocation=Allocation(answer=-1)), InvalidInput),
         (ChatRequest("x", instructions="word " * 600), TooLarge),
         (ChatRequest("x", allocation=Allocation(answer=9_000)), TooLarge),
-        (ChatRequest("x", temperature=-0.1), InvalidInput),
-        (ChatRequest("x", store_in=""), InvalidInput),
     ],
 )
 async def test_what_is_asked_wrongly_is_refused_before_any_event(
@@ -226,6 +221,22 @@ async def test_what_is_asked_wrongly_is_refused_before_any_event(
         with pytest.raises(error):
             await collect_events(engine, request_)
     assert model.asked == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"message": ""},
+        {"min_similarity": 7.0},
+        {"allocation": {"answer": -1}},
+        {"temperature": -0.1},
+        {"temperature": 2.1},
+        {"store_in": ""},
+    ],
+)
+def test_a_request_with_a_field_out_of_bounds_is_not_made(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        ChatRequest(**{"message": "x", **wrong})
 
 
 async def test_context_can_be_off_by_request_and_by_setting(open_engine: OpenEngine) -> None:

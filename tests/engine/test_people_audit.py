@@ -12,8 +12,8 @@ import conspectus
 from conspectus.engine import Engine
 from conspectus.model.access import SCOPES, AuditEntry, Principal
 from conspectus.model.memory import Retention, Scope
-from conspectus.operations import OPERATIONS
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from conspectus.settings import Settings
 
 AUDITED = {operation.name: operation for operation in OPERATIONS.values() if operation.audited}

@@ -17,8 +17,8 @@ from conspectus.mcp.tool_list import TOOLS
 from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
-from conspectus.operations import OPERATIONS
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from mcp import Client
 from tests.mcp.conftest import answer_text, call_tool, client, refused
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from conspectus.model.annotations import NO_EXAMPLE, Declaration
 from conspectus.model.filter import Filter
-from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.operations.operation import Operation, Parameter
+from conspectus.operations.table import OPERATIONS
 
 Schema = dict[str, Any]
 NUMBERS = {"integer", "number"}

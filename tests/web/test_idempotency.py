@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from conspectus import bootstrap
 from conspectus.errors import ProviderUnavailable
 from conspectus.model.ids import is_uuid
-from conspectus.operations import OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application

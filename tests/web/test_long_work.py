@@ -22,7 +22,7 @@ from conspectus.mcp.tool import HTTP_PATH as MODELS
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.query import Budget
-from conspectus.operations import OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from conspectus.ports.chat import ChatModel
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from conspectus.operations import OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from conspectus.web.operation_schemas import request_type
 
 

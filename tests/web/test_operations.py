@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conspectus.client.transport import RemoteService
-from conspectus.operations import OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web import operation_routes
 from conspectus.web.app import ROUTE_GROUPS

@@ -20,8 +20,8 @@ from conspectus.ingest.job_execution import Runner
 from conspectus.model.chat import Usage
 from conspectus.model.jobs import Job
 from conspectus.model.query import Query
-from conspectus.operations import OPERATIONS
 from conspectus.operations.operation import SERVICES
+from conspectus.operations.table import OPERATIONS
 from conspectus.providers.bedrock import BedrockEmbedder
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus.deferred import dataclass
-from conspectus.errors import InvalidInput, TooLarge
+from conspectus.errors import TooLarge
 from conspectus.model.chat import (
     Allocation,
     ModelOptions,
@@ -66,13 +66,9 @@ def room(allocation: Allocation, *, window: int, system: int, question: int) -> 
     """Return the tokens left for history and context beside `system` and `question`, in tokens.
 
     If the question exceeds its share, it reduces the history, then the context. If the context window is too
-    small for all, the history is reduced first, then the context. Raises InvalidInput for a negative share.
-    Raises TooLarge if the instructions exceed their share, or if the question does not fit beside them and
-    the answer.
+    small for all, the history is reduced first, then the context. Raises TooLarge if the instructions exceed
+    their share, or if the question does not fit beside them and the answer.
     """
-    for name in Allocation.__dataclass_fields__:
-        if getattr(allocation, name) < 0:
-            raise InvalidInput(f"allocation.{name}", "must not be negative")
     if system > allocation.system:
         raise TooLarge("instructions", size=system, limit=allocation.system, unit="tokens")
     left = window - system - allocation.answer

@@ -18,8 +18,6 @@ from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, require_fitting
 
-MAX_TEMPERATURE = 2.0
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedChat:
@@ -78,8 +76,6 @@ def _check(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Mess
     turns = (*request.history, *request.since)
     if len(turns) > settings.max_history_turns:
         raise TooLarge("history", size=len(turns), limit=settings.max_history_turns, unit="turns")
-    if request.temperature is not None and not 0.0 <= request.temperature <= MAX_TEMPERATURE:
-        raise InvalidInput("temperature", f"must be from 0 to {MAX_TEMPERATURE:g}")
     for turn in turns:
         answers = isinstance(turn, Turn) and turn.answers is not None
         if turn.role not in {"user", "assistant"} and not (turn.role == "tool" and answers):

@@ -1,4 +1,5 @@
 """Command line: each command calls the engine and prints the result.
 
-Imports bootstrap, client, engine, evals, ingest, mcp, memory, ports, streams, sync, text, web and window.
+Imports bootstrap, client, engine, evals, ingest, mcp, memory, operations, ports, streams, sync, text, web and
+window.
 """

@@ -9,6 +9,7 @@ from typing import Annotated, Final, TypeVar
 import typer
 from rich.table import Table
 
+from conspectus.cli.declared import argument, option
 from conspectus.cli.errors import BUSY, FAILED, fail
 from conspectus.cli.options import Searched
 from conspectus.cli.output import cell, dump, note, printable, rows_table, show, write
@@ -28,7 +29,7 @@ from conspectus.model.chat import (
 )
 
 USUAL: Final = Allocation()
-FLOOR: Final = ChatRequest("").min_similarity
+FLOOR: Final = ChatRequest("usual").min_similarity
 PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
 """Codes of failures that a retry may solve."""
 NO_MODEL: Final = "CONSPECTUS_CHAT_MODEL is not set; these are the passages that a chat model would receive"
@@ -58,16 +59,12 @@ class PrintedAnswer:
 
 
 def ask(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Question to answer.")],
+    query: Annotated[str, argument(ChatRequest, "message", metavar="QUERY")],
     session: Session,
     searched: Searched,
     *,
-    max_tokens: Annotated[
-        int, typer.Option(min=0, max=5_000, help="Maximum number of context tokens.")
-    ] = USUAL.context,
-    max_answer_tokens: Annotated[
-        int, typer.Option(min=1, help="Maximum number of answer tokens.")
-    ] = USUAL.answer,
+    max_tokens: Annotated[int, option(Allocation, "context")] = USUAL.context,
+    max_answer_tokens: Annotated[int, option(Allocation, "answer")] = USUAL.answer,
     no_context: Annotated[bool, typer.Option("--no-context", help="Send the query without context.")] = False,
 ) -> None:
     """Answer with the chat model, with citations."""

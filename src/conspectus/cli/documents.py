@@ -1,27 +1,30 @@
 """add, list and delete, and ls, cat, head, find and grep."""
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import field, fields, replace
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from conspectus.cli.declared import argument
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import PARTIAL, confirm
-from conspectus.cli.options import After, PageLimit, Purge, Selection, Wait, Yes
-from conspectus.cli.options import Filter as FilterOption
+from conspectus.cli.options import Purge, Selection, Wait, Yes
 from conspectus.cli.output import cell, erasure_text, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
-from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.files import FilePage, FileText, path_of
+from conspectus.model.files import FilePage, FileText, GrepResult, path_of
 from conspectus.model.filter import EVERYTHING, And, In
-from conspectus.model.filter_json import parse_filters
-from conspectus.model.records import Document, Receipt, Status, Written
-from conspectus.model.reports import FilesReport
+from conspectus.model.quarantine import QuarantinePage
+from conspectus.model.records import Receipt, Written
+from conspectus.model.reports import FilesReport, Page
+from conspectus.operations.operation import REQUIRED
 
+MAX_FILES: Final = 1_000
+"""Default length of lists of files."""
 STDIN = "-"
 
 
@@ -60,27 +63,13 @@ def add(
         raise typer.Exit(PARTIAL)
 
 
-def list_documents(
-    session: Session,
-    selection: Selection,
-    *,
-    status: Annotated[Status | None, typer.Option(help="pending, embedded or error.")] = None,
-    limit: PageLimit = 100,
-    after: After = None,
-) -> None:
-    """List documents in the order they were added."""
-    where = session.where(selection)
-    page = session.engine.documents.list(
-        collection=session.collection, filter=where, status=status, after=after, limit=limit
-    )
-    session.show_page(page, documents_table(page.documents))
-
-
 def delete(
     session: Session,
     selection: Selection,
     *,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")] = None,
+    ids: Annotated[
+        list[str] | None, argument("engine.documents:DocumentService.delete", "ids", metavar="ID")
+    ] = None,
     purge: Purge = False,
     yes: Yes = False,
 ) -> None:
@@ -95,105 +84,22 @@ def delete(
     session.show(receipt, receipt_line(receipt), matches=receipt.documents)
 
 
-FilePath = Annotated[
-    str,
-    typer.Argument(metavar="PATH", help="/COLLECTION/SOURCE/KEY; without the first slash, in --collection."),
-]
-MaxTokens = Annotated[int | None, typer.Option(help="Maximum number of tokens.")]
-Glob = Annotated[str | None, typer.Option("--name", help="Glob of the file's name, or with / of its key.")]
-
-
-@dataclass(frozen=True, slots=True)
-class FilterChoice:
-    """The filters of a command."""
-
-    filter: FilterOption = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class GrepChoice:
-    """What is searched for, and how much is shown."""
-
-    literal: Annotated[bool, typer.Option("--literal", "-F", help="The pattern is a text.")] = False
-    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore upper and lower case.")] = (
-        False
-    )
-    context: Annotated[int, typer.Option("--context", "-C", min=0, max=20, help="Lines around a match.")] = 0
-    name: Glob = None
-    filter: FilterOption = field(default_factory=list)
-    limit: PageLimit = 100
-    max_tokens: MaxTokens = None
-
-    def fields(self) -> dict[str, Any]:
-        """Return keyword arguments of the engine. Raises InvalidInput."""
-        return {option.name: getattr(self, option.name) for option in fields(self)} | {
-            "filter": parse_filters(self.filter)
-        }
-
-
-def list_files(
-    session: Session, path: FilePath = "/", *, limit: PageLimit = 1_000, after: After = None
-) -> None:
-    """List files and folders."""
-    _show_files(session, session.engine.files.list(_path(session, path), after=after, limit=limit))
-
-
-def find_files(
-    path: FilePath,
-    session: Session,
-    *,
-    name: Glob = None,
-    choice: FilterChoice,
-    limit: PageLimit = 1_000,
-    after: After = None,
-) -> None:
-    """List the files below a path, by name or filter."""
-    page = session.engine.files.find(
-        _path(session, path), name=name, filter=parse_filters(choice.filter), after=after, limit=limit
-    )
-    _show_files(session, page)
-
-
-def read_file(
-    path: FilePath,
-    session: Session,
-    *,
-    first_line: Annotated[int, typer.Option(min=1, help="First line.")] = 1,
-    last_line: Annotated[int | None, typer.Option(min=1, help="Last line.")] = None,
-    start: Annotated[int, typer.Option(min=0, help="First character.")] = 0,
-    max_tokens: MaxTokens = None,
-) -> None:
-    """Print a file, or some of its lines."""
-    file_text = session.engine.files.read(
-        _path(session, path), first_line=first_line, last_line=last_line, start=start, max_tokens=max_tokens
-    )
-    _show_text(session, file_text)
-
-
 def head(
-    path: FilePath,
+    path: Annotated[str, argument("engine.files:FileService.read", "path")],
     session: Session,
     *,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines.")] = 10,
 ) -> None:
     """Print the first lines of a file."""
-    _show_text(session, session.engine.files.read(_path(session, path), last_line=lines))
+    _show_text(session, session.engine.files.read(_path(session, path), last_line=lines), {})
 
 
-def grep(
-    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Regular expression (syntax of RE2).")],
-    session: Session,
-    *,
-    path: FilePath = "/",
-    looked: GrepChoice,
-) -> None:
-    """Print the lines of files that match a pattern."""
-    matches = session.engine.files.grep(pattern, _path(session, path), **looked.fields())
-    session.note(*matches.notices)
-    if session.json or matches.files:
-        session.show(matches, Text(matches.text))
-    if not matches.files:
-        session.end_with_nothing("no line matches")
+def _filter_selection(session: Session, arguments: Arguments) -> None:
+    arguments["filter"] = session.where(arguments["extra"])
+
+
+def _complete_path(session: Session, arguments: Arguments) -> None:
+    arguments["path"] = _path(session, arguments["path"])
 
 
 def _path(session: Session, path: str) -> str:
@@ -201,7 +107,15 @@ def _path(session: Session, path: str) -> str:
     return path if path.startswith("/") else f"{path_of(session.collection)}/{path}"
 
 
-def _show_files(session: Session, page: FilePage) -> None:
+def _show_matches(session: Session, matches: GrepResult, _: Arguments) -> None:
+    session.note(*matches.notices)
+    if session.json or matches.files:
+        session.show(matches, Text(matches.text))
+    if not matches.files:
+        session.end_with_nothing("no line matches")
+
+
+def _show_files(session: Session, page: FilePage, _: Arguments) -> None:
     if not session.json:
         for file in page.entries:
             write(file.path)
@@ -212,7 +126,7 @@ def _show_files(session: Session, page: FilePage) -> None:
         session.end_with_nothing()
 
 
-def _show_text(session: Session, file_text: FileText) -> None:
+def _show_text(session: Session, file_text: FileText, _: Arguments) -> None:
     if session.json:
         session.show(file_text, Text())
     else:
@@ -220,32 +134,22 @@ def _show_text(session: Session, file_text: FileText) -> None:
         session.note(*[] if file_text.next is None else [f"goes on: --start {file_text.next}"])
 
 
-def list_quarantined(session: Session, *, limit: PageLimit = 100, after: After = None) -> None:
-    """List quarantined documents, for managers of the collection."""
-    page = session.engine.documents.list_quarantined(collection=session.collection, after=after, limit=limit)
+def _quarantined_table(page: QuarantinePage) -> RenderableType:
     rows = (
         (one.id, one.pattern, one.origin, cell(one.title or one.key, limit=40), cell(one.text, limit=120))
         for one in page.documents
     )
-    session.show_page(page, rows_table(("id", "pattern", "origin", "title", "text"), rows))
+    return rows_table(("id", "pattern", "origin", "title", "text"), rows)
 
 
-def release_quarantined(
-    document: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")], session: Session
-) -> None:
-    """Release a quarantined document after review."""
-    written = session.engine.documents.release_quarantined(document)
-    session.show(written, f"released {written.id}")
-
-
-def documents_table(documents: Iterable[Document]) -> RenderableType:
+def _documents_table(page: Page) -> RenderableType:
     """Documents, one per line."""
     rows = (
         (
             one.id, one.kind, cell(one.title, limit=60), cell(one.location, limit=60), one.status,
             str(one.chunks), one.recorded,
         )
-        for one in documents
+        for one in page.documents
     )  # fmt: skip
     return rows_table(("id", "kind", "title", "location", "status", "chunks", "recorded"), rows)
 
@@ -275,3 +179,41 @@ def _stdin() -> str:
     if not text.strip():
         raise InvalidInput("stdin", "is empty")
     return text
+
+
+list_documents = Command(
+    "documents:DocumentService.list", "List documents in the order they were added.", _documents_table,
+    only="status limit after", extra=Selection, prepare=_filter_selection,
+)  # fmt: skip
+list_files = Command(
+    "documents:FileService.list", "List files and folders.", arguments={"path": "PATH"},
+    defaults={"limit": MAX_FILES}, prepare=_complete_path, show=_show_files,
+)  # fmt: skip
+find_files = Command(
+    "documents:FileService.find", "List the files below a path, by name or filter.",
+    arguments={"path": "PATH"}, defaults={"path": REQUIRED, "limit": MAX_FILES}, prepare=_complete_path,
+    show=_show_files,
+)  # fmt: skip
+read_file = Command(
+    "documents:FileService.read", "Print a file, or some of its lines.", prepare=_complete_path,
+    show=_show_text,
+)  # fmt: skip
+grep = Command(
+    "documents:FileService.grep", "Print the lines of files that match a pattern.",
+    arguments={"pattern": "PATTERN", "path": "PATH"},
+    only="literal ignore_case context name filter limit max_tokens",
+    options={"literal": "--literal -F", "ignore_case": "--ignore-case -i", "context": "--context -C"},
+    prepare=_complete_path, show=_show_matches,
+)  # fmt: skip
+
+
+QUARANTINE_COMMANDS: Final = {
+    "list": Command(
+        "documents:DocumentService.list_quarantined",
+        "List quarantined documents, for managers of the collection.", _quarantined_table,
+    ),
+    "release": Command(
+        "documents:DocumentService.release_quarantined", "Release a quarantined document after review.",
+        "released {result.id}",
+    ),
+}  # fmt: skip

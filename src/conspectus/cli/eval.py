@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 from rich.console import RenderableType
@@ -281,3 +281,10 @@ def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
             name, *(f"{figure:.1f}" if isinstance(figure, float) else str(figure) for figure in values)
         )
     return table
+
+
+EVAL_COMMANDS: Final = {
+    "init": init, "compare": compare, "retrieval": retrieval, "evidence": evidence,
+    "conversation": conversation, "turns": turns, "moments": moments, "similarity": similarity,
+    "trust": trust,
+}  # fmt: skip

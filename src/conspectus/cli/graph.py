@@ -11,8 +11,10 @@ import typer
 from rich.console import Group, RenderableType
 from rich.tree import Tree
 
+from conspectus.cli.declared import argument, option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
-from conspectus.cli.options import After, Limit, MinTrustOption, PageLimit, Query, Wait, Yes, instant
+from conspectus.cli.options import Limit, MinTrustOption, Wait, Yes, instant
 from conspectus.cli.output import cell, progress, rows_table, valid, write, written
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
@@ -20,46 +22,46 @@ from conspectus.errors import InvalidInput
 from conspectus.model.graph import (
     ENTITY,
     RELATED,
-    Direction,
     Edge,
+    EdgePage,
     EdgeStep,
+    EntityCount,
+    EntityLink,
     GraphForm,
+    GraphState,
+    GraphSummary,
     GraphWritten,
     Neighbor,
     NewEdge,
     NewNode,
     Node,
-    Traversal,
+    NodeEvent,
+    NodeHit,
+    NodePage,
 )
+from conspectus.model.parameters import GraphName
+from conspectus.model.records import Mention
 from conspectus.model.trust import MinTrust, least, level_mark
 from conspectus.settings import Settings
-from conspectus.text.times import parse_instant
 
+EXPORT: Final = "engine.graph:GraphService.export"
 STDIO: Final = Path("-")
 MAX_TEXT_LENGTH: Final = 80
 LISTS: Final = frozenset({"aliases"})
 WITH_ID: Final = {"source_id": "source", "target_id": "target"}
 """Alternative names of edge fields that other programs write."""
 New = TypeVar("New", NewNode, NewEdge)
-NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Id of a node.")]
-From = Annotated[str | None, typer.Option("--from", help="ISO 8601 time from which it is true.")]
-Until = Annotated[str | None, typer.Option("--until", help="ISO 8601 time until which it is true.")]
-At = Annotated[str | None, typer.Option(help="State at this ISO 8601 time (default: all times).")]
-Lowered = Annotated[
-    MinTrust | None, typer.Option("--trust", help="Lower trust level than that of the writer.")
-]
-Reason = Annotated[str, typer.Option(help="Reason, for the list of merges.")]
+NodeId = Annotated[str, argument(NewNode, "id", metavar="NODE")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
 BATCH = Settings().max_graph_batch
 MAX_CANDIDATES = 3
-EntityText = Annotated[str, typer.Argument(metavar="TEXT", help="Text with entities.")]
 
 
 @dataclass(frozen=True, slots=True)
 class OfGraph:
     """Options that select a graph."""
 
-    graph: Annotated[str, typer.Option(help="Graph (name or id).")] = "default"
+    graph: Annotated[str, option(GraphName)] = "default"
 
     def arguments(self, session: Session) -> dict[str, Any]:
         """Return the graph and the collection as arguments of the engine."""
@@ -70,15 +72,13 @@ class OfGraph:
 class NodeOptions:
     """Fields of a node."""
 
-    type: Annotated[str, typer.Option(help="Type of the node.")] = ENTITY
-    name: Annotated[str | None, typer.Option(help="Name in texts (default: its id).")] = None
-    alias: Annotated[list[str], typer.Option(help="Other name in texts; repeatable.")] = field(
-        default_factory=list
-    )
+    type: Annotated[str, option(NewNode, "type")] = ENTITY
+    name: Annotated[str | None, option(NewNode, "name")] = None
+    alias: Annotated[list[str], option(NewNode, "aliases")] = field(default_factory=list)
     property: Annotated[list[str], typer.Option(help="KEY=VALUE; repeatable.")] = field(default_factory=list)
-    start: From = None
-    end: Until = None
-    trust: Lowered = None
+    start: Annotated[str | None, option(NewNode, "valid_from", "--from")] = None
+    end: Annotated[str | None, option(NewNode, "valid_until", "--until")] = None
+    trust: Annotated[MinTrust | None, option(NewNode, "trust")] = None
 
     def node(self, name: str) -> NewNode:
         """Return the node."""
@@ -92,16 +92,14 @@ class NodeOptions:
 class EdgeOptions:
     """Fields of an edge."""
 
-    type: Annotated[str, typer.Option(help="Type of the edge.")] = RELATED
-    weight: Annotated[float, typer.Option(help="Weight, above 0 and up to 1.")] = 1.0
+    type: Annotated[str, option(NewEdge, "type")] = RELATED
+    weight: Annotated[float, option(NewEdge, "weight")] = 1.0
     property: Annotated[list[str], typer.Option(help="KEY=VALUE; repeatable.")] = field(default_factory=list)
-    start: From = None
-    end: Until = None
-    single_valued: Annotated[
-        bool, typer.Option("--single-valued", help="End the open edges of this source and type.")
-    ] = False
-    evidence: Annotated[str | None, typer.Option(help="Document that states it (id).")] = None
-    trust: Lowered = None
+    start: Annotated[str | None, option(NewEdge, "valid_from", "--from")] = None
+    end: Annotated[str | None, option(NewEdge, "valid_until", "--until")] = None
+    single_valued: Annotated[bool, option(NewEdge, "single", "--single-valued")] = False
+    evidence: Annotated[str | None, option(NewEdge, "evidence")] = None
+    trust: Annotated[MinTrust | None, option(NewEdge, "trust")] = None
 
     def edge(self, source: str, target: str) -> NewEdge:
         """Return the edge."""
@@ -124,42 +122,22 @@ class EdgeOptions:
 class Deleted:
     """The part of a graph to delete; by default all of it."""
 
-    node: Annotated[list[str], typer.Option(help="Node to delete with its edges; repeatable.")] = field(
+    node: Annotated[list[str], option("engine.graph:GraphService.delete_nodes", "nodes")] = field(
         default_factory=list
     )
-    edge: Annotated[list[str], typer.Option(help="Edge to delete (id); repeatable.")] = field(
+    edge: Annotated[list[str], option("engine.graph:GraphService.delete_edges", "edges")] = field(
         default_factory=list
     )
     yes: Yes = False
 
 
 @dataclass(frozen=True, slots=True)
-class Walking:
-    """Options of a traversal."""
+class Mentioned:
+    """The part of a text that is linked."""
 
-    hops: Annotated[int, typer.Option(help="Number of hops.")] = 1
-    type: Annotated[list[str], typer.Option(help="Type of edges; repeatable (default: all).")] = field(
-        default_factory=list
+    mention: Annotated[str | None, typer.Option(help="Part of the text to link (default: all entities).")] = (
+        None
     )
-    min_weight: Annotated[float, typer.Option(help="Minimum weight of edges.")] = 0.0
-    direction: Annotated[Direction, typer.Option(help="Direction of edges.")] = "both"
-    at: At = None
-    limit: Limit = 100
-    offset: Annotated[int, typer.Option(min=0, help="Number of results to skip.")] = 0
-    min_trust: MinTrustOption = None
-
-    def walk(self) -> Traversal:
-        """Return the traversal."""
-        return Traversal(
-            self.hops,
-            tuple(self.type),
-            self.min_weight,
-            self.direction,
-            instant(self.at),
-            self.offset,
-            self.limit,
-            self.min_trust,
-        )
 
 
 def parts_in(file: Path, kind: type[New]) -> list[New]:
@@ -243,9 +221,7 @@ def neighbors_tree(node: str, neighbors: Sequence[Neighbor]) -> RenderableType:
     return tree
 
 
-def list_graphs(session: Session, *, limit: Limit = 100) -> None:
-    """List graphs with numbers of nodes and edges."""
-    graphs = session.engine.graph.list(collection=session.collection)[:limit]
+def _graphs_table(graphs: Sequence[GraphSummary]) -> RenderableType:
     rows = (
         (
             graph.source.name,
@@ -256,9 +232,7 @@ def list_graphs(session: Session, *, limit: Limit = 100) -> None:
         )
         for graph in graphs
     )
-    session.show_or_exit(
-        graphs, rows_table(("graph", "nodes", "edges", "types", "relations"), rows), "no graphs"
-    )
+    return rows_table(("graph", "nodes", "edges", "types", "relations"), rows)
 
 
 def add_nodes(file: File, session: NewSession, of: OfGraph) -> None:
@@ -278,8 +252,8 @@ def add_node(node: NodeId, session: NewSession, of: OfGraph, values: NodeOptions
 
 
 def add_edge(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source node (id).")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Target node (id).")],
+    source: Annotated[str, argument(NewEdge, "source")],
+    target: Annotated[str, argument(NewEdge, "target")],
     session: NewSession,
     of: OfGraph,
     values: EdgeOptions,
@@ -309,7 +283,7 @@ def delete(session: Session, of: OfGraph, deleted: Deleted) -> None:
         session.end_with_nothing()
 
 
-def get_node(node: NodeId, session: Session, of: OfGraph, *, limit: PageLimit = 100) -> None:
+def get_node(node: NodeId, session: Session, of: OfGraph, *, limit: Limit = 100) -> None:
     """Show a node with its edges."""
     graph_arguments = of.arguments(session)
     stored = session.engine.graph.get_node(node, **graph_arguments)
@@ -318,60 +292,23 @@ def get_node(node: NodeId, session: Session, of: OfGraph, *, limit: PageLimit = 
     session.show(values, Group(nodes_table([stored]), "", edges_table(page.edges)))
 
 
-def nodes(
-    session: Session,
-    of: OfGraph,
-    *,
-    type: Annotated[str | None, typer.Option(help="Type of nodes.")] = None,
-    min_trust: MinTrustOption = None,
-    after: After = None,
-    limit: PageLimit = 100,
-) -> None:
-    """List the nodes of a graph by id."""
-    graph_arguments = of.arguments(session)
-    page = session.engine.graph.list_nodes(
-        **graph_arguments, type=type, min_trust=min_trust, after=after, limit=limit
-    )
+def _show_nodes(session: Session, page: NodePage, _: Arguments) -> None:
     session.show_page(page, nodes_table(page.nodes), None if page.nodes else "no nodes")
 
 
-def edges(
-    session: Session,
-    of: OfGraph,
-    *,
-    node: Annotated[str | None, typer.Option(help="Node of the edges (id).")] = None,
-    min_trust: MinTrustOption = None,
-    after: After = None,
-    limit: PageLimit = 100,
-) -> None:
-    """List the edges of a graph in the order they were added."""
-    graph_arguments = of.arguments(session)
-    page = session.engine.graph.list_edges(
-        **graph_arguments, node=node, min_trust=min_trust, after=after, limit=limit
-    )
+def _show_edges(session: Session, page: EdgePage, _: Arguments) -> None:
     session.show_page(page, edges_table(page.edges), None if page.edges else "no edges")
 
 
-def neighbors(node: NodeId, session: Session, of: OfGraph, walking: Walking) -> None:
-    """Show the neighbors of a node."""
-    hits = session.engine.graph.neighbors(node, walking.walk(), **of.arguments(session))
-    session.show_or_exit(hits, neighbors_tree(node, hits), "no neighbors")
+def _show_neighbors(session: Session, neighbors: Sequence[Neighbor], arguments: Arguments) -> None:
+    session.show_or_exit(neighbors, neighbors_tree(arguments["node"], neighbors), "no neighbors")
 
 
-def search(
-    query: Query, session: Session, of: OfGraph, *, limit: Limit = 10, min_trust: MinTrustOption = None
-) -> None:
-    """Search nodes by the whole words of a query."""
-    hits = session.engine.graph.search_nodes(query, **of.arguments(session), limit=limit, min_trust=min_trust)
-    table = nodes_table([hit.node for hit in hits], [hit.score for hit in hits])
-    session.show_or_exit(hits, table, "no match")
+def _hits_table(hits: Sequence[NodeHit]) -> RenderableType:
+    return nodes_table([hit.node for hit in hits], [hit.score for hit in hits])
 
 
-def snapshot(
-    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")], session: Session, of: OfGraph
-) -> None:
-    """Show a graph at a point in time."""
-    state = session.engine.graph.snapshot(parse_instant(time), **of.arguments(session))
+def _show_snapshot(session: Session, state: GraphState, _: Arguments) -> None:
     session.show(state, Group(nodes_table(state.nodes), "", edges_table(state.edges)))
     if not state.nodes:
         session.end_with_nothing("no nodes")
@@ -381,11 +318,9 @@ def export(
     session: Session,
     of: OfGraph,
     *,
-    form: Annotated[GraphForm, typer.Option("--format", help="Output format.")] = "json",
+    form: Annotated[GraphForm, option(EXPORT, "format", "--format")] = "json",
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STDIO,
-    when: Annotated[
-        str | None, typer.Option("--at", help="State at this ISO 8601 time (default: all times).")
-    ] = None,
+    when: Annotated[str | None, option(EXPORT, "at", "--at")] = None,
     min_trust: MinTrustOption = None,
 ) -> None:
     """Export a graph as JSON, GraphML or SVG."""
@@ -399,19 +334,8 @@ def export(
     session.show({"file": output, "form": form, "bytes": size}, f"wrote {size:,} bytes")
 
 
-def entities(
-    session: Session,
-    *,
-    prefix: Annotated[str, typer.Option(help="Prefix of the names.")] = "",
-    limit: Limit = 100,
-    source: Annotated[str | None, typer.Option(help="Source (name or id).")] = None,
-) -> None:
-    """List the entities that chunks mention, by frequency."""
-    entity_counts = session.engine.graph.list_entities(
-        collection=session.collection, prefix=prefix, limit=limit, source=source
-    )
-    rows = ((one.name, one.type, one.passages) for one in entity_counts)
-    session.show_or_exit(entity_counts, rows_table(("name", "type", "chunks"), rows), "no entities")
+def _entities_table(entities: Sequence[EntityCount]) -> RenderableType:
+    return rows_table(("name", "type", "chunks"), ((one.name, one.type, one.passages) for one in entities))
 
 
 def enable_extraction(session: Session, *, wait: Wait = True) -> None:
@@ -432,36 +356,24 @@ def disable_extraction(session: Session) -> None:
     session.show({"collection": collection, "read": 0}, "disabled")
 
 
-def extract(text: EntityText, session: Session) -> None:
-    """Show the entities in a text."""
-    mentions = session.engine.graph.extract_entities(text, collection=session.collection)
+def _mentions_table(mentions: Sequence[Mention]) -> RenderableType:
     rows = (
         (one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in mentions
     )
-    table = rows_table(("name", "type", "from", "to", "key", "score"), rows)
-    session.show_or_exit(mentions, table, "no entities in the text")
+    return rows_table(("name", "type", "from", "to", "key", "score"), rows)
 
 
-def link(
-    text: EntityText,
-    session: Session,
-    of: OfGraph,
-    *,
-    mention: Annotated[
-        str | None, typer.Option(help="Part of the text to link (default: all entities).")
-    ] = None,
-    min_score: Annotated[float | None, typer.Option(help="Minimum score of a link, 0 to 1.")] = None,
-) -> None:
-    """Link entities in a text to graph nodes."""
-    span = None
-    if mention is not None:
-        start = text.find(mention)
-        if not mention or start < 0:
-            raise InvalidInput("mention", f"{mention!r} is not in the text")
-        span = start, start + len(mention)
-    links = session.engine.graph.link_entities(
-        text, **of.arguments(session), mention=span, min_score=min_score
-    )
+def _find_mention(_: Session, arguments: Arguments) -> None:
+    mention, text = arguments["extra"].mention, arguments["text"]
+    if mention is None:
+        return
+    start = text.find(mention)
+    if not mention or start < 0:
+        raise InvalidInput("mention", f"{mention!r} is not in the text")
+    arguments["mention"] = start, start + len(mention)
+
+
+def _links_table(links: Sequence[EntityLink]) -> RenderableType:
     rows = (
         (
             one.mention.text, one.node.id if one.node else "-",
@@ -469,49 +381,16 @@ def link(
         )
         for one in links
     )  # fmt: skip
-    table = rows_table(("mention", "node", "candidates"), rows)
-    session.show_or_exit(links, table, "no entities in the text")
+    return rows_table(("mention", "node", "candidates"), rows)
 
 
-def merge(
-    keep: Annotated[str, typer.Argument(metavar="NODE", help="Node to keep (id).")],
-    others: Annotated[list[str], typer.Argument(metavar="OTHER...", help="Nodes to merge into it (ids).")],
-    session: Session,
-    of: OfGraph,
-    *,
-    reason: Reason = "",
-) -> None:
-    """Merge nodes and their edges into one."""
-    node = session.engine.graph.merge_nodes(keep, others, reason=reason, **of.arguments(session))
-    session.show(node, f"merged into {node.id}")
-
-
-def undo_merge(
-    number: Annotated[int, typer.Argument(metavar="MERGE", help="Number of a merge.")],
-    session: Session,
-    of: OfGraph,
-    *,
-    reason: Reason = "",
-) -> None:
-    """Undo a merge."""
-    nodes = session.engine.graph.undo_merge(number, reason=reason, **of.arguments(session))
+def _show_restored(session: Session, nodes: Sequence[Node], _: Arguments) -> None:
     session.show(nodes, f"restored {', '.join(restored.id for restored in nodes)}")
 
 
-def merges(
-    session: Session,
-    of: OfGraph,
-    *,
-    limit: Limit = 100,
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node (default: all).")] = None,
-) -> None:
-    """List merges and undone merges."""
-    operations = session.engine.graph.list_merges(node, **of.arguments(session))[:limit]
-    rows = (
-        (str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in operations
-    )
-    columns = ("number", "kind", "time", "by", "before", "after", "reason")
-    session.show_or_exit(operations, rows_table(columns, rows), "no merges")
+def _merges_table(events: Sequence[NodeEvent]) -> RenderableType:
+    rows = ((str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in events)
+    return rows_table(("number", "kind", "time", "by", "before", "after", "reason"), rows)
 
 
 def _arrow(step: EdgeStep) -> str:
@@ -577,3 +456,58 @@ def _most_frequent(counts: Mapping[str, int]) -> str:
     """The most frequent names with their counts."""
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")
+
+
+GRAPH_COMMANDS: Final = {
+    "list": Command(
+        "graph:GraphService.list", "List graphs with numbers of nodes and edges.", _graphs_table, limit=100,
+        nothing="no graphs",
+    ),
+    "add-nodes": add_nodes, "add-edges": add_edges, "add-node": add_node, "add-edge": add_edge,
+    "get-node": get_node,
+    "nodes": Command("graph:GraphService.list_nodes", "List the nodes of a graph by id.", show=_show_nodes),
+    "edges": Command(
+        "graph:GraphService.list_edges", "List the edges of a graph in the order they were added.",
+        show=_show_edges,
+    ),
+    "neighbors": Command(
+        "graph:GraphService.neighbors", "Show the neighbors of a node.", options={"types": "--type"},
+        show=_show_neighbors,
+    ),
+    "search": Command(
+        "graph:GraphService.search_nodes", "Search nodes by the whole words of a query.", _hits_table,
+        nothing="no match",
+    ),
+    "snapshot": Command(
+        "graph:GraphService.snapshot", "Show a graph at a point in time.", arguments={"at": "TIME"},
+        only="graph", show=_show_snapshot,
+    ),
+    "export": export,
+    "entities": Command(
+        "graph:GraphService.list_entities", "List the entities that chunks mention, by frequency.",
+        _entities_table, nothing="no entities",
+    ),
+    "extract": Command(
+        "graph:GraphService.extract_entities", "Show the entities in a text.", _mentions_table,
+        nothing="no entities in the text",
+    ),
+    "link": Command(
+        "graph:GraphService.link_entities", "Link entities in a text to graph nodes.", _links_table,
+        only="graph min_score", extra=Mentioned, prepare=_find_mention,
+        nothing="no entities in the text",
+    ),
+    "merge": Command(
+        "graph:GraphService.merge_nodes", "Merge nodes and their edges into one.", "merged into {result.id}",
+        arguments={"into": "NODE", "nodes": "OTHER"},
+    ),
+    "undo-merge": Command("graph:GraphService.undo_merge", "Undo a merge.", show=_show_restored),
+    "merges": Command(
+        "graph:GraphService.list_merges", "List merges and undone merges.", _merges_table,
+        arguments={"node": "NODE"}, limit=100, nothing="no merges",
+    ),
+    "delete": delete,
+}  # fmt: skip
+
+GRAPH_EXTRACTION_COMMANDS: Final = {
+    "enable": enable_extraction, "disable": disable_extraction,
+}  # fmt: skip

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from rich.console import Group, RenderableType
 
-from conspectus.cli.memory import InScope
-from conspectus.cli.options import Wait
+from conspectus.cli.options import InScope, Wait
 from conspectus.cli.output import progress, rows_table
 from conspectus.cli.session import NewMemorySession, NewSession, Session
 from conspectus.deferred import dataclass
@@ -329,3 +328,9 @@ def _picture(report: ImportReport) -> RenderableType:
     if report.remarks:
         parts.append(rows_table(("times", "remark"), ((n, what) for what, n in report.remarks.items())))
     return Group(*parts)
+
+
+IMPORT_COMMANDS: Final = {
+    "mem0": mem0, "langgraph": langgraph, "chroma": chroma, "qdrant": qdrant,
+    "memory-formats": memory_formats,
+}  # fmt: skip

@@ -3,39 +3,57 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from conspectus.cli.declared import argument, option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import FAILED, PARTIAL
-from conspectus.cli.options import After, PageLimit
 from conspectus.cli.output import cell, facts_table, progress, rows_table
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.jobs import FINISHED, Job, JobRates, JobState, Upload
+from conspectus.model.jobs import (
+    FINISHED,
+    ChunkOptions,
+    EmbeddingRequest,
+    IngestReport,
+    Job,
+    JobPage,
+    JobRates,
+    RequestTotals,
+    Upload,
+)
+from conspectus.model.parameters import JobIdentifier
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
 
 POLL_SECONDS = 0.5
 ADDRESSES = ("http://", "https://")
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job.")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the jobs end.")]
+INGEST: Final = "engine.jobs:JobService.ingest_url"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Whether the command ends with its job."""
+
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the jobs end.")] = True
 
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
     """How a page is fetched and split."""
 
-    method: Annotated[str, typer.Option(help="HTTP method.")] = "GET"
+    method: Annotated[str, option(INGEST, "method")] = "GET"
     headers: Annotated[
         Path | None, typer.Option(help="File with one `Name: value` header per line; - is stdin.")
     ] = None
-    chunk_size: Annotated[int | None, typer.Option(help="Maximum characters of a chunk.")] = None
-    overlap: Annotated[int | None, typer.Option(help="Maximum characters that chunks share.")] = None
+    chunk_size: Annotated[int | None, option(ChunkOptions, "chunk_size")] = None
+    overlap: Annotated[int | None, option(ChunkOptions, "overlap")] = None
 
 
 def ingest(
@@ -43,10 +61,8 @@ def ingest(
     session: NewSession,
     fetching: Fetching,
     *,
-    source: Annotated[
-        str | None, typer.Option(help="Source to add to (default: domain, or uploads).")
-    ] = None,
-    wait: Wait = True,
+    source: Annotated[str | None, option(INGEST, "source")] = None,
+    waiting: Waiting,
 ) -> None:
     """Add web pages with background jobs."""
     headers = None if fetching.headers is None else _headers(fetching.headers)
@@ -62,49 +78,27 @@ def ingest(
     ]
     if files:
         jobs.append(engine.jobs.ingest_files(files, collection=collection, source=source or "uploads"))
-    report(session, jobs, wait=wait)
+    report(session, jobs, wait=waiting.wait)
 
 
-def list_jobs(
-    session: Session,
-    *,
-    state: Annotated[
-        JobState | None, typer.Option(help="queued, running, succeeded, failed or cancelled.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of results.")
-    ] = 100,
-    after: After = None,
-) -> None:
-    """List jobs, newest first."""
-    page = session.engine.jobs.list(
-        collection=session.common.collection, state=state, after=after, limit=limit
-    )
-    session.show_page(page, jobs_table(page.jobs))
-
-
-def get_job(job: JobName, session: Session) -> None:
+def get_job(job: Annotated[str, argument(JobIdentifier, metavar="JOB")], session: Session) -> None:
     """Show a job with its result or error."""
     stored = session.engine.jobs.get(job)
     session.show(stored, job_picture(stored))
 
 
-def cancel_job(job: JobName, session: Session) -> None:
-    """Cancel a queued or running job."""
-    canceled = session.engine.jobs.cancel(job)
-    session.show(canceled, job_picture(canceled))
-    if canceled.state != "cancelled":
+def _show_cancelled(session: Session, job: Job, _: Arguments) -> None:
+    session.show(job, job_picture(job))
+    if job.state != "cancelled":
         session.end_with_nothing()
 
 
-def retry_job(job: JobName, session: Session, *, wait: Wait = True) -> None:
-    """Retry a failed or cancelled job."""
-    report(session, [session.engine.jobs.retry(job)], wait=wait)
+def show_job(session: Session, job: Job, arguments: Arguments) -> None:
+    """Print a job that was started, when it has ended if that is waited for."""
+    report(session, [job], wait=arguments["extra"].wait)
 
 
-def report_jobs(session: Session) -> None:
-    """Show numbers of jobs, failures and retries."""
-    job_report = session.engine.jobs.report(collection=session.common.collection)
+def _show_report(session: Session, job_report: IngestReport, _: Arguments) -> None:
     names = {
         source.id: source.name
         for collection in session.engine.collections.list()
@@ -116,14 +110,7 @@ def report_jobs(session: Session) -> None:
     session.show(job_report, picture)
 
 
-def list_requests(
-    session: Session,
-    *,
-    limit: PageLimit = 100,
-    after: Annotated[int | None, typer.Option(help="Number of the last request to skip.")] = None,
-) -> None:
-    """List model provider requests, newest first."""
-    requests = session.engine.jobs.list_requests(after=after, limit=limit)
+def _requests_table(requests: Sequence[EmbeddingRequest]) -> RenderableType:
     columns = ("number", "when", "kind", "model", "inputs", "tokens", "ms", "status", "error")
     rows = (
         (
@@ -132,16 +119,10 @@ def list_requests(
         )
         for request in requests
     )  # fmt: skip
-    session.show(requests, rows_table(columns, rows))
+    return rows_table(columns, rows)
 
 
-def summarize_requests(
-    session: Session,
-    *,
-    hours: Annotated[int, typer.Option(min=1, max=8_784, help="Number of hours to include.")] = 24,
-) -> None:
-    """Show totals of model provider requests by model."""
-    totals = session.engine.jobs.request_totals(hours=hours)
+def _totals_table(totals: Sequence[RequestTotals]) -> RenderableType:
     columns = ("kind", "model", "requests", "errors", "inputs", "tokens", "mean ms")
     rows = (
         (
@@ -150,7 +131,7 @@ def summarize_requests(
         )
         for total in totals
     )  # fmt: skip
-    session.show(totals, rows_table(columns, rows))
+    return rows_table(columns, rows)
 
 
 def report(
@@ -191,6 +172,10 @@ def jobs_table(jobs: Iterable[Job]) -> RenderableType:
     return rows_table(("id", "kind", "state", "done", "attempts", "title", "error"), rows)
 
 
+def _page_table(page: JobPage) -> RenderableType:
+    return jobs_table(page.jobs)
+
+
 def job_picture(job: Job) -> RenderableType:
     names = ("id", "title", "kind", "state", "attempts", "created", "started", "finished", "error")
     return facts_table({name: getattr(job, name) for name in names} | dict(job.result or {}))
@@ -215,3 +200,26 @@ def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
         for counts in [((one.failed, one.failure_rate), (one.retried, one.retry_rate))]
     )
     return rows_table((title, "ended", "failed", "retried"), rows)
+
+
+JOBS_COMMANDS: Final = {
+    "list": Command("jobs:JobService.list", "List jobs, newest first.", _page_table, any_collection=True),
+    "get": get_job,
+    "cancel": Command("jobs:JobService.cancel", "Cancel a queued or running job.", show=_show_cancelled),
+    "retry": Command(
+        "jobs:JobService.retry", "Retry a failed or cancelled job.", extra=Waiting, show=show_job,
+    ),
+    "report": Command(
+        "jobs:JobService.report", "Show numbers of jobs, failures and retries.", show=_show_report,
+        any_collection=True,
+    ),
+}  # fmt: skip
+
+REQUESTS_COMMANDS: Final = {
+    "list": Command(
+        "jobs:JobService.list_requests", "List model provider requests, newest first.", _requests_table,
+    ),
+    "summary": Command(
+        "jobs:JobService.request_totals", "Show totals of model provider requests by model.", _totals_table,
+    ),
+}  # fmt: skip

@@ -5,13 +5,15 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from conspectus.cli.declared import argument
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.output import (
     cell,
@@ -26,7 +28,7 @@ from conspectus.cli.output import (
 from conspectus.cli.session import Session
 from conspectus.model.records import Json
 from conspectus.model.reports import CheckReport, Status
-from conspectus.model.sensitive_reports import CATEGORIES, SensitiveCategory
+from conspectus.model.sensitive_reports import CATEGORIES, SensitiveReport
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,15 +52,7 @@ def _speed() -> "ProgressColumn":
     return Speed()
 
 
-def status(session: Session) -> None:
-    """Show the data directory and the size of collections."""
-    report = session.engine.maintenance.status(collection=session.common.collection)
-    session.show(report, status_table(report))
-
-
-def check(session: Session) -> None:
-    """Check the index against the records (read-only)."""
-    report = session.engine.maintenance.check()
+def _show_check(session: Session, report: CheckReport, _: Arguments) -> None:
     summary: dict[str, Json] = {
         "clean": report.clean,
         "records": plain(report.records),
@@ -146,19 +140,7 @@ def _missing(package: str, extra: str) -> Iterator[str]:
             yield from _missing(requirement_match[1], further)
 
 
-def scan(
-    session: Session,
-    *,
-    category: Annotated[
-        list[str] | None, typer.Option(help="secrets, cards, accounts, emails or phones; repeatable.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, max=1_000, help="Places to list.")] = 100,
-) -> None:
-    """Search stored texts for secrets and personal data."""
-    categories = cast(list[SensitiveCategory], category or list(CATEGORIES))
-    report = session.engine.maintenance.scan(
-        collection=session.collection, categories=categories, limit=limit
-    )
+def _scan_table(report: SensitiveReport) -> RenderableType:
     rows = (
         (match.category, match.kind, match.column, match.row, match.title, match.start, match.end)
         for match in report.places
@@ -169,7 +151,11 @@ def scan(
     ]
     heading = f"{report.scanned} documents: {', '.join(counts) or 'nothing found'}"
     columns = ("category", "kind", "column", "row", "title", "start", "end")
-    session.show(report, Group(heading, rows_table(columns, rows)) if report.places else heading)
+    return Group(heading, rows_table(columns, rows)) if report.places else heading
+
+
+def _all_categories(_: Session, arguments: Arguments) -> None:
+    arguments["categories"] = arguments["categories"] or CATEGORIES
 
 
 def reindex(session: Session) -> None:
@@ -181,9 +167,7 @@ def reindex(session: Session) -> None:
 
 
 def reembed(
-    embedder: Annotated[
-        str, typer.Argument(help="minilm, multilingual, static:PATH or provider:model@dimensions.")
-    ],
+    embedder: Annotated[str, argument("engine.maintenance:MaintenanceService.reembed", "embedder")],
     session: Session,
 ) -> None:
     """Change the embedding model of the collection."""
@@ -368,3 +352,17 @@ def _move_picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
         f"Writers waited {moved.held_seconds:.2f} s. Indexes built: {', '.join(indexed) or 'none'}.",
     ]
     return Group(table, "", *(Text(printable(line)) for line in lines))
+
+
+status = Command(
+    "maintenance:MaintenanceService.status", "Show the data directory and the size of collections.",
+    status_table, any_collection=True,
+)  # fmt: skip
+check = Command(
+    "maintenance:MaintenanceService.check", "Check the index against the records (read-only).",
+    show=_show_check,
+)  # fmt: skip
+scan = Command(
+    "maintenance:MaintenanceService.scan", "Search stored texts for secrets and personal data.", _scan_table,
+    options={"categories": "--category"}, defaults={"categories": None}, prepare=_all_categories,
+)  # fmt: skip

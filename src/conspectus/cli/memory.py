@@ -3,38 +3,41 @@
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from conspectus.cli.declared import argument, option
+from conspectus.cli.derived import Command
 from conspectus.cli.options import (
     AsOf,
     Format,
+    InScope,
     Limit,
     MaxTokens,
     MinConfidence,
     MinSimilarity,
     MinTrustOption,
-    ProjectPath,
     Query,
     Wait,
-    agent_of,
     instant,
 )
 from conspectus.cli.output import cell, dump, erasure_text, moment, progress, rows_table, write
 from conspectus.cli.search import require_nonempty
-from conspectus.cli.session import MemorySession, NewMemorySession, Session
+from conspectus.cli.session import MemorySession, NewMemorySession, Opening, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import scope_of
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
+    MEMORY,
     GivenKind,
     Memory,
     MemoryHit,
+    MemoryQuery,
     MemoryQueryOptions,
     MemoryReceipt,
     NewMemory,
@@ -54,53 +57,22 @@ COUNTED: Final = {
     "facts": "extracted fact",
 }
 NO_MEMORIES: Final = "no memories"
-Id = Annotated[str, typer.Argument(metavar="MEMORY", help="Id of a memory.")]
-Kind = Annotated[
-    GivenKind | None, typer.Option(help="turn, or note: a persistent instruction or preference.")
-]
-Author = Annotated[str | None, typer.Option(help="Author.")]
-Role = Annotated[str | None, typer.Option(help="Role: user, assistant, ...")]
-
-
-@dataclass(frozen=True, slots=True)
-class InScope:
-    """A memory scope."""
-
-    user: Annotated[str | None, typer.Option(help="User (default: memories of no user).")] = None
-    agent: Annotated[str | None, typer.Option(help="Agent (default: any; none when adding).")] = None
-    conversation: Annotated[
-        str | None, typer.Option(help="Conversation (default: any; none when adding).")
-    ] = None
-
-    project: ProjectPath = None
-
-    def scope(self) -> Scope:
-        """Return the scope. Raises InvalidInput for both an agent and a project."""
-        return Scope(self.user, agent_of(self.agent, self.project), self.conversation)
-
-    def arguments(self, session: Session) -> dict[str, Any]:
-        """Return the scope and the collection as arguments of the engine."""
-        return {"scope": self.scope(), "collection": session.collection}
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
     """Fields of a memory."""
 
-    key: Annotated[str | None, typer.Option(help="Key. A memory with this key gets a new version.")] = None
-    role: Role = None
-    author: Author = None
-    at: Annotated[str | None, typer.Option(help="Time in ISO 8601 (default: now).")] = None
-    kind: Kind = None
-    pin: Annotated[bool, typer.Option("--pin", help="Exclude it from retention.")] = False
-    entity: Annotated[list[str], typer.Option(help="Entity it mentions; repeatable.")] = field(
-        default_factory=list
-    )
+    key: Annotated[str | None, option(NewMemory, "key")] = None
+    role: Annotated[str | None, option(NewMemory, "role")] = None
+    author: Annotated[str | None, option(NewMemory, "speaker")] = None
+    at: Annotated[str | None, option(NewMemory, "at")] = None
+    kind: Annotated[GivenKind, option(NewMemory, "kind")] = "turn"
+    pin: Annotated[bool, option(NewMemory, "pinned", "--pin")] = False
+    entity: Annotated[list[str], option(NewMemory, "entities")] = field(default_factory=list)
     fact: Annotated[str | None, typer.Option(help="Fact: 'SUBJECT | PREDICATE | OBJECT'.")] = None
-    valid_from: Annotated[str | None, typer.Option(help="ISO 8601 time from which the fact is true.")] = None
-    valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
-        None
-    )
+    valid_from: Annotated[str | None, option(NewMemory, "valid_from")] = None
+    valid_until: Annotated[str | None, option(NewMemory, "valid_until")] = None
 
     def memory(self, text: str) -> NewMemory:
         """Return the memory."""
@@ -110,7 +82,7 @@ class Fields:
             self.role,
             self.author,
             self.at,
-            self.kind or "turn",
+            self.kind,
             self.pin,
             None if self.fact is None else _fact(self.fact),
             self.valid_from,
@@ -128,11 +100,11 @@ class Recalling:
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustOption = None
-    alpha: Annotated[float, typer.Option(help="Weight of the graph, 0 to 1.")] = GraphExpansion().alpha
-    hops: Annotated[int, typer.Option(help="Number of graph hops; 0 is off.")] = GraphExpansion().hops
-    all_conversations: Annotated[
-        bool, typer.Option("--all-conversations", help="Search all conversations of the scope.")
-    ] = False
+    alpha: Annotated[float, option(GraphExpansion, "alpha")] = GraphExpansion().alpha
+    hops: Annotated[int, option(GraphExpansion, "hops")] = GraphExpansion().hops
+    all_conversations: Annotated[bool, option(MemoryQuery, "all_conversations", "--all-conversations")] = (
+        False
+    )
 
     def options(self, session: Session) -> MemoryQueryOptions:
         """Return the options of the engine."""
@@ -250,7 +222,7 @@ def scope_name(scope: Scope) -> str:
 
 
 def add(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text, stored word for word.")],
+    text: Annotated[str, argument(NewMemory, "text")],
     session: NewMemorySession,
     scope: InScope,
     fields: Fields,
@@ -260,7 +232,7 @@ def add(
     """Add a memory."""
     with progress() as bars:
         [done] = session.engine.memory.add(
-            fields.memory(text), **scope.arguments(session), wait=wait, progress=bars
+            fields.memory(text), **scope.arguments(session.collection), wait=wait, progress=bars
         )
     session.note_quarantined([done])
     lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {duplicate}" for duplicate in done.near)]
@@ -309,26 +281,6 @@ def context(
         session.end_with_nothing()
 
 
-def recent(
-    session: MemorySession,
-    scope: InScope,
-    *,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", "-n", min=0, help="Maximum number of turns (default: CONSPECTUS_RECENT_MEMORY_TURNS)."
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=0, help="Maximum number of tokens (default: CONSPECTUS_RECENT_MEMORY_TOKENS)."),
-    ] = None,
-) -> None:
-    """List the latest turns, oldest first."""
-    turns = session.engine.memory.list_recent(**scope.arguments(session), limit=limit, max_tokens=max_tokens)
-    session.show_or_exit(turns, recent_table(turns), NO_MEMORIES)
-
-
 def _below(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, 2))
 
@@ -339,3 +291,12 @@ def _fact(text: str) -> Fact:
     if len(parts) != 3 or not all(parts):
         raise InvalidInput("fact", "must have three parts: 'SUBJECT | PREDICATE | OBJECT'")
     return Fact(parts[0], parts[1], parts[2])
+
+
+MEMORY_COMMANDS: Final = {
+    "add": add, "recall": recall, "context": context,
+    "recent": Command(
+        "memory:MemoryService.list_recent", "List the latest turns, oldest first.", recent_table,
+        only="limit max_tokens", nothing=NO_MEMORIES, opening=Opening(usual=MEMORY),
+    ),
+}  # fmt: skip

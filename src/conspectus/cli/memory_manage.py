@@ -2,32 +2,28 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from conspectus.cli.declared import argument, option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
-from conspectus.cli.jobs import Wait, job_picture, report
+from conspectus.cli.jobs import Waiting, job_picture, report
 from conspectus.cli.memory import (
     MAX_LINE_LENGTH,
     NO_MEMORIES,
-    Author,
-    Id,
-    InScope,
-    Kind,
-    Role,
     memories_picture,
     receipt_text,
     scope_name,
 )
-from conspectus.cli.options import After, DryRun, Filter, Limit, PageLimit, Purge, Yes, instant
+from conspectus.cli.options import DryRun, InScope, Limit, Purge, Yes, instant
 from conspectus.cli.output import (
     cell,
     moment,
@@ -38,70 +34,40 @@ from conspectus.cli.output import (
     rows_table,
     valid,
 )
-from conspectus.cli.session import MemorySession, NewMemorySession, Session
+from conspectus.cli.session import MemorySession, NewMemorySession, Opening, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.filter_json import parse_filters
+from conspectus.model.jobs import Job
 from conspectus.model.memory import (
+    MEMORY,
+    ConversationSummary,
     Memory,
     MemoryExport,
-    MemoryKind,
+    MemoryPage,
     MemoryReceipt,
     MemorySelection,
+    MemoryStats,
+    MemoryWritten,
     Retention,
+    RetentionRule,
 )
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
 
 STDIO = Path("-")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Conditions on the memories of a scope."""
-
-    kind: Annotated[
-        MemoryKind | None, typer.Option(help="Kind: turn, note, or that of an extracted fact.")
-    ] = None
-    entity: Annotated[str | None, typer.Option(help="Entity that the memory mentions.")] = None
-    filter: Filter = field(default_factory=list)
-    newest_first: Annotated[bool, typer.Option("--newest-first", help="Newest first.")] = False
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """New values of fields."""
-
-    text: Annotated[str | None, typer.Option(help="Text.")] = None
-    role: Role = None
-    author: Author = None
-    at: Annotated[str | None, typer.Option(help="Time in ISO 8601.")] = None
-    kind: Kind = None
-    valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
-        None
-    )
-
-    def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments of the engine. Raises InvalidInput without any."""
-        values = {
-            "text": self.text, "role": self.role, "speaker": self.author, "at": self.at, "kind": self.kind,
-            "valid_until": self.valid_until,
-        }  # fmt: skip
-        changes = {name: value for name, value in values.items() if value is not None}
-        if not changes:
-            raise InvalidInput("update", "give at least one field: --text, --role, ...")
-        return changes
+CHANGES: Final = "text role speaker at kind valid_until"
+"""Fields of a memory that a command changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
     """Which memories to delete."""
 
-    before: Annotated[str | None, typer.Option(help="Memories before this ISO 8601 time.")] = None
-    older_than: Annotated[float | None, typer.Option(help="Memories older than this number of days.")] = None
-    everything: Annotated[bool, typer.Option("--all", help="All memories of the scope.")] = False
-    pinned: Annotated[bool, typer.Option("--pinned", help="Pinned memories as well.")] = False
+    before: Annotated[str | None, option(MemorySelection, "before")] = None
+    older_than: Annotated[float | None, option(MemorySelection, "older_than_days")] = None
+    everything: Annotated[bool, option(MemorySelection, "everything", "--all")] = False
+    pinned: Annotated[bool, option(MemorySelection, "pinned", "--pinned")] = False
 
     def what(self, ids: list[str]) -> MemorySelection:
         """Return the selection."""
@@ -119,19 +85,21 @@ class Deleting:
     yes: Yes = False
 
 
-def list_memories(
-    session: MemorySession, scope: InScope, part: Part, *, limit: PageLimit = 100, after: After = None
-) -> None:
-    """List memories by time."""
-    page = session.engine.memory.list(
-        **scope.arguments(session),
-        kind=part.kind,
-        entity=part.entity,
-        filter=parse_filters(part.filter),
-        after=after,
-        limit=limit,
-        newest_first=part.newest_first,
-    )
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """How many versions are listed."""
+
+    limit: Limit = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction(Waiting):
+    """Which scopes are read, and whether the command ends with the job."""
+
+    every: Annotated[bool, typer.Option("--all", help="All scopes of the collection.")] = False
+
+
+def _show_memories(session: Session, page: MemoryPage, _: Arguments) -> None:
     if page.memories or session.json:
         session.show(page, memories_picture(page.memories))
     session.note_next(page)
@@ -139,54 +107,27 @@ def list_memories(
         session.end_with_nothing(NO_MEMORIES)
 
 
-def get_memory(memory: Id, session: MemorySession, scope: InScope) -> None:
-    """Show a memory with its metadata."""
-    stored = session.engine.memory.get(memory, **scope.arguments(session))
-    session.show(stored, _memory_picture(stored))
-
-
-def versions(memory: Id, session: MemorySession, scope: InScope, *, limit: Limit = 100) -> None:
-    """List the versions of a memory, oldest first."""
-    memory_versions = session.engine.memory.list_versions(memory, **scope.arguments(session))[-limit:]
+def _show_versions(session: Session, versions: Sequence[Memory], arguments: Arguments) -> None:
+    newest = versions[-arguments["extra"].limit :]
     rows = (
         (version.known_from, moment(version.known_until), cell(version.text, limit=MAX_LINE_LENGTH))
-        for version in memory_versions
+        for version in newest
     )
-    session.show(memory_versions, rows_table(("known from", "until", "text"), rows))
+    session.show(newest, rows_table(("known from", "until", "text"), rows))
 
 
-def update(memory: Id, session: MemorySession, scope: InScope, changes: Changes) -> None:
-    """Change a memory. The old version is kept."""
-    _change(memory, session, scope, changes.arguments())
+def _only_changes(_: Session, arguments: Arguments) -> None:
+    changes = [name for name in CHANGES.split() if arguments[name] is not None]
+    if not changes:
+        raise InvalidInput("update", "give at least one field: --text, --role, ...")
 
 
-def pin(memory: Id, session: MemorySession, scope: InScope) -> None:
-    """Exclude a memory from retention."""
-    _change(memory, session, scope, {"pinned": True})
+def _show_change(session: Session, written: MemoryWritten, _: Arguments) -> None:
+    session.note_quarantined([written])
+    session.show(written, f"{written.outcome} {written.id}")
 
 
-def unpin(memory: Id, session: MemorySession, scope: InScope) -> None:
-    """Include a memory in retention again."""
-    _change(memory, session, scope, {"pinned": False})
-
-
-def delete(
-    session: MemorySession,
-    scope: InScope,
-    deleted: Deleted,
-    deleting: Deleting,
-    *,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[MEMORY]...", help="Ids of memories.")] = None,
-) -> None:
-    """Delete memories by id, by age, or all of a scope."""
-    selection = deleted.what(ids or [])
-    receipt = _delete(session, scope, selection, deleting)
-    session.show(receipt, receipt_text(receipt), matches=receipt.memories)
-
-
-def conversations(session: MemorySession, scope: InScope, *, limit: Limit = 100) -> None:
-    """List the conversations of a scope."""
-    stored = session.engine.memory.list_conversations(**scope.arguments(session))[:limit]
+def _conversations_table(conversations: Sequence[ConversationSummary]) -> RenderableType:
     rows = (
         (
             conversation.scope.agent or "-",
@@ -194,15 +135,12 @@ def conversations(session: MemorySession, scope: InScope, *, limit: Limit = 100)
             conversation.memories,
             *map(moment, (conversation.first, conversation.last)),
         )
-        for conversation in stored
+        for conversation in conversations
     )
-    columns = ("agent", "conversation", "memories", "first", "last")
-    session.show_or_exit(stored, rows_table(columns, rows), "no conversations")
+    return rows_table(("agent", "conversation", "memories", "first", "last"), rows)
 
 
-def stats(session: MemorySession, scope: InScope) -> None:
-    """Show statistics of a scope."""
-    statistics = session.engine.memory.stats(**scope.arguments(session))
+def _stats_table(statistics: MemoryStats) -> RenderableType:
     names = (
         "memories", "notes", "pinned", "facts", "versions", "conversations", "entities", "tokens", "pending",
     )  # fmt: skip
@@ -211,7 +149,21 @@ def stats(session: MemorySession, scope: InScope) -> None:
         ("", ""), [*rows, ("first", moment(statistics.first)), ("last", moment(statistics.last))]
     )
     table.show_header = False
-    session.show(statistics, table)
+    return table
+
+
+def delete(
+    session: MemorySession,
+    scope: InScope,
+    deleted: Deleted,
+    deleting: Deleting,
+    *,
+    ids: Annotated[list[str] | None, argument(MemorySelection, "ids", metavar="MEMORY")] = None,
+) -> None:
+    """Delete memories by id, by age, or all of a scope."""
+    selection = deleted.what(ids or [])
+    receipt = _delete(session, scope, selection, deleting)
+    session.show(receipt, receipt_text(receipt), matches=receipt.memories)
 
 
 def export(
@@ -225,7 +177,8 @@ def export(
     with progress() as bars, ExitStack() as files:
         if output != STDIO:
             target = files.enter_context(output.open("w", encoding="utf-8", newline="\n"))
-        count, left_out = _export(partial(memories.export, **scope.arguments(session)), target, bars)
+        pages = partial(memories.export, **scope.arguments(session.collection))
+        count, left_out = _export(pages, target, bars)
     if output != STDIO:
         summary = {"memories": count, "file": output, "left_out": left_out}
         session.show(summary, f"wrote {count:,} memories")
@@ -257,35 +210,21 @@ def import_lines(
     session.show(done, counts, matches=done)
 
 
-def extract(
-    session: MemorySession,
-    scope: InScope,
-    *,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Maximum tokens of the run (default: CONSPECTUS_MAX_FACT_TOKENS).")
-    ] = None,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Derive facts again from stored answers, without a call.")
-    ] = False,
-    every: Annotated[bool, typer.Option("--all", help="All scopes of the collection.")] = False,
-    wait: Wait = True,
-) -> None:
-    """Extract facts from new memories with the chat model."""
-    job = session.engine.memory.extract(
-        scope=None if every else scope.scope(),
-        collection=session.collection,
-        max_tokens=max_tokens,
-        replay=replay,
-    )
-    report(session, [job], wait=wait, picture=lambda jobs: job_picture(jobs[0]))
+def _every_scope(_: Session, arguments: Arguments) -> None:
+    if arguments["extra"].every:
+        arguments["scope"] = None
+
+
+def _show_extraction(session: Session, job: Job, arguments: Arguments) -> None:
+    report(session, [job], wait=arguments["extra"].wait, picture=lambda jobs: job_picture(jobs[0]))
 
 
 def set_retention(
     session: NewMemorySession,
     scope: InScope,
     *,
-    days: Annotated[float | None, typer.Option(help="Maximum age of turns in days.")] = None,
-    max_count: Annotated[int | None, typer.Option(help="Maximum number of turns per conversation.")] = None,
+    days: Annotated[float | None, option(Retention, "days")] = None,
+    max_count: Annotated[int | None, option(Retention, "max_count")] = None,
     off: Annotated[bool, typer.Option("--off", help="Remove the retention rule.")] = False,
 ) -> None:
     """Set the retention rule of a scope."""
@@ -293,18 +232,16 @@ def set_retention(
         raise InvalidInput("retention", "give --days, --max-count or both, or --off")
     retention = None if off else Retention(days, max_count)
     if retention is None:
-        session.engine.retention.delete(**scope.arguments(session))
+        session.engine.retention.delete(**scope.arguments(session.collection))
     else:
-        session.engine.retention.set(retention, **scope.arguments(session))
+        session.engine.retention.set(retention, **scope.arguments(session.collection))
     rule = {"scope": scope.scope(), "retention": retention}
     session.show(rule, "no retention rule" if off else f"keeps {_bounds(Retention(days, max_count))}")
 
 
-def list_retentions(session: MemorySession, *, limit: Limit = 100) -> None:
-    """List retention rules with their last runs."""
-    rules = session.engine.retention.list(collection=session.collection)[:limit]
+def _rules_table(rules: Sequence[RetentionRule]) -> RenderableType:
     rows = ((scope_name(rule.scope), _bounds(rule.retention), moment(rule.last_run)) for rule in rules)
-    session.show_or_exit(rules, rows_table(("scope", "keeps", "last run"), rows), "no retention rules")
+    return rows_table(("scope", "keeps", "last run"), rows)
 
 
 def apply_retention(
@@ -339,12 +276,6 @@ def _delete(
         noun = "memory" if would.memories == 1 else "memories"
         confirm(f"Delete {would.memories:,} {noun} of {scope_name(scope)}?", yes=False)
     return engine.memory.forget(selection, scope=scope, collection=collection, purge=deleting.purge)
-
-
-def _change(memory: str, session: MemorySession, scope: InScope, changes: dict[str, Any]) -> None:
-    written = session.engine.memory.update(memory, **scope.arguments(session), **changes)
-    session.note_quarantined([written])
-    session.show(written, f"{written.outcome} {written.id}")
 
 
 def _memory_picture(memory: Memory) -> RenderableType:
@@ -402,3 +333,57 @@ def _bounds(retention: Retention) -> str:
     days = [] if retention.days is None else [f"turns of the last {retention.days:g} days"]
     maximum = [] if retention.max_count is None else [f"at most {retention.max_count:,} in each conversation"]
     return ", ".join([*days, *maximum]) or "everything"
+
+
+UPDATE: Final = "memory:MemoryService.update"
+OF_MEMORIES: Final = Opening(usual=MEMORY)
+
+
+MEMORY_COMMANDS: Final = {
+    "list": Command(
+        "memory:MemoryService.list", "List memories by time.",
+        only="kind entity filter newest_first limit after", show=_show_memories,
+        opening=OF_MEMORIES,
+    ),
+    "get": Command(
+        "memory:MemoryService.get", "Show a memory with its metadata.", _memory_picture, opening=OF_MEMORIES,
+    ),
+    "versions": Command(
+        "memory:MemoryService.list_versions", "List the versions of a memory, oldest first.", extra=Newest,
+        show=_show_versions, opening=OF_MEMORIES,
+    ),
+    "update": Command(
+        UPDATE, "Change a memory. The old version is kept.", only=CHANGES, options={"speaker": "--author"},
+        prepare=_only_changes, show=_show_change, opening=OF_MEMORIES,
+    ),
+    "pin": Command(
+        UPDATE, "Exclude a memory from retention.", only="", fixed={"pinned": True}, show=_show_change,
+        opening=OF_MEMORIES,
+    ),
+    "unpin": Command(
+        UPDATE, "Include a memory in retention again.", only="", fixed={"pinned": False}, show=_show_change,
+        opening=OF_MEMORIES,
+    ),
+    "delete": delete,
+    "conversations": Command(
+        "memory:MemoryService.list_conversations", "List the conversations of a scope.", _conversations_table,
+        limit=100, nothing="no conversations", opening=OF_MEMORIES,
+    ),
+    "stats": Command(
+        "memory:MemoryService.stats", "Show statistics of a scope.", _stats_table, opening=OF_MEMORIES,
+    ),
+    "export": export, "import": import_lines,
+    "extract": Command(
+        "memory:MemoryService.extract", "Extract facts from new memories with the chat model.",
+        extra=Extraction, prepare=_every_scope, show=_show_extraction, opening=OF_MEMORIES,
+    ),
+}  # fmt: skip
+
+MEMORY_RETENTION_COMMANDS: Final = {
+    "set": set_retention,
+    "list": Command(
+        "memory:RetentionService.list", "List retention rules with their last runs.", _rules_table, limit=100,
+        nothing="no retention rules", opening=OF_MEMORIES,
+    ),
+    "apply": apply_retention,
+}  # fmt: skip

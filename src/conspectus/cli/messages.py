@@ -1,21 +1,21 @@
 """messages: the messages of channels, threads, and context for a query in a channel."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
 
+from conspectus.cli.declared import argument, option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.options import (
     Instant,
-    Limit,
     MaxTokens,
     MinConfidence,
     MinSimilarity,
     MinTrustOption,
-    PageLimit,
     Query,
     Wait,
     instant,
@@ -24,17 +24,19 @@ from conspectus.cli.output import cell, moment, progress, rows_table
 from conspectus.cli.search import print_window, require_nonempty
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
+from conspectus.ingest.messages import MessageImportOptions
 from conspectus.model.channels import (
     ANSWERS,
     REPLY_TO,
     ArchiveKind,
     ChannelMessage,
+    ChannelQuery,
     NewMessage,
 )
+from conspectus.model.parameters import ChannelName, DocumentKey
 
 MAX_TEXT_LENGTH = 200
-Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
-Key = Annotated[str, typer.Argument(metavar="KEY", help="Key of a message on its platform.")]
+Channel = Annotated[str, argument(ChannelName, metavar="CHANNEL")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class WindowLimits:
     """The limits of a context window."""
 
     max_tokens: MaxTokens = 4_000
-    related: Annotated[bool, typer.Option("--related", help="Include related channels.")] = False
+    related: Annotated[bool, option(ChannelQuery, "related", "--related")] = False
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustOption = None
@@ -54,13 +56,11 @@ def import_archive(
     session: NewSession,
     *,
     kind: Annotated[
-        ArchiveKind | None, typer.Option(help="slack, discord, irc or jsonl (default: by content).")
+        ArchiveKind | None, typer.Option(help="Form of the export (default: by content).")
     ] = None,
     infer_replies: Annotated[
         bool,
-        typer.Option(
-            "--infer-replies/--no-infer-replies", help="Infer replies if the platform has no threads."
-        ),
+        option(MessageImportOptions, "link", "--infer-replies/--no-infer-replies"),
     ] = True,
     wait: Wait = True,
 ) -> None:
@@ -82,12 +82,12 @@ def import_archive(
 
 def add(
     channel: Channel,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the message.")],
+    text: Annotated[str, argument(NewMessage, "text")],
     session: NewSession,
     *,
-    author: Annotated[str | None, typer.Option(help="Author.")] = None,
-    key: Annotated[str | None, typer.Option(help="Key. A message with this key is replaced.")] = None,
-    reply_to: Annotated[str | None, typer.Option(help="Key of the message it replies to.")] = None,
+    author: Annotated[str | None, option(NewMessage, "author")] = None,
+    key: Annotated[str | None, option(NewMessage, "key")] = None,
+    reply_to: Annotated[str | None, option(NewMessage, "reply_to")] = None,
 ) -> None:
     """Add a message to a channel."""
     message = NewMessage(text, key=key, author=author, reply_to=reply_to)
@@ -97,27 +97,21 @@ def add(
     session.show(written, f"{written.outcome} {written.id}")
 
 
-def list_messages(channel: Channel, session: Session, *, limit: PageLimit = 20) -> None:
-    """List the latest messages of a channel, oldest first."""
-    messages = session.engine.channels.list_messages(
-        channel=channel, collection=session.collection, limit=limit
-    )
-    session.show(messages, _messages_table(messages), matches=messages)
-
-
-def thread(channel: Channel, key: Key, session: Session, *, limit: Limit = 20) -> None:
+def thread(
+    channel: Channel,
+    key: Annotated[str, argument(DocumentKey, metavar="KEY")],
+    session: Session,
+    *,
+    limit: Annotated[
+        int, option("engine.channels:ChannelService.get_reply_chain", "limit", "--limit", "-n")
+    ] = 20,
+) -> None:
     """Show the thread of a message."""
     message = session.engine.documents.get_by_key(key, source=channel, collection=session.collection)
     chain = session.engine.channels.get_reply_chain(message.id, limit=limit)
     session.show(chain, _messages_table(chain.messages))
     if chain.left_out:
         session.note(f"{chain.left_out} more messages in the thread; use --limit")
-
-
-def delete(channel: Channel, key: Key, session: Session) -> None:
-    """Delete a message. Replies to it stay."""
-    receipt = session.engine.documents.delete_by_key(key, source=channel, collection=session.collection)
-    session.show(receipt, f"deleted {receipt.documents} messages")
 
 
 def context(channel: Channel, query: Query, session: Session, limits: WindowLimits) -> None:
@@ -155,3 +149,21 @@ def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:
         for document in [message.document]
     )  # fmt: skip
     return rows_table(("time", "author", "key", "replies to", "text"), rows)
+
+
+def _show_messages(session: Session, messages: Sequence[ChannelMessage], _: Arguments) -> None:
+    session.show(messages, _messages_table(messages), matches=messages)
+
+
+MESSAGES_COMMANDS: Final = {
+    "import": import_archive, "add": add,
+    "list": Command(
+        "channels:ChannelService.list_messages", "List the latest messages of a channel, oldest first.",
+        only="limit", defaults={"limit": 20}, show=_show_messages,
+    ),
+    "thread": thread, "context": context,
+    "delete": Command(
+        "channels:DocumentService.delete_by_key", "Delete a message. Replies to it stay.",
+        "deleted {result.documents} messages", arguments={"source": "CHANNEL", "key": "KEY"}, only="",
+    ),
+}  # fmt: skip

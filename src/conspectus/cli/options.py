@@ -8,37 +8,34 @@ from typing import Annotated, Any, Literal
 import typer
 
 from conspectus.cli.agent_hook import agent_name, project_root
+from conspectus.cli.declared import argument, option
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
+from conspectus.model import parameters
 from conspectus.model.graph import GraphExpansion
-from conspectus.model.query import QueryContext
+from conspectus.model.memory import Scope
+from conspectus.model.query import Budget, QueryContext, WindowForm
+from conspectus.model.query import Query as RetrievedQuery
 from conspectus.model.trust import MinTrust
 from conspectus.text.times import parse_instant
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="Text to search for.")]
-MaxTokens = Annotated[int, typer.Option(min=0, help="Maximum number of tokens.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")]
-PageLimit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000, help="Maximum number of results.")]
-After = Annotated[str | None, typer.Option(help="Cursor of the next page.")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until embeddings are computed.")]
+Query = Annotated[str, argument(parameters.QueryText, metavar="QUERY")]
+MaxTokens = Annotated[int, option(Budget, "max_tokens")]
+Limit = Annotated[int, option(parameters.PageLimit, "", "--limit", "-n")]
+After = Annotated[str | None, option(parameters.Cursor)]
+Wait = Annotated[bool, option(parameters.Wait, "", "--wait/--no-wait")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
-Purge = Annotated[bool, typer.Option("--purge", help="Wait until the text is erased from disk.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Delete nothing.")]
-MinSimilarity = Annotated[float | None, typer.Option(help="Minimum cosine similarity (0 to 1).")]
-MinConfidence = Annotated[
-    float, typer.Option(min=0, max=1, help="Minimum probability that the results hold the answer (0 to 1).")
-]
-MinTrustOption = Annotated[
-    MinTrust | None, typer.Option("--min-trust", help="Minimum trust: trusted, standard or untrusted.")
-]
-Tokenizer = Annotated[str, typer.Option(help="o200k_base, cl100k_base, hf:PATH or an estimator.")]
+Purge = Annotated[bool, option(parameters.Purge, "", "--purge")]
+DryRun = Annotated[bool, option(parameters.DryRun, "", "--dry-run")]
+MinSimilarity = Annotated[float | None, option(parameters.MinSimilarity)]
+MinConfidence = Annotated[float, option(parameters.MinConfidence)]
+MinTrustOption = Annotated[MinTrust | None, option(parameters.LowestTrust, "", "--min-trust")]
+Tokenizer = Annotated[str, option(Budget, "tokenizer")]
 Format = Annotated[
-    Literal["text", "xml", "json", "messages", "guarded"],
-    typer.Option("--format", help="Output format; text is numbered for citation, guarded as in a chat."),
+    Literal["text", "xml", "json", "messages", "guarded"], option(WindowForm, "format", "--format")
 ]
-Instant = Annotated[str | None, typer.Option(help="Time of the query in ISO 8601 (default: now).")]
-AsOf = Annotated[str | None, typer.Option(help="Use the state known at this ISO 8601 time (default: now).")]
-Source = Annotated[str | None, typer.Option(help="Source to add to.")]
+Instant = Annotated[str | None, option(QueryContext, "at")]
+AsOf = Annotated[str | None, option(parameters.AsOf)]
 ProjectPath = Annotated[
     Path | None, typer.Option("--project", help="Folder of a Git project, in place of an agent.")
 ]
@@ -71,6 +68,13 @@ class Common:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Whether a deletion is confirmed."""
+
+    yes: Yes = False
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """A set of documents."""
 
@@ -91,10 +95,10 @@ class Searched(Selection):
 class Situated(Searched):
     """Also the place and time of the query."""
 
-    channel: Annotated[str | None, typer.Option(help="Channel of the query (name or id).")] = None
-    thread: Annotated[str | None, typer.Option(help="Thread of the query in the channel.")] = None
+    channel: Annotated[str | None, option(QueryContext, "channel")] = None
+    thread: Annotated[str | None, option(QueryContext, "thread")] = None
     at: Instant = None
-    profile: Annotated[str | None, typer.Option(help="Score profile: default or multiplicative.")] = None
+    profile: Annotated[str | None, option(QueryContext, "profile")] = None
 
     def query_context(self) -> QueryContext | None:
         """Return the query context; None without any of these options."""
@@ -112,12 +116,10 @@ class Connected(Situated):
     retriever: Annotated[
         Literal["keyword", "vector"] | None, typer.Option(help="Use only this retriever (default: both).")
     ] = None
-    rerank: Annotated[bool, typer.Option(help="Rerank the hits, where a reranker is set.")] = True
+    rerank: Annotated[bool, option(RetrievedQuery, "rerank")] = True
     graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False
-    alpha: Annotated[
-        float | None, typer.Option(help="Weight of the graph, 0 to 1; needs --graph (default: 0.5).")
-    ] = None
-    hops: Annotated[int | None, typer.Option(help="Number of graph hops; needs --graph (default: 2).")] = None
+    alpha: Annotated[float | None, option(GraphExpansion, "alpha")] = None
+    hops: Annotated[int | None, option(GraphExpansion, "hops")] = None
     as_of: AsOf = None
 
     def fields(self) -> dict[str, Any]:
@@ -129,6 +131,24 @@ class Connected(Situated):
         ask = GraphExpansion(alpha, usual.hops if self.hops is None else self.hops) if self.graph else None
         only = {} if self.retriever is None else {"retrievers": (self.retriever,)}
         return {"graph": ask, "as_of": instant(self.as_of), "rerank": self.rerank, **only}
+
+
+@dataclass(frozen=True, slots=True)
+class InScope:
+    """A memory scope."""
+
+    user: Annotated[str | None, option(Scope, "user")] = None
+    agent: Annotated[str | None, option(Scope, "agent")] = None
+    conversation: Annotated[str | None, option(Scope, "conversation")] = None
+    project: ProjectPath = None
+
+    def scope(self) -> Scope:
+        """Return the scope. Raises InvalidInput for both an agent and a project."""
+        return Scope(self.user, agent_of(self.agent, self.project), self.conversation)
+
+    def arguments(self, collection: str) -> dict[str, Any]:
+        """Return the scope and the collection as arguments of the engine."""
+        return {"scope": self.scope(), "collection": collection}
 
 
 def instant(text: str | None) -> datetime | None:

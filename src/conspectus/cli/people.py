@@ -1,33 +1,46 @@
 """users, groups, keys and grants."""
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, Final
 
 import typer
 from rich.console import RenderableType
 
+from conspectus.cli.declared import option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
-from conspectus.cli.options import Limit, PageLimit, Purge, Yes, instant
-from conspectus.cli.output import cell, rows_table
+from conspectus.cli.options import Confirmation
+from conspectus.cli.output import rows_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.access import NewKey, Principal, Role, RoleOrigin, Scope, User
-from conspectus.model.trust import Origin
+from conspectus.model.access import (
+    AuditPage,
+    DocumentReader,
+    EffectiveRole,
+    Grant,
+    Group,
+    Key,
+    NewKey,
+    Person,
+    Principal,
+    RoleOrigin,
+    User,
+)
+from conspectus.model.parameters import GroupName, UserName
 
 OWNER = "owner"
-UserName = Annotated[str, typer.Argument(metavar="USER", help="Name or id of a user.")]
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name or id of a group.")]
-KeyName = Annotated[str, typer.Argument(metavar="KEY", help="Id of a key.")]
-Part = Annotated[str | None, typer.Option(help="Source of the collection (name or id).")]
+LISTED: Final = 100
+"""Default length of lists."""
+MEMBER: Final = {"group": "group", "user": "user"}
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
     """A user or a group."""
 
-    user: Annotated[str | None, typer.Option(help="User (name or id).")] = None
-    group: Annotated[str | None, typer.Option(help="Group (name or id).")] = None
+    user: Annotated[str | None, option(UserName)] = None
+    group: Annotated[str | None, option(GroupName)] = None
 
     def grantee(self) -> Principal:
         """Return the user or the group. Raises InvalidInput unless exactly one is given."""
@@ -36,159 +49,91 @@ class Recipient:
         return Principal("user", self.user) if self.user is not None else Principal("group", self.group or "")
 
 
-def whoami(session: Session) -> None:
-    """Show who you are: name, id and scopes of the key.
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """Whether the roles on all collections are listed."""
 
-    Give your id to people who cannot name you, for example to be granted a role.
-    """
-    person = session.engine.people.whoami()
+    everywhere: Annotated[bool, typer.Option("--all", help="On all collections that you manage.")] = False
+
+
+def _person_table(person: Person) -> RenderableType:
     row = (person.id, person.name, "owner" if person.owner else "", " ".join(person.scopes))
-    session.show(person, rows_table(("id", "name", "owner", "scopes"), [row]))
+    return rows_table(("id", "name", "owner", "scopes"), [row])
 
 
-def list_users(session: Session, *, limit: Limit = 100) -> None:
-    """List users."""
-    users = session.engine.people.list_users()[:limit]
-    session.show(users, _users_table(users))
+def _users_table(users: Sequence[User]) -> RenderableType:
+    rows = (
+        (user.id, user.name, user.created, "owner" if user.owner else "", user.disabled) for user in users
+    )
+    return rows_table(("id", "name", "created", "owner", "disabled"), rows)
 
 
-def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], session: Session) -> None:
-    """Create a user."""
-    account = session.engine.people.create_user(name)
-    session.show(account, cell(f"Created user {name}. Create a key with: conspectus keys create {name}"))
+def _groups_table(groups: Sequence[Group]) -> RenderableType:
+    return rows_table(("id", "name", "created"), ((group.id, group.name, group.created) for group in groups))
 
 
-def disable_user(user: UserName, session: Session) -> None:
-    """Disable a user. Their data is kept."""
-    account = session.engine.people.set_user_disabled(user)
-    session.show(account, cell(f"disabled the user {account.name}"))
+def _readers_table(readers: Sequence[DocumentReader]) -> RenderableType:
+    rows = ((reader.name, reader.role, _because(reader.origins)) for reader in readers)
+    return rows_table(("user", "role", "by"), rows)
 
 
-def enable_user(user: UserName, session: Session) -> None:
-    """Enable a user."""
-    account = session.engine.people.set_user_disabled(user, disabled=False)
-    session.show(account, cell(f"enabled the user {account.name}"))
+def _roles_table(roles: Sequence[EffectiveRole]) -> RenderableType:
+    rows = (
+        (
+            effective.collection_name,
+            effective.source_name or "all",
+            effective.role or "-",
+            _because(effective.origins),
+        )
+        for effective in roles
+    )
+    return rows_table(("collection", "source", "role", "by"), rows)
 
 
-def delete_user(
-    user: UserName,
-    session: Session,
-    *,
-    transfer_to: Annotated[
-        str | None, typer.Option(help="User who receives the collections and jobs.")
-    ] = None,
-    purge: Purge = False,
-    yes: Yes = False,
-) -> None:
-    """Delete a user with their keys and grants."""
-    account = session.engine.people.get_user(user)
-    confirm(f"Delete the user {account.name}?", yes=yes)
-    session.engine.people.delete_user(account.id, transfer_to=transfer_to, purge=purge)
-    session.show({"deleted": account}, cell(f"deleted the user {account.name}"))
+def _because(origins: Sequence[RoleOrigin]) -> str:
+    """Where a role comes from."""
+    names = {"user": "grant", "collection_owner": "owns the collection", "store_owner": "owns the store"}
+    return (
+        ", ".join(f"group {origin.group}" if origin.group else names[origin.kind] for origin in origins)
+        or "-"
+    )
 
 
-def list_groups(session: Session, *, limit: Limit = 100) -> None:
-    """List groups."""
-    groups = session.engine.people.list_groups()[:limit]
-    rows = ((group.id, group.name, group.created) for group in groups)
-    session.show(groups, rows_table(("id", "name", "created"), rows))
+def _confirm_user(session: Session, arguments: Arguments) -> None:
+    account = session.engine.people.get_user(arguments["user"])
+    confirm(f"Delete the user {account.name}?", yes=arguments["extra"].yes)
+    arguments.update(user=account.id, account=account)
 
 
-def add_group(name: Annotated[str, typer.Argument(help="Name of the group.")], session: Session) -> None:
-    """Create a group of users."""
-    group = session.engine.people.create_group(name)
-    session.show(group, cell(f"created the group {name}"))
-
-
-def delete_group(group: GroupName, session: Session) -> None:
-    """Delete a group with its grants. Its members stay."""
-    session.engine.people.delete_group(group)
-    session.show({"deleted": group}, cell(f"deleted the group {group}"))
-
-
-def members(group: GroupName, session: Session, *, limit: Limit = 100) -> None:
-    """List the members of a group."""
-    users = session.engine.people.list_members(group)[:limit]
-    session.show(users, _users_table(users))
-
-
-def add_member(group: GroupName, user: UserName, session: Session) -> None:
-    """Add a user to a group."""
-    session.engine.people.add_member(group, user)
-    session.show({"group": group, "user": user}, cell(f"added {user} to {group}"))
-
-
-def remove_member(group: GroupName, user: UserName, session: Session) -> None:
-    """Remove a user from a group."""
-    session.engine.people.remove_member(group, user)
-    session.show({"group": group, "user": user}, cell(f"removed {user} from {group}"))
-
-
-def list_keys(
-    session: Session,
-    *,
-    user: Annotated[str, typer.Argument(metavar="[USER]", help="Name or id of a user (default: all).")] = "*",
-    limit: Limit = 100,
-) -> None:
-    """List API keys without their secrets."""
-    keys = session.engine.people.list_keys(user)[:limit]
+def _show_keys(session: Session, keys: Sequence[Key], _: Arguments) -> None:
     names = _names(session)
     columns = ("id", "user", "label", "scopes", "origin", "created", "expires", "last used", "revoked")
     rows = (
         (
-            key.id, names.get(key.user, key.user), key.label, " ".join(key.scopes), key.origin,
-            key.created, key.expires, key.last_used, key.revoked,
+            key.id, names.get(key.user, key.user), key.label, " ".join(key.scopes), key.origin, key.created,
+            key.expires, key.last_used, key.revoked,
         )
         for key in keys
     )  # fmt: skip
     session.show(keys, rows_table(columns, rows))
 
 
-def create_key(
-    session: Session,
-    *,
-    user: Annotated[str, typer.Argument(help="Name or id of a user (default: the owner).")] = OWNER,
-    label: Annotated[str, typer.Option(help="Label.")] = "",
-    scopes: Annotated[
-        list[str] | None,
-        typer.Option("--scope", help="read, write or admin; repeatable (default: what the roles need)."),
-    ] = None,
-    expires: Annotated[
-        str | None,
-        typer.Option(help="Expiry as an ISO 8601 time, or never (default: CONSPECTUS_KEY_DAYS from now)."),
-    ] = None,
-    origin: Annotated[
-        Origin | None,
-        typer.Option(help="Highest origin of its texts: user, agent, import, tool or web."),
-    ] = None,
-) -> None:
-    """Create an API key. Its secret is shown once."""
-    session.new = user == OWNER
-    new_key = session.engine.people.create_key(
-        user,
-        label=label,
-        scopes=None if scopes is None else cast(tuple[Scope, ...], tuple(scopes)),
-        expires="never" if expires == "never" else instant(expires),
-        origin=origin,
+def _own_store(session: Session, arguments: Arguments) -> None:
+    session.new = arguments["user"] == OWNER
+
+
+def _show_once(session: Session, new_key: NewKey, _: Arguments) -> None:
+    ends = (
+        "never expires"
+        if new_key.key.expires is None
+        else f"expires {new_key.key.expires:%Y-%m-%d %H:%M} UTC"
     )
-    _show_once(new_key, session)
+    session.note(f"key {new_key.key.id} with the scopes {' '.join(new_key.key.scopes)} {ends}")
+    session.note("store the secret now; it is not shown again")
+    session.show(new_key, new_key.secret)
 
 
-def revoke_key(key: KeyName, session: Session) -> None:
-    """Revoke an API key."""
-    ended = session.engine.people.revoke_key(key)
-    session.show(ended, cell(f"revoked the key {key}"))
-
-
-def rotate_key(key: KeyName, session: Session) -> None:
-    """Replace an API key. The new secret is shown once."""
-    new_key = session.engine.people.rotate_key(key)
-    _show_once(new_key, session)
-
-
-def list_grants(session: Session, *, source: Part = None, limit: Limit = 100) -> None:
-    """List the roles on the collection and its sources."""
-    grants = session.engine.people.list_grants(session.collection, source=source)[:limit]
+def _show_grants(session: Session, grants: Sequence[Grant], _: Arguments) -> None:
     names = _names(session)
     parts = {
         str(part.id): part.name
@@ -202,64 +147,20 @@ def list_grants(session: Session, *, source: Part = None, limit: Limit = 100) ->
     session.show(grants, rows_table(("role", "kind", "to", "source"), rows))
 
 
-def add_grant(
-    role: Annotated[Role, typer.Argument(metavar="ROLE", help="viewer, editor, manager or owner.")],
-    session: Session,
-    to: Recipient,
-    *,
-    source: Part = None,
-) -> None:
-    """Grant a role to a user or a group."""
-    grant = session.engine.people.grant(session.collection, to.grantee(), role, source=source)
-    session.show(grant, cell(f"{to.user or to.group} has the role {role}"))
+def _to_recipient(_: Session, arguments: Arguments) -> None:
+    grantee = arguments["extra"].grantee()
+    arguments.update(grantee=grantee, kind=grantee.kind, id=grantee.id)
 
 
-def remove_grant(session: Session, to: Recipient, *, source: Part = None) -> None:
-    """Revoke the role of a user or a group."""
-    is_revoked = session.engine.people.revoke(session.collection, to.grantee(), source=source)
+def _show_revoked(session: Session, is_revoked: bool, _: Arguments) -> None:
     session.show({"revoked": is_revoked}, "Revoked." if is_revoked else "No such grant.", matches=is_revoked)
 
 
-def effective_roles(
-    user: UserName,
-    session: Session,
-    *,
-    everywhere: Annotated[bool, typer.Option("--all", help="On all collections that you manage.")] = False,
-    limit: Limit = 100,
-) -> None:
-    """List the roles of a user, and where each comes from."""
-    collection = None if everywhere else session.collection
-    roles = session.engine.people.effective_roles(user, collection=collection)[:limit]
-    rows = (
-        (
-            effective.collection_name,
-            effective.source_name or "all",
-            effective.role or "-",
-            _because(effective.origins),
-        )
-        for effective in roles
-    )
-    session.show(roles, rows_table(("collection", "source", "role", "by"), rows))
+def _everywhere(session: Session, arguments: Arguments) -> None:
+    arguments["collection"] = None if arguments["extra"].everywhere else session.collection
 
 
-def list_readers(
-    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="Id of a document.")],
-    session: Session,
-    *,
-    limit: Limit = 100,
-) -> None:
-    """List the users who can read a document, and why."""
-    readers = session.engine.people.list_readers(document)[:limit]
-    rows = ((reader.name, reader.role, _because(reader.origins)) for reader in readers)
-    session.show(readers, rows_table(("user", "role", "by"), rows))
-
-
-def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
-    """List changes of accounts, queries as another user and reviews.
-
-    Newest first. Changes of settings are among them.
-    """
-    page = session.engine.people.list_audit(limit=limit)
+def _show_audit(session: Session, page: AuditPage, _: Arguments) -> None:
     names = _names(session)
     names |= {str(collection.id): collection.name for collection in session.engine.collections.list()}
     rows = (
@@ -276,26 +177,6 @@ def list_audit(session: Session, *, limit: PageLimit = 20) -> None:
     session.show(page, rows_table(("at", "user", "action", "about", "collection", "detail"), rows))
 
 
-def _because(origins: Sequence[RoleOrigin]) -> str:
-    """Where a role comes from."""
-    names = {"user": "grant", "collection_owner": "owns the collection", "store_owner": "owns the store"}
-    return (
-        ", ".join(f"group {origin.group}" if origin.group else names[origin.kind] for origin in origins)
-        or "-"
-    )
-
-
-def _show_once(new_key: NewKey, session: Session) -> None:
-    ends = (
-        "never expires"
-        if new_key.key.expires is None
-        else f"expires {new_key.key.expires:%Y-%m-%d %H:%M} UTC"
-    )
-    session.note(f"key {new_key.key.id} with the scopes {' '.join(new_key.key.scopes)} {ends}")
-    session.note("store the secret now; it is not shown again")
-    session.show(new_key, new_key.secret)
-
-
 def _names(session: Session) -> dict[str, str]:
     """Names of users and groups by id, which only the owner account may list."""
     if not session.engine.people.whoami().owner:
@@ -304,8 +185,100 @@ def _names(session: Session) -> dict[str, str]:
     return users | {str(group.id): group.name for group in session.engine.people.list_groups()}
 
 
-def _users_table(users: Sequence[User]) -> RenderableType:
-    rows = (
-        (user.id, user.name, user.created, "owner" if user.owner else "", user.disabled) for user in users
-    )
-    return rows_table(("id", "name", "created", "owner", "disabled"), rows)
+whoami = Command(
+    "people:PeopleService.whoami",
+    "Show who you are: name, id and scopes of the key.\n\n"
+    "Give your id to people who cannot name you, for example to be granted a role.",
+    _person_table,
+)
+
+
+USERS_COMMANDS: Final = {
+    "list": Command("people:PeopleService.list_users", "List users.", _users_table, limit=100),
+    "add": Command(
+        "people:PeopleService.create_user", "Create a user.",
+        "Created user {name}. Create a key with: conspectus keys create {name}",
+    ),
+    "disable": Command(
+        "people:PeopleService.set_user_disabled", "Disable a user. Their data is kept.",
+        "disabled the user {result.name}", fixed={"disabled": True},
+    ),
+    "enable": Command(
+        "people:PeopleService.set_user_disabled", "Enable a user.", "enabled the user {result.name}",
+        fixed={"disabled": False},
+    ),
+    "delete": Command(
+        "people:PeopleService.delete_user", "Delete a user with their keys and grants.",
+        "deleted the user {account.name}", extra=Confirmation, prepare=_confirm_user,
+        document={"deleted": "account"},
+    ),
+}  # fmt: skip
+
+GROUPS_COMMANDS: Final = {
+    "list": Command("people:PeopleService.list_groups", "List groups.", _groups_table, limit=100),
+    "add": Command(
+        "people:PeopleService.create_group", "Create a group of users.", "created the group {name}",
+    ),
+    "delete": Command(
+        "people:PeopleService.delete_group", "Delete a group with its grants. Its members stay.",
+        "deleted the group {group}", document={"deleted": "group"},
+    ),
+    "members": Command(
+        "people:PeopleService.list_members", "List the members of a group.", _users_table, limit=100,
+    ),
+    "add-member": Command(
+        "people:PeopleService.add_member", "Add a user to a group.", "added {user} to {group}",
+        document=MEMBER,
+    ),
+    "remove-member": Command(
+        "people:PeopleService.remove_member", "Remove a user from a group.", "removed {user} from {group}",
+        document=MEMBER,
+    ),
+}  # fmt: skip
+
+KEYS_COMMANDS: Final = {
+    "list": Command(
+        "people:PeopleService.list_keys", "List API keys without their secrets.",
+        arguments={"user": "USER"}, defaults={"user": "*"}, show=_show_keys, limit=100,
+    ),
+    "create": Command(
+        "people:PeopleService.create_key", "Create an API key. Its secret is shown once.",
+        arguments={"user": "USER"}, options={"scopes": "--scope"}, defaults={"user": OWNER},
+        prepare=_own_store, show=_show_once,
+    ),
+    "revoke": Command("people:PeopleService.revoke_key", "Revoke an API key.", "revoked the key {key}"),
+    "rotate": Command(
+        "people:PeopleService.rotate_key", "Replace an API key. The new secret is shown once.",
+        show=_show_once,
+    ),
+}  # fmt: skip
+
+GRANTS_COMMANDS: Final = {
+    "list": Command(
+        "people:PeopleService.list_grants", "List the roles on the collection and its sources.",
+        show=_show_grants, limit=100,
+    ),
+    "add": Command(
+        "people:PeopleService.grant", "Grant a role to a user or a group.",
+        "{grantee.id} has the role {role}", arguments={"role": "ROLE"}, only="source", extra=Recipient,
+        prepare=_to_recipient,
+    ),
+    "remove": Command(
+        "people:PeopleService.revoke", "Revoke the role of a user or a group.", arguments={}, only="source",
+        extra=Recipient, prepare=_to_recipient, show=_show_revoked,
+    ),
+    "effective": Command(
+        "people:PeopleService.effective_roles", "List the roles of a user, and where each comes from.",
+        _roles_table, extra=Everywhere, prepare=_everywhere, limit=100,
+    ),
+    "readers": Command(
+        "people:PeopleService.list_readers", "List the users who can read a document, and why.",
+        _readers_table, limit=100,
+    ),
+    "audit": Command(
+        "people:PeopleService.list_audit",
+        "List changes of accounts, queries as another user and reviews.\n\n"
+        "Newest first. Changes of settings are among them.",
+        only="limit", defaults={"limit": 20}, show=_show_audit,
+    ),
+}  # fmt: skip

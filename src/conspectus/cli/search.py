@@ -2,23 +2,26 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from conspectus.cli.options import After, Connected, Format, Limit, MaxTokens, PageLimit, Query, Tokenizer
+from conspectus.cli.declared import option
+from conspectus.cli.derived import Command
+from conspectus.cli.options import Connected, Format, Limit, MaxTokens, Query, Tokenizer
 from conspectus.cli.output import cell, dump, plain_table, rows_table, write
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
-from conspectus.model.query import EVERYWHERE, Budget
+from conspectus.model.query import EVERYWHERE, Budget, WindowForm
 from conspectus.model.results import (
     ContextWindow,
     Feedback,
+    FeedbackPage,
     Hit,
     QueryTerms,
     Retrieval,
@@ -29,6 +32,8 @@ from conspectus.model.results import (
 if TYPE_CHECKING:
     from conspectus.window.focus import Focus
 
+EXPLAIN: Final = "engine.search:SearchService.explain"
+ADD_FEEDBACK: Final = "engine.search:SearchService.add_feedback"
 SNIPPET_LENGTH = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
 BAR_CELLS = 10
@@ -50,8 +55,8 @@ class Reserve:
     """Options of the budget: other contents, and the tokenizer."""
 
     tokenizer: Tokenizer = "o200k_base"
-    system: Annotated[str, typer.Option(help="System prompt that counts against the budget.")] = ""
-    reserve_tokens: Annotated[int, typer.Option(min=0, help="Tokens reserved for the answer.")] = 0
+    system: Annotated[str, option(Budget, "system")] = ""
+    reserve_tokens: Annotated[int, option(Budget, "reserved_tokens")] = 0
     count_query: Annotated[
         bool, typer.Option("--count-query", help="Count the query against the budget, too.")
     ] = False
@@ -67,25 +72,19 @@ class Shown:
     """Options of the text of a window."""
 
     form: Format = "text"
-    previous: Annotated[
-        str | None, typer.Option(help="The `state` of an earlier window (--json), to begin with it.")
-    ] = None
+    previous: Annotated[str | None, option(WindowForm, "previous")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """Options that select the listed candidates."""
 
-    document: Annotated[str | None, typer.Option(help="Document to explain as well (id).")] = None
-    fits_from: Annotated[
-        bool, typer.Option("--fits-from", help="Say from which budget on candidates are in the window.")
-    ] = False
+    document: Annotated[str | None, option(EXPLAIN, "document")] = None
+    fits_from: Annotated[bool, option(EXPLAIN, "fits_from", "--fits-from")] = False
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Maximum number of candidates in the table.")
     ] = 20
-    user: Annotated[
-        str | None, typer.Option("--as", help="Explain as this user (name or id); noted in the audit log.")
-    ] = None
+    user: Annotated[str | None, option("engine.search:SearchService.explain_as", "user", "--as")] = None
 
 
 def search(query: Query, session: Session, searched: Connected, *, limit: Limit = 10) -> None:
@@ -158,26 +157,16 @@ def add_feedback(
     query: Query,
     session: Session,
     *,
-    used: Annotated[list[int] | None, typer.Option(help="Chunk that answers the query (id).")] = None,
-    wrong: Annotated[list[int] | None, typer.Option(help="Chunk that does not (id).")] = None,
+    used: Annotated[list[int] | None, option(ADD_FEEDBACK, "used")] = None,
+    wrong: Annotated[list[int] | None, option(ADD_FEEDBACK, "wrong")] = None,
 ) -> None:
     """Say which chunks answer a query, and which do not."""
     feedback = session.engine.search.add_feedback(query, used=used or (), wrong=wrong or ())
     session.show(feedback, _feedback_table(feedback))
 
 
-def list_feedback(session: Session, *, limit: PageLimit = 20, after: After = None) -> None:
-    """List your feedback, newest first; managers see everyone's."""
-    page = session.engine.search.list_feedback(collection=session.collection, after=after, limit=limit)
-    session.show_page(page, _feedback_table(page.feedback))
-
-
-def revoke_feedback(
-    feedback: Annotated[str, typer.Argument(metavar="FEEDBACK", help="Id of feedback.")], session: Session
-) -> None:
-    """Delete feedback."""
-    session.engine.search.revoke_feedback(feedback)
-    session.show({"revoked": feedback}, f"revoked {feedback}")
+def _page_table(page: FeedbackPage) -> RenderableType:
+    return _feedback_table(page.feedback)
 
 
 def _feedback_table(judgments: Sequence[Feedback]) -> RenderableType:
@@ -347,3 +336,16 @@ def _location(hit: Hit, source: str) -> Text:
     location = "" if is_uuid(hit.document.location) or not hit.document.title else hit.document.location
     both = f"{location} ({source})" if location and source else location or source
     return cell(both, limit=80, style="dim")
+
+
+FEEDBACK_COMMANDS: Final = {
+    "add": add_feedback,
+    "list": Command(
+        "search:SearchService.list_feedback", "List your feedback, newest first; managers see everyone's.",
+        _page_table, defaults={"limit": 20},
+    ),
+    "revoke": Command(
+        "search:SearchService.revoke_feedback", "Delete feedback.", "revoked {feedback}",
+        document={"revoked": "feedback"},
+    ),
+}  # fmt: skip

@@ -24,6 +24,7 @@ from typing import (
 import typer
 from rich.console import RenderableType
 
+from conspectus.cli.declared import resolved
 from conspectus.cli.errors import NOTHING, reported
 from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note, show
@@ -231,7 +232,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in bundles:
             kind = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
+            parameters.append(parameter.replace(kind=kind, annotation=resolved(hints[name])))
         else:
             parameters.extend(_options(bundles[name]))
     vars(call).update(__signature__=inspect.Signature(parameters))
@@ -247,7 +248,7 @@ def _options(bundle: type[Any]) -> list[inspect.Parameter]:
             option.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=[] if option.default is MISSING else option.default,
-            annotation=hints[option.name],
+            annotation=resolved(hints[option.name]),
         )
         for option in fields(bundle)
     ]

@@ -277,3 +277,8 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
             last = (last[0], max(last[1], end))
     if last is not None:
         yield last
+
+
+STREAMS_COMMANDS: Final = {
+    "timeline": timeline,
+}  # fmt: skip

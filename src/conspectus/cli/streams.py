@@ -1,62 +1,56 @@
-"""streams, events and alerts: manage and search streams of captions."""
+"""streams: manage and search streams of captions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from conspectus.cli.declared import argument, option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.documents import receipt_line
 from conspectus.cli.errors import FAILED, PARTIAL, confirm
 from conspectus.cli.options import (
-    Filter,
-    Limit,
+    Confirmation,
     MaxTokens,
     MinConfidence,
     MinSimilarity,
     MinTrustOption,
-    Purge,
     Query,
     Wait,
-    Yes,
 )
-from conspectus.cli.output import cell, dump, dump_line, note, progress, rows_table, write
+from conspectus.cli.output import cell, dump, note, progress, rows_table, write
 from conspectus.cli.search import print_window
 from conspectus.cli.session import NewSession, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.alerts import AlertEvent, NewAlert
 from conspectus.model.captions import Caption, CaptionImport, CaptionRange
-from conspectus.model.filter_json import parse_filters
-from conspectus.model.stream_events import NewEvent
+from conspectus.model.parameters import StreamName
 from conspectus.model.stream_summaries import Summary, SummaryRequest
-from conspectus.model.streams import Moments, NewStream, StreamQueryOptions
+from conspectus.model.streams import Moments, NewStream, StreamQuery, StreamQueryOptions
 from conspectus.model.streams import Stream as StoredStream
-from conspectus.streams.caption_format import format_time, line_of
-from conspectus.text.stream_clocks import StreamClock, clock_of
+from conspectus.streams.caption_format import line_of
 
 CAPTIONS_PER_PAGE = 1_000
-TIME = "seconds, a timecode such as 00:12:30, or an ISO 8601 time"
-Stream = Annotated[str, typer.Argument(metavar="STREAM", help="Name or id of a stream.")]
+Stream = Annotated[str, argument(StreamName, metavar="STREAM")]
 MAX_TEXT_LENGTH = 200
 MAX_MOMENT_LENGTH = 400
 PLAN = {"time_range": "time range", "skipped_streams": "skipped streams"}
 """Parts of a plan that are shown, with their labels."""
-USUAL = SummaryRequest("")
+USUAL = SummaryRequest("usual")
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
     """A time range of a stream."""
 
-    start: Annotated[str | None, typer.Option("--from", help=f"Start: {TIME}.")] = None
-    end: Annotated[str | None, typer.Option("--to", help="End, as --from.")] = None
+    start: Annotated[str | None, option(CaptionRange, "start", "--from")] = None
+    end: Annotated[str | None, option(CaptionRange, "end", "--to")] = None
 
     def range(self, *, contains: bool = False) -> CaptionRange:
         """Return the range."""
@@ -67,17 +61,12 @@ class Within:
 class SearchFilters:
     """Filters and limits of a search."""
 
-    stream: Annotated[list[str], typer.Option(help="Stream (name or id); repeatable (default: all).")] = (
-        field(default_factory=list)
-    )
-    limit: Limit = 5
+    stream: Annotated[list[str], option(StreamQuery, "streams")] = field(default_factory=list)
+    limit: Annotated[int, option(StreamQuery, "limit", "--limit", "-n")] = 5
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustOption = None
-    parse_time: Annotated[
-        bool,
-        typer.Option("--parse-time/--ignore-time", help="Use times in the query, such as 'around 12:30'."),
-    ] = True
+    parse_time: Annotated[bool, option(StreamQuery, "read_times", "--parse-time/--ignore-time")] = True
 
     def options(self, session: Session, within: Within) -> StreamQueryOptions:
         """Return the options of the engine."""
@@ -98,12 +87,10 @@ class How:
     """Options of a summary."""
 
     refine: Annotated[bool, typer.Option("--refine", help="Refine one summary batch by batch.")] = False
-    extractive: Annotated[bool, typer.Option("--extractive", help="Select sentences. Use no model.")] = False
-    batch_size: Annotated[int, typer.Option(min=1, help="Captions per batch.")] = USUAL.batch_size
-    instructions: Annotated[str, typer.Option(help="Instructions for the model.")] = ""
-    sentences: Annotated[int, typer.Option(min=1, help="Maximum number of sentences with --extractive.")] = (
-        USUAL.sentences
-    )
+    extractive: Annotated[bool, option(SummaryRequest, "extractive", "--extractive")] = False
+    batch_size: Annotated[int, option(SummaryRequest, "batch_size")] = USUAL.batch_size
+    instructions: Annotated[str, option(SummaryRequest, "instructions")] = ""
+    sentences: Annotated[int, option(SummaryRequest, "sentences")] = USUAL.sentences
 
 
 def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator[Caption]:
@@ -124,9 +111,7 @@ def import_files(
     session: NewSession,
     *,
     stream: Annotated[str | None, typer.Option(help="Stream to add to (default: one per file).")] = None,
-    start_time: Annotated[
-        str | None, typer.Option(help="ISO 8601 time of second 0 (default: none, a recording).")
-    ] = None,
+    start_time: Annotated[str | None, option(NewStream, "start_time")] = None,
     join_sentences: Annotated[
         bool, typer.Option("--join-sentences/--keep-cues", help="Join sentences that span several cues.")
     ] = True,
@@ -151,9 +136,7 @@ def import_files(
         raise typer.Exit(PARTIAL if report.streams else FAILED)
 
 
-def list_streams(session: Session, *, limit: Limit = 100) -> None:
-    """List streams with their captions and time ranges."""
-    streams = session.engine.streams.list(collection=session.collection)[:limit]
+def _streams_table(streams: Sequence[StoredStream]) -> RenderableType:
     titled, lively = any(stream.title for stream in streams), any(stream.live for stream in streams)
     names = [*(["title"] if titled else []), "captions", "from", "to", *(["live"] if lively else [])]
     rows = []
@@ -161,7 +144,7 @@ def list_streams(session: Session, *, limit: Limit = 100) -> None:
         times = [text or "-" for text in (stream.first_text, stream.last_text)]
         live = ["live" if stream.live else ""] if lively else []
         rows.append([stream.source.name, *([stream.title] if titled else []), stream.captions, *times, *live])
-    session.show_or_exit(streams, rows_table(["stream", *names], rows), "no streams")
+    return rows_table(["stream", *names], rows)
 
 
 def captions(
@@ -169,9 +152,7 @@ def captions(
     session: Session,
     within: Within,
     *,
-    contains: Annotated[
-        bool, typer.Option("--contains", help="Only captions inside the whole range.")
-    ] = False,
+    contains: Annotated[bool, option(CaptionRange, "contains", "--contains")] = False,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of results (default: all).")
     ] = None,
@@ -193,14 +174,11 @@ def captions(
         session.show_or_exit(listed, captions_table(listed), "no captions")
 
 
-def delete(stream: Stream, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
-    """Delete a stream with all its captions and events."""
-    stored = session.engine.streams.get(stream, collection=session.collection)
-    confirm(f"Delete the stream {stored.source.name!r} with {stored.captions:,} captions?", yes=yes)
-    receipt = session.engine.streams.delete(
-        stored.source.id, collection=stored.source.collection, purge=purge
-    )
-    session.show(receipt, receipt_line(receipt))
+def _confirm_stream(session: Session, arguments: Arguments) -> None:
+    stored = session.engine.streams.get(arguments["stream"], collection=session.collection)
+    name, captions = stored.source.name, stored.captions
+    confirm(f"Delete the stream {name!r} with {captions:,} captions?", yes=arguments["extra"].yes)
+    arguments.update(stream=stored.source.id, collection=stored.source.collection)
 
 
 def captions_table(captions: Sequence[Caption]) -> RenderableType:
@@ -305,160 +283,15 @@ def _moments_picture(moments: Moments) -> RenderableType:
     return Group(*lines)
 
 
-@dataclass(frozen=True, slots=True)
-class EventOptions:
-    """Fields of an event."""
-
-    end: Annotated[str | None, typer.Option("--to", help="End, as --from.")] = None
-    description: Annotated[str, typer.Option(help="Description.")] = ""
-    entity: Annotated[list[str], typer.Option(help="Entity that took part; repeatable.")] = field(
-        default_factory=list
-    )
-    key: Annotated[str | None, typer.Option(help="Key. An event with this key is replaced.")] = None
-
-
-def add_event(
-    stream: Stream,
-    type: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the event.")],
-    session: NewSession,
-    options: EventOptions,
-    *,
-    start: Annotated[str, typer.Option("--from", help=f"Start: {TIME}.")],
-) -> None:
-    """Add an event to a stream."""
-    event = NewEvent(type, start, options.end, options.description, tuple(options.entity), options.key)
-    [written] = session.engine.events.add(event, stream=stream, collection=session.collection)
-    session.show(written, f"{written.outcome} {written.id}")
-
-
-def list_events(
-    stream: Stream,
-    session: Session,
-    within: Within,
-    *,
-    type: Annotated[str | None, typer.Option(help="Type of events.")] = None,
-    limit: Limit = 100,
-) -> None:
-    """List the events of a stream. Adjacent ones are merged."""
-    events = session.engine.events.list(
-        stream=stream, collection=session.collection, range=within.range(), type=type
-    )
-    rows = (
-        (
-            event.type, event.start_text, event.end_text, str(len(event.documents)), event.entities,
-            cell("; ".join(event.descriptions), limit=MAX_TEXT_LENGTH),
-        )
-        for event in events[:limit]
-    )  # fmt: skip
-    columns = ("type", "from", "to", "reports", "entities", "description")
-    session.show_or_exit(events[:limit], rows_table(columns, rows), "no events")
-
-
-USUAL_GAP = NewAlert("")
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """Options that select the captions of an alert, and its webhook."""
-
-    stream: Annotated[list[str], typer.Option(help="Stream (name or id); repeatable (default: all).")] = (
-        field(default_factory=list)
-    )
-    filter: Filter = field(default_factory=list)
-    min_similarity: Annotated[float, typer.Option(help="Minimum cosine similarity (0 to 1).")] = 0.5
-    keywords_only: Annotated[
-        bool, typer.Option("--keywords-only", help="Match only captions with all words of the query.")
-    ] = False
-    merge_seconds: Annotated[
-        float, typer.Option(min=0.0, help="Maximum gap between merged matches in seconds.")
-    ] = USUAL_GAP.gap_seconds
-    webhook: Annotated[str | None, typer.Option(help="URL that receives matches by POST.")] = None
-
-
-def add_alert(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name.")],
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Query to match new captions with.")],
-    session: NewSession,
-    watched: Watched,
-) -> None:
-    """Create an alert for new captions."""
-    alert = NewAlert(
-        name,
-        query,
-        session.collection,
-        tuple(watched.stream),
-        parse_filters(watched.filter),
-        None if watched.keywords_only else watched.min_similarity,
-        watched.merge_seconds,
-        watched.webhook,
-    )
-    stored = session.engine.alerts.put(alert)
-    session.show(stored, f"created {stored.id}")
-
-
-def list_alerts(session: Session, *, limit: Limit = 100) -> None:
-    """List your alerts."""
-    alerts = session.engine.alerts.list(collection=session.common.collection)[:limit]
-    rows = (
-        (
-            alert.id, alert.name, cell(alert.query, limit=MAX_TEXT_LENGTH),
-            str(len(alert.streams)) if alert.streams else "all",
-            "keywords" if alert.min_similarity is None else f"{alert.min_similarity:.2f}", alert.webhook,
-        )
-        for alert in alerts
-    )  # fmt: skip
-    columns = ("id", "name", "query", "streams", "min similarity", "webhook")
-    session.show_or_exit(alerts, rows_table(columns, rows), "no alerts")
-
-
-def delete_alert(
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of an alert.")], session: Session
-) -> None:
-    """Delete an alert with its matches."""
-    session.engine.alerts.delete(alert)
-    session.show({"deleted": alert}, f"deleted {alert}")
-
-
-def watch_alerts(
-    session: Session,
-    *,
-    alert: Annotated[str | None, typer.Option(help="Id of an alert (default: all).")] = None,
-    after: Annotated[int | None, typer.Option(help="Number of the last match to skip.")] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, help="Number of matches to print (default: no limit)."),
-    ] = None,
-) -> None:
-    """Print alert matches until interrupted."""
-    with closing(session.engine.alerts.subscribe(alert=alert, after=after)) as events:
-        from conspectus.engine import Engine
-
-        if isinstance(session.engine.asynchronous, Engine):
-            session.engine.alerts.start()
-        streams: dict[str, StoredStream] = {}
-        for number, event in enumerate(events, 1):
-            if session.json:
-                dump_line(event)
-            else:
-                write(_details(event, _stream_of(event, session, streams)))
-            if number == limit:
-                return
-    note("the stream of matches ended")
-
-
-def _stream_of(event: AlertEvent, session: Session, streams: dict[str, StoredStream]) -> StoredStream | None:
-    """Return the stream of a match, cached; None if it was deleted."""
-    if event.stream not in streams:
-        for collection in {
-            alert.collection for alert in session.engine.alerts.list() if alert.id == event.alert
-        }:
-            stored_streams = session.engine.streams.list(collection=collection)
-            streams.update((stored.source.id, stored) for stored in stored_streams)
-    return streams.get(event.stream)
-
-
-def _details(event: AlertEvent, stream: StoredStream | None) -> str:
-    clock = StreamClock() if stream is None else clock_of(stream.source)
-    when = "" if event.start is None else f" at {format_time(event.start, clock)}"
-    where = "" if stream is None else f" in {stream.source.name}"
-    return f"{event.number} {event.name}{where}{when}: {' '.join(event.text.split())} ({event.reason})"
+STREAMS_COMMANDS: Final = {
+    "import": import_files,
+    "list": Command(
+        "streams:StreamService.list", "List streams with their captions and time ranges.", _streams_table,
+        limit=100, nothing="no streams",
+    ),
+    "captions": captions, "search": search, "context": context, "summarize": summarize,
+    "delete": Command(
+        "streams:StreamService.delete", "Delete a stream with all its captions and events.", receipt_line,
+        extra=Confirmation, prepare=_confirm_stream,
+    ),
+}  # fmt: skip

@@ -5,14 +5,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from conspectus.cli.declared import argument, option
 from conspectus.cli.errors import INVALID, PARTIAL, confirm
-from conspectus.cli.options import After, PageLimit, Query, Wait, Yes
+from conspectus.cli.options import After, Limit, Query, Wait, Yes
 from conspectus.cli.output import cell, facts_table, progress, rows_table, written
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.task_rows import TaskRow, read_tasks
@@ -27,20 +28,20 @@ STDIN = "-"
 KINDS: Mapping[str, str] = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 MAX_FAILURES_SHOWN = 20
 MAX_TEXT_LENGTH = 160
-TaskName = Annotated[str, typer.Argument(metavar="ID", help="Id of a task.")]
-Title = Annotated[str, typer.Argument(help="Title.")]
-StatusOption = Annotated[str | None, typer.Option(help="pending, in_progress or completed.")]
-PriorityOption = Annotated[str | None, typer.Option(help="low, medium, high or critical.")]
+LIST: Final = "engine.tasks:TaskService.list"
+SEARCH: Final = "engine.tasks:TaskService.search"
+TaskName = Annotated[str, argument(Task, "id", metavar="ID")]
+Title = Annotated[str, argument(Task, "title")]
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
     """Fields of a task other than its title."""
 
-    description: Annotated[str | None, typer.Option(help="Description.")] = None
-    tag: Annotated[list[str], typer.Option(help="Tag; repeatable.")] = field(default_factory=list)
-    status: StatusOption = None
-    priority: Annotated[str | None, typer.Option(help="low, medium, high, critical or none.")] = None
+    description: Annotated[str | None, option(Task, "description")] = None
+    tag: Annotated[list[str], option(Task, "tags")] = field(default_factory=list)
+    status: Annotated[str | None, option(Task, "status")] = None
+    priority: Annotated[str | None, option(Task, "priority")] = None
 
     def field_values(self) -> dict[str, Any]:
         """The fields that were given."""
@@ -73,7 +74,7 @@ def update(
     session: Session,
     fields: Fields,
     *,
-    title: Annotated[str | None, typer.Option(help="New title.")] = None,
+    title: Annotated[str | None, option(Task, "title")] = None,
     wait: Wait = True,
 ) -> None:
     """Change fields of a task."""
@@ -103,10 +104,10 @@ def attach(
 def list_tasks(
     session: Session,
     *,
-    status: StatusOption = None,
-    priority: PriorityOption = None,
-    tag: Annotated[str | None, typer.Option(help="Tag.")] = None,
-    limit: PageLimit = 100,
+    status: Annotated[str | None, option(LIST, "status")] = None,
+    priority: Annotated[str | None, option(LIST, "priority")] = None,
+    tag: Annotated[str | None, option(LIST, "tag")] = None,
+    limit: Limit = 100,
     after: After = None,
 ) -> None:
     """List tasks in the order they were added."""
@@ -127,14 +128,10 @@ def search(
     query: Query,
     session: Session,
     *,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of results.")
-    ] = 5,
-    status: StatusOption = None,
-    priority: PriorityOption = None,
-    min_similarity: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Minimum cosine similarity (0 to 1).")
-    ] = 0.0,
+    limit: Annotated[int, option(SEARCH, "limit", "--limit", "-n")] = 5,
+    status: Annotated[str | None, option(SEARCH, "status")] = None,
+    priority: Annotated[str | None, option(SEARCH, "priority")] = None,
+    min_similarity: Annotated[float, option(SEARCH, "min_similarity")] = 0.0,
 ) -> None:
     """Search tasks and attachments with vector search."""
     tasks = _tasks(session)
@@ -264,3 +261,9 @@ def _report(report: Imported) -> RenderableType:
         table,
         *rest,
     )
+
+
+TASKS_COMMANDS: Final = {
+    "add": add, "update": update, "attach": attach, "list": list_tasks, "search": search, "get": get_task,
+    "delete": delete, "import": import_tasks,
+}  # fmt: skip

@@ -21,8 +21,8 @@ from conspectus.model.filter_json import filter_to_json
 from conspectus.model.memory import Scope, ScopeNames
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
-from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.operation import OMITTED, member_of, record_of
+from conspectus.operations.operation import OMITTED, Operation, Parameter, member_of, record_of
+from conspectus.operations.table import OPERATIONS
 
 S = TypeVar("S", bound=RemoteService)
 _LISTS: Final = (Sequence, Iterable, list, tuple)

@@ -10,9 +10,16 @@ from conspectus.engine.context import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
 from conspectus.ingest.document_fields import named
-from conspectus.model.annotations import Example, Length
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.ids import is_stable_id, is_uuid
-from conspectus.model.parameters import CollectionName, Name, Purge, SourceIdentifier
+from conspectus.model.parameters import (
+    MAX_DIMENSIONS,
+    CollectionName,
+    Label,
+    Name,
+    Purge,
+    SourceIdentifier,
+)
 from conspectus.model.records import (
     Collection,
     Receipt,
@@ -22,13 +29,20 @@ from conspectus.model.records import (
 
 FIXED_SIZE_PREFIXES: Final = ("static:", "vectors:")
 """Prefixes of embedders with a fixed vector size; those of model providers take one after `@`."""
+NewCollectionName = Annotated[Name, "Name of the collection.", Example("notes")]
+Language = Annotated[Label, "A Snowball language, or `none`.", Example("english")]
+SourceMetadata = Annotated[Mapping[str, Any], "Metadata as JSON; replaces what is stored."]
 
 
 class CollectionService(Service):
     """Collections and their sources."""
 
     async def get_or_create(
-        self, name: str = "default", *, words_only: bool = False, language: str | None = None
+        self,
+        name: NewCollectionName = "default",
+        *,
+        words_only: bool = False,
+        language: Language | None = None,
     ) -> Collection:
         """Return the collection of that name; create it with the embedder of the settings if it is new.
 
@@ -39,12 +53,15 @@ class CollectionService(Service):
 
     async def create(
         self,
-        name: str,
+        name: NewCollectionName,
         *,
-        embedder: str | None = None,
-        dimensions: int | None = None,
-        language: str | None = None,
-        description: str = "",
+        embedder: Annotated[Label, "Embedding model, as in the settings; `none`: no vectors."] | None = None,
+        dimensions: Annotated[
+            int, Range(1, MAX_DIMENSIONS), "Size of the vectors, if the embedder has several."
+        ]
+        | None = None,
+        language: Language | None = None,
+        description: Annotated[str, Length(0, 10_000), "Description of its content."] = "",
     ) -> Collection:
         """Create a collection; the settings decide the embedder if none is given.
 
@@ -115,11 +132,11 @@ class CollectionService(Service):
 
     async def get_or_create_source(
         self,
-        name: str,
+        name: Annotated[Name, "Name of the source.", Example("handbook")],
         *,
         collection: CollectionName = "default",
-        metadata: Mapping[str, Any] | None = None,
-        kind: SourceKind = "manual",
+        metadata: SourceMetadata | None = None,
+        kind: Annotated[SourceKind, "Kind of the source."] = "manual",
     ) -> Source:
         """Return the source of that name; create it if it is new. `metadata` replaces the stored metadata.
 
@@ -145,7 +162,7 @@ class CollectionService(Service):
         *,
         collection: str | None = None,
         name: Annotated[Name, "New name.", Example("runbooks")] | None = None,
-        metadata: Annotated[Mapping[str, Any] | None, "Metadata as JSON; replaces what is stored."] = None,
+        metadata: SourceMetadata | None = None,
     ) -> Source:
         """Change the given fields of a source; only managers of the whole collection may change its name.
 

@@ -26,7 +26,6 @@ from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.ids import SourceId
 from conspectus.model.jobs import (
     FINISHED,
-    MAX_LISTED_JOBS,
     METHODS,
     ChunkOptions,
     EmbeddingRequest,
@@ -136,7 +135,7 @@ class JobService(Service):
         collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None,
         state: Annotated[JobState | None, "Only jobs in this state."] = None,
         after: Cursor | None = None,
-        limit: Annotated[int, Range(1, MAX_LISTED_JOBS), "Maximum number of results.", Example(10)] = 100,
+        limit: Annotated[int, Range(1, 100), "Maximum number of results.", Example(10)] = 100,
     ) -> JobPage:
         """List a page of jobs, newest first; `after` is a cursor, `limit` is at most 100."""
         states = None if state is None else (state,)

@@ -184,9 +184,15 @@ class PeopleService(Service):
         user: Annotated[str | None, "Name or id of the user; by default you.", Example("ann")] = None,
         *,
         label: Annotated[str, Length(0, 100), "Label of the key.", Example("laptop")] = "",
-        scopes: Annotated[Sequence[Scope], Length(1, 3), "What the key may be used for; none: everything."]
+        scopes: Annotated[
+            Sequence[Scope],
+            Length(1, 3),
+            "What the key may be used for; none: what the roles of the user need.",
+        ]
         | None = None,
-        expires: Annotated[Expiry | None, "Instant at which it expires."] = None,
+        expires: Annotated[
+            Expiry | None, "Instant at which it expires, or `never`; by default as set."
+        ] = None,
         origin: Annotated[Origin | None, "Origin of all that is written with the key."] = None,
     ) -> NewKey:
         """Create an API key for oneself, or as the owner account for another user. Its secret is shown once.
@@ -214,7 +220,8 @@ class PeopleService(Service):
         return await self._new_key(key, "create_key")
 
     async def list_keys(
-        self, user: Annotated[str | None, "Name or id of the user; by default you.", Example("ann")] = None
+        self,
+        user: Annotated[str | None, "Name or id of the user; none: you, `*`: all.", Example("ann")] = None,
     ) -> Sequence[Key]:
         """List your API keys, oldest first; the owner account may list those of any user, or all with `*`."""
         if user == EVERYWHERE:

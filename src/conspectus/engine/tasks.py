@@ -31,7 +31,7 @@ from conspectus.errors import (
     PreconditionFailed,
     StorageBusy,
 )
-from conspectus.model.annotations import Range
+from conspectus.model.annotations import Example, Range
 from conspectus.model.filter import And, Eq, Exists, Filter, In, Not, with_min_trust
 from conspectus.model.ids import DocumentId
 from conspectus.model.pages import pages
@@ -40,6 +40,8 @@ from conspectus.model.parameters import (
     Cursor,
     Fingerprint,
     LowestTrust,
+    Name,
+    PageLimit,
     QueryText,
     Tokenizer,
     Wait,
@@ -64,6 +66,9 @@ MAX_BATCH_TASKS = 500
 BATCH_CHARACTERS = 3_000_000
 DOCUMENTS_PER_PAGE = 1_000
 MAX_READINGS = 20
+
+OfStatus = Annotated[str | None, "Only tasks with this status."]
+OfPriority = Annotated[str | None, "Only tasks with this priority."]
 
 
 class TaskService:
@@ -118,11 +123,11 @@ class TaskService:
     async def list(
         self,
         *,
-        status: str | None = None,
-        priority: str | None = None,
-        tag: str | None = None,
+        status: OfStatus = None,
+        priority: OfPriority = None,
+        tag: Annotated[Name, "Only tasks with this tag.", Example("security")] | None = None,
         after: Cursor | None = None,
-        limit: int = 100,
+        limit: PageLimit = 100,
     ) -> TaskPage:
         """List a page of tasks in the order in which they were created; `after` is a cursor."""
         where = _where(status, priority)
@@ -198,8 +203,8 @@ class TaskService:
         query: QueryText,
         limit: Annotated[int, Range(1, 100), "Maximum number of results."] = 5,
         *,
-        status: str | None = None,
-        priority: str | None = None,
+        status: OfStatus = None,
+        priority: OfPriority = None,
         min_similarity: Annotated[float, Range(0, 1), "Lowest cosine similarity of a result."] = 0.0,
         min_trust: LowestTrust | None = None,
     ) -> Sequence[TaskResult]:

@@ -7,21 +7,19 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from conspectus.model import parameters
+from conspectus.model.filter_json import MAX_FILTER_LENGTH
 from conspectus.model.memory import Scope
 from conspectus.model.trust import MinTrust
-from conspectus.operations.declared import bounded
+from conspectus.operations.declared import INT64, declared, facts_of
 
-MAX_NAME_LENGTH = 500
-MAX_ID_LENGTH = 200
-MAX_QUERY_LENGTH = 10_000
 MAX_INSTANT_LENGTH = 100
-Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_LENGTH)]
-Identifier = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID_LENGTH)]
-Question = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_LENGTH)]
+Name = Annotated[str, Field(**facts_of(parameters.Name))]
+Question = Annotated[str, Field(**{**facts_of(parameters.QueryText), "min_length": 1})]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=MAX_INSTANT_LENGTH)]
-INSTANT_FORMAT = "ISO 8601"
-MinConfidence = Annotated[float, bounded(parameters.MinConfidence, "Minimum probability of an answer.")]
-MinTrustArgument = Annotated[MinTrust | None, Field(description="Minimum trust.")]
+Collection = Annotated[str, Field(**facts_of(parameters.CollectionName))]
+AsOf = Annotated[Instant | None, Field(**facts_of(parameters.AsOf))]
+MinConfidence = Annotated[float, Field(**facts_of(parameters.MinConfidence))]
+MinTrustArgument = Annotated[MinTrust | None, Field(**facts_of(parameters.LowestTrust))]
 
 
 class ArgumentModel(BaseModel):
@@ -39,9 +37,9 @@ class Arguments(ArgumentModel):
 class ScopedArguments(Arguments):
     """The arguments of a tool that works on memories; what the server fixes is not offered."""
 
-    user: Name | None = Field(None, description="Memory scope; none: memories of no user.")
-    agent: Name | None = Field(None, description="Memory scope; none: any agent.")
-    conversation: Name | None = Field(None, description="Memory scope; none: any conversation.")
+    user: Annotated[str | None, declared(Scope, "user")] = None
+    agent: Annotated[str | None, declared(Scope, "agent")] = None
+    conversation: Annotated[str | None, declared(Scope, "conversation")] = None
 
     def scope(self, fixed: Scope) -> Scope:
         """Return the memory scope of the call, some of which the server may fix."""
@@ -55,17 +53,19 @@ def fixed_names(fixed: Scope) -> frozenset[str]:
     return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
 
 
-USUAL_MEMBERS = [("minLength", 1), ("default", []), ("default", False), ("additionalProperties", True)]
-
-
+USUAL_MEMBERS = [("minLength", 1), ("default", []), ("default", False)]
+USUAL_MEMBERS += [("additionalProperties", True), ("additionalProperties", False), ("description", "")]
+USUAL_MEMBERS += [("exclusiveMaximum", INT64), ("maxLength", MAX_INSTANT_LENGTH)]
+USUAL_MEMBERS += [("maxLength", length) for length in (parameters.MAX_NAME, parameters.MAX_ID)]
 USUAL_MEMBERS += [
-    ("maxLength", length) for length in (MAX_NAME_LENGTH, MAX_ID_LENGTH, MAX_INSTANT_LENGTH, MAX_QUERY_LENGTH)
+    ("maxLength", length) for length in (parameters.MAX_QUERY, parameters.MAX_TEXT, MAX_FILTER_LENGTH)
 ]
+"""Members of schemas that cost tokens and tell a model nothing."""
 
 
 @cache
 def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a model in few tokens, without references, titles and usual bounds."""
+    """Return the JSON schema of a model in few tokens: no references, titles, examples and usual bounds."""
     schema = model.model_json_schema()
     simple: dict[str, Any] = _simplify(schema, schema.get("$defs", {}))
     return {name: member for name, member in simple.items() if name != "description"}
@@ -78,7 +78,10 @@ def _simplify(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         named = definitions[schema["$ref"].rsplit("/", 1)[-1]]
-        schema = {**named, **{name: member for name, member in schema.items() if name != "$ref"}}
+        schema = {**named, "description": "", **schema}
+        schema = {name: member for name, member in schema.items() if name != "$ref"}
+    if "enum" in schema:
+        schema = {name: member for name, member in schema.items() if name != "type"}
     options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
         rest = {name: member for name, member in schema.items() if name not in {"anyOf", "default"}}
@@ -88,5 +91,5 @@ def _simplify(schema: Any, definitions: Mapping[str, Any]) -> Any:
         if name == "properties"
         else _simplify(member, definitions)
         for name, member in schema.items()
-        if name not in {"$defs", "title"} and (name, member) not in USUAL_MEMBERS
+        if name not in {"$defs", "title", "examples"} and (name, member) not in USUAL_MEMBERS
     }

@@ -1,31 +1,32 @@
 """The tool that builds contexts for questions in channels."""
 
-from pydantic import Field
+from typing import Annotated
 
 from conspectus.mcp.arguments import (
-    INSTANT_FORMAT,
     Arguments,
+    Collection,
     Instant,
     MinConfidence,
     MinTrustArgument,
-    Name,
     Question,
 )
 from conspectus.mcp.lines import notice_lines, source_lines
 from conspectus.mcp.search_tools import NO_MATCH
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
+from conspectus.model.channels import ChannelQuery
+from conspectus.operations.declared import declared
 from conspectus.text.times import parse_instant
 
 
 class ChannelArguments(Arguments):
     """The arguments of channel_context."""
 
-    query: Question = Field(description="The query.")
-    channel: Name = Field(description="Name or id of the channel.")
-    collection: Name = Field("default", description="Collection of the channel.")
-    thread: Name | None = Field(None, description="Thread of the query.")
-    at: Instant | None = Field(None, description=f"Time of the query ({INSTANT_FORMAT}); none: now.")
+    query: Question
+    channel: Annotated[str, declared(ChannelQuery, "channel")]
+    collection: Collection = "default"
+    thread: Annotated[str | None, declared(ChannelQuery, "thread")] = None
+    at: Annotated[Instant | None, declared(ChannelQuery, "at")] = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
 

@@ -1,21 +1,24 @@
 """Tools that read documents and list collections."""
 
+from typing import Annotated
 from urllib.parse import unquote
 
 from pydantic import Field
 
+from conspectus.engine.files import FileService
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.mcp.arguments import (
     Arguments,
-    Identifier,
-    Name,
+    Collection,
 )
 from conspectus.mcp.lines import document_name, escape_content
 from conspectus.mcp.token_budget import MAX_TOKEN_CHARACTERS, ToolBudget
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.memory.scopes import GRAPHS
+from conspectus.model import parameters
 from conspectus.model.records import Document, Source
 from conspectus.model.trust import level_mark
+from conspectus.operations.declared import declared, facts_of
 from conspectus.text.graphemes import last_border
 
 MEMORY_KINDS = ("memory", "version")
@@ -24,14 +27,14 @@ MEMORY_KINDS = ("memory", "version")
 class ReadArguments(Arguments):
     """The arguments of read_document."""
 
-    document: Identifier = Field(description="Id of the document.")
-    start: int = Field(0, ge=0, description="First character.")
+    document: Annotated[str, Field(**facts_of(parameters.DocumentIdentifier))]
+    start: Annotated[int, declared(FileService.read, "start")] = 0
 
 
 class ListArguments(Arguments):
     """The arguments of list_collections."""
 
-    collection: Name | None = Field(None, description="List the sources of this collection.")
+    collection: Collection | None = Field(None, description="List the sources of this collection.")
 
 
 @tool()

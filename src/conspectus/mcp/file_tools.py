@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Final
 
-from pydantic import Field, StringConstraints
-
+from conspectus.engine.files import FileService
 from conspectus.errors import NotFound
 from conspectus.mcp.arguments import (
     Arguments,
@@ -14,48 +13,45 @@ from conspectus.mcp.lines import document_name, escape_content, notice_lines, sh
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.memory.scopes import GRAPHS
-from conspectus.model.files import MAX_PATH, FileEntry, Grep, parsed_path
+from conspectus.model.files import FileEntry, Grep, parsed_path
 from conspectus.model.filter import In, Not
 from conspectus.model.trust import level_mark
-from conspectus.operations.declared import bounded_field
+from conspectus.operations.declared import declared
 
-PATH_FORM: Final = "/collection/source/key"
 MAX_FILES: Final = 200
-Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH)]
-Glob = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
 
 
 class FolderArguments(Arguments):
     """The arguments of list_files."""
 
-    path: Path = Field("/", description=PATH_FORM)
-    after: Path | None = Field(None, description="Go on after this path.")
+    path: Annotated[str, declared(FileService.list, "path")] = "/"
+    after: Annotated[str | None, declared(FileService.list, "after")] = None
 
 
 class FileArguments(Arguments):
     """The arguments of read_file."""
 
-    path: Path = Field(description=PATH_FORM)
-    first_line: int = Field(1, ge=1)
-    last_line: int | None = Field(None, ge=1)
-    start: int = Field(0, ge=0, description="First character.")
+    path: Annotated[str, declared(FileService.read, "path")]
+    first_line: Annotated[int, declared(FileService.read, "first_line")] = 1
+    last_line: Annotated[int | None, declared(FileService.read, "last_line")] = None
+    start: Annotated[int, declared(FileService.read, "start")] = 0
 
 
 class FindArguments(FolderArguments):
     """The arguments of find_files."""
 
-    name: Glob | None = Field(None, description="Glob of the name (*.md), or of the key (docs/*).")
+    name: Annotated[str | None, declared(FileService.find, "name")] = None
 
 
 class GrepArguments(Arguments):
     """The arguments of grep."""
 
-    pattern: Glob = Field(description="Regular expression (RE2).")
-    path: Path = Field("/", description=PATH_FORM)
-    literal: bool = Field(False, description="The pattern is a text.")
-    ignore_case: bool = False
-    context: Annotated[int, bounded_field(Grep, "context", "Lines around a match.")] = 0
-    name: Glob | None = Field(None, description="Glob of the file's name.")
+    pattern: Annotated[str, declared(Grep, "pattern")]
+    path: Annotated[str, declared(Grep, "path")] = "/"
+    literal: Annotated[bool, declared(Grep, "literal")] = False
+    ignore_case: Annotated[bool, declared(Grep, "ignore_case")] = False
+    context: Annotated[int, declared(Grep, "context")] = 0
+    name: Annotated[str | None, declared(Grep, "name")] = None
 
 
 @tool()

@@ -6,13 +6,13 @@ from urllib.parse import quote
 
 from pydantic import Field
 
+from conspectus.engine.graph import GraphService
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.graph.name_keys import key_of
 from conspectus.mcp.arguments import (
-    INSTANT_FORMAT,
     ArgumentModel,
     Arguments,
-    Identifier,
+    Collection,
     Instant,
     MinTrustArgument,
     Name,
@@ -23,6 +23,7 @@ from conspectus.mcp.lines import neighbor_line, node_line, shorten
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
+from conspectus.model import parameters
 from conspectus.model.graph import (
     ENTITY,
     Direction,
@@ -36,12 +37,10 @@ from conspectus.model.memory import (
     MEMORY,
 )
 from conspectus.model.records import Source
-from conspectus.operations.declared import bounded_field
+from conspectus.operations.declared import declared, facts_of
 from conspectus.text.times import parse_instant
 
-MAX_NODES = 100
 MAX_FACTS = 50
-MAX_HOPS = 5
 MAX_GRAPHS = 50
 NO_NODES = "No matching node."
 
@@ -49,9 +48,9 @@ NO_NODES = "No matching node."
 class GraphAddress(ScopedArguments):
     """A graph: one of a collection, or that of memories."""
 
-    of_memory: bool = Field(False, description="Use the graph of memories.")
-    collection: Name = Field("default", description="Collection of the graph.")
-    graph: Name = Field("default", description="Name of the graph.")
+    of_memory: bool = Field(False, description="The graph of memories.")
+    collection: Collection = "default"
+    graph: Annotated[str, Field(**facts_of(parameters.GraphName))] = "default"
 
     async def addresses(self, call: ToolCall) -> list[dict[str, str]]:
         """Return the names of graphs and collections. Raises NotFound, or InvalidInput for too many."""
@@ -83,16 +82,14 @@ class GraphAddress(ScopedArguments):
 class GraphArguments(GraphAddress):
     """The arguments of graph: a query for nodes, or a node whose neighbors are shown."""
 
-    query: Question | None = Field(None, description="Words of names to find nodes by.")
-    node: Name | None = Field(None, description="Id of a node to show the neighbors of.")
-    hops: int = Field(1, ge=1, le=MAX_HOPS, description="Maximum hops.")
-    types: list[Name] = Field(
-        default_factory=list, max_length=MAX_NODES, description="Edge types; none: all."
-    )
-    min_weight: Annotated[float, bounded_field(Traversal, "min_weight", "Minimum edge weight.")] = 0.0
-    direction: Direction = Field("both", description="Edge direction.")
-    at: Instant | None = Field(None, description=f"Edges valid at this time ({INSTANT_FORMAT}).")
-    limit: int = Field(20, ge=1, le=MAX_NODES, description="Maximum nodes.")
+    query: Question | None = None
+    node: Annotated[str | None, declared(GraphService.neighbors, "node")] = None
+    hops: Annotated[int, declared(Traversal, "hops")] = 1
+    types: Annotated[list[Name], declared(Traversal, "types")] = Field(default_factory=list)
+    min_weight: Annotated[float, declared(Traversal, "min_weight")] = 0.0
+    direction: Annotated[Direction, declared(Traversal, "direction")] = "both"
+    at: Annotated[Instant | None, declared(Traversal, "at")] = None
+    limit: Annotated[int, declared(Traversal, "limit")] = 20
     min_trust: MinTrustArgument = None
 
     def traversal(self) -> Traversal:
@@ -109,16 +106,16 @@ class GraphArguments(GraphAddress):
 class FactToAdd(ArgumentModel):
     """An edge between two nodes."""
 
-    subject: Name = Field(description="Node id: the usual name; created if new.")
-    predicate: Name = Field(description="Edge type, such as depends_on.")
-    object: Name = Field(description="Node id; created if new.")
-    subject_type: Name = Field(ENTITY, description="Type of a new subject.")
-    object_type: Name = Field(ENTITY, description="Type of a new object.")
-    weight: Annotated[float, bounded_field(NewEdge, "weight", "Edge weight.")] = 1.0
-    valid_from: Instant | None = Field(None, description=f"Start ({INSTANT_FORMAT}).")
-    valid_until: Instant | None = Field(None, description="End.")
-    single: bool = Field(False, description="Ends the earlier object of the subject.")
-    evidence: Identifier | None = Field(None, description="Id of the document that states it.")
+    subject: Annotated[str, declared(NewEdge, "source")]
+    predicate: Annotated[str, declared(NewEdge, "type")]
+    object: Annotated[str, declared(NewEdge, "target")]
+    subject_type: Annotated[str, declared(NewNode, "type")] = ENTITY
+    object_type: Annotated[str, declared(NewNode, "type")] = ENTITY
+    weight: Annotated[float, declared(NewEdge, "weight")] = 1.0
+    valid_from: Annotated[Instant | None, declared(NewEdge, "valid_from")] = None
+    valid_until: Annotated[Instant | None, declared(NewEdge, "valid_until")] = None
+    single: Annotated[bool, declared(NewEdge, "single")] = False
+    evidence: Annotated[str | None, declared(NewEdge, "evidence")] = None
 
     def edge(self) -> NewEdge:
         """Return the edge to write."""
@@ -138,8 +135,8 @@ class AddArguments(Arguments):
     """The arguments of add_facts."""
 
     facts: list[FactToAdd] = Field(min_length=1, max_length=MAX_FACTS, description="The facts.")
-    collection: Name = Field("default", description="Collection of the graph.")
-    graph: Name = Field("default", description="Name of the graph; created if new.")
+    collection: Collection = "default"
+    graph: Annotated[str, Field(**facts_of(parameters.GraphName))] = "default"
 
 
 @tool()
@@ -191,7 +188,9 @@ async def _neighbors(call: ToolCall, arguments: GraphArguments, node: str) -> st
 
 @tool("changes")
 async def add_facts(call: ToolCall, arguments: AddArguments) -> str:
-    """Write facts into a knowledge graph. For facts about the user, use remember with a fact."""
+    """Write facts into a knowledge graph; missing nodes are created. For facts about the user, use remember
+    with a fact.
+    """
     if "/" in arguments.graph.removeprefix(f"{GRAPHS}/"):
         raise InvalidInput("graph", "must be a name without a slash; add facts of memories with remember")
     graph = await call.engine.graph.get_or_create(arguments.graph, collection=arguments.collection)

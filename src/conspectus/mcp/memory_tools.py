@@ -2,13 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from conspectus.errors import InvalidInput
 from conspectus.mcp.arguments import (
-    INSTANT_FORMAT,
     ArgumentModel,
-    Identifier,
     Instant,
     Name,
     ScopedArguments,
@@ -21,50 +19,42 @@ from conspectus.model.graph import (
 )
 from conspectus.model.memory import (
     GivenKind,
+    MemoryChanges,
     MemoryReceipt,
     MemorySelection,
     NewMemory,
 )
-from conspectus.operations.declared import bounded
+from conspectus.operations.declared import declared, facts_of
 from conspectus.text.times import parse_instant
 
 MAX_BATCH = 50
-MAX_IDS = 200
 MAX_LENGTH = 100_000
-MAX_ENTITIES = 50
-LongText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH)]
+"""Most characters of a memory that a model writes."""
 
 
 class FactPart(ArgumentModel):
     """The fact that a memory states, as an edge of the graph."""
 
-    subject: Name
-    predicate: Name
-    object: Name
-    single: bool = Field(True, description="A newer object ends this one.")
+    subject: Annotated[str, declared(Fact, "subject")]
+    predicate: Annotated[str, declared(Fact, "predicate")]
+    object: Annotated[str, declared(Fact, "object")]
+    single: Annotated[bool, declared(Fact, "single")] = True
 
 
 class MemoryPart(ArgumentModel):
     """A memory to store."""
 
-    text: LongText = Field(description="Verbatim, self-contained.")
-    kind: GivenKind = Field(
-        "turn",
-        description="note: a persistent preference or instruction.",
-    )
-    role: Name | None = Field(None, description="user, assistant.")
-    speaker: Name | None = Field(None, description="Name of the speaker.")
-    at: Instant | None = Field(None, description=f"{INSTANT_FORMAT}; none: now.")
-    key: Name | None = Field(None, description="Your id; the same key replaces the memory.")
-    pinned: bool = Field(False, description="Excluded from retention.")
-    fact: FactPart | None = Field(None, description="The fact it states.")
-    valid_from: Instant | None = Field(None, description="Start of the fact.")
-    valid_until: Instant | None = Field(None, description="End of the fact.")
-    entities: list[Name] = Field(
-        default_factory=list,
-        max_length=MAX_ENTITIES,
-        description="Names it mentions.",
-    )
+    text: Annotated[str, declared(NewMemory, "text", min_length=1, max_length=MAX_LENGTH)]
+    kind: Annotated[GivenKind, declared(NewMemory, "kind")] = "turn"
+    role: Annotated[str | None, declared(NewMemory, "role")] = None
+    speaker: Annotated[str | None, declared(NewMemory, "speaker")] = None
+    at: Annotated[Instant | None, declared(NewMemory, "at")] = None
+    key: Annotated[str | None, declared(NewMemory, "key")] = None
+    pinned: Annotated[bool, declared(NewMemory, "pinned")] = False
+    fact: Annotated[FactPart | None, declared(NewMemory, "fact")] = None
+    valid_from: Annotated[Instant | None, declared(NewMemory, "valid_from")] = None
+    valid_until: Annotated[Instant | None, declared(NewMemory, "valid_until")] = None
+    entities: Annotated[list[Name], declared(NewMemory, "entities")] = Field(default_factory=list)
 
     def memory(self) -> NewMemory:
         """Return the memory to add."""
@@ -82,13 +72,13 @@ class RememberArguments(ScopedArguments):
 class UpdateArguments(ScopedArguments):
     """The arguments of update_memory."""
 
-    memory: Identifier = Field(description="Id of the memory.")
-    text: LongText | None = Field(None, description="The whole new text.")
-    kind: GivenKind | None = Field(None, description="turn or note.")
-    pinned: bool | None = Field(None, description="Excluded from retention.")
-    fact: FactPart | None = Field(None, description="The fact it states.")
-    valid_from: Instant | None = Field(None, description="Start of the fact.")
-    valid_until: Instant | None = Field(None, description="End of the fact.")
+    memory: Annotated[str, Field(**facts_of(parameters.MemoryIdentifier))]
+    text: Annotated[str | None, declared(MemoryChanges, "text", min_length=1, max_length=MAX_LENGTH)] = None
+    kind: Annotated[GivenKind | None, declared(MemoryChanges, "kind")] = None
+    pinned: Annotated[bool | None, declared(MemoryChanges, "pinned")] = None
+    fact: Annotated[FactPart | None, declared(MemoryChanges, "fact")] = None
+    valid_from: Annotated[Instant | None, declared(MemoryChanges, "valid_from")] = None
+    valid_until: Annotated[Instant | None, declared(MemoryChanges, "valid_until")] = None
 
     def changes(self) -> dict[str, Any]:
         """Return the changed fields. Raises InvalidInput if there are none."""
@@ -106,17 +96,11 @@ class UpdateArguments(ScopedArguments):
 class ForgetArguments(ScopedArguments):
     """The arguments of forget: one of ids, before, older_than_days and everything."""
 
-    ids: list[Identifier] = Field(
-        default_factory=list, max_length=MAX_IDS, description="Ids of the memories to delete."
-    )
-    before: Instant | None = Field(
-        None, description=f"Delete memories from before this time ({INSTANT_FORMAT})."
-    )
-    older_than_days: Annotated[
-        float | None, bounded(parameters.KeptDays, "Delete memories older than this number of days.")
-    ] = None
-    everything: bool = Field(False, description="Delete all memories of the scope.")
-    pinned: bool = Field(False, description="Also delete pinned memories.")
+    ids: Annotated[list[Name], declared(MemorySelection, "ids")] = Field(default_factory=list)
+    before: Annotated[Instant | None, declared(MemorySelection, "before")] = None
+    older_than_days: Annotated[float | None, declared(MemorySelection, "older_than_days")] = None
+    everything: Annotated[bool, declared(MemorySelection, "everything")] = False
+    pinned: Annotated[bool, declared(MemorySelection, "pinned")] = False
     confirm: bool = Field(False, description="Delete; false: only count.")
 
     def selection(self) -> MemorySelection:
@@ -127,7 +111,9 @@ class ForgetArguments(ScopedArguments):
 
 @tool("adds")
 async def remember(call: ToolCall, arguments: RememberArguments) -> str:
-    """Store memories for later conversations: turns, facts, preferences. One memory for each thing."""
+    """Store memories verbatim for later conversations: turns, facts, preferences. One memory for each
+    thing.
+    """
     scope = arguments.scope(call.options.scope)
     stored = await call.engine.memory.add([memory.memory() for memory in arguments.memories], scope=scope)
     return call.data("memories", stored, stored=len(stored))

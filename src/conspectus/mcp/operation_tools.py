@@ -29,9 +29,17 @@ from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_from_json, parse_filters
 from conspectus.model.jobs import Job
-from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.declared import require_remote
-from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
+from conspectus.operations.operation import (
+    OMITTED,
+    REQUIRED,
+    Operation,
+    Parameter,
+    default_of,
+    member_of,
+    record_of,
+)
+from conspectus.operations.table import OPERATIONS
 
 MAX_NAMED_MISMATCHES = 5
 MAX_OPERATION_LIMIT = 200

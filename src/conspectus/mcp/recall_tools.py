@@ -1,12 +1,12 @@
 """Tools that read memories: recall and history."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from conspectus.engine.memory import MemoryService
 from conspectus.mcp.arguments import (
-    INSTANT_FORMAT,
-    Instant,
+    AsOf,
     MinConfidence,
     MinTrustArgument,
     Question,
@@ -15,21 +15,22 @@ from conspectus.mcp.arguments import (
 from conspectus.mcp.lines import memory_lines, notice_lines, recalled_lines
 from conspectus.mcp.token_budget import ResultPage, fill_page
 from conspectus.mcp.tool import ToolCall, tool
+from conspectus.model import parameters
 from conspectus.model.graph import (
     GraphExpansion,
 )
 from conspectus.model.memory import (
     MemoryKind,
+    MemoryListOptions,
     MemoryPage,
+    MemoryQuery,
     MemoryQueryOptions,
     MemoryRetrieval,
 )
 from conspectus.model.query import Budget
+from conspectus.operations.declared import declared, facts_of
 from conspectus.text.times import parse_instant
 
-MAX_MEMORIES = 50
-MAX_TURNS = 200
-MAX_CURSOR_LENGTH = 2_000
 NO_MEMORY = "No relevant memory was found."
 FOOTER_TOKENS_DIVISOR = 8
 MAX_FOOTER_TOKENS = 100
@@ -39,15 +40,15 @@ DEFAULT_GRAPH_WEIGHT = 0.5
 class RecallArguments(ScopedArguments):
     """The arguments of recall."""
 
-    query: Question = Field(description="Subject.")
-    limit: int = Field(10, ge=1, le=MAX_MEMORIES, description="Maximum memories.")
-    as_of: Instant | None = Field(None, description=f"State known at this time ({INSTANT_FORMAT}).")
+    query: Question
+    limit: Annotated[int, declared(MemoryQuery, "limit", ge=1)] = 10
+    as_of: AsOf = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
     window: bool = Field(
         False, description="Context for the next turn: notes, relevant memories, last turns."
     )
-    turns: int | None = Field(None, ge=0, le=MAX_TURNS, description="Maximum last turns in the window.")
+    turns: Annotated[int | None, declared(MemoryQuery, "recent")] = None
 
     def search_options(self) -> MemoryQueryOptions:
         """Return the options of the query."""
@@ -63,14 +64,9 @@ class RecallArguments(ScopedArguments):
 class HistoryArguments(ScopedArguments):
     """The arguments of history."""
 
-    limit: int = Field(20, ge=1, le=MAX_TURNS, description="Maximum memories.")
-    kind: MemoryKind | None = Field(None, description="Only this kind.")
-    cursor: str | None = Field(
-        None,
-        min_length=1,
-        max_length=MAX_CURSOR_LENGTH,
-        description="Cursor of the previous page.",
-    )
+    limit: Annotated[int, declared(MemoryListOptions, "limit")] = 20
+    kind: Annotated[MemoryKind | None, declared(MemoryService.list, "kind")] = None
+    cursor: Annotated[str | None, Field(**facts_of(parameters.Cursor))] = None
 
 
 @tool()

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 from pydantic_core import to_jsonable_python
 
+from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput
 from conspectus.mcp.arguments import (
-    INSTANT_FORMAT,
     Arguments,
-    Identifier,
+    AsOf,
     Instant,
     MinConfidence,
     MinTrustArgument,
@@ -21,16 +21,14 @@ from conspectus.mcp.lines import hit_lines, notice_lines, source_lines, trace_li
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps
-from conspectus.model.filter_json import parse_filters
+from conspectus.model.filter_json import MAX_FILTER_LENGTH, parse_filters
 from conspectus.model.graph import GraphExpansion
-from conspectus.model.query import EVERYWHERE, Budget
+from conspectus.model.query import EVERYWHERE, Budget, Query, WindowForm
 from conspectus.model.results import ContextWindow, Retrieval
-from conspectus.operations.declared import bounded_field
+from conspectus.operations.declared import declared
 from conspectus.text.times import parse_instant
 
-MAX_HITS = 50
 MAX_FILTERS = 20
-MAX_FILTER_LENGTH = 10_000
 DEFAULT_EXPLAINED_TOKENS = 2_048
 NO_MATCH = "Nothing relevant was found."
 Condition = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FILTER_LENGTH)]
@@ -39,22 +37,20 @@ Condition = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FILTER
 class QueryArguments(Arguments):
     """A query over documents."""
 
-    query: Question = Field(description="Names, numbers and codes verbatim.")
-    collection: Name = Field(EVERYWHERE, description="*: all.")
-    source: Name | None = Field(None, description="Name or id; needs collection.")
-    since: Instant | None = Field(None, description=f"Earliest event time ({INSTANT_FORMAT}).")
+    query: Question
+    collection: Annotated[str, declared(Query, "collection")] = EVERYWHERE
+    source: Annotated[Name | None, Field(description="Name or id; needs collection.")] = None
+    since: Instant | None = Field(None, description="Earliest event time (ISO 8601).")
     until: Instant | None = Field(None, description="Event time before this.")
     filter: list[Condition] = Field(
         default_factory=list,
         max_length=MAX_FILTERS,
         description="field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
     )
-    as_of: Instant | None = Field(None, description="State known at this time.")
+    as_of: AsOf = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
-    graph_weight: Annotated[
-        float | None, bounded_field(GraphExpansion, "alpha", "Weight of entities that connect documents.")
-    ] = None
+    graph_weight: Annotated[float | None, declared(GraphExpansion, "alpha")] = None
 
     async def query_fields(self, call: ToolCall) -> dict[str, Any]:
         """Return the fields of the query except its text."""
@@ -97,25 +93,20 @@ class QueryArguments(Arguments):
 class SearchArguments(QueryArguments):
     """The arguments of search."""
 
-    limit: int = Field(10, ge=1, le=MAX_HITS, description="Maximum passages.")
+    limit: Annotated[int, declared(Query, "limit", ge=1)] = 10
 
 
 class ContextArguments(QueryArguments):
     """The arguments of context."""
 
-    format: Literal["text", "xml", "guarded"] = Field(
-        "text",
-        description="guarded neutralizes instructions in documents.",
-    )
+    format: Annotated[Literal["text", "xml", "guarded"], declared(WindowForm, "format")] = "text"
 
 
 class ExplainArguments(QueryArguments):
     """The arguments of explain."""
 
-    document: Identifier | None = Field(None, description="Id of a document to list first.")
-    context_max_tokens: int = Field(
-        DEFAULT_EXPLAINED_TOKENS, ge=0, le=100_000, description="Token limit of the explained context."
-    )
+    document: Annotated[str | None, declared(SearchService.explain, "document")] = None
+    context_max_tokens: Annotated[int, declared(Budget, "max_tokens")] = DEFAULT_EXPLAINED_TOKENS
 
 
 @tool()
@@ -189,6 +180,3 @@ async def explain(call: ToolCall, arguments: ExplainArguments) -> str:
 
 def _no_match_line(answer: Retrieval | ContextWindow) -> str:
     return NO_MATCH if answer.outcome == "no_match" else ""
-
-
-MAX_MATCHES = 20

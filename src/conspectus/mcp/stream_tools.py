@@ -1,10 +1,12 @@
 """The tool that searches streams."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from conspectus.mcp.arguments import (
-    INSTANT_FORMAT,
     Arguments,
+    Collection,
     Instant,
     MinConfidence,
     MinTrustArgument,
@@ -12,25 +14,24 @@ from conspectus.mcp.arguments import (
     Question,
 )
 from conspectus.mcp.lines import escape_content, notice_lines, shorten
-from conspectus.mcp.search_tools import MAX_MATCHES, NO_MATCH
+from conspectus.mcp.search_tools import NO_MATCH
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.model.captions import CaptionRange
-from conspectus.model.streams import Moment
+from conspectus.model.streams import Moment, StreamQuery
 from conspectus.model.trust import level_mark
-
-MAX_STREAMS = 20
+from conspectus.operations.declared import declared
 
 
 class MomentArguments(Arguments):
     """The arguments of search_streams."""
 
-    query: Question = Field(description="May name a time.")
-    streams: list[Name] = Field(default_factory=list, max_length=MAX_STREAMS, description="None: all.")
-    collection: Name = Field("default", description="Collection of the streams.")
-    start: Instant | None = Field(None, description=f"Start of the range (0:30, or {INSTANT_FORMAT}).")
-    end: Instant | None = Field(None, description="End of the range.")
-    limit: int = Field(5, ge=1, le=MAX_MATCHES, description="Maximum moments.")
+    query: Question
+    streams: Annotated[list[Name], declared(StreamQuery, "streams")] = Field(default_factory=list)
+    collection: Collection = "default"
+    start: Annotated[Instant | None, declared(CaptionRange, "start")] = None
+    end: Annotated[Instant | None, declared(CaptionRange, "end")] = None
+    limit: Annotated[int, declared(StreamQuery, "limit", ge=1)] = 5
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustArgument = None
 

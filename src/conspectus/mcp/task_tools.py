@@ -1,29 +1,31 @@
 """The tool that searches tasks."""
 
-from pydantic import Field
+from typing import Annotated
 
+from conspectus.engine.tasks import TaskService
 from conspectus.mcp.arguments import (
     Arguments,
+    Collection,
     MinTrustArgument,
-    Name,
     Question,
 )
 from conspectus.mcp.lines import escape_content, shorten
-from conspectus.mcp.search_tools import MAX_MATCHES, NO_MATCH
+from conspectus.mcp.search_tools import NO_MATCH
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.model.tasks import Priority, TaskResult, TaskStatus
 from conspectus.model.trust import level_mark
+from conspectus.operations.declared import declared
 
 
 class TaskArguments(Arguments):
     """The arguments of search_tasks."""
 
-    query: Question = Field(description="Subject of the tasks.")
-    status: TaskStatus | None = Field(None, description="Only with this status.")
-    priority: Priority | None = Field(None, description="Only with this priority.")
-    collection: Name = Field("tasks", description="Collection of the tasks.")
-    limit: int = Field(5, ge=1, le=MAX_MATCHES, description="Maximum tasks.")
+    query: Question
+    status: Annotated[TaskStatus | None, declared(TaskService.search, "status")] = None
+    priority: Annotated[Priority | None, declared(TaskService.search, "priority")] = None
+    collection: Collection = "tasks"
+    limit: Annotated[int, declared(TaskService.search, "limit")] = 5
     min_trust: MinTrustArgument = None
 
 

@@ -4,7 +4,7 @@
 declares them. The check of the library, the schemas of HTTP and MCP and the reference are read from it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Annotated, Any, Final, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 from conspectus.deferred import dataclass
@@ -47,10 +47,18 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The characters of a text, or the elements of a list, that a request may have."""
+    """The least and the most characters of a text, or elements of a list, that are accepted."""
 
     shortest: int
     longest: int
+
+    def require(self, name: str, sized: Sized) -> None:
+        """Raise InvalidInput for a text or a list of another length."""
+        if self.shortest <= len(sized) <= self.longest:
+            return
+        unit = "characters" if isinstance(sized, str) else "elements"
+        bounds = f"from {self.shortest} to {self.longest}" if self.shortest else f"at most {self.longest}"
+        raise InvalidInput(name, f"must have {bounds} {unit}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,10 @@ class LocalPrefix:
 
     prefix: str
     reason: str
+
+
+class MayHaveSlash:
+    """A marker: a name may contain slashes, and is the rest of a path or a part of it."""
 
 
 class NullIsDefault:
@@ -83,6 +95,7 @@ class Declaration:
     length: Length | None = None
     local_prefix: LocalPrefix | None = None
     null_is_default: bool = False
+    may_have_slash: bool = False
     example: object = NO_EXAMPLE
 
 
@@ -107,6 +120,7 @@ def declaration_of(annotation: Any) -> Declaration:
         length=_first(metadata, Length),
         local_prefix=_first(metadata, LocalPrefix),
         null_is_default=NullIsDefault in metadata,
+        may_have_slash=MayHaveSlash in metadata,
         example=NO_EXAMPLE if example is None else example.value,
     )
 

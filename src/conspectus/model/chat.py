@@ -2,19 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from conspectus.deferred import dataclass
-from conspectus.model.annotations import Example
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.checks import Checked
-from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.parameters import AskedQuery, StoredId, StoredKey, StoredSource, StoredText, StoredTitle
+from conspectus.model.filter import EVERYTHING, DocumentFilter
+from conspectus.model.parameters import (
+    MAX_QUERY,
+    AskedQuery,
+    ChannelName,
+    CollectionName,
+    LowestTrust,
+    MinConfidence,
+    MinSimilarity,
+    Name,
+    StoredId,
+    StoredKey,
+    StoredSource,
+    StoredText,
+    StoredTitle,
+    TokenLimit,
+)
 from conspectus.model.query import EVERYWHERE, QueryContext
 from conspectus.model.results import Message
-from conspectus.model.trust import MinTrust, Trust
+from conspectus.model.trust import Trust
 from conspectus.model.validation import Validated
 
 ContextForm = Literal["passages", "tasks"]
+MAX_TURNS: Final = 10_000
+"""Most earlier turns of a request."""
 Looked = Literal["found", "no_match", "failed", "off"]
 
 
@@ -80,11 +97,11 @@ class Allocation(Checked):
     the context, and is never cut. `history` is the limit of earlier turns.
     """
 
-    system: int = 500
-    context: int = 1_500
-    question: int = 200
-    answer: int = 800
-    history: int = 2_000
+    system: Annotated[TokenLimit, "Tokens of the instructions."] = 500
+    context: Annotated[int, Range(0, 5_000), "Tokens of the context."] = 1_500
+    question: Annotated[TokenLimit, "Tokens reserved for the message."] = 200
+    answer: Annotated[TokenLimit, "Most tokens of the answer."] = 800
+    history: Annotated[TokenLimit, "Most tokens of earlier turns."] = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +117,29 @@ class ChatRequest(Validated):
     passages follow.
     """
 
-    message: str
-    history: tuple[Message, ...] = ()
-    collection: str = EVERYWHERE
-    filter: Filter = EVERYTHING
-    use_context: bool | None = None
-    instructions: str | None = None
-    allocation: Allocation = field(default_factory=Allocation)
-    min_similarity: float | None = 0.25
-    min_confidence: float = 0.0
-    query_context: QueryContext | None = None
-    format: ContextForm | None = None
-    temperature: float | None = None
-    store_in: str | None = None
+    message: Annotated[str, Length(1, MAX_QUERY), "Message to answer.", Example("When does the backup run?")]
+    history: Annotated[tuple[Message, ...], Length(0, MAX_TURNS), "Earlier turns, oldest first."] = ()
+    collection: CollectionName = EVERYWHERE
+    filter: DocumentFilter = EVERYTHING
+    use_context: Annotated[bool | None, "Look for context; by default as the server is set."] = None
+    instructions: Annotated[str, Length(0, MAX_QUERY), "Instructions instead of the default ones."] | None = (
+        None
+    )
+    allocation: Annotated[Allocation, "Tokens for each part of the prompt, and for the answer."] = field(
+        default_factory=Allocation
+    )
+    min_similarity: MinSimilarity | None = 0.25
+    min_confidence: MinConfidence = 0.0
+    query_context: Annotated[QueryContext | None, "The channel, thread and time of the message."] = None
+    format: Annotated[ContextForm | None, "How context is written; by default as the server is set."] = None
+    temperature: Annotated[float, Range(0, 2), "Randomness of the answer."] | None = None
+    store_in: Annotated[ChannelName, "A channel to store message and answer in."] | None = None
     since: tuple[Turn, ...] = ()
     options: ModelOptions = field(default_factory=ModelOptions)
-    session: str | None = None
-    min_trust: MinTrust | None = None
+    session: (
+        Annotated[Name, "An id of the conversation, whose messages begin with the same context."] | None
+    ) = None
+    min_trust: LowestTrust | None = None
 
 
 @dataclass(frozen=True, slots=True)

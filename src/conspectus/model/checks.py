@@ -5,12 +5,13 @@ import inspect
 import math
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
 from dataclasses import fields
 from functools import cache
 from inspect import isclass
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
+    Annotated,
     Any,
     ClassVar,
     Literal,
@@ -95,6 +96,7 @@ def hints(owner: Any) -> dict[str, Any]:
 def taker(annotation: Any, how: How) -> Take:
     """Return a function that accepts values of an annotation; mappings become dataclasses."""
     options = _options(annotation)
+    declaration = declaration_of(annotation)
     if Any in options or object in options:
         return _anything
     rules = [_rule(option, how) for option in options]
@@ -112,7 +114,7 @@ def taker(annotation: Any, how: How) -> Take:
                 return converted
         raise InvalidInput(name, f"{shown(value)} cannot be used; give {allowed}")
 
-    return take
+    return _within_bounds(take, declaration)
 
 
 def shown(value: object) -> str:
@@ -124,14 +126,18 @@ def shown(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def within_range(take: Take, bounds: Range | None) -> Take:
-    """Return a function that also rejects numbers outside of a range; a setting is checked elsewhere."""
-    if bounds is None or bounds.setting:
+def _within_bounds(take: Take, declaration: Declaration) -> Take:
+    """Return a function that also rejects what a declaration excludes; a setting is checked elsewhere."""
+    length = declaration.length
+    bounds = declaration.range if declaration.range is None or not declaration.range.setting else None
+    if length is None and bounds is None:
         return take
 
     def take_within(name: str, value: Any) -> Any:
         value = take(name, value)
-        if isinstance(value, int | float):
+        if length is not None and isinstance(value, Sized):
+            length.require(name, value)
+        if bounds is not None and isinstance(value, int | float):
             bounds.require(name, value)
         return value
 
@@ -187,12 +193,8 @@ class Arguments:
     @functools.cached_property
     def _takes(self) -> Mapping[str, Take]:
         """The check of each argument; other keyword arguments use that of `**`."""
-        types = self._expanded(hints)
-        takes = {
-            name: within_range(taker(hint, self._how), self._declarations[name].range)
-            for name, hint in types.items()
-            if hint is not Never
-        }
+        types = self._expanded(annotated_hints)
+        takes = {name: taker(hint, self._how) for name, hint in types.items() if hint is not Never}
         if "**" in types:
             takes["**"] = _refuse_unknown(", ".join(takes))
         return takes
@@ -271,15 +273,8 @@ def _parameter_values(_: str, value: Any) -> Any:
 
 @cache
 def _fields(owner: Any) -> Sequence[tuple[str, object, Take]]:
-    types, annotated = hints(owner), annotated_hints(owner)
-    takes = [
-        (
-            field.name,
-            field.default,
-            within_range(taker(types[field.name], owner.how), declaration_of(annotated[field.name]).range),
-        )
-        for field in fields(owner)
-    ]
+    annotated = annotated_hints(owner)
+    takes = [(field.name, field.default, taker(annotated[field.name], owner.how)) for field in fields(owner)]
     return [check for check in takes if check[2] is not _anything]
 
 
@@ -302,7 +297,7 @@ def _anything(_: str, value: Any) -> Any:
 
 
 def _options(annotation: Any) -> tuple[Any, ...]:
-    if isinstance(annotation, NewType):
+    if isinstance(annotation, NewType) or get_origin(annotation) is Annotated:
         return _options(base_of(annotation))
     if get_origin(annotation) in (Union, UnionType):
         return tuple(inner for member in get_args(annotation) for inner in _options(member))
@@ -348,15 +343,14 @@ def _is_storable(value: float) -> bool:
 
 def _mapping(inner: Sequence[Any]) -> _Rule:
     """Accept mappings with string keys, and check values only if the annotation says so."""
+    has_texts = [base_of(hint) for hint in inner] == [str, str]
 
     def accepts(value: Any) -> bool:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             return False
-        return tuple(inner) != (str, str) or all(isinstance(text, str) for text in value.values())
+        return not has_texts or all(isinstance(text, str) for text in value.values())
 
-    return _Rule(
-        ["a mapping of strings" if tuple(inner) == (str, str) else "a mapping with strings as keys"], accepts
-    )
+    return _Rule(["a mapping of strings" if has_texts else "a mapping with strings as keys"], accepts)
 
 
 def _iterable(origin: type, inner: Sequence[Any], how: How) -> _Rule:

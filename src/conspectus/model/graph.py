@@ -54,7 +54,7 @@ class GraphExpansion(Checked):
     besides entities of the same passages (None: all graphs of the collection that you may read; empty: none).
     """
 
-    alpha: Annotated[float, Range(0, 1), "Weight of graph scores: 0 without graphs, 1 graphs alone."] = 0.5
+    alpha: Annotated[float, Range(0, 1), "Weight of graph scores; 1: graphs alone."] = 0.5
     hops: Annotated[int, Range(0, "max_hops"), "Depth of the traversal."] = 2
     graphs: (
         Annotated[tuple[Name, ...], Length(0, 1_000), "Names or ids of graphs; none: all of the collection."]
@@ -192,10 +192,13 @@ class Traversal(Checked):
 
     hops: Annotated[int, Range(0, "max_hops"), "Maximum number of steps."] = 1
     types: Annotated[
-        tuple[str, ...], "Types of edges that are walked; none: all.", Example(["depends on"])
+        tuple[str, ...],
+        Length(0, 1_000),
+        "Edge types; none: all.",
+        Example(["depends on"]),
     ] = ()
     min_weight: Annotated[float, Range(0, 1), "Lowest weight of an edge."] = 0.0
-    direction: Annotated[Direction, "Direction in which edges are walked."] = "both"
+    direction: Annotated[Direction, "Direction of the edges."] = "both"
     at: Annotated[datetime | None, "Only what was valid at that instant."] = None
     offset: Annotated[int, Range(0, "max_traversal_nodes"), "Number of nodes that are left out first."] = 0
     limit: GraphLimit = 100

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypedDict, get_args
+from typing import Annotated, Literal, TypedDict, get_args
 
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example, Range
@@ -15,7 +15,6 @@ from conspectus.model.records import Metadata
 
 JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention", "extraction"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-MAX_LISTED_JOBS: Final = 100
 JobAction = Literal["cancel", "retry"]
 FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 

@@ -76,17 +76,10 @@ class Scope(Checked):
     user, never those of all; `agent` and `conversation` None mean any.
     """
 
-    user: (
-        Annotated[
-            Name, "User of the memories; none: memories of no user, never those of all.", Example("ann")
-        ]
-        | None
-    ) = None
-    agent: (
-        Annotated[Name, "Agent of the memories; none: any agent when reading.", Example("assistant")] | None
-    ) = None
+    user: Annotated[Name, "User of the memories; none: memories of no user.", Example("ann")] | None = None
+    agent: Annotated[Name, "Agent of the memories; none: any.", Example("assistant")] | None = None
     conversation: (
-        Annotated[Name, "Conversation of the memories; none: any when reading.", Example("support-17")] | None
+        Annotated[Name, "Conversation of the memories; none: any.", Example("support-17")] | None
     ) = None
 
 
@@ -118,7 +111,9 @@ class NewMemory(Checked):
     role: Annotated[Label, "Role of the speaker, such as user or assistant."] | None = None
     speaker: Annotated[Label, "Name of the speaker."] | None = None
     at: Annotated[datetime | str | float | None, "Time when it was said; by default now."] = None
-    kind: Annotated[GivenKind, "Turn of a conversation, or a persistent note.", Example("note")] = "turn"
+    kind: Annotated[
+        GivenKind, "Turn of a conversation, or note: a persistent preference or instruction.", Example("note")
+    ] = "turn"
     pinned: Annotated[bool, "Retention does not delete it."] = False
     fact: Annotated[Fact | None, "Fact that becomes an edge of the graph of the scope."] = None
     valid_from: Annotated[datetime | str | None, "Instant from which the fact is true."] = None
@@ -160,7 +155,7 @@ class MemoryChanges(TypedDict, total=False):
     role: Annotated[Label, "Role of the speaker, such as user or assistant."] | None
     speaker: Annotated[Label, "Name of the speaker."] | None
     at: Annotated[datetime | str | float | None, "Time when it was said."]
-    kind: Annotated[GivenKind, "Turn of a conversation, or a persistent note."]
+    kind: Annotated[GivenKind, "Turn of a conversation, or note: a persistent preference or instruction."]
     pinned: Annotated[bool, "Retention does not delete it."]
     fact: Annotated[Fact | None, "Fact that becomes an edge of the graph of the scope."]
     valid_from: Annotated[datetime | str | None, "Instant from which the fact is true."]

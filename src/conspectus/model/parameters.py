@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Final
 
-from conspectus.model.annotations import Example, Length, LocalPrefix, Range
+from conspectus.model.annotations import Example, Length, LocalPrefix, MayHaveSlash, Range
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.trust import MinTrust, Origin, Trust
 
@@ -24,12 +24,12 @@ Identifier = Annotated[str, Length(1, MAX_ID)]
 Label = Annotated[str, Length(0, MAX_NAME)]
 Text = Annotated[str, Length(0, MAX_TEXT)]
 
-CollectionName = Annotated[Name, "Name or id of a collection.", Example("notes")]
+CollectionName = Annotated[Name, MayHaveSlash, "Name or id of a collection.", Example("notes")]
 MemoryCollection = Annotated[Name, "Name or id of a collection of memories."]
 SourceName = Annotated[Name, "Name or id of a source.", Example("handbook")]
 SourceIdentifier = Annotated[Identifier, "Id of a source.", Example("handbook")]
-GraphName = Annotated[Name, "Name or id of a graph.", Example("default")]
-StreamName = Annotated[Name, "Name or id of a stream.", Example("camera-1")]
+GraphName = Annotated[Name, MayHaveSlash, "Name or id of a graph.", Example("default")]
+StreamName = Annotated[Name, MayHaveSlash, "Name or id of a stream.", Example("camera-1")]
 ChannelName = Annotated[Name, "Name or id of a channel.", Example("operations")]
 UserName = Annotated[Name, "Name or id of a user.", Example("ann")]
 GroupName = Annotated[Name, "Name or id of a group.", Example("operators")]

@@ -19,9 +19,12 @@ from conspectus.model.annotations import (
 INT64: Final = 2**63
 
 
-def declared(owner: Any, name: str) -> Any:
-    """Return a field with what a dataclass declares about a field, or a method about a parameter."""
-    return Field(**facts_of_field(owner, name))
+def declared(owner: Any, name: str, **narrower: Any) -> Any:
+    """Return a field with what a dataclass declares about a field, or a method about a parameter.
+
+    `narrower` are bounds of a surface that accepts less.
+    """
+    return Field(**{**facts_of_field(owner, name), **narrower})
 
 
 def facts_of_field(owner: Any, name: str) -> dict[str, Any]:
@@ -39,16 +42,6 @@ def facts_of(annotation: Any) -> dict[str, Any]:
         base = base_of(annotation)
         facts |= range_facts(declaration.range, is_whole=int in (base, *get_args(base)))
     return facts
-
-
-def bounded(annotation: Any, help: str) -> Any:
-    """Return a field with the bounds of an annotation and a help of its own."""
-    return Field(**{**facts_of(annotation), "description": help, "examples": None})
-
-
-def bounded_field(owner: Any, name: str, help: str) -> Any:
-    """Return a field with the bounds that a dataclass or method declares, and a help of its own."""
-    return bounded(annotated_hints(owner)[name], help)
 
 
 def shown_facts(declaration: Declaration) -> dict[str, Any]:

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import cached_property
 from types import GenericAlias, NoneType
-from typing import Annotated, Any, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_args
 
 from conspectus.deferred import dataclass
-from conspectus.engine.any_engine import AnyEngine
 from conspectus.model.annotations import Declaration, annotated_hints, base_of, declaration_of
 from conspectus.model.checks import hints
 from conspectus.model.memory import Scope, ScopeNames
 from conspectus.model.query import Budget, Query, WindowForm
+
+if TYPE_CHECKING:
+    from conspectus.engine.any_engine import AnyEngine
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body", "header"]
@@ -168,7 +170,7 @@ class Operation:
         """The lists whose elements may have a key."""
         return [name for name, kind in self.listed.items() if is_dataclass(kind)]
 
-    def of(self, engine: AnyEngine) -> Callable[..., Any]:
+    def of(self, engine: "AnyEngine") -> Callable[..., Any]:
         """Return the method of an engine's service."""
         service = getattr(engine, SERVICES[self.key.partition(".")[0]])
         return cast(Callable[..., Any], getattr(service, self.method.__name__))

@@ -10,10 +10,10 @@ from starlette.types import Receive
 from conspectus.deferred import dataclass
 from conspectus.errors import ChatFiltered
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, ToolCall, Usage
+from conspectus.web.chat_bodies import ChatAnswer
 from conspectus.web.chat_stream import LEFT, ChatStream
 from conspectus.web.operation_schemas import answer_of
 from conspectus.web.problem_details import Refused, openai_error, problem_of_failure
-from conspectus.web.schemas.chats import ChatAnswer
 from conspectus.web.schemas.openai_chat import (
     ChoiceAnswer,
     CompletionAnswer,

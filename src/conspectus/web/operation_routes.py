@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, create_model
 from conspectus.engine import Engine
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
-from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, record_of
+from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, Operation, Parameter, record_of
+from conspectus.operations.table import OPERATIONS
 from conspectus.web.dependencies import (
     EngineOf,
     IfMatch,
@@ -41,8 +41,6 @@ from conspectus.web.operation_schemas import (
 )
 from conspectus.web.schemas.base import RequestModel, ResponseModel
 
-PARAMETERS_WITH_SLASHES: Final = frozenset({"collection", "graph", "stream"})
-"""Parameters of a path that may contain a slash."""
 _IN_URL: Final = frozenset({"path", "query"})
 
 
@@ -78,7 +76,7 @@ def _add_route(section: Section, operation: Operation) -> None:
         return _options(operation)
 
     section.defer(
-        _path(operation.path),
+        _path(operation),
         call,
         methods=[operation.verb],
         make=options,
@@ -163,9 +161,12 @@ async def _require_match(
     require_match(tag_of(representation), header, kind=kind, name=name)
 
 
-def _path(path: str) -> str:
-    for name in PARAMETERS_WITH_SLASHES:
-        path = path.replace(f"{{{name}}}", f"{{{name}:path}}")
+def _path(operation: Operation) -> str:
+    """The path with a mark at each parameter that may contain slashes."""
+    path = operation.path
+    for parameter in operation.parameters:
+        if parameter.location == "path" and parameter.declaration.may_have_slash:
+            path = path.replace(f"{{{parameter.name}}}", f"{{{parameter.name}:path}}")
     return path
 
 

@@ -5,13 +5,15 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import datetime
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from operator import or_
 from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, GetCoreSchemaHandler, create_model
 from pydantic import Field as Limited
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from conspectus.model.access import Person
 from conspectus.model.annotations import (
@@ -22,9 +24,10 @@ from conspectus.model.annotations import (
     base_of,
     declaration_of,
 )
+from conspectus.model.chat import Allocation
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.filter_json import filter_from_json, filter_to_json
+from conspectus.model.filter_json import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
 from conspectus.model.jobs import JobRates, RequestTotals
 from conspectus.model.parameters import MAX_QUERY
 from conspectus.model.query import Budget, QueryContext
@@ -34,21 +37,22 @@ from conspectus.model.streams import Stream
 from conspectus.operations.declared import length_facts, range_facts, shown_facts
 from conspectus.operations.operation import member_of
 from conspectus.web.schemas.base import Finite, Instant, Int64, JsonObject, RequestModel, ResponseModel, Span
-from conspectus.web.schemas.documents import QueryContextBody
 
 MAX_ELEMENTS: Final = 1_000_000
 """Maximum elements of a list when it is parsed; the settings limit how many are accepted."""
 MAX_FILTERS: Final = 20
-MAX_FILTER_LENGTH: Final = 100_000
 MAX_TIME_LENGTH: Final = 100
 _TIME: Final = Length(0, MAX_TIME_LENGTH)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
 _REQUEST_TYPES: Final[Mapping[Any, Any]] = {
     datetime: Instant,
     tuple[int, int]: Span,
-    QueryContext: QueryContextBody,
 }
-_REQUEST_NAMES: Final[Mapping[Any, str]] = {Budget: "BudgetBody"}
+_REQUEST_NAMES: Final[Mapping[Any, str]] = {
+    Allocation: "AllocationBody",
+    Budget: "BudgetBody",
+    QueryContext: "QueryContextBody",
+}
 """Names of request schemas that differ from those of their dataclasses."""
 Filters = Annotated[
     Annotated[list[Annotated[str, Limited(max_length=MAX_FILTER_LENGTH)]], Limited(max_length=MAX_FILTERS)]
@@ -248,6 +252,15 @@ def _may_hold(kind: Any, value: Any) -> bool:
     if isinstance(value, list):
         return get_origin(kind) in _LISTS
     return is_dataclass(kind) or not isinstance(value, BaseModel)
+
+
+class AsRequested:
+    """A marker of a dataclass in a body: it is read with the schema of requests for it."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler.generate_schema(request_model(kind))
+        return no_info_after_validator_function(partial(to_argument, kind), schema)
 
 
 def response_type(hint: Any) -> Any:

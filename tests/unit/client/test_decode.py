@@ -13,7 +13,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.filter import Eq
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import NewDocument, Period, Receipt, Source, TextPosition, Written
-from conspectus.operations import OPERATIONS
+from conspectus.operations.table import OPERATIONS
 from conspectus.text.times import parse_instant
 
 SOURCE = {"id": "s", "collection": "c", "name": "n", "metadata": {"a": [1, None]}, "kind": "web"}

@@ -21,9 +21,9 @@ from conspectus.model.memory import MemoryQuery, MemorySelection, Retention, Sco
 from conspectus.model.query import Budget, Query
 from conspectus.model.stream_summaries import SummaryRequest
 from conspectus.model.streams import StreamQuery
-from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import REQUIRED as REQUIRED_VALUE
-from conspectus.operations.operation import default_of
+from conspectus.operations.operation import Operation, Parameter, default_of
+from conspectus.operations.table import OPERATIONS
 from conspectus.settings import Settings
 
 

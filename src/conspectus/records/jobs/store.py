@@ -21,7 +21,7 @@ from sqlalchemy import (
 from conspectus.errors import InvalidInput, LockLost, NotFound
 from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, JobId, SourceId
-from conspectus.model.jobs import FINISHED, MAX_LISTED_JOBS, IngestReport, Job, JobPage, JobRates, JobState
+from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.records.core.collections import state
 from conspectus.records.core.lock_names import row_lock
@@ -77,11 +77,7 @@ def _change(
     return _job(connection, job) or stored
 
 
-def _jobs(
-    connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = MAX_LISTED_JOBS
-) -> JobPage:
-    if not 1 <= limit <= MAX_LISTED_JOBS:
-        raise InvalidInput("limit", f"must be from 1 to {MAX_LISTED_JOBS}")
+def _jobs(connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = 100) -> JobPage:
     rows, following = newest_page(
         connection, select(jobs).where(_within(scope)), jobs, after=after, limit=limit
     )

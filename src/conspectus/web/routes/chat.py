@@ -13,6 +13,7 @@ from conspectus.model.chat import ChatRequest
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.parameters import MAX_ID
 from conspectus.ports.jobs import on_behalf_of
+from conspectus.web.chat_bodies import ChatAnswer, ChatBody
 from conspectus.web.chat_handover import CHAT, ChatStreams, RemoteAnswer, RemoteAnswerResponse, remote_answer
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.dependencies import EngineOf, of_app, without_limits
@@ -20,7 +21,6 @@ from conspectus.web.openai_chat import Chunks, CompletionRequest, read_answer, r
 from conspectus.web.openapi import ReadOnly, Responses, Section
 from conspectus.web.operation_schemas import response_type
 from conspectus.web.problem_details import answer_problem, problem_of_failure
-from conspectus.web.schemas.chats import ChatAnswer, ChatBody
 from conspectus.web.schemas.openai_chat import (
     CompletionAnswer,
     CompletionBody,

@@ -6,7 +6,7 @@ from fastapi import Response
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.records import Collection
-from conspectus.operations.table import COLLECTION_OPERATIONS
+from conspectus.operations.collections import COLLECTION_OPERATIONS
 from conspectus.web.dependencies import CollectionName, EngineOf, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_routes

@@ -13,8 +13,10 @@ from conspectus.model.filter import And, Eq, In
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.reports import Page
+from conspectus.operations.channels import CHANNEL_OPERATIONS
+from conspectus.operations.collections import SOURCE_OPERATIONS
 from conspectus.operations.declared import facts_of
-from conspectus.operations.table import CHANNEL_OPERATIONS, DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
+from conspectus.operations.documents import DOCUMENT_OPERATIONS
 from conspectus.web.bodies import save_uploads
 from conspectus.web.dependencies import (
     After,

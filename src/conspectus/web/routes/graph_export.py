@@ -8,7 +8,7 @@ from conspectus.model import parameters
 from conspectus.model.graph import GraphForm
 from conspectus.model.trust import MinTrust
 from conspectus.operations.declared import facts_of
-from conspectus.operations.table import GRAPH_OPERATIONS
+from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.web.dependencies import EngineOf, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_routes

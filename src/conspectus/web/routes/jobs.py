@@ -8,7 +8,8 @@ from fastapi import File, Form, Path, Query, Response, UploadFile
 from conspectus.model import parameters
 from conspectus.model.jobs import Job
 from conspectus.operations.declared import facts_of
-from conspectus.operations.table import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
+from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS
+from conspectus.operations.maintenance import MAINTENANCE_OPERATIONS
 from conspectus.web.bodies import save_uploads
 from conspectus.web.dependencies import CollectionName, EngineOf
 from conspectus.web.logs import API

@@ -14,7 +14,7 @@ from conspectus.memory.jsonl_reader import renumber
 from conspectus.model import parameters
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scope
 from conspectus.operations.declared import facts_of, facts_of_field
-from conspectus.operations.table import MEMORY_OPERATIONS
+from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.web.dependencies import EngineOf, Purge, Unhurried
 from conspectus.web.ndjson import LineBatches, LinesRoute, read_pieces, sent_as_lines
 from conspectus.web.openapi import Section

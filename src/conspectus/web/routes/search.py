@@ -1,7 +1,7 @@
 """Search: hits, context windows and why."""
 
 from conspectus.model.results import Reranking
-from conspectus.operations.table import SEARCH_OPERATIONS
+from conspectus.operations.search import SEARCH_OPERATIONS
 from conspectus.web.dependencies import EngineOf
 from conspectus.web.openapi import ReadOnly, Section
 from conspectus.web.operation_routes import add_routes

@@ -18,8 +18,9 @@ from conspectus.model.alerts import AlertEvent
 from conspectus.model.captions import CaptionImport, LiveCaption, NewCaption
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
+from conspectus.operations.alerts import ALERT_OPERATIONS
 from conspectus.operations.declared import facts_of, facts_of_field
-from conspectus.operations.table import ALERT_OPERATIONS, EVENT_OPERATIONS, STREAM_OPERATIONS
+from conspectus.operations.streams import EVENT_OPERATIONS, STREAM_OPERATIONS
 from conspectus.streams.caption_format import line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of
 from conspectus.web.bodies import save_uploads

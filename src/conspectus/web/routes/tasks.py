@@ -8,7 +8,6 @@ from fastapi import Depends, Path, Query, Request, Response
 from conspectus.engine.tasks import TaskService
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.model import parameters
-from conspectus.model.parameters import MAX_NAME
 from conspectus.model.quarantine import quarantine_notice
 from conspectus.model.records import Receipt
 from conspectus.model.tasks import (
@@ -84,14 +83,9 @@ async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: E
 async def list_tasks(
     tasks: TasksOf,
     *,
-    status: TaskStatus | None = None,
-    priority: Priority | None = None,
-    tag: Annotated[
-        str | None,
-        Query(
-            min_length=1, max_length=MAX_NAME, description="Only tasks with this tag.", examples=["security"]
-        ),
-    ] = None,
+    status: Annotated[TaskStatus | None, Query(**facts_of_field(TaskService.list, "status"))] = None,
+    priority: Annotated[Priority | None, Query(**facts_of_field(TaskService.list, "priority"))] = None,
+    tag: Annotated[str | None, Query(**facts_of_field(TaskService.list, "tag"))] = None,
     after: After = None,
     limit: Limit = 100,
 ) -> TaskPage:

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from conspectus.engine.collections import CollectionService
 from conspectus.engine.search import SearchService
 from conspectus.model import parameters
 from conspectus.model.ids import EXAMPLE_ID
-from conspectus.model.query import QueryContext
 from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Syntax, TextPosition
 from conspectus.model.trust import Origin, Trust
 from conspectus.operations.declared import declared, facts_of
@@ -24,20 +24,6 @@ from conspectus.web.schemas.base import (
     Span,
     Where,
 )
-
-
-class QueryContextBody(RequestModel):
-    """The place and time of a query; an instant has a zone, and the default is now."""
-
-    channel: Annotated[str | None, declared(QueryContext, "channel")] = None
-    thread: Annotated[str | None, declared(QueryContext, "thread")] = None
-    at: Annotated[Instant | None, declared(QueryContext, "at")] = None
-    profile: Annotated[str, declared(QueryContext, "profile")] = "default"
-
-    def to_query_context(self) -> QueryContext:
-        """As the engine takes it."""
-        return QueryContext(self.channel, self.thread, self.at, self.profile)
-
 
 MAX_CHUNKS = 1_000_000
 """Most ids of a list when it is parsed; the settings limit how many are accepted."""
@@ -56,25 +42,22 @@ class RerankBody(RequestModel):
 class CollectionBody(RequestModel):
     """A collection to make; with `get`, the one of that name is returned if there is one."""
 
-    name: Name = Field(description="Name of the collection.", examples=["notes"])
-    embedder: Label | None = Field(None, description="As in the settings; `none`: words only.")
-    dimensions: int | None = Field(
-        None,
-        ge=1,
-        le=parameters.MAX_DIMENSIONS,
-        description="Size of the vectors, if the embedder has several.",
-    )
-    language: Label | None = Field(None, description="A Snowball language, or `none`.", examples=["english"])
-    description: str = Field("", max_length=10_000, description="What it holds.")
+    name: Annotated[str, declared(CollectionService.create, "name")]
+    embedder: Annotated[str | None, declared(CollectionService.create, "embedder")] = None
+    dimensions: Annotated[int | None, declared(CollectionService.create, "dimensions")] = None
+    language: Annotated[str | None, declared(CollectionService.create, "language")] = None
+    description: Annotated[str, declared(CollectionService.create, "description")] = ""
     get: bool = Field(False, description="Return the collection of that name if it exists already.")
 
 
 class SourceBody(RequestModel):
     """A source to get, or to make if it is new; `metadata`, where given, replaces what it has."""
 
-    name: Name = Field(description="Name of the source.", examples=["handbook"])
-    metadata: JsonObject | None = Field(None, description="Metadata as JSON; replaces what is stored.")
-    kind: SourceKind = "manual"
+    name: Annotated[str, declared(CollectionService.get_or_create_source, "name")]
+    metadata: Annotated[JsonObject | None, declared(CollectionService.get_or_create_source, "metadata")] = (
+        None
+    )
+    kind: Annotated[SourceKind, declared(CollectionService.get_or_create_source, "kind")] = "manual"
 
 
 class PeriodBody(RequestModel):

@@ -13,6 +13,7 @@ from conspectus.errors import InvalidInput
 from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.model import parameters
 from conspectus.model.chat import (
+    MAX_TURNS,
     Allocation,
     ChatRequest,
     ChatSource,
@@ -27,7 +28,7 @@ from conspectus.model.chat import (
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.query import EVERYWHERE
-from conspectus.operations.declared import INT64
+from conspectus.operations.declared import INT64, declared
 from conspectus.ports import Embedder
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
@@ -39,7 +40,6 @@ from conspectus.web.schemas.base import (
     ResponseModel,
     Where,
 )
-from conspectus.web.schemas.chats import DEFAULT_ALLOCATION, MAX_TURNS, ContextTokens, Temperature
 
 UNSUPPORTED_FIELDS: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),
@@ -57,6 +57,7 @@ UNSUPPORTED_FIELDS: Final[Mapping[str, Sequence[object]]] = {
 MAX_ANSWER_TOKENS: Final = 4_096
 """The default limit of an answer, if the window has room for four of them."""
 MAX_TOOLS: Final = 128
+DEFAULT_ALLOCATION: Final = Allocation()
 INSTRUCTING: Final = frozenset({"system", "developer"})
 
 Said = Annotated[str, Field(max_length=parameters.MAX_QUERY)]
@@ -196,11 +197,11 @@ class StreamOptionsBody(OpenAIModel):
 class ContextOptionsBody(RequestModel):
     """The collections and filter to search, in a field of our own."""
 
-    collection: Name = EVERYWHERE
+    collection: Annotated[str, declared(ChatRequest, "collection")] = EVERYWHERE
     filter: Where | None = None
-    use_context: bool | None = None
-    context: ContextTokens = DEFAULT_ALLOCATION.context
-    session: Name | None = None
+    use_context: Annotated[bool | None, declared(ChatRequest, "use_context")] = None
+    context: Annotated[int, declared(Allocation, "context")] = DEFAULT_ALLOCATION.context
+    session: Annotated[str | None, declared(ChatRequest, "session")] = None
 
 
 class CompletionBody(OpenAIModel):
@@ -216,7 +217,7 @@ class CompletionBody(OpenAIModel):
     model: str | None = None
     stream: bool | None = False
     stream_options: StreamOptionsBody | None = None
-    temperature: Temperature | None = None
+    temperature: Annotated[float | None, declared(ChatRequest, "temperature")] = None
     max_tokens: AnswerTokens | None = None
     max_completion_tokens: AnswerTokens | None = None
     stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None

@@ -1,0 +1,214 @@
+"""Commands that are derived from operations: their arguments and options, and the call."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+from datetime import datetime
+from importlib import import_module
+from pkgutil import resolve_name
+from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
+
+from rich.console import RenderableType
+
+from conspectus.cli.declared import LISTS, Declared, members_of
+from conspectus.cli.options import Common, InScope, Limit
+from conspectus.cli.options import Filter as FilterOption
+from conspectus.cli.output import cell
+from conspectus.cli.session import Opening, Session
+from conspectus.deferred import dataclass
+from conspectus.model.filter import Filter
+from conspectus.model.filter_json import parse_filters
+from conspectus.model.memory import Scope
+from conspectus.operations.operation import OMITTED, REQUIRED, Operation, Parameter, record_of
+from conspectus.text.times import parse_instant
+
+SHORT: Final = {"limit": "--limit -n"}
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that calls one operation and prints its result.
+
+    Required parameters are arguments, the others are options; the collection is that of the session. Names,
+    types, help, bounds and defaults are those of the operation.
+
+    Args:
+        operation: module and method, such as `people:PeopleService.whoami`.
+        picture: the readable form of the result: a function, or a text with `{result}` and the arguments.
+        arguments: the arguments with their names in the usage, if they are not the required parameters.
+        only: the other parameters that are offered; None: all.
+        options: other names of options.
+        defaults: other defaults.
+        fixed: parameters that are not offered, with their arguments.
+        extra: a dataclass of options that are no parameters.
+        prepare: called before the operation, and may ask for confirmation or change the arguments.
+        show: prints the result in place of `picture`.
+        document: the members of the JSON document with their arguments, if it is not the result.
+        limit: the default of an option for the length of a result that is a whole list; 0: none.
+        nothing: the remark for an empty result, which has an exit code of its own; None: none.
+        any_collection: without --collection, those of all collections.
+        opening: differences from the usual session.
+    """
+
+    operation: str
+    help: str
+    picture: str | Callable[[Any], RenderableType] = ""
+    arguments: Mapping[str, str] | None = None
+    only: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    extra: type[Any] | None = None
+    prepare: Callable[[Session, Arguments], None] | None = None
+    show: Callable[[Session, Any, Arguments], None] | None = None
+    document: Mapping[str, str] | None = None
+    limit: int = 0
+    nothing: str | None = None
+    any_collection: bool = False
+    opening: Opening = field(default_factory=Opening)
+
+    def function(self) -> Callable[..., None]:
+        """Return the command as a function with a signature."""
+        operation = operation_at(self.operation)
+
+        def run(session: Session, **arguments: Any) -> None:
+            named = {name.removesuffix("_"): value for name, value in arguments.items()}
+            self._run(operation, session, {**self.fixed, **named})
+
+        parameters = [_keyword("session", Annotated[Session, self.opening]), *self._parameters(operation)]
+        vars(run)["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__doc__ = self.help
+        return run
+
+    def leaves(self, operation: Operation) -> list[Parameter]:
+        """Return the parameters that are offered: the arguments in order, then the options."""
+        leaves = {leaf.name: leaf for leaf in _leaves(operation)}
+        if "collection" not in (self.arguments or ()):
+            leaves.pop("collection", None)
+        required = [name for name, leaf in leaves.items() if leaf.default is REQUIRED]
+        names = [*(required if self.arguments is None else self.arguments)]
+        offered = leaves if self.only is None else self.only.split()
+        names += [name for name in offered if name not in names]
+        return [leaves[name] for name in names if name not in self.fixed]
+
+    def _parameters(self, operation: Operation) -> Iterator[inspect.Parameter]:
+        if any(Scope in members_of(parameter.hint) for parameter in operation.parameters):
+            yield _keyword("scope", InScope)
+        for leaf in self.leaves(operation):
+            yield self._parameter(leaf)
+        if self.extra is not None:
+            yield _keyword("extra", self.extra)
+        if self.limit:
+            yield _keyword("limit", Limit, self.limit)
+
+    def _parameter(self, leaf: Parameter) -> inspect.Parameter:
+        if leaf.hint == Filter:
+            return _keyword(leaf.name, FilterOption, [])
+        usage = self.arguments or {}
+        is_argument = leaf.name in usage or (self.arguments is None and leaf.default is REQUIRED)
+        default = self.defaults.get(leaf.name, leaf.default)
+        kind = _terminal_type(leaf.hint)
+        flags = self.options.get(leaf.name, SHORT.get(leaf.name, f"--{leaf.name.replace('_', '-')}"))
+        metavar = usage.get(leaf.name, leaf.name.upper())
+        declared = Declared(leaf.annotation, "", () if is_argument else flags.split(), is_argument, metavar)
+        if default is OMITTED:
+            default = None
+        elif isinstance(default, tuple):
+            default = list(default)
+        name = f"{leaf.name}_" if leaf.name in Common.__dataclass_fields__ else leaf.name
+        return _keyword(name, Annotated[kind | None if default is None else kind, declared], default)
+
+    def _run(self, operation: Operation, session: Session, arguments: Arguments) -> None:
+        if self.prepare is not None:
+            self.prepare(session, arguments)
+        call = operation.of(cast(Any, session.engine))
+        result = call(**dict(self._named(operation, session, arguments)))
+        if self.limit:
+            result = result[: arguments["limit"]]
+        if self.show is not None:
+            self.show(session, result, arguments)
+            return
+        document = result
+        if self.document is not None:
+            document = {member: arguments[name] for member, name in self.document.items()}
+        if isinstance(self.picture, str):
+            session.show(document, cell(self.picture.format(result=result, **arguments)))
+        elif self.nothing is None:
+            session.show(document, self.picture(result))
+            if hasattr(result, "next"):
+                session.note_next(result)
+        else:
+            session.show_or_exit(document, self.picture(result), self.nothing, matches=result)
+
+    def _named(
+        self, operation: Operation, session: Session, arguments: Arguments
+    ) -> Iterator[tuple[str, object]]:
+        """Yield the arguments of the method by name."""
+        if "collection" in operation.local:
+            yield "collection", session.common.collection if self.any_collection else session.collection
+        for parameter in operation.parameters:
+            name = parameter.name
+            if name == "collection" and name not in arguments:
+                yield name, session.common.collection if self.any_collection else session.collection
+            elif Scope in members_of(parameter.hint):
+                scope = arguments[name]
+                yield name, scope.scope() if isinstance(scope, InScope) else scope
+            elif parameter.is_spread:
+                fields = {leaf.name: leaf for leaf in parameter.leaves if leaf.name in arguments}
+                yield (
+                    name,
+                    record_of(parameter.hint)(
+                        **{field: _converted(leaf.hint, arguments[field]) for field, leaf in fields.items()}
+                    ),
+                )
+            elif name in arguments and not (arguments[name] is None and parameter.default is OMITTED):
+                yield name, _converted(parameter.hint, arguments[name])
+
+
+def operation_at(path: str) -> Operation:
+    """Return the operation of a module and method."""
+    module = import_module(f"conspectus.operations.{path.partition(':')[0]}")
+    rows = vars(module).values()
+    operations = (row for group in rows if isinstance(group, tuple) for row in group)
+    method_at_path = resolve_name(f"conspectus.operations.{path}")
+    return next(row for row in operations if isinstance(row, Operation) and row.method is method_at_path)
+
+
+def _leaves(operation: Operation) -> Iterator[Parameter]:
+    for parameter in operation.parameters:
+        if parameter.location != "header" and Scope not in members_of(parameter.hint):
+            yield from parameter.leaves
+
+
+def _terminal_type(hint: Any) -> Any:
+    """Return the type that Typer reads from a command line."""
+    if hint == Filter:
+        return list[str]
+    members = members_of(hint)
+    if datetime in members:
+        return str
+    for member in members:
+        if get_origin(member) in LISTS:
+            element: Any = _terminal_type(get_args(member)[0])
+            return list[str] if get_origin(element) is Literal else list[element]
+    return members[0]
+
+
+def _converted(hint: Any, value: Any) -> Any:
+    """Return a value of a command line as the method takes it."""
+    members = members_of(hint)
+    if hint == Filter:
+        return parse_filters(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(value)
+    words = [get_args(member) for member in members if get_origin(member) is Literal]
+    if isinstance(value, str) and datetime in members and str not in members and (value,) not in words:
+        return parse_instant(value)
+    return value
+
+
+def _keyword(name: str, annotation: Any, default: Any = REQUIRED) -> inspect.Parameter:
+    default = inspect.Parameter.empty if default is REQUIRED else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
