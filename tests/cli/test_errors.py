@@ -59,7 +59,7 @@ def test_exit_codes(error: ConspectusError, code: int) -> None:
     [
         (["search", "x", "--limit", "0"], "--limit"),
         (["search", "x", "--limit", "1000000"], "limit: must be"),
-        (["search", "x", "--min-similarity", "7"], "min_similarity"),
+        (["search", "x", "--min-similarity", "7"], "--min-similarity"),
         (["search", "x", "--filter", "colour=red"], "'colour' is not a field"),
         (["search", "x", "--filter", "{"], "is not JSON"),
         (["search", "x" * 20_000], "query: is 20000 characters"),
@@ -67,7 +67,7 @@ def test_exit_codes(error: ConspectusError, code: int) -> None:
         (["context", "x"], "--max-tokens"),
         (["context", "x", "--max-tokens", "9", "--tokenizer", "nope"], "'nope' is unknown"),
         (["context", "x", "--max-tokens", "9", "--format", "pdf"], "--format"),
-        (["list", "--limit", "1001"], "--limit"),
+        (["list", "--limit", "1001"], "limit: must be"),
         (["list", "--after", "rubbish"], ""),
         (["reembed", "none"], "is required; embeddings"),
         (["reembed", "nonsense"], "is not minilm"),

@@ -97,6 +97,7 @@ def test_headers_come_from_a_file_and_stay_nowhere(shell: Shell, base: str) -> N
     "arguments", [["--method", "PROPFIND"], ["--chunk-size", "0"], ["--overlap", "9999"]]
 )
 def test_what_cannot_be_asked_for_makes_no_job(shell: Shell, base: str, arguments: list[str]) -> None:
+    assert shell("collections", "create", "notes").code == 0
     assert shell("ingest", f"{base}/good", *arguments, **SETTINGS).code == 2
     assert shell("jobs", "list", "--json").json["jobs"] == []
 

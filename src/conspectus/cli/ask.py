@@ -15,7 +15,7 @@ from conspectus.cli.options import Searched
 from conspectus.cli.output import cell, dump, note, printable, rows_table, show, write
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
-from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable
+from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable, InvalidInput
 from conspectus.model.chat import (
     Allocation,
     ChatEvent,
@@ -68,6 +68,8 @@ def ask(
     no_context: Annotated[bool, typer.Option("--no-context", help="Send the query without context.")] = False,
 ) -> None:
     """Answer with the chat model, with citations."""
+    if max_answer_tokens < 1:
+        raise InvalidInput("max_answer_tokens", "must be at least 1")
     request = ChatRequest(
         query,
         collection=session.collection,
