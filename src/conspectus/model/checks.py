@@ -114,7 +114,7 @@ def taker(annotation: Any, how: How) -> Take:
                 return converted
         raise InvalidInput(name, f"{shown(value)} cannot be used; give {allowed}")
 
-    return _within_bounds(take, declaration)
+    return _within_bounds(take, declaration, counts_elements=any(get_origin(option) for option in options))
 
 
 def shown(value: object) -> str:
@@ -126,8 +126,12 @@ def shown(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _within_bounds(take: Take, declaration: Declaration) -> Take:
-    """Return a function that also rejects what a declaration excludes; a setting is checked elsewhere."""
+def _within_bounds(take: Take, declaration: Declaration, *, counts_elements: bool) -> Take:
+    """Return a function that also rejects what a declaration excludes; a setting is checked elsewhere.
+
+    A length is that of a list, if a list is accepted beside one text or mapping.
+    """
+    single = (str, Mapping) if counts_elements else ()
     length = declaration.length
     bounds = declaration.range if declaration.range is None or not declaration.range.setting else None
     if length is None and bounds is None:
@@ -135,7 +139,7 @@ def _within_bounds(take: Take, declaration: Declaration) -> Take:
 
     def take_within(name: str, value: Any) -> Any:
         value = take(name, value)
-        if length is not None and isinstance(value, Sized):
+        if length is not None and isinstance(value, Sized) and not isinstance(value, single):
             length.require(name, value)
         if bounds is not None and isinstance(value, int | float):
             bounds.require(name, value)
