@@ -301,7 +301,10 @@ def test_records_that_cannot_be_read_get_no_answer(project: Project) -> None:
     assert gone.send_event(0, "s") == ""
 
 
-def test_a_helper_that_cannot_open_the_data_leaves_one_line(project: Project) -> None:
+def test_a_helper_that_cannot_open_the_data_leaves_one_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.state)  # as the helper does, for this process
     for path in project.data.glob(f"{hook.RECORDS}*"):
         path.unlink()
     (project.data / hook.RECORDS).write_bytes(b"no database at all " * 500)

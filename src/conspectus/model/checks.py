@@ -114,7 +114,7 @@ def taker(annotation: Any, how: How) -> Take:
                 return converted
         raise InvalidInput(name, f"{shown(value)} cannot be used; give {allowed}")
 
-    return _within_bounds(take, declaration, counts_elements=any(get_origin(option) for option in options))
+    return _within_bounds(take, declaration, counts_elements=any(map(_is_list, options)))
 
 
 def shown(value: object) -> str:
@@ -308,6 +308,11 @@ def _options(annotation: Any) -> tuple[Any, ...]:
     return (annotation,)
 
 
+def _is_list(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    return isclass(origin) and issubclass(origin, Iterable) and not issubclass(origin, Mapping)
+
+
 def _rule(annotation: Any, how: How) -> _Rule:
     origin = get_origin(annotation) or annotation
     if annotation in _SCALARS:
@@ -320,12 +325,7 @@ def _rule(annotation: Any, how: How) -> _Rule:
         return _Rule(["a function"], callable)
     if isclass(origin) and issubclass(origin, Mapping):
         return _mapping(get_args(annotation))
-    if (
-        isclass(origin)
-        and issubclass(origin, Iterable)
-        and origin not in (str, bytes)
-        and get_args(annotation)
-    ):
+    if _is_list(annotation):
         return _iterable(origin, get_args(annotation), how)
     return _instance(origin, how)
 

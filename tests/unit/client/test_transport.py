@@ -341,12 +341,14 @@ async def test_names_reach_the_server_as_they_are(name: str) -> None:
         assert httpx.URL(f"http://h/{raw}").path == f"/{name}"
 
 
-@pytest.mark.parametrize("name", ["", "a/b"])
-async def test_what_no_id_is_is_not_found_without_asking(name: str) -> None:
+async def test_what_no_id_is_is_refused_without_asking() -> None:
     async with connect_remote({}) as (engine, server):
         with pytest.raises(NotFound) as caught:
-            await engine.documents.get(name)
-        assert (caught.value.kind, caught.value.name, server.requests) == ("document", name, [])
+            await engine.documents.get("a/b")
+        assert (caught.value.kind, caught.value.name) == ("document", "a/b")
+        with pytest.raises(InvalidInput, match="document: must have from 1"):
+            await engine.documents.get("")
+        assert server.requests == []
 
 
 async def test_a_filter_that_no_address_can_hold_is_refused() -> None:
