@@ -188,7 +188,7 @@ class AsyncAgentMemory(MemoryReads):
 
         An id outside the scope counts 0. By age, pinned memories are deleted only with `pinned`. Raises
         ValueError for a negative age, and InvalidInput without arguments or with None for an id or an age,
-        which must not select everything.
+        which must not select everything, and for an empty id.
         """
         scope = scope_of(self.scope, scope_options)
         if memory_id is not ...:

@@ -134,7 +134,9 @@ def test_nothing_at_all_is_never_everything(context: AgentContext) -> None:
                 context.forget(**arguments, user_id=me)
     with pytest.raises(InvalidInput):
         context.delete_conversation(None, user_id=me)
-    assert (context.forget(""), context.count()) == (0, 1)
+    with pytest.raises(InvalidInput):
+        context.forget("")
+    assert (context.forget("unknown"), context.count()) == (0, 1)
 
 
 def test_age_counts_from_when_it_was_said(context: AgentContext) -> None:
