@@ -289,7 +289,7 @@ def test_references_to_memories_that_are_not_exported_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("vector", "read"),
     [
-        ([1, 0.5, -2], (1.0, 0.5, -2.0)), ([], ()), (None, None), ([True], "list of numbers"),
+        ([1, 0.5, -2], (1.0, 0.5, -2.0)), ([], "must have from 1"), (None, None), ([True], "list of numbers"),
         (["1"], "list of numbers"), ([None], "list of numbers"), ("12", "list of numbers"),
         ({"0": 1}, "list of numbers"),
     ],
