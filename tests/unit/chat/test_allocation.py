@@ -58,8 +58,8 @@ def test_what_cannot_fit_is_refused_with_figures() -> None:
     with pytest.raises(TooLarge) as caught:
         room(DEFAULT, window=8_192, system=501, question=1)
     assert (caught.value.field, caught.value.size, caught.value.limit) == ("instructions", 501, 500)
-    with pytest.raises(InvalidInput, match=r"allocation\.history"):
-        room(Allocation(history=-1), window=8_192, system=1, question=1)
+    with pytest.raises(InvalidInput, match="history: must be at least 0"):
+        Allocation(history=-1)
 
 
 def test_nothing_is_none() -> None:
