@@ -29,10 +29,10 @@ from rich.table import Table
 
 import conspectus
 from conspectus.errors import NotFound
-from conspectus.graph.name_keys import key_of
 from conspectus.memory.scopes import graph_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, MemorySelection, NewMemory, Scope
+from conspectus.text.name_keys import key_of
 
 THREADS = 5
 SERVED = 5

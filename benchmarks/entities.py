@@ -19,12 +19,12 @@ from conspectus.graph.english_words import FUNCTION_WORDS, listed_words
 from conspectus.graph.entity_linking import Surroundings, link
 from conspectus.graph.entity_rules import names_in
 from conspectus.graph.gazetteer import Gazetteer
-from conspectus.graph.name_keys import key_of
 from conspectus.graph.name_matching import initials_of
 from conspectus.model.graph import ENTITY, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Mention, Source
 from conspectus.ports import Progress
+from conspectus.text.name_keys import key_of
 
 Span = tuple[int, int]
 

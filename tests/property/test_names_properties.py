@@ -7,7 +7,7 @@ from tests.unit.graph.test_entity_linking import build_mention, build_node
 from conspectus.graph.entity_linking import THRESHOLD, Surroundings, link
 from conspectus.graph.entity_rules import names_in
 from conspectus.graph.gazetteer import Gazetteer
-from conspectus.graph.name_keys import key_of, uri_of
+from conspectus.text.name_keys import key_of, uri_of
 
 SAID = "Ann Smith of the The art start New York Dr. U.S. A b. Inc. May 2012 3.5 's and - , . x_y f() a@b.org"
 WORDS = [*SAID.split(), '"', "\n", "İ", "é", "東京"]

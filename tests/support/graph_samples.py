@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from conspectus.graph.name_keys import keys_of
 from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
 from conspectus.ports.graphs import Adding, Graphs
 from conspectus.text.hashing import edge_id
+from conspectus.text.name_keys import keys_of
 from tests.support.samples import NOON, SHELF
 
 PEOPLE = Source(SourceId("people"), SHELF, "graph/people", {}, "graph")

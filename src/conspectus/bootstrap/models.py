@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from conspectus.errors import ChatNotConfigured, InvalidInput, MissingExtra, ProviderError
-from conspectus.graph.name_keys import key_of
 from conspectus.model.files import expanded
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retries import RetryPolicy
@@ -16,6 +15,7 @@ from conspectus.ports.graphs import EntityExtractor
 from conspectus.ports.web import Reranker
 from conspectus.providers.request_log import Note, RequestNotes, drop
 from conspectus.settings import Settings
+from conspectus.text.name_keys import key_of
 
 PACKAGED = {"all-MiniLM-L6-v2": "minilm", "multilingual-e5-small": "multilingual"}
 """The settings of the packaged models, by the names in their embedding spaces."""

@@ -25,7 +25,6 @@ from conspectus.graph.entity_rules import phrases, with_gazetteer
 from conspectus.graph.export import to_json
 from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.graphml import to_graphml
-from conspectus.graph.name_keys import key_of
 from conspectus.graph.svg import to_svg
 from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.model.annotations import Example, Range
@@ -66,6 +65,7 @@ from conspectus.model.trust import levels_from
 from conspectus.ports import Progress
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.text.analyzer import analyzer_for
+from conspectus.text.name_keys import key_of
 from conspectus.text.times import parse_instant
 
 ONE_HOP = Traversal()

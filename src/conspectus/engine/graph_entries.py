@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.graph.name_keys import keys_of
 from conspectus.ingest.document_fields import named, storable
 from conspectus.ingest.quarantine import refuse_attacks, strings_in
 from conspectus.ingest.sensitive import screen_of, with_tags
@@ -27,6 +26,7 @@ from conspectus.model.trust import (
 from conspectus.ports.graphs import Adding
 from conspectus.settings import Settings
 from conspectus.text.hashing import edge_id
+from conspectus.text.name_keys import keys_of
 from conspectus.text.times import parse_instant, validity
 
 MAX_ALIASES = 1_000

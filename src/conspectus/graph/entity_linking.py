@@ -5,10 +5,10 @@ from dataclasses import field
 from typing import Final, Literal
 
 from conspectus.deferred import dataclass
-from conspectus.graph.name_keys import BASE, key_of, uri_of
 from conspectus.graph.name_matching import INFLECTED, SURNAME, contradict, fit, is_person
 from conspectus.model.graph import EntityLink, LinkCandidate, Node
 from conspectus.model.records import Mention
+from conspectus.text.name_keys import BASE, key_of, uri_of
 
 SAME: Final = 0.9
 """Minimum score for the relation `same`; below it, the relation is `related`."""

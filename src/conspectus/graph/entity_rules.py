@@ -8,10 +8,10 @@ from typing import Final
 from conspectus.graph.capitalized_names import Capitals
 from conspectus.graph.english_words import FUNCTION_WORDS
 from conspectus.graph.gazetteer import Gazetteer
-from conspectus.graph.name_keys import key_of
 from conspectus.graph.written_forms import Span, fenced, forms, numbers, quoted
 from conspectus.model.records import Mention
 from conspectus.text.late_patterns import re_pattern
+from conspectus.text.name_keys import key_of
 
 MAX_PHRASE_WORDS: Final = 5
 """Maximum number of words in a name that is looked up."""

@@ -13,11 +13,11 @@ from math import ceil, sqrt
 from typing import Final, TypeVar
 
 from conspectus.deferred import dataclass
-from conspectus.graph.name_keys import key_of, keys_of
 from conspectus.model.graph import GraphExpansion, Neighbor, Node, Traversal
 from conspectus.model.ids import ChunkId
 from conspectus.ports.graphs import Mentioned, TextPassage
 from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.name_keys import key_of, keys_of
 
 MAX_SEEDS: Final = 10
 """Maximum number of hits that a traversal starts from."""

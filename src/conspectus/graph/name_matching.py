@@ -12,8 +12,8 @@ from conspectus.graph.english_words import (
     plural_of,
     singular_of,
 )
-from conspectus.graph.name_keys import key_of
 from conspectus.text.late_patterns import regex_pattern
+from conspectus.text.name_keys import key_of
 
 Way = Literal["name", "alias", "inflected", "initials", "surname", "words"]
 EXACT: Final = 0.85

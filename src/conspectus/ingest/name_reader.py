@@ -11,7 +11,6 @@ from conspectus.errors import (
     ProviderError,
     ProviderUnavailable,
 )
-from conspectus.graph.name_keys import key_of
 from conspectus.ingest.background_workers import BackgroundTask, PendingWork, Workers
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.memory import fact_ends, stored_entities
@@ -19,6 +18,7 @@ from conspectus.model.records import Document, Mention, PreparedChunk, PreparedD
 from conspectus.ports import Progress
 from conspectus.ports.graphs import SUBJECT, EntityExtractor, MentionStore, Unread
 from conspectus.ports.jobs import Turn
+from conspectus.text.name_keys import key_of
 
 READ_AT_ONCE = 100
 MAX_GATHERED_BATCHES = 10

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from conspectus.engine.graph import GraphService
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
-from conspectus.graph.name_keys import key_of
 from conspectus.mcp.arguments import (
     ArgumentModel,
     Arguments,
@@ -38,6 +37,7 @@ from conspectus.model.memory import (
 )
 from conspectus.model.records import Source
 from conspectus.operations.declared import declared, facts_of
+from conspectus.text.name_keys import key_of
 from conspectus.text.times import parse_instant
 
 MAX_FACTS = 50

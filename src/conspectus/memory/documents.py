@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 from conspectus.errors import InvalidInput
-from conspectus.graph.name_keys import key_of
 from conspectus.ingest.document_fields import period
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.graph import Fact
@@ -40,6 +39,7 @@ from conspectus.model.memory import (
 )
 from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.stream_events import ENTITIES
+from conspectus.text.name_keys import key_of
 from conspectus.text.times import canonical, render, validity
 
 A_MOMENT = timedelta(microseconds=1)

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from conspectus.errors import InvalidInput, as_field
-from conspectus.graph.name_keys import key_of
 from conspectus.ingest.document_fields import period
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import (
     Memory,
     NewMemory,
 )
+from conspectus.text.name_keys import key_of
 from conspectus.text.times import parse_instant
 
 

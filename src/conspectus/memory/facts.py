@@ -9,7 +9,6 @@ import regex
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.graph.name_keys import key_of
 from conspectus.model.checks import Checked
 from conspectus.model.graph import Fact
 from conspectus.model.memory import FACT_KINDS, ExtractedFact, FactKind, Memory, MemoryCitation
@@ -21,6 +20,7 @@ from conspectus.streams.json_schema_output import Unsatisfied, answer_json
 from conspectus.streams.summarizer import SummaryPrompt
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
+from conspectus.text.name_keys import key_of
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, escape_delimiters
 from conspectus.text.sentences import sentence_end_before
 from conspectus.text.times import canonical, validity

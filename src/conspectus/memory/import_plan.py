@@ -7,7 +7,6 @@ from typing import Literal
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.graph.name_keys import key_of
 from conspectus.ingest.batch_writes import beside_stored
 from conspectus.ingest.document_fields import Preparation
 from conspectus.ingest.prepare import describe, prepare
@@ -29,6 +28,7 @@ from conspectus.model.memory import (
 from conspectus.model.quarantine import quarantine_pattern
 from conspectus.model.records import Document, Json, NewDocument, PreparedDocument
 from conspectus.text.hashing import stable_id
+from conspectus.text.name_keys import key_of
 from conspectus.text.times import canonical, parse_instant
 
 

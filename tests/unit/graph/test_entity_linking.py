@@ -12,10 +12,10 @@ from conspectus.graph.entity_linking import (
     relation,
     rivals_of,
 )
-from conspectus.graph.name_keys import BASE, key_of, uri_of
 from conspectus.model.graph import Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Mention, Source
+from conspectus.text.name_keys import BASE, key_of, uri_of
 
 GRAPH = Source(SourceId("g"), CollectionId("c"), "g", kind="graph")
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)

@@ -9,7 +9,6 @@ import pytest
 from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import LockLost, ProviderError, ProviderUnavailable, StorageBusy, StorageError
-from conspectus.graph.name_keys import key_of
 from conspectus.ingest.name_reader import MAX_NAMES, READ_AT_ONCE, NameReader, title_names
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import Mention
@@ -17,6 +16,7 @@ from conspectus.ports.jobs import Lock
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.jobs.locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
+from conspectus.text.name_keys import key_of
 
 
 class EveryWord:

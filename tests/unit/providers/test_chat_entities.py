@@ -7,10 +7,10 @@ import pytest
 
 from conspectus import bootstrap
 from conspectus.errors import ChatBadAnswer, ChatNotConfigured, ChatUnreachable
-from conspectus.graph.name_keys import key_of
 from conspectus.providers.chat_entities import CHAT_MAX_LENGTH, ChatNames
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
+from conspectus.text.name_keys import key_of
 
 SETTINGS = Settings(embedder="none")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conspectus.graph.name_keys import key_of
 from conspectus.providers.entity_spans import Labelled, found_in, pieces
+from conspectus.text.name_keys import key_of
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100])

@@ -9,9 +9,9 @@ import spacy
 
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.graph.name_keys import key_of
 from conspectus.providers.local_entities import LocalNames, by_gliner, gliner_names, spacy_names
 from conspectus.settings import Settings
+from conspectus.text.name_keys import key_of
 
 SETTINGS = Settings(embedder="none")
 

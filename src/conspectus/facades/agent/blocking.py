@@ -13,8 +13,8 @@ from conspectus.facades.agent.memory_items import Document, MemoryItem
 from conspectus.facades.agent.parts import BlockingPart, has_own_storage, storage_of
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
-from conspectus.graph.name_keys import BASE
 from conspectus.model.memory import MEMORY
+from conspectus.text.name_keys import BASE
 
 
 class AgentMemory(BlockingPart):

@@ -22,12 +22,12 @@ from conspectus.facades.agent.parts import has_own_storage, storage_of
 from conspectus.facades.agent.queries import AgentQuery
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
-from conspectus.graph.name_keys import key_of
 from conspectus.graph.node_mentions import NodeMention
 from conspectus.memory.scopes import graph_name, holds
 from conspectus.model.filter import And, Exists, Filter, In
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
 from conspectus.model.stream_events import ENTITIES
+from conspectus.text.name_keys import key_of
 
 MAX_IDS_PER_FILTER: Final = 500
 

@@ -8,9 +8,9 @@ from conspectus.facades.agent.context_graph import AsyncContextGraph
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_items import node_dict
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage
-from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.model.annotations import Range
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate
+from conspectus.text.name_keys import BASE, uri_of
 
 DEFAULT_SIMILARITY_THRESHOLD: Final = 0.8
 URI_PROPERTY: Final = "uri"

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent.arguments import MEMORY_KEYS, Entity, FactLike, require_known
-from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import (
     Fact,
 )
@@ -22,6 +21,7 @@ from conspectus.model.memory import (
     NewMemory,
     Scope,
 )
+from conspectus.text.name_keys import key_of
 
 
 @dataclass

@@ -9,11 +9,11 @@ from conspectus.facades.agent.arguments import AgentScope, Instant, Owner, Recor
 from conspectus.facades.agent.memory_items import MemoryItem, item_of, memory_dict
 from conspectus.facades.agent.parts import AsyncPart
 from conspectus.facades.agent.storage import AgentStorage
-from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Overlaps
 from conspectus.model.memory import CLASS, OWN, Memory, MemoryPage, Scope
 from conspectus.model.pages import pages
 from conspectus.model.stream_events import ENTITIES
+from conspectus.text.name_keys import key_of
 
 MEMORIES_PER_PAGE: Final = 500
 TURNS_ONLY: Final[Filter] = Eq((CLASS,), "turn")

@@ -11,8 +11,8 @@ from tests.agent_stores import contents_of, store
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.facades.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker
-from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.sync import BlockingEngine
+from conspectus.text.name_keys import BASE, uri_of
 
 PEOPLE = [
     {"id": "A", "type": "person", "properties": {"content": "Ada writes programs.", "weight": 1.0}},

@@ -1,6 +1,6 @@
 import pytest
 
-from conspectus.graph.name_keys import MAX_KEY_LENGTH, key_of, keys_of
+from conspectus.text.name_keys import MAX_KEY_LENGTH, key_of, keys_of
 
 
 @pytest.mark.parametrize(
