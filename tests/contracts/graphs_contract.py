@@ -235,6 +235,31 @@ class GraphsContract:
         assert outcomes[0].outcome == "updated"
         assert await spans(shelf) == {"p": (2000, None, None)}
 
+    async def test_spellings_of_a_relation_are_one(self, shelf: GraphShelf) -> None:
+        """They end each other and are traversed together; each keeps its text."""
+        await filled(shelf.graphs, "xpr")
+        await shelf.graphs.add(adding(lives("p", 2000), single=True))
+        later = replace(lives("r", 2010), id="spelt", type="LIVES")
+        assert (await shelf.graphs.add(adding(later, single=True)))[0].closed == (lives("p", 2000).id,)
+        assert {edge.type for edge in await every_edge(shelf.graphs)} == {lives("p", 2000).type, "LIVES"}
+
+    async def test_a_withdrawn_fact_ends_nothing(self, shelf: GraphShelf) -> None:
+        """What it had ended is valid again, or until the next one begins."""
+        await filled(shelf.graphs, "xprm")
+        for town, since in (("p", 2000), ("r", 2010), ("m", 2020)):
+            await shelf.graphs.add(adding(lives(town, since), single=True))
+        changed = await shelf.graphs.withdraw(PEOPLE.id, lives("r", 2010).id, ends=year(2021))
+        assert changed == [(lives("p", 2000).id, lives("m", 2020).id)]
+        assert await spans(shelf) == {
+            "p": (2000, 2020, "m"),
+            "r": (2010, 2020, None),
+            "m": (2020, None, None),
+        }
+        last = await shelf.graphs.withdraw(PEOPLE.id, lives("m", 2020).id, ends=None)
+        assert last == [(lives("p", 2000).id, None)]
+        assert (await spans(shelf))["p"] == (2000, None, None)
+        assert await shelf.graphs.withdraw(PEOPLE.id, "missing", ends=None) == []
+
     async def test_edges_go_with_the_last_document_they_rest_on(self, shelf: GraphShelf) -> None:
         """One that was also given without any stays; so do nodes that are there by themselves."""
         await shelf.write("d", "e", "f")

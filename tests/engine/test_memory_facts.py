@@ -12,7 +12,7 @@ from tests.memories import ANN, BOB, person, question, store
 from conspectus import Engine
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.access import Principal
-from conspectus.model.graph import Edge, Fact, GraphExpansion
+from conspectus.model.graph import Edge, Fact, GraphExpansion, Traversal
 from conspectus.model.memory import MEMORY, MemorySelection, NewMemory, Scope
 
 PARIS, ROME = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
@@ -150,6 +150,64 @@ async def test_another_fact_of_an_ended_memory_is_not_born_ended(engine: Engine)
     await engine.memory.update(paris.id, scope=ANN, fact=Fact("Ann", "visited", "Paris", single=False))
     memory = await engine.memory.get(paris.id, scope=ANN)
     assert (memory.closed_by, memory.valid_until) == (None, None)
+
+
+SPELLINGS = ["Lives In", "lives_in", "LIVES_IN", "lives-in", "lives  in", " lives in.", "the lives in"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+async def test_spellings_of_a_relation_are_one(engine: Engine, spelling: str) -> None:
+    [paris] = await engine.memory.add(lives_in("Paris", PARIS), scope=ANN)
+    rome = NewMemory("In Rome", at=ROME, fact=Fact("Ann", spelling, "Rome"))
+    [written] = await engine.memory.add(rome, scope=ANN)
+    assert written.closed == (paris.id,)
+    edges = {edge.target: edge for edge in await list_edges(engine)}
+    assert (edges["paris"].closed_by, edges["rome"].type) == (edges["rome"].id, spelling)
+    graph = f"graph/{ANN.user}/{ANN.agent}/{ANN.conversation}"
+    for type in (spelling, "Lives_in"):
+        neighbors = await engine.graph.neighbors(
+            "ann", Traversal(types=(type,)), graph=graph, collection=MEMORY
+        )
+        assert {neighbor.node.id for neighbor in neighbors} == {"paris", "rome"}
+
+
+async def test_what_a_changed_fact_had_ended_is_true_again(engine: Engine) -> None:
+    [paris] = await engine.memory.add(lives_in("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
+    await engine.memory.update(rome.id, scope=ANN, fact=Fact("Ann", "works in", "Rome"))
+    before, after = [await engine.memory.get(memory.id, scope=ANN) for memory in (paris, rome)]
+    assert (before.closed_by, before.valid_until, after.closes) == (None, None, ())
+    assert {edge.type: edge.target for edge in await list_edges(engine) if edge.valid_until is None} == {
+        "lives in": "paris",
+        "works in": "rome",
+    }
+
+
+async def test_what_a_changed_fact_had_ended_is_ended_by_the_next_one(engine: Engine) -> None:
+    [paris] = await engine.memory.add(lives_in("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
+    [oslo] = await engine.memory.add(lives_in("Oslo", "2026-01-01T00:00:00Z"), scope=ANN)
+    await engine.memory.update(rome.id, scope=ANN, fact=None)
+    before, last = [await engine.memory.get(memory.id, scope=ANN) for memory in (paris, oslo)]
+    assert (before.closed_by, before.valid_until) == (oslo.id, datetime(2026, 1, 1, tzinfo=UTC))
+    assert last.closes == (paris.id,)
+
+
+async def test_a_fact_that_allows_others_ends_none_any_more(engine: Engine) -> None:
+    [paris] = await engine.memory.add(lives_in("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.add(lives_in("Rome", ROME), scope=ANN)
+    with pytest.raises(InvalidInput, match=rome.id):
+        await engine.memory.update(paris.id, scope=ANN, valid_until=None)
+    await engine.memory.update(rome.id, scope=ANN, fact=Fact("Ann", "lives in", "Rome", single=False))
+    assert (await engine.memory.get(paris.id, scope=ANN)).closed_by is None
+    assert {edge.target for edge in await list_edges(engine) if edge.valid_until is None} == {"paris", "rome"}
+
+
+async def test_an_end_that_nothing_else_set_can_be_taken_away(engine: Engine) -> None:
+    [paris] = await engine.memory.add(lives_in("Paris", PARIS, valid_until=ROME), scope=ANN)
+    await engine.memory.update(paris.id, scope=ANN, valid_until=None)
+    assert (await engine.memory.get(paris.id, scope=ANN)).valid_until is None
+    assert [edge.valid_until for edge in await list_edges(engine)] == [None]
 
 
 @pytest.mark.parametrize("bad", [Fact("Ann", "\x00", "Rome"), Fact(" ", "is", "b")], ids=repr)

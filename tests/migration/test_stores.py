@@ -129,6 +129,34 @@ def test_facts_have_the_level_of_their_documents_and_other_parts_none(schema: st
         assert facts
 
 
+@pytest.mark.parametrize("schema", [schema for schema in SCHEMAS if schema < "0006"])
+def test_facts_in_another_spelling_are_ended_by_the_upgrade(schema: str, tmp_path: Path) -> None:
+    """An older program left both open."""
+    store = unpack(schema, tmp_path)
+    with closing(sqlite3.connect(store / "records.sqlite")) as database:
+        cursor = database.execute(
+            "SELECT * FROM graph_edges WHERE single = 1 AND valid_until IS NULL LIMIT 1"
+        )
+        names = [column[0] for column in cursor.description]
+        fact = dict(zip(names, cursor.fetchone(), strict=True))
+        ends = {"target": fact["source"], "target_id": fact["source_id"]}
+        spelling = {"type": fact["type"].upper().replace(" ", "_"), "began": fact["began"] + 1}
+        later = {**fact, **ends, **spelling, "id": "later", "number": 10_000}
+        blanks = ", ".join(f":{name}" for name in names)
+        database.execute(f"INSERT INTO graph_edges ({', '.join(names)}) VALUES ({blanks})", later)
+        database.commit()
+    with conspectus.open(store):
+        pass
+    with closing(sqlite3.connect(store / "records.sqlite")) as database:
+        query = (
+            "SELECT type_key, valid_until, closed_by FROM graph_edges WHERE id IN (?, 'later') ORDER BY began"
+        )
+        first, last = database.execute(query, (fact["id"],)).fetchall()
+        assert first == (last[0], later["began"], 10_000)
+        assert last[1:] == (None, None)
+        assert database.execute("SELECT 1 FROM graph_edges WHERE type_key IS NULL").fetchall() == []
+
+
 @pytest.mark.parametrize("schema", SCHEMAS[:1])
 def test_a_database_of_the_first_schema_is_upgraded_and_searched(
     schema: str, tmp_path: Path, empty_url: str

@@ -22,6 +22,7 @@ from conspectus.model.graph import (
 from conspectus.model.ids import SourceId
 from conspectus.model.trust import MinTrust, Origin, Trust, levels_from
 from conspectus.ports.graphs import Adding, Graphs
+from conspectus.text.name_keys import relation_key
 from tests.support.kept_graphs import KeptGraphs, Merged, at_most, lowered
 
 Rank = tuple[float, str, str, bool]
@@ -132,6 +133,18 @@ class MemoryGraphs(KeptGraphs, Graphs):
             layer = [neighbor.node.id for neighbor in fresh]
             best.update({neighbor.node.id: neighbor for neighbor in fresh})
         return order[: self._maximum][walk.offset : walk.offset + walk.limit]
+
+    async def withdraw(
+        self, graph: SourceId, edge: str, *, ends: datetime | None
+    ) -> Sequence[tuple[str, str | None]]:
+        stored = self._edges.get(edge)
+        if stored is None or stored.edge.graph.id != graph:
+            return []
+        stored.single = False
+        if ends is not None:
+            until = stored.edge.valid_until or max(ends, stored.began)
+            stored.edge, stored.closed_by = replace(stored.edge, valid_until=until), None
+        return [self._end_anew(ended) for ended in self._edges.values() if ended.closed_by is stored]
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         gone = [name for name in dict.fromkeys(ids) if self._nodes.pop((graph, name), None) is not None]
@@ -266,7 +279,9 @@ class MemoryGraphs(KeptGraphs, Graphs):
             there = all(_holds(part, walk.at, as_of) for part in parts)
             there = there and {part.trust for part in parts} <= {*levels_from(walk.min_trust)}
             trust: Trust = edge.trust if self._with_levels else "trusted"
-            is_selected = edge.weight >= walk.min_weight and (not walk.types or edge.type in walk.types)
+            is_selected = edge.weight >= walk.min_weight and (
+                not walk.types or relation_key(edge.type) in map(relation_key, walk.types)
+            )
             if home in graphs and there and is_selected:
                 if edge.source == name and walk.direction != "in":
                     steps.append(EdgeStep(name, edge.type, edge.target, edge.weight, trust=trust))

@@ -12,6 +12,7 @@ from conspectus.model.records import Source
 from conspectus.model.trust import HIGHEST, Origin, least, least_trusted
 from conspectus.ports.graphs import Adding
 from conspectus.text.hashing import edge_id
+from conspectus.text.name_keys import relation_key
 
 Key = tuple[SourceId, str]
 
@@ -78,8 +79,8 @@ class KeptEdge:
     def rivals(self, other: "KeptEdge") -> bool:
         """Whether the other says something else of the same."""
         mine, its = self.edge, other.edge
-        same = (mine.graph.id, mine.source, mine.type) == (its.graph.id, its.source, its.type)
-        return same and mine.target != its.target
+        same = (mine.graph.id, mine.source) == (its.graph.id, its.source)
+        return same and relation_key(mine.type) == relation_key(its.type) and mine.target != its.target
 
 
 @dataclass(slots=True)
@@ -215,6 +216,15 @@ class KeptGraphs:
             rival.edge = lowered(rival.edge, edge.edge)
             rival.closed_by = edge
         return tuple(rival.edge.id for rival in ended)
+
+    def _end_anew(self, edge: KeptEdge) -> tuple[str, str | None]:
+        """Give an edge the end that the next single rival sets, or none."""
+        rivals = [rival for rival in self._edges.values() if edge.rivals(rival)]
+        later = [rival for rival in rivals if rival.single and rival.began > edge.began]
+        edge.closed_by = min(later, key=lambda rival: (rival.began, rival.number), default=None)
+        began = None if edge.closed_by is None else edge.closed_by.began
+        edge.edge = replace(edge.edge, valid_until=began)
+        return edge.edge.id, None if edge.closed_by is None else edge.closed_by.edge.id
 
     def _remove(self, gone: KeptEdge) -> None:
         """Take an edge away; what it ended stays ended."""

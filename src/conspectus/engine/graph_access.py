@@ -99,6 +99,16 @@ class GraphAccess(Service, checked=False):
         written = await self.store(replace(adding, nodes=_derived_nodes(adding)))
         return written[len(adding.nodes) :]
 
+    async def withdraw_fact(
+        self, edge: str, *, ends: datetime | None, graph: str, collection: str
+    ) -> list[tuple[str, str | None]]:
+        """Have a fact supersede nothing any more, and end it (None: it stays as it is).
+
+        Returns the edges that it had ended, each with the one that ends it now.
+        """
+        source, _ = await self.writable(graph, collection)
+        return list(await self._parts.graphs.withdraw(source.id, edge, ends=ends))
+
     async def edges_by_id(self, graph: str, collection: str, edges: Sequence[str]) -> list[Edge]:
         """Return the edges of these ids, in that order."""
         return await (await self.graph(graph, collection)).edges_by_id(edges)

@@ -18,6 +18,7 @@ from conspectus.errors import InvalidInput, PreconditionFailed
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches
 from conspectus.ingest.prepare import describe
 from conspectus.memory.documents import as_input, memory_filter, superseded
+from conspectus.memory.fact_edges import with_new_end
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
 from conspectus.memory.jsonl import Line, Reference
 from conspectus.memory.jsonl_reader import LineReader
@@ -170,9 +171,7 @@ class MemoryService(Service):
                 raise PreconditionFailed("memory", memory)
             if before.cites is not None and "kind" in new_fields:
                 raise InvalidInput("kind", "of an extracted fact cannot be changed")
-            new = replace(as_input(before), **new_fields)
-            if before.closed_by is not None and new.fact != before.fact and "valid_until" not in new_fields:
-                new = replace(new, valid_until=None)
+            new = with_new_end(before, replace(as_input(before), **new_fields), new_fields)
             source = memory_sources.by_id[before.document.source]
             new = self._facts.screened(new, source)
             if new_fields.keys() & FACT_FIELDS:

@@ -1,6 +1,6 @@
 """Writing memories: new versions, near duplicates, and facts as edges of the graph."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -131,19 +131,44 @@ class MemoryFacts(Service, checked=False):
     async def _end_former_fact(
         self, access: CollectionAccess, memory_source: Source, before: Memory, new: NewMemory
     ) -> None:
-        """End the fact that a memory no longer states, unless something else ended it."""
-        now, former = self._parts.clock(), as_input(before)
-        edge = edge_of_fact(former, before.id, now)
-        if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
+        """Withdraw the fact that a memory no longer states; what it had ended is valid again."""
+        now = self._parts.clock()
+        edge = edge_of_fact(as_input(before), before.id, now)
+        is_stated = new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now))
+        if is_stated and (new.fact is None or new.fact.single or not edge.single):
             return
         collection, graph = access.collection.id, graph_name(scope_of(memory_source.name))
         graph_source, _ = await self.graphs.readable(graph, collection)
         begins = parse_instant(edge.valid_from or now)
         id = edge_id(graph_source.id, edge.source, edge.target, edge.type, begins)
         for stored_edge in await self.graphs.edges_by_id(graph, collection, [id]):
-            if stored_edge.valid_until is None and stored_edge.evidence == before.id:
-                ended = replace(edge, valid_until=max(now, begins))
-                await self.graphs.add_facts(ends_of_fact(former), [ended], graph=graph, collection=collection)
+            if stored_edge.evidence == before.id:
+                ends = None if is_stated else now
+                changed = await self.graphs.withdraw_fact(id, ends=ends, graph=graph, collection=collection)
+                await self._record_new_ends(access, memory_source, before.id, dict(changed))
+
+    async def _record_new_ends(
+        self, access: CollectionAccess, source: Source, memory: str, changed: Mapping[str, str | None]
+    ) -> None:
+        """Record on memories what ends their facts, now that the fact of a memory does not."""
+        memory_sources = await self._reader.memory_sources(scope_of(source.name), access.collection.id)
+        closing_edges = await self._read_edges(source, [edge for edge in changed.values() if edge])
+        closing_memories = {edge.id: edge.evidence for edge in closing_edges}
+        reopened: set[str] = set()
+        for edge in await self._read_edges(source, list(changed)):
+            if edge.evidence in {None, memory} or not await self._note_end(memory_sources, source, edge):
+                continue
+            reopened.add(str(edge.evidence))
+            closing_memory = closing_memories.get(changed[edge.id] or "")
+            if closing_memory is not None:
+                await self._note_ended_by(memory_sources, closing_memory, str(edge.evidence))
+                reopened -= {str(edge.evidence)} if closing_memory == memory else set()
+
+        async def without_reopened(stored: Memory) -> Memory:
+            return replace(stored, closes=tuple(ended for ended in stored.closes if ended not in reopened))
+
+        if reopened:
+            await self._apply_change(memory_sources, memory, without_reopened, version=False)
 
     async def _read_edges(self, source: Source, edges: list[str]) -> list[Edge]:
         return await self.graphs.edges_by_id(graph_name(scope_of(source.name)), source.collection, edges)
@@ -214,15 +239,18 @@ class MemoryFacts(Service, checked=False):
         new: NewMemory,
         beside: dict[str, Json] | None = None,
     ) -> Written:
-        """Replace a memory, and store its former state as a version. Raises PreconditionFailed."""
+        """Replace a memory, and store its former state as a version. Raises PreconditionFailed.
+
+        `beside` takes the place of the metadata that the store sets itself.
+        """
         source = memory_sources.by_id[before.document.source]
         self._context.require_editor(memory_sources.access, before.document, "change a memory")
         # If a clock was set back, no version may be older than the one before it.
         now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
-        metadata = store_metadata(before)
+        metadata = store_metadata(before) if beside is None else dict(beside)
         if new.fact != before.fact:
             metadata.pop(CLOSED_BY, None)
-        document = remade(before, new, now=now, beside=metadata | (beside or {}))
+        document = remade(before, new, now=now, beside=metadata)
         try:
             written = await self._context.write([version_of(before, now=now), document], source)
         except NotFound as fault:

@@ -1,4 +1,4 @@
 """Writing: from documents to records, index and embeddings, and background jobs.
 
-Imports graph, ports and text.
+Imports ports and text.
 """

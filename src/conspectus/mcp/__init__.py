@@ -1,4 +1,4 @@
 """Server of the Model Context Protocol over any engine.
 
-Imports engine, graph, memory, operations, ports, text and window.
+Imports engine, memory, operations, ports, text and window.
 """

@@ -1,4 +1,4 @@
 """Memories: scopes, versions, retention and JSON lines, as pure functions.
 
-Imports graph, ingest, ports, streams and text.
+Imports ingest, ports, streams and text.
 """

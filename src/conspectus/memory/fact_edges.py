@@ -1,5 +1,6 @@
 """Facts of memories as edges of a graph."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -56,6 +57,23 @@ def as_ended(new: NewMemory, stored: Memory) -> NewMemory:
     if stored.closed_by is None or new.fact != stored.fact or new.valid_until is not None:
         return new
     return replace(new, valid_until=stored.valid_until)
+
+
+def with_new_end(before: Memory, new: NewMemory, changes: Mapping[str, object]) -> NewMemory:
+    """Return a changed memory without the end of a fact that it no longer states.
+
+    Raises InvalidInput if the end that the fact of another memory set is taken away: it would set it again.
+    """
+    if before.closed_by is None:
+        return new
+    if new.fact != before.fact:
+        return new if "valid_until" in changes else replace(new, valid_until=None)
+    if "valid_until" in changes and new.valid_until is None:
+        raise InvalidInput(
+            "valid_until",
+            f"was set by the fact of the memory {before.closed_by}; change that one, or make it single=False",
+        )
+    return new
 
 
 def _stated(new: NewMemory) -> Fact:

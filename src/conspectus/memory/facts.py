@@ -20,7 +20,7 @@ from conspectus.streams.json_schema_output import Unsatisfied, answer_json
 from conspectus.streams.summarizer import SummaryPrompt
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
-from conspectus.text.name_keys import key_of
+from conspectus.text.name_keys import key_of, relation_key
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, escape_delimiters
 from conspectus.text.sentences import sentence_end_before
 from conspectus.text.times import canonical, validity
@@ -153,7 +153,9 @@ def cited_facts(memory: Memory, facts: Sequence[FoundFact], model: str) -> tuple
 
 def _extracted(memory: Memory, extraction: FoundFact, span: tuple[int, int], model: str) -> ExtractedFact:
     document, fact, text = memory.document, extraction.fact, clean(extraction.text).strip()
-    ends = (text,) if fact is None else (key_of(fact.subject), fact.predicate, key_of(fact.object))
+    ends = (
+        (text,) if fact is None else (key_of(fact.subject), relation_key(fact.predicate), key_of(fact.object))
+    )
     begins, until = validity(extraction.valid_from, extraction.valid_until)
     return ExtractedFact(
         text=text,

@@ -141,6 +141,7 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "graph_edges.source_id": NODE,
         "graph_edges.target_id": NODE,
         "graph_edges.type": GRAPH,
+        "graph_edges.type_key": DERIVED,
         "graph_events.after": replace(GRAPH, screening="derived", purging="erased"),
         "graph_events.before": replace(GRAPH, screening="derived", purging="erased"),
         "graph_events.by": replace(ACCOUNT, reason="who merged nodes; an id once the account is deleted"),

@@ -123,6 +123,15 @@ class Graphs(Protocol):
         edges.
         """
 
+    async def withdraw(
+        self, graph: SourceId, edge: str, *, ends: datetime | None
+    ) -> Sequence[tuple[str, str | None]]:
+        """Have an edge supersede nothing any more, and end it unless it has an end (None: leave it open).
+
+        What it had ended is valid again, or until the next single edge of its relation begins. Returns the
+        ids of these edges, each with the one that ends it now.
+        """
+
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete nodes with their edges; unknown ids count 0."""
 

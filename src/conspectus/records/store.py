@@ -20,15 +20,18 @@ from conspectus.records.core import collections as collection_rows
 from conspectus.records.core import unindexable as marks
 from conspectus.records.core.collections import state
 from conspectus.records.core.database import (
+    Database,
     DatabaseAccess,
     database_at,
     migrate_if_needed,
     run_guarded,
+    transact,
 )
 from conspectus.records.core.lock_names import Locks, collection_locks, name_lock, row_lock
 from conspectus.records.core.store_methods import SqlStore, cached, cached_rows, joining, reading, writing
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.core.writes import write
+from conspectus.records.graph.relation_keys import fill_missing_keys, has_missing_keys
 from conspectus.records.invariants import problems
 from conspectus.records.streams import timeline as timelines
 from conspectus.records.tables.core import (
@@ -201,7 +204,14 @@ def _open(address: str, access: DatabaseAccess) -> SqlRecords:
     with ExitStack() as unless_opened:
         unless_opened.callback(transactions.shut)
         migrate_if_needed(transactions.database)
+        _fill_relation_keys(transactions.database)
         if access.row_security:
             run_guarded(transactions.database, transactions.enable_row_security)
         unless_opened.pop_all()
     return SqlRecords(transactions)
+
+
+def _fill_relation_keys(database: Database) -> None:
+    """Give edges that an older program wrote beside a newer one the key of their relation."""
+    if transact(database, database.reading, has_missing_keys):
+        transact(database, database.writing, fill_missing_keys)

@@ -21,6 +21,7 @@ _SPELT: Final = str.maketrans(
 )  # fmt: skip
 _UNSEEN: Final = regex_pattern(r"[\p{Cf}\p{Cc}--\s]++", regex.VERSION1)
 _ACCENTS: Final = regex_pattern(r"(?<=[\p{Latin}\p{Greek}])\p{Mn}++")
+_JOINERS: Final = regex_pattern(r"[\p{Pd}\p{Pc}\s]++")
 _SPACES: Final = regex_pattern(r"\s++")
 _ARTICLE: Final = regex_pattern(r"^(?:the|an?) (?=\S)")
 _POSSESSIVE: Final = regex_pattern(r"(?<=\w) ?'s?+$")
@@ -43,6 +44,14 @@ def key_of(name: str) -> str:
 def keys_of(name: str, aliases: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the distinct keys of a name and its aliases, in this order."""
     return tuple(key for key in dict.fromkeys(map(key_of, (name, *aliases))) if key)
+
+
+def relation_key(name: str) -> str:
+    """Normalize the name of a relation: as a key, and with spaces for underscores, hyphens and dashes.
+
+    "works at", "Works_At" and "works-at" share a key. A name of only such marks keeps them.
+    """
+    return key_of(_JOINERS.sub(" ", name)) or key_of(name)
 
 
 def _fold_letters(name: str) -> str:

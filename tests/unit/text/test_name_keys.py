@@ -1,6 +1,6 @@
 import pytest
 
-from conspectus.text.name_keys import MAX_KEY_LENGTH, key_of, keys_of
+from conspectus.text.name_keys import MAX_KEY_LENGTH, key_of, keys_of, relation_key
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,17 @@ def test_the_keys_of_a_node_are_of_its_name_and_aliases_each_once():
 def test_other_names_keep_other_keys():
     names = ["Ann", "Anna", "Ann Smith", "Joanna", "C", "C++", "C#", "art", "start", ".net", "net"]
     assert len({key_of(name) for name in names}) == len(names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["works at", "Works At", "works_at", "WORKS_AT", "works-at", "works  at", "works\u2013at", "_works at_"],
+)
+def test_spellings_of_a_relation_share_a_key(name: str) -> None:
+    assert relation_key(name) == "works at"
+
+
+@pytest.mark.parametrize("name", ["-", "->", "__", "≥", "", "worksat"])
+def test_other_relations_have_keys_of_their_own(name: str) -> None:
+    assert relation_key(name) != "works at"
+    assert bool(relation_key(name)) is bool(name)

@@ -22,6 +22,7 @@ from conspectus.records.core.rows import (
 from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_scalar, insert_rows
 from conspectus.records.tables.core import sources
 from conspectus.records.tables.graph import edges, events, evidence, nodes
+from conspectus.text.name_keys import relation_key
 from conspectus.text.times import from_microseconds, to_microseconds
 
 HERE = 0
@@ -173,6 +174,7 @@ def edge_values(edge: Edge, *, single: bool) -> dict[str, Any]:
         "closed_by": None,
         "origin": edge.origin,
         "trust": edge.trust,
+        "type_key": relation_key(edge.type),
     }
 
 

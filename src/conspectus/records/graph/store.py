@@ -60,6 +60,7 @@ class SqlGraphs(SqlStore):
             partial(traversal.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
         )
 
+    withdraw = writing(writes.withdraw, rows=sources)
     delete_nodes = writing(delete_nodes, rows=sources, long=True)
     delete_edges = writing(delete_edges, rows=sources)
     summary = reading(summary)

@@ -21,6 +21,7 @@ from conspectus.records.core.rows import to_number
 from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, is_valid_at, nodes_by_id
 from conspectus.records.graph.rows import HERE
 from conspectus.records.tables.graph import edges, nodes
+from conspectus.text.name_keys import relation_key
 
 MIN_EDGES_READ: Final = 16
 """Number of edges of a node read at first; four times as many each time more are needed."""
@@ -61,7 +62,7 @@ def _edge_query(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bo
     level = [edges.c.trust] if levels else []
     query = select(name, edges.c.weight, edges.c.type, *level)
     if typed:
-        conditions.append(edges.c.type.in_(bindparam("types", expanding=True)))
+        conditions.append(edges.c.type_key.in_(bindparam("types", expanding=True)))
     if dated or as_of or levels:
         query = query.join(nodes, nodes.c.number == far)
     if dated:
@@ -184,7 +185,7 @@ class _Walker:
         self._reached: dict[str, _Path] = {}
         self._parameters: dict[str, Any] = {"least": traversal.min_weight}
         if traversal.types:
-            self._parameters["types"] = list(traversal.types)
+            self._parameters["types"] = list(dict.fromkeys(map(relation_key, traversal.types)))
         if traversal.at is not None:
             self._parameters["moment"] = to_number(traversal.at)
         self._as_of = bounds.as_of

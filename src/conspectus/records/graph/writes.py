@@ -1,12 +1,14 @@
 """Writes of graphs: adding nodes and edges."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, or_, select, update
+from sqlalchemy import Column, Connection, Row, Table, and_, bindparam, delete, or_, select, update
 
 from conspectus.errors import DanglingEdges, NotFound
 from conspectus.model.graph import Edge, GraphWritten, WriteOutcome
+from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.counters import allocate
 from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
@@ -14,6 +16,7 @@ from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.tables.core import documents
 from conspectus.records.tables.graph import edges, evidence, names, nodes, terms
+from conspectus.text.times import to_microseconds
 
 Values = dict[str, Any]
 
@@ -34,12 +37,13 @@ _CHANGE_EDGE = (
 )
 _SAME_RELATION = and_(
     edges.c.source == bindparam("from"),
-    edges.c.type == bindparam("type_name"),
+    edges.c.type_key == bindparam("relation"),
     edges.c.target != bindparam("to"),
     edges.c.aside == HERE,
 )
+_ENDED_BY = select(edges).where(edges.c.closed_by == bindparam("at"), edges.c.aside == HERE)
 _NEXT_SINGLE = (
-    select(edges.c.number, edges.c.began, edges.c.origin, edges.c.trust)
+    select(edges.c.number, edges.c.id, edges.c.began, edges.c.origin, edges.c.trust)
     .where(_SAME_RELATION, edges.c.single == 1, edges.c.began > bindparam("since"))
     .order_by(edges.c.began, edges.c.number)
     .limit(1)
@@ -212,6 +216,34 @@ def _evidence_by_edge_id(connection: Connection, stored: Iterable[Values]) -> di
     return evidence_by_id
 
 
+def withdraw(
+    connection: Connection, graph: SourceId, edge: str, *, ends: datetime | None
+) -> list[tuple[str, str | None]]:
+    """Have an edge supersede nothing any more, and end it unless it has an end (None: leave it open).
+
+    What it had ended is valid again, or until the next single edge begins. Returns these edges, each with the
+    one that ends it now.
+    """
+    row = connection.execute(_EDGES.where(edges.c.graph == graph), {"ids": [edge]}).one_or_none()
+    if row is None:
+        return []
+    change: Values = {"single": 0}
+    if ends is not None:
+        until = max(to_microseconds(ends), row.began) if row.valid_until is None else row.valid_until
+        change |= {"valid_until": until, "closed_by": None}
+    connection.execute(update(edges).where(edges.c.number == row.number).values(change))
+    return [_end_anew(connection, ended) for ended in connection.execute(_ENDED_BY, {"at": row.number}).all()]
+
+
+def _end_anew(connection: Connection, row: Row[*tuple[Any, ...]]) -> tuple[str, str | None]:
+    """Give an edge the end that the next single edge with its relation sets, or none."""
+    of = {"from": row.source, "relation": row.type_key, "to": row.target, "since": row.began}
+    later = connection.execute(_NEXT_SINGLE, of).one_or_none()
+    ends = {"valid_until": later and later.began, "closed_by": later and later.number}
+    connection.execute(update(edges).where(edges.c.number == row.number).values(ends))
+    return row.id, None if later is None else later.id
+
+
 class _EdgeWriter:
     """The edges of one transaction: many are inserted at once, single ones in order."""
 
@@ -261,7 +293,7 @@ class _EdgeWriter:
 
     def _end_superseded(self, row: Values) -> tuple[str, ...]:
         """End the open edges to other targets, and this one if a later one exists."""
-        of = {"from": row["source"], "type_name": row["type"], "to": row["target"], "since": row["began"]}
+        of = {"from": row["source"], "relation": row["type_key"], "to": row["target"], "since": row["began"]}
         later = self._connection.execute(_NEXT_SINGLE, of).one_or_none()
         if later is not None and row["valid_until"] is None:
             ended_at = {"valid_until": later.began, "closed_by": later.number}

@@ -23,6 +23,7 @@ from conspectus.ports.graphs import SUBJECT
 from conspectus.records.tables.core import Number, String, Text, metadata
 
 ENDED = text("closed_by IS NOT NULL")
+WITHOUT_KEY = text("type_key IS NULL")
 
 nodes = Table(
     "graph_nodes",
@@ -95,12 +96,18 @@ edges = Table(
     Column("closed_by", ForeignKey("graph_edges.number", ondelete="SET NULL")),
     Column("origin", String, nullable=False, server_default="import"),
     Column("trust", String, nullable=False, server_default="standard"),
+    Column("type_key", String),
     UniqueConstraint("id", "aside"),
     Index(None, "graph", "aside"),
-    Index(None, "source", "aside", "type"),
+    Index(None, "source", "aside", "type_key"),
     Index("ix_graph_edges_closed_by", "closed_by", sqlite_where=ENDED),
+    Index("ix_graph_edges_without_key", "type", sqlite_where=WITHOUT_KEY),
 )
-"""`began` is when an edge became valid, or was recorded; `stands` means that it needs no document."""
+"""`began` is when an edge became valid, or was recorded; `stands` means that it needs no document.
+
+`type_key` is the key of `type`, which spellings of one relation share. Where it is null, an older program
+wrote the row, and the next start of a newer one fills it.
+"""
 
 for _name, _near, _far in (("out", "source", "target"), ("in", "target", "source")):
     Index(
@@ -113,6 +120,7 @@ for _name, _near, _far in (("out", "source", "target"), ("in", "target", "source
         edges.c.valid_from,
         edges.c.valid_until,
         edges.c[_far],
+        edges.c.type_key,
     )
 
 evidence = Table(
