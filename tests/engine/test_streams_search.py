@@ -199,6 +199,20 @@ async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engin
     )
     response = await search(engine, "What happened yesterday?", "tape 1", at=at)
     assert "skipped_streams" not in response.plan
+    assert response.notices[-1].startswith("'yesterday' looks like a time, but was not read")
+
+
+async def test_a_time_that_is_not_understood_is_a_notice(engine: Engine) -> None:
+    await engine.streams.put(NewStream("gate", start_time="2026-03-02T12:00:00Z"))
+    await engine.streams.add_captions(make_captions(20, about="gate", seconds=60), stream="gate", wait=True)
+    at = datetime(2026, 3, 10, 12, tzinfo=UTC)
+    response = await search(engine, "Who came through the gate last week?", at=at)
+    assert "2026-03-02 00:00:00 to 2026-03-09" in response.plan["time_range"]
+    assert response.notices == ()
+    response = await search(engine, "Who came through the gate on 03/02/2026?", at=at)
+    assert [notice.partition(" looks")[0] for notice in response.notices] == ["'03/02/2026'"]
+    window = await engine.streams.window("Who came through the gate on 03/02/2026?", 200, at=at)
+    assert window.window.notices == response.notices
 
 
 async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:

@@ -41,7 +41,7 @@ from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.stream_clocks import StreamClock, clock_of, timecode
 from conspectus.text.times import EPOCH, to_microseconds
-from conspectus.time_expressions import ClockFace, TimeExpression, described, find_time
+from conspectus.time_expressions import ClockFace, TimeExpression, described, find_time, unread_times
 from conspectus.time_expressions.clock_face import shifted
 from conspectus.time_expressions.vocabulary import DAY
 from conspectus.window.build import WindowOptions
@@ -100,6 +100,7 @@ class ResolvedStreams:
     text: str
     streams: Mapping[str, ParsedVideoQuery]
     plan: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
     @property
     def bounded(self) -> bool:
@@ -259,6 +260,10 @@ HITS_PER_MOMENT = 3
 """Number of hits per requested moment whose surrounding captions are read."""
 TOKENS_PER_CAPTION = 20
 """Tokens of a window per requested caption."""
+UNREAD_TIME = (
+    "{!r} looks like a time, but was not read as one of these streams; write it as 2025-03-10 or 'last week',"
+    " or give a range"
+)
 AROUND = "adjacent"
 """The part of the score of a caption that was added with its moment."""
 
@@ -337,6 +342,7 @@ class VideoSearch(Service, checked=False):
         else:
             sources = [source for source in await self._authorized.sources(access) if source.kind == "stream"]
         at = query.at or self._parts.clock()
+        is_timed = query.read_times
         if len(sources) > MAX_UNCHECKED_STREAMS and query.read_times and not may_name_time(query.query, at):
             query = replace(query, read_times=False)
         every = {str(source.id): await self._parse_query(query, access, source, at) for source in sources}
@@ -349,7 +355,9 @@ class VideoSearch(Service, checked=False):
         without = sorted(parsed.name for source, parsed in every.items() if source not in streams)
         if without:
             plan[SKIPPED_STREAMS] = f"{named(without)} (no such time on the clock)"
-        return ResolvedStreams(query, access, next(rest, query.query).strip(), streams, plan)
+        text = next(rest, query.query).strip()
+        notices = tuple(map(UNREAD_TIME.format, unread_times(text))) if is_timed else ()
+        return ResolvedStreams(query, access, text, streams, plan, notices)
 
     async def _parse_query(
         self, query: StreamQuery, access: CollectionAccess, source: Source, at: datetime
@@ -373,6 +381,11 @@ class VideoSearch(Service, checked=False):
         return ParsedVideoQuery(stream, clock, span, face)
 
     async def _find_candidates(self, resolved: ResolvedStreams, limit: int) -> Retrieval:
+        """Return the hits, and which times of the query were not read."""
+        retrieval = await self._find_hits(resolved, limit)
+        return replace(retrieval, notices=(*retrieval.notices, *resolved.notices))
+
+    async def _find_hits(self, resolved: ResolvedStreams, limit: int) -> Retrieval:
         """Return the hits; without a query, the captions in the range."""
         query = resolved.query
         maximum = min(limit, self._parts.settings.max_limit)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from conspectus.time_expressions import amounts, parts, ranges, times_of_day
+from conspectus.time_expressions import amounts, parts, periods, ranges, times_of_day
 from conspectus.time_expressions.interpreter import Grammar, Guard, Rule
 from conspectus.time_expressions.vocabulary import ENGLISH
 
@@ -87,8 +87,20 @@ _DAYS: Final = (
     Rule("day", "day=calendar_day day_comma? time=clock", times_of_day.place_on_day),
     Rule("day", "day=calendar_day day_comma? hour=DIGITS", times_of_day.place_hour_in_part),
     Rule("day", "day=calendar_day", times_of_day.span_day),
+    Rule("day", "@wall period"),
     Rule("clock_with_day", "time=clock prepositions(on)? day=day", times_of_day.place_clock_on_day),
     Rule("clock_with_day", "clock"),
+)
+
+_PERIODS: Final = (
+    Rule("period", "offset=period_offsets unit=calendar_units", periods.take_unit),
+    Rule("period", "articles calendar_units(weekend)", periods.take_last_weekend),
+    Rule("period", "!<NUMBER offset=period_offsets? month=months !day_number year=year?", periods.take_month),
+    Rule("period", "!<NUMBER !<months year=year_number &year_end", periods.take_year),
+    Rule("period", "articles? latest count=count unit=calendar_units(month year)", periods.take_last_units),
+    Rule("period", "count=count unit=calendar_units(month year) ago", periods.count_units_back),
+    Rule("year_number", "text=DIGITS", times_of_day.read_year),
+    Rule("year_end", "edge_end | joins | DASH | ',' | '?' | '.' | '!' | ')'"),
 )
 
 _PARTS: Final = (
@@ -109,7 +121,8 @@ _PARTS: Final = (
     Rule("ordinal", "ordinals"),
     Rule("part", "articles order=ordinal !amount parts=fractions bare=&phrase_end?", parts.take_share),
     Rule("part", "articles order=ordinal length=lone_unit &phrase_end", parts.take_bare_stretch),
-    Rule("part", "order=ordinal length=lone_unit &phrase_end", parts.take_stretch),
+    Rule("part", "!calendar_period order=ordinal length=lone_unit &phrase_end", parts.take_stretch),
+    Rule("calendar_period", "@wall period"),
     Rule("part", "articles? order=ordinal !lone_unit length=amount", parts.take_bare_stretch),
     Rule("part", "middles into &aside", parts.take_middle),
     Rule("part", "middles &phrase_end", parts.take_middle),
@@ -208,5 +221,5 @@ _PHRASES: Final = (
 )
 
 ENGLISH_GRAMMAR: Final = Grammar(
-    (*_AMOUNTS, *_TIMES_OF_DAY, *_DAYS, *_PARTS, *_PAIRS, *_PHRASES), GUARDS, ENGLISH
+    (*_AMOUNTS, *_TIMES_OF_DAY, *_DAYS, *_PERIODS, *_PARTS, *_PAIRS, *_PHRASES), GUARDS, ENGLISH
 )

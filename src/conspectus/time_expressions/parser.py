@@ -64,6 +64,8 @@ def find_time(query: str, face: ClockFace) -> TimeExpression | None:
     - A point has the precision of its text: a second, a minute, an hour or a day. "Around" adds 30 seconds,
       two minutes, half an hour or a day to both sides. "Minute 12" is what the clock shows as 12.
     - "The last ten minutes" end with the captions, or now if a wall clock is live.
+    - "Last week", "this month", "in April", "2024", "two days ago" and "10.03.2025" are calendar periods in
+      the zone of the clock. Weeks begin on Monday. A month without a year is the last one of the stream.
     - Several ranges are intersected. A range that contradicts the first one is listed in `unused`.
     """
     tokens = split_into_tokens(query)

@@ -9,9 +9,10 @@ from typing import Final
 
 from conspectus.time_expressions.amounts import require_length
 from conspectus.time_expressions.clock_face import shifted
+from conspectus.time_expressions.periods import count_days_back
 from conspectus.time_expressions.points import Amount, Point
 from conspectus.time_expressions.timeline import Timeline
-from conspectus.time_expressions.vocabulary import SECOND
+from conspectus.time_expressions.vocabulary import DAY, SECOND
 
 _LAST: Final = -1
 
@@ -92,10 +93,13 @@ def place_plain_amount(timeline: Timeline, length: Amount) -> Point:
 
 
 def count_back(timeline: Timeline, length: Amount) -> Point | None:
-    """Return the point of `ten minutes ago`, on wall clocks and in live streams."""
+    """Return the point of `ten minutes ago`, on wall clocks and in live streams; `two days ago` is a day."""
     face = timeline.face
     if not face.live and not face.wall:
         return None
+    days, rest = divmod(length.seconds, DAY)
+    if face.wall and length.unit >= DAY and not rest:
+        return count_days_back(timeline, int(days))
     begins = shifted(face.now if face.wall else face.end, -length.seconds)
     return Point(begins, shifted(begins, length.unit), length.unit, "place")
 

@@ -18,7 +18,7 @@ _MAX_YEARS_BACK: Final = 8
 
 def read_instant(timeline: Timeline, text: str) -> Point | None:
     """Return the point of `2026-01-05T14:30`."""
-    if len(text) <= len("2026-01-05"):
+    if "-" not in text or len(text) <= len("2026-01-05"):
         return None
     try:
         start = bounded(parse_instant(text.upper().replace(" Z", "Z"), timeline.face.clock.zone))
@@ -163,10 +163,13 @@ def read_weekday(timeline: Timeline, number: int, these: bool | None) -> Day:
 
 
 def read_written_day(_: Timeline, text: str) -> Day | None:
-    """Return the day of `2026-01-05`."""
-    if len(text) != len("2026-01-05"):
+    """Return the day of `2026-01-05` or `5.1.2026`."""
+    if "." in text and "-" not in text:
+        day, month, year = map(int, text.split("."))
+    elif len(text) == len("2026-01-05"):
+        year, month, day = map(int, text.split("-"))
+    else:
         return None
-    year, month, day = map(int, text.split("-"))
     valid = _valid_date(year, month, day)
     return None if valid is None else Day(valid)
 

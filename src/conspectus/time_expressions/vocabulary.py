@@ -9,6 +9,7 @@ from conspectus.text.analyzer import STOP_WORDS
 Relation = Literal[
     "before", "until", "by", "after", "since", "from", "around", "about", "at", "in", "on", "between"
 ]
+CalendarUnit = Literal["week", "weekend", "month", "year"]
 MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
 DAY: Final = 86_400.0
@@ -47,7 +48,8 @@ class Language:
     an amount, and `lasting` before one, make it a duration instead of a position. `recordings` are names of
     a stream, which `begins` and `finishes`. `halves` are the hours of the day after which a time is,
     `sides` the sides of an hour ("quarter to nine"). Weekday names are numbered from Monday, 0. `parts` of
-    a day are in seconds from its midnight. `empties` are words of a query without content to search for.
+    a day are in seconds from its midnight. `unread_periods` are periods of which a query is told when the
+    grammar reads no time from them. `empties` are words of a query without content to search for.
     """
 
     numbers = MappingProxyType(
@@ -174,6 +176,21 @@ class Language:
         }
     )
     these = _words("this last")
+    period_offsets = MappingProxyType({"this": 0, "last": -1, "previous": -1, "next": 1})
+    calendar_units: Mapping[str, CalendarUnit] = MappingProxyType(
+        {
+            "week": "week",
+            "weekend": "weekend",
+            "month": "month",
+            "months": "month",
+            "year": "year",
+            "years": "year",
+        }
+    )
+    unread_periods = _words(
+        "week weekend month year quarter fortnight decade century season semester spring summer autumn fall "
+        "winter christmas easter"
+    )
     empties = STOP_WORDS["english"] | _words(
         "happen happens happened happening go goes going went occur occurs occurred see sees seen show shows "
         "shown showed say says said tell tells told talk talks talked describe summarise summarize summary "
@@ -185,6 +202,7 @@ class Language:
         articles,
         these,
         latest,
+        period_offsets,
         ordinals,
         numbers,
         fractions,

@@ -134,7 +134,6 @@ at 2026-13-45
 on 31 February 2026
 may 5 people enter?
 who is on the tonight show?
-in March
 """
 
 
@@ -212,12 +211,82 @@ def test_a_stream_that_has_not_begun_is_of_today() -> None:
 
 @pytest.mark.parametrize("year", [1, 2, 9998, 9999])
 @pytest.mark.parametrize(
-    "question", ["today", "last night", "on Monday", "from 23:00 to 1:00", "in the last week"]
+    "question",
+    [
+        "today",
+        "last night",
+        "on Monday",
+        "from 23:00 to 1:00",
+        "in the last week",
+        "last week",
+        "next year",
+        "999999999 days ago",
+        "a hundred years ago",
+        "the last 1200 months",
+    ],
 )
 def test_streams_at_the_ends_of_the_calendar(year: int, question: str) -> None:
     day = f"{year:04}-06-01T"
     face = wall_clock(f"{day}08:00", f"{day}20:00", f"{day}20:00", zone="Asia/Tokyo")
     assert read_range(question, face) is not None
+
+
+YEARS = wall_clock(
+    "2024-01-05T08:00", "2026-11-29T18:00", "2026-11-29T20:00", live=True, zone="Europe/Berlin"
+)
+"""The query is asked on a Sunday."""
+PERIODS = """
+last week                         | 2026-11-16 00:00:00 to 2026-11-23 00:00:00 Europe/Berlin
+this week                         | 2026-11-23 00:00:00 to 2026-11-30 00:00:00 Europe/Berlin
+since last week                   | from 2026-11-16 00:00:00 Europe/Berlin on
+this month                        | 2026-11-01 00:00:00 to 2026-12-01 00:00:00 Europe/Berlin
+before last month                 | until 2026-10-01 00:00:00 Europe/Berlin
+last year                         | 2025-01-01 00:00:00 to 2026-01-01 00:00:00 Europe/Berlin
+in april                          | 2026-04-01 00:00:00 to 2026-05-01 00:00:00 Europe/Berlin
+in December                       | 2025-12-01 00:00:00 to 2026-01-01 00:00:00 Europe/Berlin
+last december                     | 2025-12-01 00:00:00 to 2026-01-01 00:00:00 Europe/Berlin
+april 2024                        | 2024-04-01 00:00:00 to 2024-05-01 00:00:00 Europe/Berlin
+between april and june            | 2026-04-01 00:00:00 to 2026-07-01 00:00:00 Europe/Berlin
+in 2024                           | 2024-01-01 00:00:00 to 2025-01-01 00:00:00 Europe/Berlin
+2024                              | 2024-01-01 00:00:00 to 2025-01-01 00:00:00 Europe/Berlin
+from 2024 to 2025                 | 2024-01-01 00:00:00 to 2026-01-01 00:00:00 Europe/Berlin
+on the weekend                    | 2026-11-28 00:00:00 to 2026-11-30 00:00:00 Europe/Berlin
+last weekend                      | 2026-11-21 00:00:00 to 2026-11-23 00:00:00 Europe/Berlin
+on 10.03.2025                     | 2025-03-10 00:00:00 to 2025-03-11 00:00:00 Europe/Berlin
+on 1.2.2025 at 3 pm               | 2025-02-01 15:00:00 to 16:00:00 Europe/Berlin
+two days ago                      | 2026-11-27 00:00:00 to 2026-11-28 00:00:00 Europe/Berlin
+a week ago                        | 2026-11-22 00:00:00 to 2026-11-23 00:00:00 Europe/Berlin
+3 days ago at 10:00               | 2026-11-26 10:00:00 to 10:01:00 Europe/Berlin
+a month ago                       | 2026-10-01 00:00:00 to 2026-11-01 00:00:00 Europe/Berlin
+two years ago                     | 2024-01-01 00:00:00 to 2025-01-01 00:00:00 Europe/Berlin
+the last three months             | 2026-08-29 00:00:00 to 2026-11-30 00:00:00 Europe/Berlin
+in march 2025                     | 2025-03-01 00:00:00 to 2025-04-01 00:00:00 Europe/Berlin
+"""
+
+
+@pytest.mark.parametrize(("question", "expected"), read_rows(PERIODS))
+def test_periods_are_those_of_the_calendar(question: str, expected: str) -> None:
+    assert read_range(question, YEARS) == expected
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what may happen",
+        "after 2000 steps",
+        "version 1.2.2025.4",
+        "1999",
+        "a march through town",
+        "last call",
+    ],
+)
+def test_other_words_are_no_periods(question: str) -> None:
+    assert read_range(question, YEARS) is None
+
+
+def test_periods_of_a_recording_are_none() -> None:
+    face = ClockFace(StreamClock(), wall=False, first=EPOCH, last=EPOCH, now=YEARS.now)
+    assert [read_range(question, face) for question, _ in read_rows(PERIODS)[:12]] == [None] * 12
 
 
 @pytest.mark.parametrize("at", [datetime.min, datetime.max])
