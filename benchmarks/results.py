@@ -429,6 +429,7 @@ PLOTS: Mapping[str, Plot] = {
         "From nothing to the first answer (less is better)",
         _columns("install", "first answer", "packages", "MB"),
     ),
+    "first-hour": Plot("The first hour of a stranger", _columns("takes")),
     "fleet": Plot("Four servers on one PostgreSQL", _columns("requests", "p95")),
     "graph": Plot("Questions to a graph (less is better)", _columns("p50", "p95")),
     "harmless": Plot("Texts that attack nobody", _columns("texts", "changed")),
