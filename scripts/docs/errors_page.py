@@ -46,6 +46,7 @@ ADVICE: Final = {
     "storage_error": "Read the message and check the disk or the database.",
     "storage_too_new": "Install the version that wrote the data, or a newer one.",
     "storage_too_old": "Move its content as the message says; see Upgrade.",
+    "store_closed": "Open the store again, and use the new engine.",
     "timeout": "Try again with a smaller request, or raise `CONSPECTUS_REQUEST_TIMEOUT_SECONDS`.",
     "too_large": "Send less, or raise the setting that the message names.",
     "too_many_body_bytes": "Send one body after the other, or raise `CONSPECTUS_MAX_USER_BODY_BYTES`.",
