@@ -9,6 +9,7 @@ from tests.contracts.engine_alerts_contract import EngineAlertsContract
 from tests.contracts.engine_channels_contract import ChannelsContract
 from tests.contracts.engine_documents_contract import CatalogContract, DocumentsContract
 from tests.contracts.engine_entities_contract import EntitiesContract
+from tests.contracts.engine_export_contract import ExportContract
 from tests.contracts.engine_files_contract import FilesContract
 from tests.contracts.engine_graph_contract import GraphContract
 from tests.contracts.engine_memory_contract import MemoryContract
@@ -23,6 +24,7 @@ from tests.contracts.engine_vectors_contract import VectorsContract
 class EngineContract(
     CatalogContract,
     DocumentsContract,
+    ExportContract,
     VectorsContract,
     SearchContract,
     UpkeepContract,

@@ -11,6 +11,7 @@ NAMED_BY_USER = "a file that the user names, as a shell redirection would write 
 IN_INDEX_FOLDER = "in a folder of an index that was just made, inside the private data directory"
 REASONS = {
     "cli/agent_hook.py": "imports C modules only; it has its own `open_own_file`, which follows no link",
+    "cli/document_lines.py": NAMED_BY_USER,
     "cli/demo.py": "its mark, in the private folder that it has just made",
     "cli/graph.py": NAMED_BY_USER,
     "cli/memory_manage.py": NAMED_BY_USER,

@@ -6,8 +6,8 @@ from typing import Final
 ROUTES: Final[Mapping[str, str]] = {
     "an upload": "import_captions import_messages import_streams ingest_files",
     "the body or response is a stream, JSON Lines or an image": """
-        add_lines chat export_graph export_lines import_lines resume_chat subscribe_alerts
-        subscribe_captions
+        add_lines chat export_document_lines export_graph export_lines import_document_lines import_lines
+        resume_chat subscribe_alerts subscribe_captions
         """,
     "compatible with the OpenAI API": "complete embed models",
     "compatible with another product": """
@@ -29,8 +29,8 @@ ROUTES: Final[Mapping[str, str]] = {
 METHODS: Final[Mapping[str, str]] = {
     "files, archives or batches in several requests": """
         Channels.import_archive Channels.add_messages Documents.add Documents.add_files Documents.delete
-        Events.add Jobs.ingest_files Memory.import_lines Memory.add Streams.add_captions
-        Streams.import_captions
+        Documents.import_lines Events.add Jobs.ingest_files Memory.import_lines Memory.add
+        Streams.add_captions Streams.import_captions
         """,
     "the body or response is a stream, JSON Lines or an image": """
         Alerts.subscribe Chat.stream Graph.export Streams.subscribe

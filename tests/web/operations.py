@@ -130,6 +130,9 @@ WRITES: Final[Mapping[str, Parts]] = {
     "POST /memories/retention/apply": {"json": _HERE, "needs": "retention"},
     "POST /memories/retention/start": {"json": _HERE, "needs": "retention"},
     "POST /memories/extract": {"json": _HERE},
+    "POST /collections/{collection}/documents/import": {
+        "json": {"lines": ['{{"source": "lines", "key": "quince", "text": "Quinces are ripe."}}']}
+    },
     "POST /memories/import": {"json": {**_HERE, "lines": [_LINE]}},
     "POST /memories": {"json": {**_ANN, "memories": [{"text": "Ann likes quinces."}]}},
     "PATCH /memories/{memory}": {**_OF_ANN, "json": {"text": "{fresh}"}},
@@ -231,6 +234,7 @@ READS: Final[Mapping[str, Parts]] = {
     "GET /memories/conversations": _OF_ANN,
     "GET /memories/stats": _OF_ANN,
     "GET /memories/export": _OF_ANN,
+    "GET /collections/{collection}/documents/export": {},
     "GET /memories": _OF_ANN,
     "POST /memories/count": {"json": _ANN},
     "POST /memories/recall": {"json": {**_ANN, "query": "quinces"}},

@@ -20,6 +20,7 @@ LOGIN = "POST /session"
 OTHER_IDS = {
     *("ChannelService.window", "MemoryService.window", "SearchService.window", "StreamService.window"),
     *(
+        "DocumentService.import_lines",
         "MemoryService.import_lines",
         "RetentionService.start_job",
         "SearchService.retrieve",
@@ -59,7 +60,8 @@ async def test_a_page_has_as_many_rows_as_the_settings_allow(
     open_site: OpenSite, openapi: dict[str, Any]
 ) -> None:
     """Every list with a limit takes more than 1,000 where `max_limit` says so, and no list takes more."""
-    own_limits = {"GET /jobs", "GET /documents/{document}/thread", "GET /memories/export", RECENT}
+    exports = {"GET /memories/export", "GET /collections/{collection}/documents/export"}
+    own_limits = {"GET /jobs", "GET /documents/{document}/thread", RECENT, *exports}
     statuses = {}
     async with open_site(max_limit=1_100) as site, peopled(site) as people:
         for label, parts in READS.items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from rich.console import Group, RenderableType
 
+from conspectus.cli.document_lines import import_documents
 from conspectus.cli.options import InScope, Wait
 from conspectus.cli.output import progress, rows_table
 from conspectus.cli.session import NewMemorySession, NewSession, Session
@@ -332,5 +333,5 @@ def _picture(report: ImportReport) -> RenderableType:
 
 IMPORT_COMMANDS: Final = {
     "mem0": mem0, "langgraph": langgraph, "chroma": chroma, "qdrant": qdrant,
-    "memory-formats": memory_formats,
+    "memory-formats": memory_formats, "documents": import_documents,
 }  # fmt: skip

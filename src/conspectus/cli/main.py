@@ -27,11 +27,11 @@ COMMANDS: Mapping[str, str] = {
     "reembed": "maintenance.reembed", "serve": "serve.serve", "console": "serve.console", "demo": "demo.demo",
     "worker": "serve.worker", "mcp": "serve.mcp", "version": "maintenance.show_version",
     "whoami": "people.whoami", "migrate": "maintenance.migrate", "backup": "maintenance.backup",
-    "restore": "maintenance.restore", "ingest": "jobs.ingest",
+    "restore": "maintenance.restore", "ingest": "jobs.ingest", "export": "document_lines.export",
 }  # fmt: skip
 """Where the commands without a group are."""
 GROUPS: Mapping[str, tuple[str, str]] = {
-    "import": ("Import from mem0, LangGraph, Chroma, Qdrant and files.", "imports"),
+    "import": ("Import from mem0, LangGraph, Chroma, Qdrant, files and exports.", "imports"),
     "eval": ("Measure quality on an evaluation set.", "eval"),
     "collections": ("Manage collections.", "collections"),
     "feedback": ("Manage feedback on search results.", "search"),

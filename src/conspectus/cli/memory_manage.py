@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
@@ -16,6 +16,7 @@ from conspectus.cli.declared import argument, option
 from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Waiting, job_picture, report
+from conspectus.cli.lines import STDIO, read_lines, write_pages
 from conspectus.cli.memory import (
     MAX_LINE_LENGTH,
     NO_MEMORIES,
@@ -42,7 +43,6 @@ from conspectus.model.memory import (
     MEMORY,
     ConversationSummary,
     Memory,
-    MemoryExport,
     MemoryPage,
     MemoryReceipt,
     MemorySelection,
@@ -53,9 +53,8 @@ from conspectus.model.memory import (
 )
 
 if TYPE_CHECKING:
-    from conspectus.ports import Progress
+    pass
 
-STDIO = Path("-")
 CHANGES: Final = "text role speaker at kind valid_until"
 """Fields of a memory that a command changes."""
 
@@ -178,7 +177,7 @@ def export(
         if output != STDIO:
             target = files.enter_context(output.open("w", encoding="utf-8", newline="\n"))
         pages = partial(memories.export, **scope.arguments(session.collection))
-        count, left_out = _export(pages, target, bars)
+        count, left_out = write_pages(pages, target, bars)
     if output != STDIO:
         summary = {"memories": count, "file": output, "left_out": left_out}
         session.show(summary, f"wrote {count:,} memories")
@@ -201,7 +200,7 @@ def import_lines(
     with progress() as bars, ExitStack() as files:
         source = sys.stdin.buffer if file == STDIO else files.enter_context(file.open("rb"))
         done = session.engine.memory.import_lines(
-            _lines(source), collection=session.collection, scope=scope, progress=bars
+            read_lines(source), collection=session.collection, scope=scope, progress=bars
         )
     outcomes: list[str] = [memory.outcome for memory in done]
     names = ("added", "replaced", "updated", "unchanged")
@@ -302,31 +301,6 @@ def _memory_picture(memory: Memory) -> RenderableType:
     table = rows_table(("", ""), ((cell(name, style="bold"), fact) for name, fact in values.items() if fact))
     table.show_header = False
     return Group(table, "", Text(printable(memory.text)))
-
-
-def _export(
-    pages: Callable[..., MemoryExport], target: IO[str], report: "Progress | None"
-) -> tuple[int, Mapping[str, int]]:
-    """Write all pages; return the number of memories, and what is left out."""
-    after, count = None, 0
-    while True:
-        page = pages(after=after)
-        target.writelines(f"{line}\n" for line in page.lines)
-        count += len(page.lines)
-        if report is not None:
-            report("exporting", count, 0)
-        after = page.next
-        if after is None:
-            return count, page.left_out
-
-
-def _lines(source: IO[bytes]) -> Iterator[str]:
-    """The lines as text. Raises InvalidInput with the number of one that is not UTF-8."""
-    for number, raw in enumerate(source, 1):
-        try:
-            yield raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidInput(f"line {number}", f"is not UTF-8: {error.reason}") from None
 
 
 def _bounds(retention: Retention) -> str:

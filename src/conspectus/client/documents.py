@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import add
 from pathlib import Path
 from typing import Unpack
 from urllib.parse import quote
 from uuid import uuid4
 
 from conspectus.client.collections import RemoteCollections, in_collection
-from conspectus.client.operations import derive_client
+from conspectus.client.operations import derive_client, request_for
 from conspectus.client.request import (
     Request,
     changes_json,
@@ -20,18 +22,22 @@ from conspectus.client.request import (
 )
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
-from conspectus.errors import PermissionDenied
+from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.files import Intake, Root, placed, take_in
+from conspectus.memory.jsonl_reader import renumber
 from conspectus.model.filter import Filter, matches
 from conspectus.model.filter_json import filter_to_json
-from conspectus.model.pages import pages
+from conspectus.model.pages import pages, portions
 from conspectus.model.quarantine import Quarantined
 from conspectus.model.records import Document, DocumentChanges, Json, NewDocument, Receipt, Source, Written
 from conspectus.model.reports import FilesReport
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
+LINES_PER_REQUEST = 500
+CHARACTERS_PER_REQUEST = 1_000_000
+"""Maximum number of lines of an import, and their approximate total characters, per request."""
 
 
 @derive_client
@@ -95,6 +101,28 @@ class RemoteDocuments(RemoteService, DocumentService):
         if wait:
             await self.wait_until_embedded(collection=target.id, progress=progress)
         return report
+
+    async def import_lines(
+        self,
+        lines: str | Iterable[str],
+        *,
+        collection: str = "default",
+        progress: Progress | None = None,
+    ) -> Sequence[Written]:
+        written: list[Written] = []
+        before = 0
+        all_lines = lines.split("\n") if isinstance(lines, str) else lines
+        for batch in portions(all_lines, len, most=LINES_PER_REQUEST, room=CHARACTERS_PER_REQUEST):
+            request = request_for(DocumentService.import_lines, lines=batch, collection=collection)
+            try:
+                written += await self._channel.several(Written, request)
+            except InvalidInput as fault:
+                renumber(fault, partial(add, before))
+                raise
+            before += len(batch)
+            if progress is not None:
+                progress("importing", len(written), 0)
+        return written
 
     async def _list_quarantined(self, collection: str) -> Sequence[Quarantined]:
         """Return the quarantined documents of a collection, which only its managers may see."""

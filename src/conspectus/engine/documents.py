@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Annotated, Unpack
 
 from conspectus.access.policy import edits_any, require_own_origin, require_scope
-from conspectus.engine.context import Service
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.document_inputs import DocumentInputs
+from conspectus.engine.document_lines import DocumentLines
 from conspectus.errors import (
     NotFound,
     PermissionDenied,
@@ -17,12 +19,12 @@ from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.open_indexes import When
-from conspectus.ingest.prepare import own_spans
-from conspectus.ingest.quarantine import KEPT, given_before, quarantined
-from conspectus.model.annotations import Example, Length
+from conspectus.ingest.quarantine import given_before, quarantined
+from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter, require_document_fields
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.parameters import (
+    MAX_LIST,
     CollectionName,
     Cursor,
     DocumentIdentifier,
@@ -43,10 +45,9 @@ from conspectus.model.records import (
     Receipt,
     Source,
     Status,
-    TextPosition,
     Written,
 )
-from conspectus.model.reports import FilesReport, Page
+from conspectus.model.reports import DocumentExport, FilesReport, Page
 from conspectus.ports import Progress
 
 MAX_TEXT_IDS = 1_000
@@ -54,7 +55,12 @@ REVIEW_ACTION = "review quarantined documents"
 
 
 class DocumentService(Service):
-    """Documents: write, read and delete."""
+    """Documents: write, read, delete, export and import."""
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self._inputs = DocumentInputs(context)
+        self._lines = DocumentLines(context, self._inputs)
 
     async def add(
         self,
@@ -218,6 +224,45 @@ class DocumentService(Service):
         access = await self._authorized.collection(collection)
         return await self._authorized.count(access, filter, status=status)
 
+    async def export(
+        self,
+        *,
+        collection: CollectionName = "default",
+        filter: DocumentFilter = EVERYTHING,
+        after: Cursor | None = None,
+        limit: Annotated[
+            int | None, Range(1, "max_export_lines"), "Maximum lines of a page.", Example(10)
+        ] = None,
+    ) -> DocumentExport:
+        """Export a page of documents, messages and tasks as JSON Lines, in the order they were added.
+
+        A line holds what was given: text, source, fields, pages and sections, but no vectors. `after` is a
+        cursor; a page has `limit` lines, or as many as the settings allow. Captions, events and memories have
+        exports of their own; they are counted in `left_out` of the last page.
+        """
+        require_document_fields(filter)
+        return await self._lines.page(collection, filter, after=after, limit=limit)
+
+    async def import_lines(
+        self,
+        lines: Annotated[
+            str | Iterable[str],
+            Length(0, MAX_LIST),
+            "Lines of an export.",
+            Example(['{"source": "handbook", "key": "backup.md", "text": "The backup runs at two."}']),
+        ],
+        *,
+        collection: CollectionName = "default",
+        progress: Progress | None = None,
+    ) -> Sequence[Written]:
+        """Import documents, messages and tasks from JSON Lines. Importing a line twice has no effect.
+
+        They go into the source that each line names, which is created if it is new. Lines are written in
+        batches, one transaction each. Raises InvalidInput with the number of the line at fault, whose batch
+        is not written.
+        """
+        return await self._lines.write(lines, collection, progress=progress)
+
     async def update(
         self,
         /,
@@ -236,7 +281,7 @@ class DocumentService(Service):
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
-            new = replace(await self._as_input(stored, source, changes), **changes)
+            new = replace(await self._inputs.read(stored, source, changes), **changes)
             try:
                 written = await self._context.write([new], source, if_match=stored.fingerprint)
             except PreconditionFailed:
@@ -347,25 +392,3 @@ class DocumentService(Service):
         written = await self._context.release(given_before(stored), source, if_match=stored.fingerprint)
         await self._context.embed(access.collection, wait=False)
         return written
-
-    async def _as_input(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
-        """Return a stored document as it was written; without its text if the changes replace it."""
-        fields = {name: getattr(stored, name) for name in KEPT}
-        if "text" in changes:
-            return NewDocument(text="", **fields)
-        new = NewDocument(text=await self._authorized.text(stored), **fields)
-        chunks = await self.list_chunks(stored.id)
-        has_pages = any(chunk.page is not None for chunk in chunks)
-        # The headings of Markdown and reStructuredText are in the text.
-        has_positions = has_pages or stored.syntax not in {"markdown", "rst"}
-        spans = own_spans(chunks, new, self._context.preparation(source))
-        return replace(new, places=_positions(chunks) if has_positions else (), spans=spans)
-
-
-def _positions(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
-    """Return the positions of pages and sections, as far as the chunks have them."""
-    return tuple(
-        TextPosition(chunk.start, chunk.page, (chunk.heading,) if chunk.heading else ())
-        for chunk in chunks
-        if chunk.page is not None or chunk.heading is not None
-    )

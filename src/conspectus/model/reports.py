@@ -21,6 +21,21 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentExport:
+    """Documents as lines of JSON, complete but for their vectors, and the cursor of the rest.
+
+    `left_out` of the last page counts by name what no line contains.
+    """
+
+    lines: Annotated[
+        tuple[str, ...],
+        Example(['{"source": "handbook", "key": "backup.md", "text": "The backup runs at two."}']),
+    ]
+    next: str | None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionStatus:
     """Numbers of a collection. `pending` chunks have no vector yet; `lag` is changes not indexed yet.
 

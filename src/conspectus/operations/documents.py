@@ -5,6 +5,7 @@ from typing import Final
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.files import FileService
 from conspectus.model.files import Grep
+from conspectus.model.parameters import Text
 from conspectus.operations.operation import Operation
 
 _LISTED: Final = "/collections/{collection}/documents"
@@ -15,6 +16,24 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(DocumentService.list, "GET", _LISTED, id="list_documents"),
     Operation(
         DocumentService.count, "POST", f"{_LISTED}/count", reads=True, wrapped="count", id="count_documents"
+    ),
+    Operation(
+        DocumentService.export,
+        "GET",
+        f"{_LISTED}/export",
+        as_lines=True,
+        id="export_documents",
+        for_models="named",
+    ),
+    Operation(
+        DocumentService.import_lines,
+        "POST",
+        f"{_LISTED}/import",
+        unhurried=True,
+        as_lines=True,
+        listed={"lines": Text},
+        id="import_documents",
+        for_models="named",
     ),
     Operation(
         DocumentService.delete,

@@ -24,7 +24,7 @@ class BlockingCollections(BlockingService[CollectionService]):
 
 
 class BlockingDocuments(BlockingService[DocumentService]):
-    """Documents: write, read and delete."""
+    """Documents: write, read, delete, export and import."""
 
     add = blocking(DocumentService.add)
     add_files = blocking(DocumentService.add_files)
@@ -36,6 +36,8 @@ class BlockingDocuments(BlockingService[DocumentService]):
     list_chunks = blocking(DocumentService.list_chunks)
     list = blocking(DocumentService.list)
     count = blocking(DocumentService.count)
+    export = blocking(DocumentService.export)
+    import_lines = blocking(DocumentService.import_lines)
     update = blocking(DocumentService.update)
     delete = blocking(DocumentService.delete)
     delete_by_key = blocking(DocumentService.delete_by_key)

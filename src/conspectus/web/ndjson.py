@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match
 from starlette.types import Scope
 
-from conspectus.errors import ConspectusError, TooLarge
+from conspectus.errors import ConspectusError, InvalidInput, TooLarge
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.pages import Page, pages
 from conspectus.web.bodies import BodyRoute
@@ -58,6 +58,15 @@ async def lines_in(
         _read(rest, number + 1, longest)
     if line := _read(rest, number + 1, longest):
         yield number + 1, line
+
+
+def decode_line(number: int, line: bytes) -> tuple[str, int]:
+    """Return the text of a line, and its size. Raises InvalidInput with its number."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise InvalidInput(f"line {number}", f"is not UTF-8: {fault.reason}") from fault
+    return text, len(text)
 
 
 async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:

@@ -1,12 +1,14 @@
 """Sources, documents and messages: the operations of the table, and by hand what they do not cover."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import File, Form, UploadFile
+from fastapi import File, Form, Request, Response, UploadFile
 
 from conspectus.errors import InvalidInput
+from conspectus.memory.jsonl_reader import renumber
 from conspectus.model import parameters
 from conspectus.model.channels import ArchiveKind, ImportReport
 from conspectus.model.filter import And, Eq, In
@@ -32,8 +34,11 @@ from conspectus.web.dependencies import (
     Unhurried,
 )
 from conspectus.web.etags import fingerprint_in
+from conspectus.web.ndjson import LineBatches, LinesRoute, decode_line, read_pieces, sent_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
+from conspectus.web.problem_details import Refused, problem_of
+from conspectus.web.schemas.base import ImportedAnswer
 from conspectus.web.schemas.documents import (
     DeletionBody,
     DocumentChange,
@@ -44,6 +49,7 @@ from conspectus.web.schemas.documents import (
 
 sources = Section("sources")
 router = Section("documents")
+as_lines = Section("documents", route_class=LinesRoute)
 IN_COLLECTION = "/collections/{collection:path}/documents"
 
 
@@ -124,6 +130,36 @@ async def delete_document(document: DocumentIdentifier, engine: EngineOf, *, pur
 
 
 add_routes(sources, SOURCE_OPERATIONS)
+
+
+@as_lines.post(f"{IN_COLLECTION}/import", include_in_schema=False, dependencies=[Unhurried])
+async def import_document_lines(
+    collection: CollectionName, request: Request, engine: EngineOf
+) -> ImportedAnswer:
+    """Import lines, batch by batch."""
+    settings = request.app.state.listeners.settings
+    pieces = read_pieces(request.stream(), settings.request_timeout_seconds)
+
+    async def write(numbers: Sequence[int], lines: Sequence[str]) -> Iterable[str]:
+        try:
+            written = await engine.documents.import_lines(lines, collection=collection)
+        except InvalidInput as fault:
+            renumber(fault, lambda number: numbers[number - 1])
+            raise Refused(problem_of(fault)) from fault
+        return [document.outcome for document in written]
+
+    batches = LineBatches(decode_line, write, ImportedAnswer.model_fields)
+    return ImportedAnswer(**await batches.take(pieces, settings.max_request_bytes))
+
+
+@as_lines.get(f"{IN_COLLECTION}/export", include_in_schema=False, dependencies=[Unhurried])
+async def export_document_lines(collection: CollectionName, where: Selected, engine: EngineOf) -> Response:
+    """All documents of a collection that match."""
+    read = partial(engine.documents.export, collection=collection, filter=where)
+    return await sent_as_lines(read, lambda page: page.lines)
+
+
+router.routes.extend(as_lines.routes)
 add_routes(router, DOCUMENT_OPERATIONS)
 
 

@@ -16,11 +16,11 @@ from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scop
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.web.dependencies import EngineOf, Purge, Unhurried
-from conspectus.web.ndjson import LineBatches, LinesRoute, read_pieces, sent_as_lines
+from conspectus.web.ndjson import LineBatches, LinesRoute, decode_line, read_pieces, sent_as_lines
 from conspectus.web.openapi import Section
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.problem_details import Refused, problem_of
-from conspectus.web.schemas.base import Count, ResponseModel
+from conspectus.web.schemas.base import ImportedAnswer
 
 MEMORIES: Final = "/memories"
 MemoryId = Annotated[str, Path(**facts_of(parameters.MemoryIdentifier))]
@@ -78,15 +78,6 @@ as_lines = Section("memory", route_class=LinesRoute, dependencies=[Depends(requi
 memories = Section("memory", dependencies=[Depends(require_known_parameters)])
 
 
-class ImportedAnswer(ResponseModel):
-    """The result of an import of lines."""
-
-    added: Count
-    replaced: Count
-    updated: Count
-    unchanged: Count
-
-
 @as_lines.post(f"{MEMORIES}/import", include_in_schema=False, dependencies=[Unhurried])
 async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
     """Import lines, batch by batch; without a scope, each goes into its own."""
@@ -102,7 +93,7 @@ async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf)
             raise Refused(problem_of(fault)) from fault
         return [memory.outcome for memory in done]
 
-    batches = LineBatches(_text, write, ImportedAnswer.model_fields)
+    batches = LineBatches(decode_line, write, ImportedAnswer.model_fields)
     return ImportedAnswer(**await batches.take(pieces, settings.max_request_bytes))
 
 
@@ -110,15 +101,6 @@ async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf)
 async def export_lines(scope: OfScope, engine: EngineOf) -> Response:
     """All memories of a scope."""
     return await sent_as_lines(partial(engine.memory.export, **scope.arguments), lambda page: page.lines)
-
-
-def _text(number: int, line: bytes) -> tuple[str, int]:
-    """The text of a line, and its size. Raises InvalidInput with its number."""
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as fault:
-        raise InvalidInput(f"line {number}", f"is not UTF-8: {fault.reason}") from fault
-    return text, len(text)
 
 
 add_routes(memories, MEMORY_OPERATIONS)

@@ -46,3 +46,12 @@ class RequestModel(BaseModel):
     """Something a client says: no unknown fields, and no value of another type than the schema names."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ImportedAnswer(ResponseModel):
+    """The result of an import of lines."""
+
+    added: Count
+    replaced: Count
+    updated: Count
+    unchanged: Count

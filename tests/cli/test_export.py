@@ -1,0 +1,36 @@
+"""`conspectus export` and `conspectus import documents`."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Shell
+
+
+def test_an_export_fills_another_store_and_changes_nothing_there_again(shell: Shell, notes: Path) -> None:
+    shell("add", notes)
+    done = shell("export", "--output", shell.folder / "notes.jsonl")
+    assert (done.code, done.out) == (0, "wrote 6 documents\n")
+    lines = (shell.folder / "notes.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == 6 and {"source", "key", "text"} <= json.loads(lines[0]).keys()
+    other = {"CONSPECTUS_PATH": str(shell.folder / "other")}
+    imported = shell("import", "documents", shell.folder / "notes.jsonl", **other)
+    assert (imported.code, imported.out) == (0, "6 added, 0 replaced, 0 updated, 0 unchanged\n")
+    again = shell("import", "documents", shell.folder / "notes.jsonl", **other)
+    assert again.out == "0 added, 0 replaced, 0 updated, 6 unchanged\n"
+    assert sorted(shell("export", **other).out.splitlines()) == sorted(lines)
+
+
+def test_an_export_selects_by_filter_and_says_what_it_lacks(shell: Shell, notes: Path) -> None:
+    shell("add", notes)
+    shell("memory", "add", "Prefers tea.", "--user", "ann", "--collection", "default")
+    done = shell("export", "--filter", "kind=message")
+    assert (done.code, done.out) == (3, "")
+    assert "no documents" in done.err
+    assert "left out: 1 memories, which have an export of their own" in shell("export").err
+
+
+def test_a_wrong_file_is_named(shell: Shell, notes: Path) -> None:
+    assert "is not a file" in shell("import", "documents", "nowhere.jsonl").err
+    (notes / "wrong.jsonl").write_text('{"source": "s", "key": "a", "text": "b"}\n{\n', "utf-8")
+    done = shell("import", "documents", notes / "wrong.jsonl")
+    assert (done.code, "line 2: is not JSON" in done.err) == (2, True)
