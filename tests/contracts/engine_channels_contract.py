@@ -165,3 +165,53 @@ class ChannelsContract:
         assert [document.key for document in by_place] == [str(n) for n in range(7)]
         with pytest.raises(UnreadableFile):
             await engine.channels.import_archive(tmp_path / "nothing.zip")
+
+    async def test_edits_and_deletions_of_a_newer_archive_are_obeyed(
+        self, engine: AnyEngine, tmp_path: Path
+    ) -> None:
+        rows: list[dict[str, object]] = [
+            {
+                "channel": "ops",
+                "id": str(n),
+                "author": "ann",
+                "text": f"note {n}",
+                "at": f"2024-01-0{n}T10:00:00Z",
+            }
+            for n in range(1, 5)
+        ]
+        first = "\n".join(map(json.dumps, rows))
+        await engine.channels.import_archive(Upload("log.jsonl", first.encode()), kind="jsonl")
+        changes = [
+            {**rows[1], "text": "edited", "edited": "2024-01-05T10:00:00Z"},
+            {**rows[2], "deleted": True},
+        ]
+        newer = "\n".join(map(json.dumps, [*rows, *changes]))
+        report = await engine.channels.import_archive(Upload("log.jsonl", newer.encode()), kind="jsonl")
+        assert (report.added, report.replaced, report.unchanged, report.deleted) == (0, 1, 2, 1)
+        assert report.notices == ("messages deleted on the platform, skipped: 1 (log.jsonl:6)",)
+        texts = {message.text for message in await engine.channels.list_messages(channel="ops")}
+        assert texts == {"note 1", "edited", "note 4"}
+        again = await engine.channels.import_archive(Upload("log.jsonl", newer.encode()), kind="jsonl")
+        assert (again.unchanged, again.deleted) == (3, 0)
+
+    async def test_replies_are_inferred_only_where_none_is_stated(self, engine: AnyEngine) -> None:
+        """In an archive whose messages name what they answer, a line that names nothing answers nothing."""
+        rows: list[dict[str, object]] = [
+            {"channel": "ops", "id": "1", "author": "ann", "text": "Did the nightly backup run?"},
+            {"channel": "ops", "id": "2", "author": "bob", "text": "ann: yes, the backup ran at two."},
+        ]
+        text = "\n".join(map(json.dumps, rows))
+        await engine.channels.import_archive(Upload("log.jsonl", text.encode()), kind="jsonl")
+        _, guess = await engine.channels.list_messages(channel="ops")
+        assert guess.inferred
+        assert guess.document.metadata["answers"] == "1"
+        stated = [{**row, "channel": "dev"} for row in rows]
+        stated += [{"channel": "dev", "id": "3", "author": "cy", "text": "Thanks.", "reply_to": "2"}]
+        text = "\n".join(map(json.dumps, stated))
+        await engine.channels.import_archive(Upload("log.jsonl", text.encode()), kind="jsonl")
+        messages = await engine.channels.list_messages(channel="dev")
+        assert [message.inferred for message in messages] == [False] * 3
+        assert messages[1].document.metadata.get("answers") is None
+        later = NewMessage("ann: the backup ran again.", key="4", author="bob")
+        await engine.channels.add_messages(later, channel="dev")
+        assert not (await engine.channels.list_messages(channel="dev"))[-1].inferred

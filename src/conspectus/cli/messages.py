@@ -34,6 +34,7 @@ from conspectus.model.channels import (
     NewMessage,
 )
 from conspectus.model.parameters import ChannelName, DocumentKey
+from conspectus.model.records import Document
 
 MAX_TEXT_LENGTH = 200
 Channel = Annotated[str, argument(ChannelName, metavar="CHANNEL")]
@@ -138,11 +139,17 @@ def context(channel: Channel, query: Query, session: Session, limits: WindowLimi
         session.end_with_nothing()
 
 
+def _inferred_reply(document: Document) -> str | None:
+    """Return the key of the message that a message seems to answer, marked as a guess."""
+    answered = document.metadata.get(ANSWERS)
+    return None if answered is None else f"{answered} (inferred)"
+
+
 def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:
     rows = (
         (
             moment(document.occurred), document.author or document.role,
-            document.key, document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS),
+            document.key, document.metadata.get(REPLY_TO) or _inferred_reply(document),
             cell(message.text, limit=MAX_TEXT_LENGTH),
         )
         for message in messages

@@ -11,12 +11,17 @@ from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derive_client, request_for
 from conspectus.client.transport import RemoteService
 from conspectus.engine.channels import ChannelService
+from conspectus.errors import NotFound
 from conspectus.ingest.batch_writes import batches
-from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
+from conspectus.ingest.document_fields import message_id
+from conspectus.ingest.messages import MessageImportOptions, handed_in, named, states_threads, take_in
 from conspectus.model.channels import ArchiveKind, ChannelArchive, ImportReport, NewMessage
 from conspectus.model.files import expanded
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Written
+
+MAX_DELETED = 1_000
+"""Maximum number of messages that are deleted by one request."""
 
 
 @derive_client
@@ -73,13 +78,31 @@ class RemoteChannels(RemoteService, ChannelService):
                 messages,
                 channel=target.id,
                 collection=target_collection.id,
-                link=options.get("link", True),
+                link=link,
                 progress=options.get("progress"),
             )
 
-        report = await take_in(read, put, options.get("progress"))
+        async def delete(channel: ChannelArchive) -> int:
+            return await self._delete_messages(channel, target_collection.id)
+
+        link = options.get("link", True) and not states_threads(read)
+        report = await take_in(read, put, delete, options.get("progress"))
         if options.get("wait", False):
             await self._open_sibling(RemoteDocuments).wait_until_embedded(
                 collection=target_collection.id, progress=options.get("progress")
             )
         return report
+
+    async def _delete_messages(self, channel: ChannelArchive, collection: str) -> int:
+        """Delete the stored messages that were deleted on the platform, and return their number."""
+        try:
+            source = await self._open_sibling(RemoteCollections).get_source(
+                channel.name, collection=collection
+            )
+        except NotFound:
+            return 0
+        documents, deleted = self._open_sibling(RemoteDocuments), 0
+        for start in range(0, len(channel.deleted), MAX_DELETED):
+            keys = channel.deleted[start : start + MAX_DELETED]
+            deleted += (await documents.delete([message_id(source.id, key) for key in keys])).documents
+        return deleted

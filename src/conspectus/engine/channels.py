@@ -6,16 +6,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Unpack
 
-from conspectus.access.policy import among
+from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.errors import NotFound, PermissionDenied, as_field
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id, period
-from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, named, take_in
+from conspectus.ingest.messages import (
+    MessageImportOptions,
+    Threading,
+    handed_in,
+    named,
+    states_threads,
+    take_in,
+)
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.channels import (
+    ANSWERS,
     ArchiveKind,
     ChannelArchive,
     ChannelMessage,
@@ -98,6 +106,7 @@ class ChannelService(Service):
             )
             guesses = not written and threading.guesses(batch, stored)
             earlier_messages = await self._earlier_messages(access, target, batch) if guesses else ()
+            threading.learn_threads(batch, earlier_messages)
             documents = await asyncio.to_thread(threading.documents, batch, stored, earlier_messages)
             written += await self._context.write(documents, target)
             self._context.begin_embedding(access.collection, embedder)
@@ -211,15 +220,30 @@ class ChannelService(Service):
                 messages,
                 channel=target.id,
                 collection=stored_collection.id,
-                link=options.get("link", True),
+                link=link,
                 progress=options.get("progress"),
             )
 
-        report = await take_in(read, put, options.get("progress"))
+        async def delete(channel: ChannelArchive) -> int:
+            return await self._delete_messages(channel, stored_collection.id)
+
+        link = options.get("link", True) and not states_threads(read)
+        report = await take_in(read, put, delete, options.get("progress"))
         await self._context.embed(
             stored_collection, wait=options.get("wait", False), progress=options.get("progress")
         )
         return report
+
+    async def _delete_messages(self, channel: ChannelArchive, collection: str) -> int:
+        """Delete the stored messages that were deleted on the platform, and return their number."""
+        access, source = await self._authorized.find_with_source(collection, channel.name)
+        if access is None or source is None:
+            return 0
+        require_scope(self._person, "write", "write")
+        access.require("editor", "delete a message", source=source.id)
+        ids = [message_id(source.id, key) for key in channel.deleted]
+        stored = [document.id for document in await self._authorized.inside(access, ids)]
+        return (await self._core.records.delete(stored, now=self._parts.clock())).documents
 
     def _archive_path(self, archive: str | Path | Upload, folder: Path) -> Path:
         """Return the readable archive. Only the owner account may give a path of this machine."""
@@ -269,7 +293,9 @@ class ChannelService(Service):
         if longer:
             texts |= await self._authorized.texts(longer)
         return [
-            ChannelMessage(row.document, texts[row.document.id]) for row in rows if row.document.id in texts
+            ChannelMessage(row.document, texts[row.document.id], ANSWERS in row.document.metadata)
+            for row in rows
+            if row.document.id in texts
         ]
 
 

@@ -31,6 +31,7 @@ from conspectus.text.replies import Linker, Utterance
 from conspectus.text.times import parse_instant
 
 TICK = timedelta(microseconds=1)
+PLATFORMS_WITH_THREADS = frozenset({"slack", "discord"})
 LINKS = frozenset({REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE})
 
 
@@ -61,6 +62,12 @@ class Threading:
         """Whether the message that one of a batch answers must be inferred."""
         threaded = (message.reply_to or message.thread or _key(message.key) in stored for message in batch)
         return self.linker is not None and not all(threaded)
+
+    def learn_threads(self, batch: Sequence[NewMessage], earlier: Sequence[StoredChunk]) -> None:
+        """Infer nothing in a channel in which messages name those that they answer, or their threads."""
+        named = any(message.reply_to or message.thread for message in batch)
+        if named or any(_states_thread(row.document) for row in earlier):
+            self.linker = None
 
     def documents(
         self,
@@ -159,6 +166,12 @@ class Threading:
         return period(self.now - TICK)
 
 
+def _states_thread(document: Document) -> bool:
+    """Whether the platform says what a message answers, or in which thread it is."""
+    is_inferred = ANSWERS in document.metadata
+    return REPLY_TO in document.metadata or (not is_inferred and document.thread not in {None, document.key})
+
+
 def _key(name: str | None) -> str | None:
     """As it is stored; what is empty names nothing."""
     return clean(name) if name else None
@@ -191,11 +204,11 @@ MAX_FILE_NAME_LENGTH = 200
 class MessageImportOptions(TypedDict, total=False):
     """How messages are stored.
 
-    `link` (default true) infers the message that a message answers if none is given; `wait` returns when all
-    are embedded; `progress` is called with the progress.
+    `link` (default true) infers the message that a message answers, in channels and archives where no message
+    names one; `wait` returns when all are embedded; `progress` is called with the progress.
     """
 
-    link: Annotated[bool, "Infer the messages that are answered, where none is named."]
+    link: Annotated[bool, "Infer the messages that are answered, where no message names one."]
     wait: Wait
     progress: Progress | None
 
@@ -203,14 +216,19 @@ class MessageImportOptions(TypedDict, total=False):
 async def take_in(
     archive: ChatArchive,
     put: Callable[[ChannelArchive, Iterable[NewMessage]], Awaitable[Sequence[Written]]],
+    delete: Callable[[ChannelArchive], Awaitable[int]],
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Store every channel with `put`, and say what that did."""
+    """Store every channel with `put` and `delete` the messages that are gone, and say what that did."""
     outcomes: Counter[str] = Counter()
+    deleted = 0
     sizes: dict[str, int] = {}
     for number, channel in enumerate(archive.channels):
         if progress is not None:
             progress("channels", number, len(archive.channels))
+        deleted += await delete(channel) if channel.deleted else 0
+        if not channel.messages:
+            continue
         written = await put(channel, in_order(channel.messages))
         outcomes.update(message.outcome for message in written)
         sizes[channel.name] = len(written)
@@ -225,6 +243,16 @@ async def take_in(
         replaced=outcomes["replaced"] + outcomes["updated"],
         unchanged=outcomes["unchanged"],
         notices=(*archive.notices, *private_notice),
+        deleted=deleted,
+    )
+
+
+def states_threads(archive: ChatArchive) -> bool:
+    """Whether the platform or the archive says which messages are answered: then none is inferred."""
+    if archive.kind in PLATFORMS_WITH_THREADS:
+        return True
+    return any(
+        message.reply_to or message.thread for channel in archive.channels for message in channel.messages
     )
 
 

@@ -69,12 +69,14 @@ class NewMessage(Checked):
 class ChannelArchive:
     """One channel of an export: its name, its metadata, and its messages, oldest first.
 
-    `metadata` may have `topic`, `purpose`, `private` (bool) and `members` (names of authors).
+    `metadata` may have `topic`, `purpose`, `private` (bool) and `members` (names of authors). `deleted` are
+    the keys of messages that were deleted on the platform.
     """
 
     name: str
     metadata: Metadata
     messages: tuple[NewMessage, ...]
+    deleted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,16 @@ class ImportReport:
     replaced: int
     unchanged: int
     notices: tuple[str, ...] = ()
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelMessage:
-    """A stored message with its text."""
+    """A stored message with its text; `inferred` means that the platform does not say what it answers."""
 
     document: Document
     text: StoredText
+    inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
 from conspectus.sources.chats.export_files import Export, ExportFile
 from conspectus.sources.chats.export_messages import (
+    JOINED,
     NO_TEXT,
     NO_TIME,
     ChannelNames,
@@ -41,6 +42,7 @@ from conspectus.text.times import canonical
 MESSAGE_TYPES = frozenset(
     {"", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"}
 )
+JOINS = frozenset({"RecipientAdd", "RecipientRemove", "GuildMemberJoin", "1", "2", "7"})
 REPLIES = frozenset({"Reply", "19"})
 OPEN_THREADS = frozenset({"GuildPublicThread", "GuildNewsThread", "10", "11"})
 CLOSED_THREADS = frozenset({"GuildPrivateThread", "12"})
@@ -152,6 +154,9 @@ class _Messages:
     def read(self, values: object, channel: _DiscordChannel, file: str) -> Iterator[NewMessage]:
         for number, value in enumerate(items(values), 1):
             where = f"{file}#{number}"
+            if word_in(mapping(value), "type") in JOINS:
+                self._notices.note(JOINED, where)
+                continue
             message = self._message(value, channel, where) if isinstance(value, dict) else None
             if not isinstance(value, dict):
                 self._notices.note("entries that are not messages, skipped", where)

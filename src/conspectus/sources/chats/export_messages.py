@@ -17,6 +17,8 @@ HASHED = 16
 MAX_TOPIC_LENGTH = 2_000
 MEMBERS_BYTES = 40_000
 NO_TEXT = "messages without text, skipped"
+JOINED = "members who join or leave, skipped"
+DELETED = "messages deleted on the platform, skipped"
 NO_TIME = "messages with an invalid time, kept without it"
 
 

@@ -8,7 +8,14 @@ from datetime import date
 from conspectus.deferred import dataclass
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.sources.chats.export_files import Export, ExportFile
-from conspectus.sources.chats.export_messages import NO_TEXT, ChannelNames, as_key, as_name, make_keys_unique
+from conspectus.sources.chats.export_messages import (
+    JOINED,
+    NO_TEXT,
+    ChannelNames,
+    as_key,
+    as_name,
+    make_keys_unique,
+)
 from conspectus.sources.chats.irc_lines import (
     NUMERIC_DAY,
     Calendar,
@@ -22,6 +29,7 @@ from conspectus.text.clean import clean
 
 CHANNEL = re.compile(r"[#&]\S.*")
 NICK = re.compile(r"[A-Za-z_\[\]\\`^{|}][\w\[\]\\`^{|}-]*")
+JOINS = re.compile(r"\b(?:joined|left|quit)\b|^(?:Joins|Parts|Quits):")
 BORDER = " ._-"
 NO_SHAPE = "lines in an unknown format, skipped"
 NO_DAY = "messages without a date, kept without a time"
@@ -103,8 +111,8 @@ def _messages(text: str, part: ExportFile, notices: Notices) -> Iterator[NewMess
 def _message(entry: IrcEntry, calendar: Calendar, key: str, notices: Notices) -> Iterator[NewMessage]:
     moment = calendar.moment(entry.clock)
     text = clean(entry.text.strip())
-    if not text:
-        notices.note(NO_TEXT, key)
+    if not text or (entry.event and JOINS.search(text)):
+        notices.note(JOINED if text else NO_TEXT, key)
         return
     if moment is None:
         notices.note(NO_DAY)

@@ -11,6 +11,7 @@ from conspectus.model.channels import ANSWERS, ANSWERS_CONFIDENCE, REPLY_TO, Cha
 from conspectus.settings import Settings
 from conspectus.sources.chats.export_files import Export, ExportFile
 from conspectus.sources.chats.export_messages import (
+    DELETED,
     NO_TEXT,
     NO_TIME,
     ChannelNames,
@@ -29,6 +30,8 @@ REPLY = (REPLY_TO, "parent", "in_reply_to")
 THREAD = ("thread", "thread_id")
 CHANNEL = ("channel", "room", "conv")
 ROLE = ("role",)
+DELETIONS = ("deleted", "is_deleted", "deleted_at", "delete_at")
+EDITED = ("edited", "edited_at", "edit_date", "updated_at", "update_at")
 METADATA = "metadata"
 RESERVED = (REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE)
 PEOPLE = frozenset({"", "user", "human", "member", "person"})
@@ -83,23 +86,42 @@ def read_jsonl(
 ) -> Iterator[ChannelArchive]:
     """Return the channels named in the lines. Lines without a channel belong to that of their file."""
     channels: dict[str, list[NewMessage]] = {}
-    reader = _Lines(notices, settings)
+    deleted: dict[str, dict[str, None]] = {}
+    reader = _Lines(notices, settings, deleted)
     for part in parts:
         decoded = export.text(part)
         if decoded is not None:
             for channel, message in reader.read(decoded.text, part):
                 channels.setdefault(channel, []).append(message)
     names = ChannelNames()
-    for channel, messages in channels.items():
-        yield ChannelArchive(names.take(channel), {}, finish_messages(messages, notices))
+    for channel in dict.fromkeys((*channels, *deleted)):
+        gone = deleted.get(channel, {})
+        messages = [message for message in channels.get(channel, ()) if message.key not in gone]
+        finished = finish_messages(_last_versions(messages), notices)
+        yield ChannelArchive(names.take(channel), {}, finished, tuple(gone))
+
+
+def _last_versions(messages: Iterable[NewMessage]) -> list[NewMessage]:
+    """Return messages with edited ones in the place of those with the same key before them."""
+    positions: dict[str | None, int] = {}
+    latest: list[NewMessage] = []
+    for message in messages:
+        is_edit = message.key in positions and any(message.metadata.get(name) for name in EDITED)
+        if is_edit:
+            latest[positions[message.key]] = message
+        else:
+            positions[message.key] = len(latest)
+            latest.append(message)
+    return latest
 
 
 class _Lines:
     """Reads the messages of the files."""
 
-    def __init__(self, notices: Notices, settings: Settings) -> None:
+    def __init__(self, notices: Notices, settings: Settings, deleted: dict[str, dict[str, None]]) -> None:
         self._notices = notices
         self._settings = settings
+        self._deleted = deleted
 
     def read(self, text: str, part: ExportFile) -> Iterator[tuple[str, NewMessage]]:
         """Yield messages with their channels. Only a newline ends a line."""
@@ -109,12 +131,22 @@ class _Lines:
                 continue
             where = f"{part.name}:{number}"
             value = loaded(line)
-            if is_message(value):
+            if self._is_deletion(_Fields(mapping(value)), stem):
+                self._notices.note(DELETED, where)
+            elif is_message(value):
                 yield self._message(_Fields(mapping(value)), where, stem, len(line))
             elif any(isinstance(mapping(value).get(name), str) for name in TEXT):
                 self._notices.note(NO_TEXT, where)
             else:
                 self._notices.damaged(BAD_LINES, where)
+
+    def _is_deletion(self, line: _Fields, stem: str) -> bool:
+        """Return whether a line says that a message was deleted, and remember its key."""
+        key = line.word(KEY)
+        if not key or not any(line.value.get(name) for name in DELETIONS):
+            return False
+        self._deleted.setdefault(line.word(CHANNEL) or stem, {})[as_key(key)] = None
+        return True
 
     def _message(self, line: _Fields, where: str, stem: str, length: int) -> tuple[str, NewMessage]:
         named = next(name for name in TEXT if text_in(line.value, name))

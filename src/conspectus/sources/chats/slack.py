@@ -13,10 +13,12 @@ from conspectus.sources.chats.export_files import OTHER_FILES, Export, ExportFil
 from conspectus.sources.chats.export_messages import (
     ChannelNames,
     ExportUsers,
+    as_key,
     as_name,
     channel_description,
     member_names,
 )
+from conspectus.sources.chats.slack_changes import apply_changes
 from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
 from conspectus.sources.chats.slack_text import SlackText
 from conspectus.sources.json_values import (
@@ -76,11 +78,12 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
     listed = {key: channel for channel in channels for key in _keys(channel)}
     for folder in sorted(layout.days):
         channel = listed.get(_folder(folder)) or _unlisted(folder, export, notices)
-        messages = reader.read(_values(export, layout.days[folder], notices))
-        if messages:
-            yield ChannelArchive(
-                names.take(channel.name, folder), _metadata(channel, text, notices), messages
-            )
+        history = apply_changes(_values(export, layout.days[folder], notices), notices)
+        messages = reader.read(history.entries)
+        deleted = tuple(map(as_key, history.deleted))
+        if messages or deleted:
+            name = names.take(channel.name, folder)
+            yield ChannelArchive(name, _metadata(channel, text, notices), messages, deleted)
     folders = {_folder(folder) for folder in layout.days}
     for missing in sorted({channel.name for channel in channels if not folders & _keys(channel)}):
         notices.note("channels without messages, skipped", missing)

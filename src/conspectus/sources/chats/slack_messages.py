@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from conspectus.model.channels import NewMessage
 from conspectus.sources.chats.export_messages import (
+    JOINED,
     NO_TEXT,
     NO_TIME,
     ExportUsers,
@@ -14,6 +15,7 @@ from conspectus.sources.chats.export_messages import (
     finish_messages,
     set_threads,
 )
+from conspectus.sources.chats.slack_changes import stamp_in
 from conspectus.sources.chats.slack_text import ABSENT, SlackText, files_of
 from conspectus.sources.json_values import (
     Notices,
@@ -33,6 +35,7 @@ SYSTEM = (
     "unpinned_item", "joiner_notification", "app_conversation_", "huddle_", "sh_room_", "reminder_",
     "tabbed_canvas_", "canvas_", "ekm_", "list_record_",
 )  # fmt: skip
+JOINS = ("_join", "_leave", "joiner_notification")
 BOT_ADDED = re.compile(r"/services/(B[A-Z0-9]+)\|([^<>|]+)>")
 SLACKBOT = "USLACKBOT"
 
@@ -48,16 +51,6 @@ def instant(stamp: object) -> datetime | None:
         return None
 
 
-def stamp_in(message: Mapping[str, object], name: str) -> str:
-    """Return a timestamp in Slack's format, also if it was written as a number; empty if there is none."""
-    value = message.get(name)
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e11:
-        return f"{value:.6f}"
-    return ""
-
-
 class SlackMessages:
     """Reads the messages of one channel."""
 
@@ -68,11 +61,11 @@ class SlackMessages:
         self._notices = notices
         self._bot_names: dict[str, str] = {}
 
-    def read(self, located_values: Iterable[tuple[str, object]]) -> tuple[NewMessage, ...]:
-        """Yield the messages among the values, each with its position."""
+    def read(self, entries: Iterable[tuple[str, object]]) -> tuple[NewMessage, ...]:
+        """Return the messages among the entries, each with its position."""
         read: list[NewMessage] = []
         shared: dict[str, str] = {}
-        for location, value in located_values:
+        for location, value in entries:
             fields = self._message_fields(value, location)
             message = None if fields is None else self._message(fields, location, shared)
             if fields is not None and message is not None:
@@ -85,8 +78,8 @@ class SlackMessages:
         if not isinstance(value, dict) or value.get("type", "message") != "message":
             self._notices.note("entries that are not messages, skipped", location)
             return None
-        if value.get("subtype") == "tombstone":
-            self._notices.note("messages deleted on the platform, skipped")
+        if text_in(value, "subtype").endswith(JOINS):
+            self._notices.note(JOINED, location)
             return None
         if value.get("hidden") is True:
             self._notices.note("messages hidden by the platform, skipped")

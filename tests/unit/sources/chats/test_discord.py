@@ -66,7 +66,6 @@ def test_forwarded_embeds_stickers_and_files_are_text(tmp_path: Path) -> None:
         ("Default", True, "bot"),
         ("Reply", True, "bot"),
         ("20", True, "bot"),
-        ("GuildMemberJoin", False, "system"),
         ("ThreadCreated", False, "system"),
         ("ChannelPinnedMessage", True, "system"),
         ("24", True, "system"),
@@ -78,6 +77,14 @@ def test_roles(tmp_path: Path, kind: str | None, bot: bool, role: str | None) ->
     (imported,) = only(read(folder(tmp_path / "a", {"a.json": discord(message)}))).messages
     assert imported.role == role
     assert imported.metadata == ({"event": kind} if role == "system" else {})
+
+
+@pytest.mark.parametrize("kind", ["GuildMemberJoin", "RecipientAdd", "RecipientRemove", "7"])
+def test_members_who_join_or_leave_are_no_content(tmp_path: Path, kind: str) -> None:
+    joined = posted("1", "Joined the server.", type=kind)
+    archive = read(folder(tmp_path / "a", {"a.json": discord(joined, posted("2", "hello"))}))
+    assert [message.text for message in only(archive).messages] == ["hello"]
+    assert archive.notices == ("members who join or leave, skipped: 1 (a.json#1)",)
 
 
 def test_a_thread_stands_in_its_channel_with_the_message_that_began_it(tmp_path: Path) -> None:

@@ -35,20 +35,14 @@ def utc(*parts: int) -> datetime:
         ("2024-01-05 12:00:00\tann\thello\tyou", "ann", "hello\tyou", None),
         ("2024-01-05 12:00:00\t@ann\thello", "ann", "hello", None),
         ("2024-01-05 12:00:00\t *\tann waves", "ann", "waves", None),
-        ("2024-01-05 12:00:00\t-->\tann (a@b) has joined #x", None, "ann (a@b) has joined #x", "system"),
         ("2024-01-05T12:00:00Z <ann> hi", "ann", "hi", None),
         ("Jan 05 12:00:00 <ann>\thi", "ann", "hi", None),
         ("12:00 * ann waves", "ann", "waves", None),
         ("12:00 * ann has left the building", "ann", "has left the building", None),
-        ("12:00 * ann (a@b) has joined #x", None, "ann (a@b) has joined #x", "system"),
         ("12:00 * ann is now known as anna", None, "ann is now known as anna", "system"),
-        ("12:00 -!- ann [a@b] has joined #x", None, "ann [a@b] has joined #x", "system"),
-        ("[12:00:00] *** Joins: ann (a@b)", None, "Joins: ann (a@b)", "system"),
-        ("=== ann joined", None, "ann joined", "system"),
         ("12:00 -ChanServ:#x- be nice", "ChanServ", "be nice", None),
         ("\x0312,4[12:00]\x03 <\x02ann\x0f> \x1dhi\x1f", "ann", "hi", None),
         ("dec 31 21:11:55 --- bob gives voice to ann", None, "bob gives voice to ann", "system"),
-        ("[12:00] ann (a@b) joined #x.", None, "ann (a@b) joined #x.", "system"),
         ("2026-06-10T14:03:01.123456Z\tann\thi", "ann", "hi", None),
         ("[12:00:00]<ann> hi", "ann", "hi", None),
         ("<ann> no time", "ann", "no time", None),
@@ -60,11 +54,33 @@ def test_shapes(tmp_path: Path, line: str, author: str | None, text: str, role: 
     assert message.metadata == ({"action": True} if " waves" in line or " building" in line else {})
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2024-01-05 12:00:00\t-->\tann (a@b) has joined #x",
+        "12:00 * ann (a@b) has joined #x",
+        "12:00 -!- ann [a@b] has joined #x",
+        "[12:00:00] *** Joins: ann (a@b)",
+        "=== ann joined",
+        "[12:00] ann (a@b) joined #x.",
+        "12:00 -!- ann [a@b] has quit [Leaving]",
+        "[12:00:00] *** Parts: ann (a@b)",
+    ],
+)
+def test_members_who_join_or_leave_are_no_content(tmp_path: Path, line: str) -> None:
+    path = folder(tmp_path, {"x.log": f"{line}\n12:01 <ann> hello\n"}) / "x.log"
+    archive = read(path, "irc")
+    assert [message.text for message in only(archive).messages] == ["hello"]
+    assert archive.notices[-1].startswith("members who join or leave, skipped: 1") or "skipped: 1" in str(
+        archive.notices
+    )
+
+
 def test_irssi_days_are_told_by_lines_of_their_own(tmp_path: Path) -> None:
     text = (
         "--- Log opened Fri Jan 05 23:58:00 2024\n23:59 <ann> one\n--- Day changed Sat Jan 06 2024\n"
         "00:01 <bob> two\n--- Log closed Sat Jan 06 00:02:00 2024\n"
-        "--- Log opened Mon Jan 08 10:00:00 2024\n10:00 -!- ann [a@b] has joined #dev\n"
+        "--- Log opened Mon Jan 08 10:00:00 2024\n10:00 <ann> three\n"
     )
     path = folder(tmp_path, {"#dev.log": text}) / "#dev.log"
     archive = read(path)
@@ -82,7 +98,7 @@ def test_znc_has_a_file_a_day_below_the_channel(tmp_path: Path) -> None:
     files = {
         "net/#dev/2024-01-06.log": "[00:01:02] <bob> two\n",
         "net/#dev/2024-01-05.log": "[23:59:59] <ann> one\n[00:00:01] <ann> past midnight\n",
-        "net/#ops/2024-01-05.log": "[10:00:00] *** Joins: x (y@z)\n",
+        "net/#ops/2024-01-05.log": "[10:00:00] <x> here\n",
         "other/#dev/2024-01-05.log": "[10:00:00] <eve> elsewhere\n",
         "readme.md": "# logs\n",
     }

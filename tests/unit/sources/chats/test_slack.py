@@ -19,14 +19,15 @@ def test_a_real_export_is_read_whole(evaluation: Callable[[str], Path]) -> None:
         ["enrique", "traveling-sailor"],
     )
     everything = {message.key: message for channel in archive.channels for message in channel.messages}
-    assert sum(len(channel.messages) for channel in archive.channels) == 158
+    assert sum(len(channel.messages) for channel in archive.channels) == 150
     roles = [message.role for message in everything.values()]
-    assert (roles.count("system"), roles.count("bot")) == (11, 94)
+    assert (roles.count("system"), roles.count("bot")) == (3, 94)
     comment = everything["1459106048.000018"]
     assert comment.text.startswith("```'cities': {")
     assert everything[comment.reply_to].text.startswith("@doubledeez uploaded a file: 10 cities")
     assert {m.author for m in everything.values() if m.role == "bot"} >= {"github"}
-    assert archive.notices == ("other files, skipped: 1 (integration_logs.json)",)
+    assert archive.notices[0] == "other files, skipped: 1 (integration_logs.json)"
+    assert archive.notices[1].startswith("members who join or leave, skipped: 8")
 
 
 def test_the_same_export_as_zip_and_as_folder(tmp_path: Path) -> None:
@@ -123,7 +124,8 @@ def test_programs_and_the_platform_have_roles(tmp_path: Path) -> None:
         {"ts": "1704450017.0", "text": "h", "user": "U1", "bot_id": "B8"},
     ]
     by_key = messages(folder(tmp_path / "a", slack(*events, *bots)))
-    assert {message.metadata["event"] for message in by_key.values() if message.role == "system"} == system
+    events_of_system = {message.metadata["event"] for message in by_key.values() if message.role == "system"}
+    assert events_of_system == system - {"channel_join", "group_leave"}
     assert [(message.text, message.author) for message in by_key.values() if message.role == "bot"] == [
         ("a", "CI & co"),
         ("b", "deployer"),
@@ -171,6 +173,51 @@ def test_edits_reactions_and_actions_are_kept(tmp_path: Path) -> None:
     }
 
 
+def changed(stamp: str, text: str, at: str, **fields: object) -> dict[str, object]:
+    edited = {"type": "message", "user": "U1", "text": text, "ts": stamp, **fields}
+    return {"type": "message", "subtype": "message_changed", "hidden": True, "ts": at, "message": edited}
+
+
+def deleted(stamp: str, at: str) -> dict[str, object]:
+    return {"type": "message", "subtype": "message_deleted", "hidden": True, "ts": at, "deleted_ts": stamp}
+
+
+def test_edits_and_deletions_that_are_events_are_obeyed(tmp_path: Path) -> None:
+    archive = read(
+        folder(
+            tmp_path / "a",
+            slack(
+                said("1.000000", "old", thread_ts="1.000000"),
+                changed("1.000000", "newer", "5.000000"),
+                changed("1.000000", "newest", "6.000000"),
+                said("2.000000", "secret"),
+                deleted("2.000000", "7.000000"),
+                said("3.000000", "reply", thread_ts="1.000000"),
+                changed("4.000000", "only its edit is there", "8.000000"),
+                changed("9.000000", "This message was deleted.", "10.000000", subtype="tombstone"),
+            ),
+        )
+    )
+    channel = only(archive)
+    assert [(message.key, message.text) for message in channel.messages] == [
+        ("1.000000", "newest"),
+        ("3.000000", "reply"),
+        ("4.000000", "only its edit is there"),
+    ]
+    assert channel.messages[0].thread == "1.000000"
+    assert channel.messages[0].metadata["edited"] == "1970-01-01T00:00:06.000000Z"
+    assert channel.deleted == ("2.000000", "9.000000")
+    assert archive.notices == ("messages deleted on the platform, skipped: 2",)
+
+
+def test_members_who_join_or_leave_are_no_content(tmp_path: Path) -> None:
+    joins = [said(f"{n}.0", "<@U1> has joined the channel", subtype=kind) for n, kind in
+             enumerate(["channel_join", "group_join", "mpim_leave", "channel_leave"], 1)]  # fmt: skip
+    archive = read(folder(tmp_path / "a", slack(*joins, said("9.0", "hello"))))
+    assert [message.text for message in only(archive).messages] == ["hello"]
+    assert archive.notices[0].startswith("members who join or leave, skipped: 4")
+
+
 def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     archive = read(
         folder(
@@ -190,8 +237,8 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     assert [message.text for message in only(archive).messages] == ["kept", "when?"]
     assert only(archive).messages[1].key == "soon"
     assert archive.notices == (
+        "edits of unknown messages, skipped: 1 (general/2024-01-05.json#3)",
         "messages deleted on the platform, skipped: 1",
-        "messages hidden by the platform, skipped: 1",
         "messages without text, skipped: 2 (general/2024-01-05.json#4, general/2024-01-05.json#5)",
         "entries that are not messages, skipped: 2 (general/2024-01-05.json#6, general/2024-01-05.json#7)",
         "messages with an invalid time, kept without it: 1 (general/2024-01-05.json#8)",
