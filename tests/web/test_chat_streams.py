@@ -247,7 +247,7 @@ async def test_without_a_reader_the_newest_are_kept_and_the_model_goes_on() -> N
     stream = await streams.start(model)
     with stream.reading():
         pass
-    await stream.ended()
+    await stream.wait_until_ended()
     assert (stream.finished, stream.count) == (True, 501)
     assert len(stream.since(485)) == 16
     await streams.close()
