@@ -24,7 +24,7 @@ from conspectus.mcp.operation_tools import TEXT_OPERATIONS
 from conspectus.mcp.tool_list import TOOLS
 from conspectus.model.annotations import Declaration, Length, annotated_hints, declaration_of
 from conspectus.model.filter import Filter
-from conspectus.operations.operation import OMITTED, Operation, Parameter
+from conspectus.operations.operation import OMITTED, REQUIRED, Operation, Parameter
 from conspectus.operations.table import OPERATIONS
 from conspectus.settings import Settings
 
@@ -122,7 +122,8 @@ def test_the_options_of_derived_commands_are_those_of_their_operations() -> None
         if isinstance(option, TyperOption):
             own = leaf.default is OMITTED or leaf.name in command.defaults
             default = list(leaf.default) if isinstance(leaf.default, tuple) else leaf.default
-            assert own or (option.default or None) == (default or None), name
+            assert own or option.required == (default is REQUIRED), name
+            assert own or option.required or (option.default or None) == (default or None), name
 
 
 def test_no_derived_command_repeats_a_default() -> None:

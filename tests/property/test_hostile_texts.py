@@ -40,6 +40,7 @@ OUT_OF_REACH = {
     "cli.agent.hook_command": "takes a folder",
     "cli.agent_helper.AgentHelper": "asks a store",
     "cli.session.Session": "asks a store",
+    "cli.text_input.read_text": "takes a file",
     "client.decode.decode_member": "is generic; Transport.member does it",
     "client.alerts.RemoteAlerts": "asks a server",
     "client.engine.RemoteEngine": "asks a server",

@@ -2,66 +2,38 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import field
 from typing import Annotated, Final
 
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.declared import argument, option
-from conspectus.cli.derived import Command
-from conspectus.cli.options import (
-    Filter,
-)
+from conspectus.cli.declared import option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.output import cell, dump_line, note, rows_table, write
-from conspectus.cli.session import NewSession, Session
+from conspectus.cli.session import Opening, Session
 from conspectus.cli.streams import MAX_TEXT_LENGTH
 from conspectus.deferred import dataclass
-from conspectus.model.alerts import Alert, AlertEvent, NewAlert
-from conspectus.model.filter_json import parse_filters
+from conspectus.model.alerts import Alert, AlertEvent
 from conspectus.model.streams import Stream as StoredStream
+from conspectus.operations.operation import REQUIRED
 from conspectus.streams.caption_format import format_time
 from conspectus.text.stream_clocks import StreamClock, clock_of
 
 SUBSCRIBE: Final = "engine.alerts:AlertService.subscribe"
 
 
-USUAL_ALERT = NewAlert("usual")
-
-
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """Options that select the captions of an alert, and its webhook."""
+class Matching:
+    """How captions are matched."""
 
-    stream: Annotated[list[str], option(NewAlert, "streams")] = field(default_factory=list)
-    filter: Filter = field(default_factory=list)
-    min_similarity: Annotated[float, option(NewAlert, "min_similarity")] = 0.5
     keywords_only: Annotated[
         bool, typer.Option("--keywords-only", help="Match only captions with all words of the query.")
     ] = False
-    merge_seconds: Annotated[float, option(NewAlert, "gap_seconds")] = USUAL_ALERT.gap_seconds
-    webhook: Annotated[str | None, option(NewAlert, "webhook")] = None
 
 
-def add_alert(
-    name: Annotated[str, argument(NewAlert, "name")],
-    query: Annotated[str, argument(NewAlert, "query")],
-    session: NewSession,
-    watched: Watched,
-) -> None:
-    """Create an alert for new captions."""
-    alert = NewAlert(
-        name,
-        query,
-        session.collection,
-        tuple(watched.stream),
-        parse_filters(watched.filter),
-        None if watched.keywords_only else watched.min_similarity,
-        watched.merge_seconds,
-        watched.webhook,
-    )
-    stored = session.engine.alerts.put(alert)
-    session.show(stored, f"created {stored.id}")
+def _match_keywords(_: Session, arguments: Arguments) -> None:
+    if arguments["extra"].keywords_only:
+        arguments["min_similarity"] = None
 
 
 def _alerts_table(alerts: Sequence[Alert]) -> RenderableType:
@@ -122,7 +94,12 @@ def _details(event: AlertEvent, stream: StoredStream | None) -> str:
 
 
 ALERTS_COMMANDS: Final = {
-    "add": add_alert,
+    "add": Command(
+        "alerts:AlertService.put", "Create an alert for new captions.", "created {result.id}",
+        arguments={"name": "NAME", "query": "QUERY"}, defaults={"query": REQUIRED},
+        options={"streams": "--stream", "gap_seconds": "--merge-seconds"}, extra=Matching,
+        prepare=_match_keywords, opening=Opening(new=True),
+    ),
     "list": Command(
         "alerts:AlertService.list", "List your alerts.", _alerts_table, limit=100, nothing="no alerts",
         any_collection=True,

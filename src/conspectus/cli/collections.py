@@ -1,47 +1,18 @@
 """collections and sources: manage them."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Final
 
 from rich.console import RenderableType
 
-from conspectus.cli.declared import argument, option
 from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.documents import receipt_line
 from conspectus.cli.errors import confirm
 from conspectus.cli.options import Confirmation
 from conspectus.cli.output import cell, facts_table, rows_table
-from conspectus.cli.session import NewSession, Session
+from conspectus.cli.session import Opening, Session
 from conspectus.model.filter import Eq
 from conspectus.model.records import Collection, Source
-
-CREATE: Final = "engine.collections:CollectionService.create"
-LISTED: Final = 100
-"""Default length of lists."""
-
-
-def create_collection(
-    name: Annotated[str, argument(CREATE, "name")],
-    session: NewSession,
-    *,
-    embedder: Annotated[str | None, option(CREATE, "embedder")] = None,
-    language: Annotated[str | None, option(CREATE, "language")] = None,
-    description: Annotated[str, option(CREATE, "description")] = "",
-) -> None:
-    """Create a collection."""
-    collection = session.engine.collections.create(
-        name, embedder=embedder, language=language, description=description
-    )
-    session.show(collection, f"created {collection.name}")
-
-
-def create_source(
-    name: Annotated[str, argument("engine.collections:CollectionService.get_or_create_source", "name")],
-    session: NewSession,
-) -> None:
-    """Create a source. Add documents with `add --source`."""
-    source = session.engine.collections.get_or_create_source(name, collection=session.collection)
-    session.show(source, f"created {source.name}")
 
 
 def _collections_table(collections: Sequence[Collection]) -> RenderableType:
@@ -90,7 +61,10 @@ COLLECTIONS_COMMANDS: Final = {
         "collections:CollectionService.list", "List collections.", _collections_table, limit=100,
         nothing="no collections",
     ),
-    "create": create_collection,
+    "create": Command(
+        "engine.collections:CollectionService.create", "Create a collection.", "created {result.name}",
+        opening=Opening(new=True),
+    ),
     "rename": Command(
         "collections:CollectionService.update", "Rename a collection.",
         "renamed {collection} to {result.name}", arguments={"collection": "NAME", "name": "NEW_NAME"},
@@ -108,7 +82,11 @@ SOURCES_COMMANDS: Final = {
         limit=100,
     ),
     "get": Command("collections:CollectionService.get_source", "Show a source.", show=_show_source),
-    "create": create_source,
+    "create": Command(
+        "engine.collections:CollectionService.get_or_create_source",
+        "Create a source. Add documents with `add --source`.", "created {result.name}", only="",
+        opening=Opening(new=True),
+    ),
     "rename": Command(
         "collections:CollectionService.update_source", "Rename a source.",
         "renamed {source} to {result.name}", arguments={"source": "NAME", "name": "NEW_NAME"}, only="",

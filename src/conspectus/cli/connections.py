@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
-import typer
 from rich.console import RenderableType
 
 from conspectus.cli.declared import argument
@@ -14,7 +13,7 @@ from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Waiting, jobs_table, show_job
 from conspectus.cli.options import Confirmation
 from conspectus.cli.output import moment, rows_table
-from conspectus.cli.session import NewSession, Session
+from conspectus.cli.session import Opening, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.connections import Connection
 from conspectus.model.files import expanded
@@ -25,23 +24,6 @@ ConnectionArgument = Annotated[str, argument(ConnectionName, metavar="NAME")]
 TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
 
 
-def add_connection(
-    name: ConnectionArgument,
-    connector: Annotated[str, argument("engine.connections:ConnectionService.create", "connector")],
-    session: NewSession,
-    *,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="KEY=VALUE (path=DIR, address=URL, branch=NAME, ...); repeatable."),
-    ] = None,
-) -> None:
-    """Connect the collection to Git, MediaWiki or a folder."""
-    connection = session.engine.connections.create(
-        name, connector, _options(option or []), collection=session.collection
-    )
-    session.show(connection, _connections_table([connection]))
-
-
 def watch(name: ConnectionArgument, session: Session) -> None:
     """Sync a connection now and after every change of its folder."""
     session.require_here()
@@ -50,6 +32,10 @@ def watch(name: ConnectionArgument, session: Session) -> None:
         session.show(job, jobs_table([job]))
 
     session.engine.connections.watch(name, collection=session.collection, on_job=on_job)
+
+
+def _parse_options(_: Session, arguments: Arguments) -> None:
+    arguments["options"] = _options(arguments["options"])
 
 
 def _confirm_connection(_: Session, arguments: Arguments) -> None:
@@ -89,7 +75,11 @@ def _list(text: str) -> Any:
 
 
 CONNECTIONS_COMMANDS: Final = {
-    "add": add_connection,
+    "add": Command(
+        "jobs:ConnectionService.create", "Connect the collection to Git, MediaWiki or a folder.",
+        lambda connection: _connections_table([connection]), options={"options": "--option"},
+        defaults={"options": ()}, prepare=_parse_options, opening=Opening(new=True),
+    ),
     "list": Command(
         "jobs:ConnectionService.list", "List the connections of the collection with their last runs.",
         _connections_table, limit=100,

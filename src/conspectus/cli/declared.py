@@ -1,6 +1,6 @@
 """Options and arguments with the help and the bounds that annotations declare."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from inspect import unwrap
@@ -59,7 +59,7 @@ def resolved(annotation: Any) -> Any:
 def members_of(hint: Any) -> list[Any]:
     """Return the members of a union without None, or the type itself, without what is declared."""
     hint = base_of(hint)
-    members = [] if get_origin(hint) in {Literal, *LISTS} else get_args(hint)
+    members = [] if get_origin(hint) in {Literal, Mapping, *LISTS} else get_args(hint)
     return [base_of(member) for member in members if member is not NoneType] or [hint]
 
 
@@ -70,6 +70,8 @@ def help_of(annotation: Any, declaration: Declaration) -> str:
     if datetime in members and "ISO 8601" not in declaration.help:
         ending += " (ISO 8601)"
     for member in members:
+        if get_origin(member) is Mapping:
+            ending += " (KEY=VALUE); repeatable"
         if get_origin(member) in LISTS:
             words = get_args(base_of(get_args(member)[0])) if _is_of_words(member) else ()
             ending += f" ({', '.join(words)}); repeatable" if words else "; repeatable"

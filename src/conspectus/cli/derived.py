@@ -1,8 +1,9 @@
 """Commands that are derived from operations: their arguments and options, and the call."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from datetime import datetime
 from importlib import import_module
 from pkgutil import resolve_name
@@ -13,16 +14,17 @@ from rich.console import RenderableType
 from conspectus.cli.declared import LISTS, Declared, members_of
 from conspectus.cli.options import Common, InScope, Limit
 from conspectus.cli.options import Filter as FilterOption
-from conspectus.cli.output import cell
+from conspectus.cli.output import cell, progress
 from conspectus.cli.session import Opening, Session
 from conspectus.deferred import dataclass
+from conspectus.errors import InvalidInput
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.memory import Scope
 from conspectus.operations.operation import OMITTED, REQUIRED, Operation, Parameter, record_of
 from conspectus.text.times import parse_instant
 
-SHORT: Final = {"limit": "--limit -n"}
+SHORT: Final = {"limit": "--limit -n", "wait": "--wait/--no-wait"}
 Arguments = dict[str, Any]
 
 
@@ -34,10 +36,13 @@ class Command:
     types, help, bounds and defaults are those of the operation.
 
     Args:
-        operation: module and method, such as `people:PeopleService.whoami`.
+        operation: module and method, such as `people:PeopleService.whoami`; of a method that is no operation,
+            the module of its service, such as `engine.jobs:JobService.get`.
         picture: the readable form of the result: a function, or a text with `{result}` and the arguments.
         arguments: the arguments with their names in the usage, if they are not the required parameters.
         only: the other parameters that are offered; None: all.
+        element: a list of records, of which the command has the fields of a single one.
+        service: the service, if it is not that of the engine.
         options: other names of options.
         defaults: other defaults.
         fixed: parameters that are not offered, with their arguments.
@@ -56,6 +61,8 @@ class Command:
     picture: str | Callable[[Any], RenderableType] = ""
     arguments: Mapping[str, str] | None = None
     only: str | None = None
+    element: str = ""
+    service: Callable[[Session], Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +91,12 @@ class Command:
 
     def leaves(self, operation: Operation) -> list[Parameter]:
         """Return the parameters that are offered: the arguments in order, then the options."""
-        leaves = {leaf.name: leaf for leaf in _leaves(operation)}
+        leaves = {
+            leaf.name: leaf
+            for parameter in self._sent(operation)
+            if parameter.location != "header" and Scope not in members_of(parameter.hint)
+            for leaf in parameter.leaves
+        }
         if "collection" not in (self.arguments or ()):
             leaves.pop("collection", None)
         required = [name for name, leaf in leaves.items() if leaf.default is REQUIRED]
@@ -92,6 +104,14 @@ class Command:
         offered = leaves if self.only is None else self.only.split()
         names += [name for name in offered if name not in names]
         return [leaves[name] for name in names if name not in self.fixed]
+
+    def _sent(self, operation: Operation) -> Iterator[Parameter]:
+        """Yield the parameters of the method, with the record of which a list has a single one."""
+        for parameter in operation.parameters:
+            if parameter.name == self.element:
+                yield replace(parameter, hint=get_args(parameter.hint)[0], is_spread=True)
+            else:
+                yield parameter
 
     def _parameters(self, operation: Operation) -> Iterator[inspect.Parameter]:
         if any(Scope in members_of(parameter.hint) for parameter in operation.parameters):
@@ -115,7 +135,7 @@ class Command:
         declared = Declared(leaf.annotation, "", () if is_argument else flags.split(), is_argument, metavar)
         if default is OMITTED:
             default = None
-        elif isinstance(default, tuple):
+        elif isinstance(default, tuple | Mapping):
             default = list(default)
         name = f"{leaf.name}_" if leaf.name in Common.__dataclass_fields__ else leaf.name
         return _keyword(name, Annotated[kind | None if default is None else kind, declared], default)
@@ -123,10 +143,7 @@ class Command:
     def _run(self, operation: Operation, session: Session, arguments: Arguments) -> None:
         if self.prepare is not None:
             self.prepare(session, arguments)
-        call = operation.of(cast(Any, session.engine))
-        result = call(**dict(self._named(operation, session, arguments)))
-        if self.limit:
-            result = result[: arguments["limit"]]
+        result = self._call(operation, session, arguments)
         if self.show is not None:
             self.show(session, result, arguments)
             return
@@ -142,33 +159,51 @@ class Command:
         else:
             session.show_or_exit(document, self.picture(result), self.nothing, matches=result)
 
+    def _call(self, operation: Operation, session: Session, arguments: Arguments) -> Any:
+        """Return the result, or the part of it that is shown; bars show the progress of the method."""
+        if self.service is None:
+            call = operation.of(cast(Any, session.engine))
+        else:
+            call = getattr(self.service(session), operation.method.__name__)
+        named = dict(self._named(operation, session, arguments))
+        if "progress" in inspect.signature(operation.method).parameters:
+            with progress() as bars:
+                result = call(**named, progress=bars)
+        else:
+            result = call(**named)
+        if self.element:
+            [result] = result
+        return result[: arguments["limit"]] if self.limit else result
+
     def _named(
         self, operation: Operation, session: Session, arguments: Arguments
     ) -> Iterator[tuple[str, object]]:
         """Yield the arguments of the method by name."""
+        usual = session.common.collection if self.any_collection else session.collection
+        arguments = {"collection": usual, **arguments}
         if "collection" in operation.local:
-            yield "collection", session.common.collection if self.any_collection else session.collection
-        for parameter in operation.parameters:
+            yield "collection", arguments["collection"]
+        for parameter in self._sent(operation):
             name = parameter.name
-            if name == "collection" and name not in arguments:
-                yield name, session.common.collection if self.any_collection else session.collection
-            elif Scope in members_of(parameter.hint):
+            if Scope in members_of(parameter.hint):
                 scope = arguments[name]
                 yield name, scope.scope() if isinstance(scope, InScope) else scope
             elif parameter.is_spread:
-                fields = {leaf.name: leaf for leaf in parameter.leaves if leaf.name in arguments}
-                yield (
-                    name,
-                    record_of(parameter.hint)(
-                        **{field: _converted(leaf.hint, arguments[field]) for field, leaf in fields.items()}
-                    ),
-                )
+                fields = {
+                    leaf.name: _converted(leaf.hint, arguments[leaf.name])
+                    for leaf in parameter.leaves
+                    if leaf.name in arguments
+                }
+                record = record_of(parameter.hint)(**fields)
+                yield name, [record] if name == self.element else record
             elif name in arguments and not (arguments[name] is None and parameter.default is OMITTED):
                 yield name, _converted(parameter.hint, arguments[name])
 
 
 def operation_at(path: str) -> Operation:
-    """Return the operation of a module and method."""
+    """Return the operation of a module and method, or a method of a service as an operation."""
+    if path.startswith("engine."):
+        return Operation(resolve_name(f"conspectus.{path}"), "POST", "")
     module = import_module(f"conspectus.operations.{path.partition(':')[0]}")
     rows = vars(module).values()
     operations = (row for group in rows if isinstance(group, tuple) for row in group)
@@ -176,17 +211,13 @@ def operation_at(path: str) -> Operation:
     return next(row for row in operations if isinstance(row, Operation) and row.method is method_at_path)
 
 
-def _leaves(operation: Operation) -> Iterator[Parameter]:
-    for parameter in operation.parameters:
-        if parameter.location != "header" and Scope not in members_of(parameter.hint):
-            yield from parameter.leaves
-
-
 def _terminal_type(hint: Any) -> Any:
     """Return the type that Typer reads from a command line."""
     if hint == Filter:
         return list[str]
     members = members_of(hint)
+    if any(get_origin(member) is Mapping for member in members):
+        return list[str]
     if datetime in members:
         return str
     for member in members:
@@ -202,11 +233,25 @@ def _converted(hint: Any, value: Any) -> Any:
     if hint == Filter:
         return parse_filters(value) if isinstance(value, list) else value
     if isinstance(value, list):
-        return tuple(value)
+        return properties(value) if any(get_origin(member) is Mapping for member in members) else tuple(value)
     words = [get_args(member) for member in members if get_origin(member) is Literal]
     if isinstance(value, str) and datetime in members and str not in members and (value,) not in words:
         return parse_instant(value)
     return value
+
+
+def properties(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return values by name from KEY=VALUE, parsed as JSON if possible. Raises InvalidInput."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, mark, value = pair.partition("=")
+        if not mark or not name:
+            raise InvalidInput("property", f"{pair!r} is not KEY=VALUE")
+        try:
+            values[name] = json.loads(value)
+        except ValueError:
+            values[name] = value
+    return values
 
 
 def _keyword(name: str, annotation: Any, default: Any = REQUIRED) -> inspect.Parameter:

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli.lines import STDIO, read_lines, write_pages
+from conspectus.cli.lines import read_lines, write_pages
 from conspectus.cli.options import Selection
 from conspectus.cli.output import note, progress
 from conspectus.cli.session import NewSession, Session
+from conspectus.cli.text_input import STDIO
 from conspectus.errors import InvalidInput
 
 

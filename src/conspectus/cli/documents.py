@@ -1,6 +1,5 @@
 """add, list and delete, and ls, cat, head, find and grep."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
@@ -15,6 +14,7 @@ from conspectus.cli.errors import PARTIAL, confirm
 from conspectus.cli.options import Purge, Selection, Wait, Yes
 from conspectus.cli.output import cell, erasure_text, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
+from conspectus.cli.text_input import STDIO, read_text
 from conspectus.errors import InvalidInput
 from conspectus.model.files import FilePage, FileText, GrepResult, path_of
 from conspectus.model.filter import EVERYTHING, And, In
@@ -25,7 +25,6 @@ from conspectus.operations.operation import REQUIRED
 
 MAX_FILES: Final = 1_000
 """Default length of lists of files."""
-STDIN = "-"
 
 
 def add(
@@ -39,8 +38,8 @@ def add(
     wait: Wait = True,
 ) -> None:
     """Add files and folders. Unchanged files are skipped."""
-    files = [path for path in paths if path != STDIN]
-    text = _stdin() if STDIN in paths else None
+    files = [path for path in paths if path != str(STDIO)]
+    text = None if len(files) == len(paths) else _stdin()
     with progress() as bars:
         engine, collection = session.engine, session.collection
         report = FilesReport()
@@ -172,10 +171,7 @@ def receipt_line(receipt: Receipt) -> str:
 
 
 def _stdin() -> str:
-    try:
-        text = sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput("stdin", f"is not UTF-8: {error.reason} at byte {error.start}") from None
+    text = read_text(STDIO, "stdin")
     if not text.strip():
         raise InvalidInput("stdin", "is empty")
     return text

@@ -1,42 +1,15 @@
 """events: manage the events of streams."""
 
 from collections.abc import Sequence
-from dataclasses import field
-from typing import Annotated, Final
+from typing import Final
 
 from rich.console import RenderableType
 
-from conspectus.cli.declared import argument, option
 from conspectus.cli.derived import Command
 from conspectus.cli.output import cell, rows_table
-from conspectus.cli.session import NewSession
-from conspectus.cli.streams import MAX_TEXT_LENGTH, Stream
-from conspectus.deferred import dataclass
-from conspectus.model.stream_events import EventSpan, NewEvent
-
-
-@dataclass(frozen=True, slots=True)
-class EventOptions:
-    """Fields of an event."""
-
-    end: Annotated[str | None, option(NewEvent, "end", "--to")] = None
-    description: Annotated[str, option(NewEvent, "description")] = ""
-    entity: Annotated[list[str], option(NewEvent, "entities")] = field(default_factory=list)
-    key: Annotated[str | None, option(NewEvent, "key")] = None
-
-
-def add_event(
-    stream: Stream,
-    type: Annotated[str, argument(NewEvent, "type")],
-    session: NewSession,
-    options: EventOptions,
-    *,
-    start: Annotated[str, option(NewEvent, "start", "--from")],
-) -> None:
-    """Add an event to a stream."""
-    event = NewEvent(type, start, options.end, options.description, tuple(options.entity), options.key)
-    [written] = session.engine.events.add(event, stream=stream, collection=session.collection)
-    session.show(written, f"{written.outcome} {written.id}")
+from conspectus.cli.session import Opening
+from conspectus.cli.streams import MAX_TEXT_LENGTH
+from conspectus.model.stream_events import EventSpan
 
 
 def _events_table(events: Sequence[EventSpan]) -> RenderableType:
@@ -51,7 +24,12 @@ def _events_table(events: Sequence[EventSpan]) -> RenderableType:
 
 
 EVENTS_COMMANDS: Final = {
-    "add": add_event,
+    "add": Command(
+        "streams:EventService.add", "Add an event to a stream.", "{result.outcome} {result.id}",
+        element="events", arguments={"stream": "STREAM", "type": "TYPE"},
+        only="start end description entities key",
+        options={"start": "--from", "end": "--to", "entities": "--entity"}, opening=Opening(new=True),
+    ),
     "list": Command(
         "streams:EventService.list", "List the events of a stream. Adjacent ones are merged.", _events_table,
         only="start end type", options={"start": "--from", "end": "--to"}, limit=100,

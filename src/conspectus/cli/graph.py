@@ -16,12 +16,11 @@ from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.options import Limit, MinTrustOption, Wait, Yes, instant
 from conspectus.cli.output import cell, progress, rows_table, valid, write, written
-from conspectus.cli.session import NewSession, Session
+from conspectus.cli.session import NewSession, Opening, Session
+from conspectus.cli.text_input import STDIO, read_text
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import (
-    ENTITY,
-    RELATED,
     Edge,
     EdgePage,
     EdgeStep,
@@ -36,20 +35,20 @@ from conspectus.model.graph import (
     NewNode,
     Node,
     NodeEvent,
-    NodeHit,
     NodePage,
 )
 from conspectus.model.parameters import GraphName
-from conspectus.model.records import Mention
-from conspectus.model.trust import MinTrust, least, level_mark
+from conspectus.model.records import Collection, Mention
+from conspectus.model.trust import least, level_mark
 from conspectus.settings import Settings
 
 EXPORT: Final = "engine.graph:GraphService.export"
-STDIO: Final = Path("-")
 MAX_TEXT_LENGTH: Final = 80
 LISTS: Final = frozenset({"aliases"})
 WITH_ID: Final = {"source_id": "source", "target_id": "target"}
 """Alternative names of edge fields that other programs write."""
+VALIDITY: Final = {"properties": "--property", "valid_from": "--from", "valid_until": "--until"}
+"""Options of nodes and edges."""
 New = TypeVar("New", NewNode, NewEdge)
 NodeId = Annotated[str, argument(NewNode, "id", metavar="NODE")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
@@ -66,56 +65,6 @@ class OfGraph:
     def arguments(self, session: Session) -> dict[str, Any]:
         """Return the graph and the collection as arguments of the engine."""
         return {"graph": self.graph, "collection": session.collection}
-
-
-@dataclass(frozen=True, slots=True)
-class NodeOptions:
-    """Fields of a node."""
-
-    type: Annotated[str, option(NewNode, "type")] = ENTITY
-    name: Annotated[str | None, option(NewNode, "name")] = None
-    alias: Annotated[list[str], option(NewNode, "aliases")] = field(default_factory=list)
-    property: Annotated[list[str], typer.Option(help="KEY=VALUE; repeatable.")] = field(default_factory=list)
-    start: Annotated[str | None, option(NewNode, "valid_from", "--from")] = None
-    end: Annotated[str | None, option(NewNode, "valid_until", "--until")] = None
-    trust: Annotated[MinTrust | None, option(NewNode, "trust")] = None
-
-    def node(self, name: str) -> NewNode:
-        """Return the node."""
-        values = properties(self.property)
-        return NewNode(
-            name, self.type, self.name, tuple(self.alias), values, self.start, self.end, trust=self.trust
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeOptions:
-    """Fields of an edge."""
-
-    type: Annotated[str, option(NewEdge, "type")] = RELATED
-    weight: Annotated[float, option(NewEdge, "weight")] = 1.0
-    property: Annotated[list[str], typer.Option(help="KEY=VALUE; repeatable.")] = field(default_factory=list)
-    start: Annotated[str | None, option(NewEdge, "valid_from", "--from")] = None
-    end: Annotated[str | None, option(NewEdge, "valid_until", "--until")] = None
-    single_valued: Annotated[bool, option(NewEdge, "single", "--single-valued")] = False
-    evidence: Annotated[str | None, option(NewEdge, "evidence")] = None
-    trust: Annotated[MinTrust | None, option(NewEdge, "trust")] = None
-
-    def edge(self, source: str, target: str) -> NewEdge:
-        """Return the edge."""
-        values = properties(self.property)
-        return NewEdge(
-            source,
-            target,
-            self.type,
-            self.weight,
-            values,
-            self.start,
-            self.end,
-            self.single_valued,
-            self.evidence,
-            trust=self.trust,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +106,6 @@ def parts_in(file: Path, kind: type[New]) -> list[New]:
         except TypeError as error:
             raise InvalidInput(f"item {number}", str(error).rpartition("() ")[2]) from None
     return parts
-
-
-def properties(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return values by name from KEY=VALUE, parsed as JSON if possible. Raises InvalidInput."""
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        name, mark, value = pair.partition("=")
-        if not mark or not name:
-            raise InvalidInput("property", f"{pair!r} is not KEY=VALUE")
-        try:
-            values[name] = json.loads(value)
-        except ValueError:
-            values[name] = value
-    return values
 
 
 def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> RenderableType:
@@ -245,24 +180,8 @@ def add_edges(file: File, session: NewSession, of: OfGraph) -> None:
     _add_parts(parts_in(file, NewEdge), session.engine.graph.add_edges, "edges", session, of)
 
 
-def add_node(node: NodeId, session: NewSession, of: OfGraph, values: NodeOptions) -> None:
-    """Add or update a node."""
-    [done] = session.engine.graph.add_nodes([values.node(node)], **of.arguments(session))
-    session.show(done, f"{done.outcome} {done.id}")
-
-
-def add_edge(
-    source: Annotated[str, argument(NewEdge, "source")],
-    target: Annotated[str, argument(NewEdge, "target")],
-    session: NewSession,
-    of: OfGraph,
-    values: EdgeOptions,
-) -> None:
-    """Add or update an edge."""
-    edge = values.edge(source, target)
-    [done] = session.engine.graph.add_edges([edge], **of.arguments(session))
-    ended = "".join(f"\nended {edge_id}" for edge_id in done.closed)
-    session.show(done, f"{done.outcome} {done.id}{ended}")
+def _written_text(part: GraphWritten) -> str:
+    return "\n".join([f"{part.outcome} {part.id}", *(f"ended {edge_id}" for edge_id in part.closed)])
 
 
 def delete(session: Session, of: OfGraph, deleted: Deleted) -> None:
@@ -302,10 +221,6 @@ def _show_edges(session: Session, page: EdgePage, _: Arguments) -> None:
 
 def _show_neighbors(session: Session, neighbors: Sequence[Neighbor], arguments: Arguments) -> None:
     session.show_or_exit(neighbors, neighbors_tree(arguments["node"], neighbors), "no neighbors")
-
-
-def _hits_table(hits: Sequence[NodeHit]) -> RenderableType:
-    return nodes_table([hit.node for hit in hits], [hit.score for hit in hits])
 
 
 def _show_snapshot(session: Session, state: GraphState, _: Arguments) -> None:
@@ -350,9 +265,7 @@ def enable_extraction(session: Session, *, wait: Wait = True) -> None:
     session.show({"collection": collection, "read": read}, f"enabled; {read:,} chunks processed")
 
 
-def disable_extraction(session: Session) -> None:
-    """Disable entity extraction and delete its results."""
-    collection = session.engine.graph.set_entity_extraction(False, collection=session.collection)
+def _show_disabled(session: Session, collection: Collection, _: Arguments) -> None:
     session.show({"collection": collection, "read": 0}, "disabled")
 
 
@@ -399,7 +312,7 @@ def _arrow(step: EdgeStep) -> str:
 
 
 def _objects(file: Path) -> list[dict[str, Any]]:
-    text = _read(file)
+    text = read_text(file)
     try:
         read = (
             json.loads(text)
@@ -411,16 +324,6 @@ def _objects(file: Path) -> list[dict[str, Any]]:
     if isinstance(read, list) and all(isinstance(part, dict) for part in read):
         return read
     raise InvalidInput("file", "must hold objects")
-
-
-def _read(file: Path) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == STDIO else file.read_bytes()
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput("file", f"is not UTF-8: {error.reason} at byte {error.start}") from None
-    except OSError as error:
-        raise InvalidInput("file", f"{str(file)!r} cannot be read: {error.strerror}") from None
 
 
 def _add_parts(
@@ -463,7 +366,17 @@ GRAPH_COMMANDS: Final = {
         "graph:GraphService.list", "List graphs with numbers of nodes and edges.", _graphs_table, limit=100,
         nothing="no graphs",
     ),
-    "add-nodes": add_nodes, "add-edges": add_edges, "add-node": add_node, "add-edge": add_edge,
+    "add-nodes": add_nodes, "add-edges": add_edges,
+    "add-node": Command(
+        "graph:GraphService.add_nodes", "Add or update a node.", _written_text, element="nodes",
+        arguments={"id": "NODE"}, only="graph type name aliases properties valid_from valid_until trust",
+        options={"aliases": "--alias", **VALIDITY}, opening=Opening(new=True),
+    ),
+    "add-edge": Command(
+        "graph:GraphService.add_edges", "Add or update an edge.", _written_text, element="edges",
+        only="graph type weight properties valid_from valid_until single evidence trust",
+        options={"single": "--single-valued", **VALIDITY}, opening=Opening(new=True),
+    ),
     "get-node": get_node,
     "nodes": Command("graph:GraphService.list_nodes", "List the nodes of a graph by id.", show=_show_nodes),
     "edges": Command(
@@ -475,8 +388,8 @@ GRAPH_COMMANDS: Final = {
         show=_show_neighbors,
     ),
     "search": Command(
-        "graph:GraphService.search_nodes", "Search nodes by the whole words of a query.", _hits_table,
-        nothing="no match",
+        "graph:GraphService.search_nodes", "Search nodes by the whole words of a query.",
+        lambda hits: nodes_table([hit.node for hit in hits], [hit.score for hit in hits]), nothing="no match",
     ),
     "snapshot": Command(
         "graph:GraphService.snapshot", "Show a graph at a point in time.", arguments={"at": "TIME"},
@@ -509,5 +422,9 @@ GRAPH_COMMANDS: Final = {
 }  # fmt: skip
 
 GRAPH_EXTRACTION_COMMANDS: Final = {
-    "enable": enable_extraction, "disable": disable_extraction,
+    "enable": enable_extraction,
+    "disable": Command(
+        "graph:GraphService.set_entity_extraction", "Disable entity extraction and delete its results.",
+        fixed={"enabled": False}, show=_show_disabled,
+    ),
 }  # fmt: skip

@@ -1,6 +1,5 @@
 """ingest, jobs and requests."""
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,11 +8,12 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from conspectus.cli.declared import argument, option
+from conspectus.cli.declared import option
 from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import FAILED, PARTIAL
 from conspectus.cli.output import cell, facts_table, progress, rows_table
 from conspectus.cli.session import NewSession, Session
+from conspectus.cli.text_input import read_text
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import (
@@ -22,12 +22,10 @@ from conspectus.model.jobs import (
     EmbeddingRequest,
     IngestReport,
     Job,
-    JobPage,
     JobRates,
     RequestTotals,
     Upload,
 )
-from conspectus.model.parameters import JobIdentifier
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
@@ -79,12 +77,6 @@ def ingest(
     if files:
         jobs.append(engine.jobs.ingest_files(files, collection=collection, source=source or "uploads"))
     report(session, jobs, wait=waiting.wait)
-
-
-def get_job(job: Annotated[str, argument(JobIdentifier, metavar="JOB")], session: Session) -> None:
-    """Show a job with its result or error."""
-    stored = session.engine.jobs.get(job)
-    session.show(stored, job_picture(stored))
 
 
 def _show_cancelled(session: Session, job: Job, _: Arguments) -> None:
@@ -172,10 +164,6 @@ def jobs_table(jobs: Iterable[Job]) -> RenderableType:
     return rows_table(("id", "kind", "state", "done", "attempts", "title", "error"), rows)
 
 
-def _page_table(page: JobPage) -> RenderableType:
-    return jobs_table(page.jobs)
-
-
 def job_picture(job: Job) -> RenderableType:
     names = ("id", "title", "kind", "state", "attempts", "created", "started", "finished", "error")
     return facts_table({name: getattr(job, name) for name in names} | dict(job.result or {}))
@@ -183,11 +171,8 @@ def job_picture(job: Job) -> RenderableType:
 
 def _headers(path: Path) -> dict[str, str]:
     """Read headers from a file: command lines are visible to others. Errors do not quote them."""
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidInput("headers", "the file cannot be read as text") from None
-    pairs = [line.partition(":") for line in text.splitlines() if line.strip()]
+    lines = read_text(path, "headers").splitlines()
+    pairs = [line.partition(":") for line in lines if line.strip()]
     if any(not colon for _, colon, _ in pairs):
         raise InvalidInput("headers", "each line must be `Name: value`")
     return {name.strip(): value.strip() for name, _, value in pairs}
@@ -203,8 +188,11 @@ def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
 
 
 JOBS_COMMANDS: Final = {
-    "list": Command("jobs:JobService.list", "List jobs, newest first.", _page_table, any_collection=True),
-    "get": get_job,
+    "list": Command(
+        "jobs:JobService.list", "List jobs, newest first.", lambda page: jobs_table(page.jobs),
+        any_collection=True,
+    ),
+    "get": Command("engine.jobs:JobService.get", "Show a job with its result or error.", job_picture),
     "cancel": Command("jobs:JobService.cancel", "Cancel a queued or running job.", show=_show_cancelled),
     "retry": Command(
         "jobs:JobService.retry", "Retry a failed or cancelled job.", extra=Waiting, show=show_job,

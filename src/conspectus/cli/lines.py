@@ -1,15 +1,12 @@
 """Files of JSON Lines: pages of an export are written, and lines of an import are read."""
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from conspectus.errors import InvalidInput
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
-
-STDIO: Final = Path("-")
 
 
 class ExportPage(Protocol):

@@ -12,7 +12,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conspectus.cli.declared import argument
 from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.output import (
@@ -158,22 +157,13 @@ def _all_categories(_: Session, arguments: Arguments) -> None:
     arguments["categories"] = arguments["categories"] or CATEGORIES
 
 
-def reindex(session: Session) -> None:
-    """Rebuild the index from the records."""
-    with progress() as bars:
-        session.engine.maintenance.reindex(collection=session.collection, progress=bars)
-        name = session.collection
+def _show_reindexed(session: Session, _: None, __: Arguments) -> None:
+    name = session.collection
     session.show({"collection": name, "reindexed": True}, f"rebuilt the index of {name}")
 
 
-def reembed(
-    embedder: Annotated[str, argument("engine.maintenance:MaintenanceService.reembed", "embedder")],
-    session: Session,
-) -> None:
-    """Change the embedding model of the collection."""
-    with progress() as bars:
-        count = session.engine.maintenance.reembed(embedder, collection=session.collection, progress=bars)
-        name = session.collection
+def _show_reembedded(session: Session, count: int, _: Arguments) -> None:
+    name = session.collection
     session.show({"collection": name, "embedded": count}, f"embedded {count} chunks of {name}")
 
 
@@ -361,6 +351,14 @@ status = Command(
 check = Command(
     "maintenance:MaintenanceService.check", "Check the index against the records (read-only).",
     show=_show_check,
+)  # fmt: skip
+reindex = Command(
+    "engine.maintenance:MaintenanceService.reindex", "Rebuild the index from the records.",
+    show=_show_reindexed,
+)  # fmt: skip
+reembed = Command(
+    "engine.maintenance:MaintenanceService.reembed", "Change the embedding model of the collection.",
+    show=_show_reembedded,
 )  # fmt: skip
 scan = Command(
     "maintenance:MaintenanceService.scan", "Search stored texts for secrets and personal data.", _scan_table,

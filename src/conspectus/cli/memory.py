@@ -1,7 +1,6 @@
 """memory: add memories, recall them and show context from them."""
 
 from collections.abc import Sequence
-from dataclasses import field
 from functools import partial
 from typing import Annotated, Final
 
@@ -10,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from conspectus.cli.declared import argument, option
-from conspectus.cli.derived import Command
+from conspectus.cli.declared import option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.options import (
     AsOf,
     Format,
@@ -22,25 +21,23 @@ from conspectus.cli.options import (
     MinSimilarity,
     MinTrustOption,
     Query,
-    Wait,
     instant,
 )
-from conspectus.cli.output import cell, dump, erasure_text, moment, progress, rows_table, write
+from conspectus.cli.output import cell, dump, erasure_text, moment, rows_table, write
 from conspectus.cli.search import require_nonempty
-from conspectus.cli.session import MemorySession, NewMemorySession, Opening, Session
+from conspectus.cli.session import MemorySession, Opening, Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import scope_of
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
     MEMORY,
-    GivenKind,
     Memory,
     MemoryHit,
     MemoryQuery,
     MemoryQueryOptions,
     MemoryReceipt,
-    NewMemory,
+    MemoryWritten,
     RecentMemory,
     Scope,
 )
@@ -60,35 +57,10 @@ NO_MEMORIES: Final = "no memories"
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """Fields of a memory."""
+class Stated:
+    """The fact that a memory states."""
 
-    key: Annotated[str | None, option(NewMemory, "key")] = None
-    role: Annotated[str | None, option(NewMemory, "role")] = None
-    author: Annotated[str | None, option(NewMemory, "speaker")] = None
-    at: Annotated[str | None, option(NewMemory, "at")] = None
-    kind: Annotated[GivenKind, option(NewMemory, "kind")] = "turn"
-    pin: Annotated[bool, option(NewMemory, "pinned", "--pin")] = False
-    entity: Annotated[list[str], option(NewMemory, "entities")] = field(default_factory=list)
     fact: Annotated[str | None, typer.Option(help="Fact: 'SUBJECT | PREDICATE | OBJECT'.")] = None
-    valid_from: Annotated[str | None, option(NewMemory, "valid_from")] = None
-    valid_until: Annotated[str | None, option(NewMemory, "valid_until")] = None
-
-    def memory(self, text: str) -> NewMemory:
-        """Return the memory."""
-        return NewMemory(
-            text,
-            self.key,
-            self.role,
-            self.author,
-            self.at,
-            self.kind,
-            self.pin,
-            None if self.fact is None else _fact(self.fact),
-            self.valid_from,
-            self.valid_until,
-            tuple(self.entity),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,23 +193,15 @@ def scope_name(scope: Scope) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts if value is not None) or "no user"
 
 
-def add(
-    text: Annotated[str, argument(NewMemory, "text")],
-    session: NewMemorySession,
-    scope: InScope,
-    fields: Fields,
-    *,
-    wait: Wait = True,
-) -> None:
-    """Add a memory."""
-    with progress() as bars:
-        [done] = session.engine.memory.add(
-            fields.memory(text), **scope.arguments(session.collection), wait=wait, progress=bars
-        )
-    session.note_quarantined([done])
-    lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {duplicate}" for duplicate in done.near)]
-    lines += [f"ended the fact of {memory_id}" for memory_id in done.closed]
-    session.show(done, "\n".join(lines))
+def _parse_fact(_: Session, arguments: Arguments) -> None:
+    text = arguments["extra"].fact
+    arguments["fact"] = None if text is None else _fact(text)
+
+
+def _show_added(session: Session, written: MemoryWritten, _: Arguments) -> None:
+    session.note_quarantined([written])
+    lines = [f"{written.outcome} {written.id}", *(f"near duplicate: {memory}" for memory in written.near)]
+    session.show(written, "\n".join([*lines, *(f"ended the fact of {memory}" for memory in written.closed)]))
 
 
 def recall(query: Query, session: MemorySession, scope: InScope, options: Recalling) -> None:
@@ -294,7 +258,13 @@ def _fact(text: str) -> Fact:
 
 
 MEMORY_COMMANDS: Final = {
-    "add": add, "recall": recall, "context": context,
+    "add": Command(
+        "memory:MemoryService.add", "Add a memory.", element="memories",
+        only="key role speaker at kind pinned entities valid_from valid_until wait",
+        options={"speaker": "--author", "pinned": "--pin", "entities": "--entity"}, defaults={"wait": True},
+        extra=Stated, prepare=_parse_fact, show=_show_added, opening=Opening(new=True, usual=MEMORY),
+    ),
+    "recall": recall, "context": context,
     "recent": Command(
         "memory:MemoryService.list_recent", "List the latest turns, oldest first.", recent_table,
         only="limit max_tokens", nothing=NO_MEMORIES, opening=Opening(usual=MEMORY),

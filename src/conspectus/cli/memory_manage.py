@@ -16,7 +16,7 @@ from conspectus.cli.declared import argument, option
 from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Waiting, job_picture, report
-from conspectus.cli.lines import STDIO, read_lines, write_pages
+from conspectus.cli.lines import read_lines, write_pages
 from conspectus.cli.memory import (
     MAX_LINE_LENGTH,
     NO_MEMORIES,
@@ -36,6 +36,7 @@ from conspectus.cli.output import (
     valid,
 )
 from conspectus.cli.session import MemorySession, NewMemorySession, Opening, Session
+from conspectus.cli.text_input import STDIO
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import Job

@@ -22,7 +22,7 @@ from conspectus.cli.options import (
 )
 from conspectus.cli.output import cell, moment, progress, rows_table
 from conspectus.cli.search import print_window, require_nonempty
-from conspectus.cli.session import NewSession, Session
+from conspectus.cli.session import NewSession, Opening, Session
 from conspectus.deferred import dataclass
 from conspectus.ingest.messages import MessageImportOptions
 from conspectus.model.channels import (
@@ -31,7 +31,6 @@ from conspectus.model.channels import (
     ArchiveKind,
     ChannelMessage,
     ChannelQuery,
-    NewMessage,
 )
 from conspectus.model.parameters import ChannelName, DocumentKey
 from conspectus.model.records import Document
@@ -79,23 +78,6 @@ def import_archive(
     counts = f"{report.added} added, {report.replaced} replaced, {report.unchanged} unchanged"
     channels = ((name, str(messages)) for name, messages in report.channels.items())
     session.show(report, Group(rows_table(("channel", "messages"), channels), counts))
-
-
-def add(
-    channel: Channel,
-    text: Annotated[str, argument(NewMessage, "text")],
-    session: NewSession,
-    *,
-    author: Annotated[str | None, option(NewMessage, "author")] = None,
-    key: Annotated[str | None, option(NewMessage, "key")] = None,
-    reply_to: Annotated[str | None, option(NewMessage, "reply_to")] = None,
-) -> None:
-    """Add a message to a channel."""
-    message = NewMessage(text, key=key, author=author, reply_to=reply_to)
-    [written] = session.engine.channels.add_messages(
-        message, channel=channel, collection=session.collection, wait=True
-    )
-    session.show(written, f"{written.outcome} {written.id}")
 
 
 def thread(
@@ -163,7 +145,12 @@ def _show_messages(session: Session, messages: Sequence[ChannelMessage], _: Argu
 
 
 MESSAGES_COMMANDS: Final = {
-    "import": import_archive, "add": add,
+    "import": import_archive,
+    "add": Command(
+        "channels:ChannelService.add_messages", "Add a message to a channel.", "{result.outcome} {result.id}",
+        element="messages", arguments={"channel": "CHANNEL", "text": "TEXT"}, only="author key reply_to",
+        fixed={"wait": True}, opening=Opening(new=True),
+    ),
     "list": Command(
         "channels:ChannelService.list_messages", "List the latest messages of a channel, oldest first.",
         only="limit", defaults={"limit": 20}, show=_show_messages,

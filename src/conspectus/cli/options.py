@@ -22,7 +22,6 @@ from conspectus.text.times import parse_instant
 Query = Annotated[str, argument(parameters.QueryText, metavar="QUERY")]
 MaxTokens = Annotated[int, option(Budget, "max_tokens")]
 Limit = Annotated[int, option(parameters.PageLimit, "", "--limit", "-n")]
-After = Annotated[str | None, option(parameters.Cursor)]
 Wait = Annotated[bool, option(parameters.Wait, "", "--wait/--no-wait")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 Purge = Annotated[bool, option(parameters.Purge, "", "--purge")]

@@ -30,8 +30,6 @@ from conspectus.model.access import (
 from conspectus.model.parameters import GroupName, UserName
 
 OWNER = "owner"
-LISTED: Final = 100
-"""Default length of lists."""
 MEMBER: Final = {"group": "group", "user": "user"}
 
 

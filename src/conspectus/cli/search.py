@@ -21,7 +21,6 @@ from conspectus.model.query import EVERYWHERE, Budget, WindowForm
 from conspectus.model.results import (
     ContextWindow,
     Feedback,
-    FeedbackPage,
     Hit,
     QueryTerms,
     Retrieval,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from conspectus.window.focus import Focus
 
 EXPLAIN: Final = "engine.search:SearchService.explain"
-ADD_FEEDBACK: Final = "engine.search:SearchService.add_feedback"
 SNIPPET_LENGTH = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
 BAR_CELLS = 10
@@ -151,22 +149,6 @@ def explain(
     if more > 0:
         session.note(f"{more} more candidates: --limit {len(window.trace)}")
     _finish(session, window)
-
-
-def add_feedback(
-    query: Query,
-    session: Session,
-    *,
-    used: Annotated[list[int] | None, option(ADD_FEEDBACK, "used")] = None,
-    wrong: Annotated[list[int] | None, option(ADD_FEEDBACK, "wrong")] = None,
-) -> None:
-    """Say which chunks answer a query, and which do not."""
-    feedback = session.engine.search.add_feedback(query, used=used or (), wrong=wrong or ())
-    session.show(feedback, _feedback_table(feedback))
-
-
-def _page_table(page: FeedbackPage) -> RenderableType:
-    return _feedback_table(page.feedback)
 
 
 def _feedback_table(judgments: Sequence[Feedback]) -> RenderableType:
@@ -339,10 +321,13 @@ def _location(hit: Hit, source: str) -> Text:
 
 
 FEEDBACK_COMMANDS: Final = {
-    "add": add_feedback,
+    "add": Command(
+        "search:SearchService.add_feedback", "Say which chunks answer a query, and which do not.",
+        _feedback_table,
+    ),
     "list": Command(
         "search:SearchService.list_feedback", "List your feedback, newest first; managers see everyone's.",
-        _page_table, defaults={"limit": 20},
+        lambda page: _feedback_table(page.feedback), defaults={"limit": 20},
     ),
     "revoke": Command(
         "search:SearchService.revoke_feedback", "Delete feedback.", "revoked {feedback}",

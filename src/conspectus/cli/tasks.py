@@ -5,31 +5,41 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from conspectus.cli.declared import argument, option
+from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import INVALID, PARTIAL, confirm
-from conspectus.cli.options import After, Limit, Query, Wait, Yes
+from conspectus.cli.options import Wait, Yes
 from conspectus.cli.output import cell, facts_table, progress, rows_table, written
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.task_rows import TaskRow, read_tasks
 from conspectus.deferred import dataclass
-from conspectus.engine.tasks import MAX_BATCH_TASKS, TaskService
+from conspectus.engine.tasks import MAX_BATCH_TASKS
 from conspectus.errors import InvalidInput, UnreadableFile
-from conspectus.model.tasks import Attachment, StoredAttachment, StoredTask, Task, TaskWritten
+from conspectus.model.tasks import (
+    Attachment,
+    StoredAttachment,
+    StoredTask,
+    Task,
+    TaskPage,
+    TaskResult,
+    TaskWritten,
+)
 from conspectus.settings import Settings
+
+if TYPE_CHECKING:
+    from conspectus.sync.channels import BlockingTasks
 
 COLLECTION = "tasks"
 STDIN = "-"
 KINDS: Mapping[str, str] = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 MAX_FAILURES_SHOWN = 20
 MAX_TEXT_LENGTH = 160
-LIST: Final = "engine.tasks:TaskService.list"
-SEARCH: Final = "engine.tasks:TaskService.search"
 TaskName = Annotated[str, argument(Task, "id", metavar="ID")]
 Title = Annotated[str, argument(Task, "title")]
 
@@ -65,7 +75,7 @@ class Imported:
 
 def add(task: TaskName, title: Title, session: NewSession, fields: Fields, *, wait: Wait = True) -> None:
     """Add a task, or replace the task with this id."""
-    written = session.engine.run(_tasks(session).put(Task(task, title, **fields.field_values()), wait=wait))
+    written = _tasks(session).put(Task(task, title, **fields.field_values()), wait=wait)
     session.show(written, _outcome(written))
 
 
@@ -81,7 +91,7 @@ def update(
     changes = fields.field_values() | ({} if title is None else {"title": title})
     if not changes:
         raise InvalidInput("update", "give at least one field")
-    written = session.engine.run(_tasks(session).update(task, wait=wait, **changes))
+    written = _tasks(session).update(task, wait=wait, **changes)
     session.show(written, _outcome(written))
 
 
@@ -97,22 +107,11 @@ def attach(
     text = _text(path)
     attachment_id = name or Path(path).name
     new = Attachment(attachment_id, text, "" if path == STDIN else Path(path).name)
-    written = session.engine.run(_tasks(session).attach(task, new, wait=wait))
+    written = _tasks(session).attach(task, new, wait=wait)
     session.show(written, _outcome(written))
 
 
-def list_tasks(
-    session: Session,
-    *,
-    status: Annotated[str | None, option(LIST, "status")] = None,
-    priority: Annotated[str | None, option(LIST, "priority")] = None,
-    tag: Annotated[str | None, option(LIST, "tag")] = None,
-    limit: Limit = 100,
-    after: After = None,
-) -> None:
-    """List tasks in the order they were added."""
-    tasks = _tasks(session)
-    page = session.engine.run(tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit))
+def _show_page(session: Session, page: TaskPage, _: Arguments) -> None:
     rows = (
         (
             task.id, task.status, task.priority or "-", cell(task.title, limit=80),
@@ -124,20 +123,7 @@ def list_tasks(
     session.show_page(page, rows_table(columns, rows))
 
 
-def search(
-    query: Query,
-    session: Session,
-    *,
-    limit: Annotated[int, option(SEARCH, "limit", "--limit", "-n")] = 5,
-    status: Annotated[str | None, option(SEARCH, "status")] = None,
-    priority: Annotated[str | None, option(SEARCH, "priority")] = None,
-    min_similarity: Annotated[float, option(SEARCH, "min_similarity")] = 0.0,
-) -> None:
-    """Search tasks and attachments with vector search."""
-    tasks = _tasks(session)
-    hits = session.engine.run(
-        tasks.search(query, limit, status=status, priority=priority, min_similarity=min_similarity)
-    )
+def _show_hits(session: Session, hits: Sequence[TaskResult], _: Arguments) -> None:
     rows = (
         (
             str(number), f"{hit.similarity:.2%}", hit.task_id, hit.attachment_id, hit.status,
@@ -152,8 +138,8 @@ def search(
 def get_task(task: TaskName, session: Session) -> None:
     """Show a task with its attachments."""
     tasks = _tasks(session)
-    stored = session.engine.run(tasks.get(task))
-    attachments = session.engine.run(tasks.attachments(task))
+    stored = tasks.get(task)
+    attachments = tasks.attachments(task)
     session.show({"task": stored, "attachments": attachments}, _picture(stored, attachments))
 
 
@@ -166,7 +152,7 @@ def delete(
     """Delete tasks with their attachments."""
     confirm(f"Delete {len(ids)} tasks?", yes=yes)
     tasks = _tasks(session)
-    receipts = {name: session.engine.run(tasks.delete(name)) for name in ids}
+    receipts = {name: tasks.delete(name) for name in ids}
     gone = sum(receipt.documents for receipt in receipts.values())
     session.show(receipts, f"deleted {gone} tasks and attachments", matches=gone)
 
@@ -188,8 +174,8 @@ def import_tasks(
         raise typer.Exit(PARTIAL if report.outcomes else INVALID)
 
 
-def _tasks(session: Session) -> TaskService:
-    return session.engine.asynchronous.tasks.using(collection=session.common.collection or COLLECTION)
+def _tasks(session: Session) -> "BlockingTasks":
+    return session.engine.tasks.using(collection=session.common.collection or COLLECTION)
 
 
 def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
@@ -202,7 +188,7 @@ def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Impor
             if len(batch) < len(rows[start : start + MAX_BATCH_TASKS]):
                 skipped += len(batch)
                 continue
-            written = session.engine.run(tasks.put_many(batch, wait=False))
+            written = tasks.put_many(batch, wait=False)
             outcomes.update(task.outcome for task in written)
             if bars is not None:
                 bars("tasks", start + len(batch), len(rows))
@@ -264,6 +250,14 @@ def _report(report: Imported) -> RenderableType:
 
 
 TASKS_COMMANDS: Final = {
-    "add": add, "update": update, "attach": attach, "list": list_tasks, "search": search, "get": get_task,
-    "delete": delete, "import": import_tasks,
+    "add": add, "update": update, "attach": attach,
+    "list": Command(
+        "engine.tasks:TaskService.list", "List tasks in the order they were added.", service=_tasks,
+        show=_show_page,
+    ),
+    "search": Command(
+        "engine.tasks:TaskService.search", "Search tasks and attachments with vector search.", service=_tasks,
+        show=_show_hits,
+    ),
+    "get": get_task, "delete": delete, "import": import_tasks,
 }  # fmt: skip

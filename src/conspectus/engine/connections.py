@@ -63,7 +63,7 @@ class ConnectionService(Service):
         connector: Annotated[Name, "Connector: markdown, git or mediawiki.", Example("git")],
         options: Annotated[
             Mapping[str, Any] | None,
-            "Options of the connector.",
+            "Options of the connector: path, address, branch and others.",
             Example({"address": "https://git.example.org/handbook.git"}),
         ] = None,
         *,
