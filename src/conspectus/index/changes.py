@@ -15,9 +15,9 @@ from conspectus.ports import Ids, Index, Reader
 
 Range = tuple[int, int]
 
-_MAX_GAP_IDS = 64
+MAX_GAP_IDS = 64
 _IDS_PER_READ = 4_096
-_CHANGES_PER_READ = 50_000
+CHANGES_PER_READ = 50_000
 CHANGES = 5_000
 """Maximum number of changes that an index applies at once."""
 
@@ -45,7 +45,7 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
     """Return the ranges that changes added or updated, joined if near: reading more has no effect."""
     ranges = ((change.first, change.last) for change in changes if change.operation == "put")
-    return merge_ranges(ranges, _MAX_GAP_IDS)
+    return merge_ranges(ranges, MAX_GAP_IDS)
 
 
 def find_obsolete_ranges(changes: Sequence[Change]) -> list[Range]:
@@ -112,7 +112,7 @@ async def select_unexplained(
 ) -> list[Disagreement]:
     """Return the disagreements that no change after the sequence explains, by chunk."""
     later: list[Range] = []
-    while changes := await reader.changes_since(sequence, limit=_CHANGES_PER_READ):
+    while changes := await reader.changes_since(sequence, limit=CHANGES_PER_READ):
         later = merge_ranges([*later, *find_obsolete_ranges(changes)])
         sequence = changes[-1].sequence
     unexplained = (

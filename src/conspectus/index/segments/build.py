@@ -24,7 +24,7 @@ from conspectus.errors import (
     UnindexableText,
 )
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
-from conspectus.index.changes import Range, merge_ranges, ranges_of, read
+from conspectus.index.changes import CHANGES_PER_READ, MAX_GAP_IDS, Range, merge_ranges, ranges_of, read
 from conspectus.index.segments.columns import Arrays
 from conspectus.index.segments.manifest import (
     Manifest,
@@ -56,9 +56,7 @@ from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
 from conspectus.private import make_file
 
-_CHANGES_PER_READ = 50_000
 _RETRY_SECONDS = 0.05
-_MAX_GAP_IDS = 64
 _SIZE_RATIO = 4
 _NICENESS = 10
 CLOSED = "the index was closed: its collection is deleted, or has another index by now"
@@ -318,13 +316,13 @@ class _Build:
         return not _has_damage(views)
 
     def _read(self, ranges: Sequence[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
-        return _keep_in_ranges(ranges, read(self._reader, merge_ranges(ranges, _MAX_GAP_IDS)))
+        return _keep_in_ranges(ranges, read(self._reader, merge_ranges(ranges, MAX_GAP_IDS)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
         """Return the chunks that were added or changed since the manifest. The new manifest includes them."""
         put: list[Range] = []
         touched: list[Range] = []
-        while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES_PER_READ):
+        while changes := await self._reader.changes_since(self._sequence, limit=CHANGES_PER_READ):
             put_spans = ((change.first, change.last) for change in changes if change.operation == "put")
             put = merge_ranges([*put, *put_spans])
             touched = merge_ranges([*touched, *((change.first, change.last) for change in changes)])
