@@ -149,11 +149,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         for start in range(0, max(1, len(all_ids)), LIST_LIMIT):
             batch = all_ids[start : start + LIST_LIMIT]
             request = long_write_request("/documents/delete", to_json({"ids": batch, "purge": purge}))
-            one = await self._channel.one(Receipt, request)
-            names = ("documents", "chunks", "vectors")
-            total = replace(total, **{name: getattr(total, name) + getattr(one, name) for name in names})
-            is_pending = total.erasure_pending or one.erasure_pending
-            total = replace(total, purged=total.purged and one.purged, erasure_pending=is_pending)
+            total += await self._channel.one(Receipt, request)
         return total
 
     async def delete_by_filter(

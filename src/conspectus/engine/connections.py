@@ -124,12 +124,7 @@ class ConnectionService(Service):
             return total
         for source in await self._collections.list_sources(collection=access.collection.id):
             if source.metadata.get("wiki") == connection.id:
-                receipt = await self._collections.delete_source(source.id, collection=access.collection.id)
-                total = Receipt(
-                    total.documents + receipt.documents,
-                    total.chunks + receipt.chunks,
-                    total.vectors + receipt.vectors,
-                )
+                total += await self._collections.delete_source(source.id, collection=access.collection.id)
         return total
 
     async def sync(self, name: ConnectionName, *, collection: CollectionName = "default") -> Job:

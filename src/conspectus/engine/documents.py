@@ -356,12 +356,7 @@ class DocumentService(Service):
         total = Receipt()
         async with self._context.purging(purge, access.collection.id) as erasure:
             async for page in self._authorized.stored(access, filter):
-                receipt = await self.delete([document.id for document in page])
-                total = Receipt(
-                    total.documents + receipt.documents,
-                    total.chunks + receipt.chunks,
-                    total.vectors + receipt.vectors,
-                )
+                total += await self.delete([document.id for document in page])
         return replace(total, purged=erasure.purged, erasure_pending=erasure.pending)
 
     async def list_quarantined(

@@ -313,6 +313,16 @@ class Receipt:
     purged: bool = False
     erasure_pending: bool = False
 
+    def __add__(self, other: "Receipt") -> "Receipt":
+        """Return the receipt of both deletions."""
+        return Receipt(
+            self.documents + other.documents,
+            self.chunks + other.chunks,
+            self.vectors + other.vectors,
+            self.purged and other.purged,
+            self.erasure_pending or other.erasure_pending,
+        )
+
 
 @dataclass(slots=True)
 class Erasure:

@@ -87,11 +87,7 @@ def _deleted(
             if row.last_chunk is not None:
                 first = row.last_chunk - row.chunks + 1
                 steps.append(ChangeRange(row.collection, "remove", first, row.last_chunk))
-        receipt = Receipt(
-            documents=receipt.documents + len(rows),
-            chunks=receipt.chunks + sum(row.chunks for row in rows),
-            vectors=receipt.vectors + _remove(connection, numbers),
-        )
+        receipt += Receipt(len(rows), sum(row.chunks for row in rows), _remove(connection, numbers))
     return receipt, steps
 
 
