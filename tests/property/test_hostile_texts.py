@@ -39,6 +39,7 @@ OUT_OF_REACH = {
     "access.reader.AuthorizedReader": "asks a store",
     "cli.agent.hook_command": "takes a folder",
     "cli.agent_helper.AgentHelper": "asks a store",
+    "cli.lines.read_lines": "takes an open file",
     "cli.session.Session": "asks a store",
     "cli.text_input.read_text": "takes a file",
     "client.decode.decode_member": "is generic; Transport.member does it",
