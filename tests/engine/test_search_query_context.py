@@ -12,6 +12,7 @@ import conspectus
 from conspectus import Engine, Hit, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person, Principal
+from conspectus.model.filter import Eq
 from conspectus.model.query import EVERYWHERE, QueryContext
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -207,3 +208,30 @@ async def test_a_situation_that_makes_no_sense_is_refused(
         QueryContext(at=NOW.replace(tzinfo=None))
     with pytest.raises(InvalidInput, match="thread_messages"):
         await engine.retrieve(QUESTION, thread_messages=101)
+
+
+@pytest.mark.parametrize("context", [HERE, PRODUCT])
+async def test_the_thread_of_the_query_has_no_floor(engine: Engine, context: QueryContext) -> None:
+    await post(
+        engine,
+        "here",
+        make_message("root", 0.2, thread="t"),
+        make_message("reply", 0.1, thread="t"),
+        make_message("other", 0.3, thread="o"),
+    )
+    named = replace(context, thread="t")
+    assert sorted(keys_of(await search(engine, named, min_similarity=0.6))) == ["reply", "root"]
+    assert not await search(engine, context, min_similarity=0.6)
+    other_channel = replace(named, channel="there")
+    await post(engine, "there", make_message("else", 0.2, thread="t"))
+    assert keys_of(await search(engine, other_channel, min_similarity=0.6)) == ["else"]
+
+
+async def test_a_filter_that_names_texts_has_no_default_floor(engine: Engine) -> None:
+    await post(engine, "here", make_message("a", 0.1, thread="t"), make_message("b", 0.1, thread="u"))
+    window = await engine.search.augment(QUESTION, 500, filter=Eq("thread", "t"))
+    assert [citation.key for citation in window.citations] == ["a"]
+    assert not (await engine.search.augment(QUESTION, 500)).citations
+    assert not (
+        await engine.search.augment(QUESTION, 500, filter=Eq("thread", "t"), min_similarity=0.25)
+    ).citations

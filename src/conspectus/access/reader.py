@@ -300,6 +300,17 @@ class AuthorizedReader:
             return StoredThread()
         return await self._records.thread(document.source, document.thread, limit=limit, around=around)
 
+    async def named_thread(
+        self, access: CollectionAccess, channels: frozenset[SourceId], thread: str, *, limit: int
+    ) -> list[StoredChunk]:
+        """Return the first chunks of the messages in a thread of readable channels.
+
+        Of more than `limit`, it returns both ends.
+        """
+        readable = [source for source in await self.sources(access) if source.id in channels]
+        threads = [await self._records.thread(source.id, thread, limit=limit) for source in readable]
+        return [row for stored in threads for row in stored.chunks]
+
     async def beginnings(self, ids: Sequence[str]) -> list[StoredChunk]:
         """Return the first chunk of each readable document that has text, in the order of `ids`."""
         readable = [document.id for document, _ in await self.documents(ids)]

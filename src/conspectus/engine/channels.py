@@ -1,13 +1,16 @@
 """Channels: live and imported messages, and searches in a channel."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Unpack
 
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
+from conspectus.chat.vague_prompts import names_nothing
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.errors import NotFound, PermissionDenied, as_field
@@ -36,7 +39,7 @@ from conspectus.model.channels import (
     ReplyChain,
 )
 from conspectus.model.files import expanded
-from conspectus.model.filter import And, Eq, Filter, Not
+from conspectus.model.filter import And, Eq, Filter, Not, document_row, matches, with_min_trust
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.jobs import Upload
 from conspectus.model.parameters import (
@@ -49,7 +52,7 @@ from conspectus.model.parameters import (
 )
 from conspectus.model.query import Query, QueryContext, WindowTokens
 from conspectus.model.records import Source, StoredChunk, Written
-from conspectus.model.results import Hit
+from conspectus.model.results import ContextWindow, Hit
 from conspectus.retrieval.chains import chain_of
 from conspectus.retrieval.profiles import profile_by_name
 from conspectus.text.replies import Linker
@@ -59,6 +62,8 @@ MAX_EARLIER_MESSAGES = 100
 """Number of earlier messages among which the message is searched that a new one replies to."""
 MAX_EARLIER_MESSAGES_FOR_ONE = 30
 """Number of stored messages read for a single new message; reading more takes too long."""
+MAX_THREAD_AGE = timedelta(hours=1)
+"""Maximum age of the last message of a thread that a query that names nothing is about."""
 MESSAGES = And((Eq("kind", "message"), Not(Eq("role", "system"))))
 """Messages of people and programs. Notices such as "joined the channel" answer no query."""
 MAX_RELATED_HITS = 50
@@ -156,8 +161,9 @@ class ChannelService(Service):
     ) -> ChannelWindow:
         """Build a context window for a query in a channel: messages with their reply chains, by thread.
 
-        The options are the fields of ChannelQuery and WindowForm. Raises NotFound for a channel that cannot
-        be read, or that does not have the member.
+        The options are the fields of ChannelQuery and WindowForm. A notice says how many messages the minimum
+        similarity leaves out. Raises NotFound for a channel that cannot be read, or that does not have the
+        member.
         """
         form, query_options = window_form(options, ChannelQueryOptions)
         channel_query = ChannelQuery(query, channel, **query_options)
@@ -170,6 +176,9 @@ class ChannelService(Service):
             channels_by_id |= {
                 source.id: source for source in await self._find_related_channels(channel_query, access, here)
             }
+        assumed_thread = None
+        if channel_query.thread is None and names_nothing(query):
+            assumed_thread = await self._latest_thread(channel_query, access, here)
         window_query = Query(
             query,
             collection=access.collection.id,
@@ -177,7 +186,10 @@ class ChannelService(Service):
             min_similarity=_min_similarity_for(channel_query),
             min_confidence=channel_query.min_confidence,
             query_context=QueryContext(
-                here.id, channel_query.thread, channel_query.at, channel_query.profile
+                here.id,
+                channel_query.thread or assumed_thread,
+                channel_query.at,
+                channel_query.profile,
             ),
             thread_messages=channel_query.thread_messages,
             min_trust=channel_query.min_trust,
@@ -188,7 +200,10 @@ class ChannelService(Service):
         cited_ids = list(dict.fromkeys(citation.document for citation in window.citations))
         messages = tuple(await self._authorized.inside(access, cited_ids))
         others = sorted({channels_by_id[message.source].name for message in messages} - {here.name})
-        return ChannelWindow(messages, window.tokens, (here.name, *others), window)
+        window = replace(
+            window, notices=(*window.notices, *_thread_and_floor_notices(window, assumed_thread))
+        )
+        return ChannelWindow(messages, window.tokens, (here.name, *others), window, assumed_thread)
 
     async def import_archive(
         self,
@@ -265,6 +280,18 @@ class ChannelService(Service):
         maximum = MAX_EARLIER_MESSAGES_FOR_ONE if len(batch) == 1 else MAX_EARLIER_MESSAGES
         return await self._authorized.latest(access, channel, limit=maximum, until=until)
 
+    async def _latest_thread(self, query: ChannelQuery, access: CollectionAccess, here: Source) -> str | None:
+        """Return the thread of the channel's last message, if that is at most an hour old."""
+        at = query.at or self._parts.clock()
+        rows = await self._authorized.latest(access, here, limit=MAX_EARLIER_MESSAGES_FOR_ONE, until=at)
+        where = with_min_trust(MESSAGES, query.min_trust)
+        for row in rows:
+            document = row.document
+            is_recent = document.occurred is not None and document.occurred.start >= at - MAX_THREAD_AGE
+            if is_recent and access.shows(document) and matches(where, document_row(document)):
+                return document.thread
+        return None
+
     async def _find_related_channels(
         self, query: ChannelQuery, access: CollectionAccess, here: Source
     ) -> list[Source]:
@@ -305,6 +332,17 @@ def _min_similarity_for(query: ChannelQuery) -> float | None:
     return (
         MIN_SIMILARITY if query.min_similarity is None and profile_minimum is None else query.min_similarity
     )
+
+
+def _thread_and_floor_notices(window: ContextWindow, assumed_thread: str | None) -> Iterator[str]:
+    """Say which thread was assumed, and how many messages are below the minimum similarity."""
+    if assumed_thread is not None:
+        yield f"the query names nothing: the latest thread of the channel was taken, {assumed_thread}"
+    included = {citation.document for citation in window.citations}
+    below = {entry.document for entry in window.trace if entry.status == "below_min_similarity"} - included
+    if below:
+        messages = "1 message is" if len(below) == 1 else f"{len(below)} messages are"
+        yield f"{messages} left out, below the minimum similarity"
 
 
 def _in_channel(channels: Sequence[Source]) -> Filter:

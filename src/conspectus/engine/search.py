@@ -16,6 +16,7 @@ from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import AuditEntry
 from conspectus.model.annotations import Example, Range
+from conspectus.model.filter import EVERYTHING, names_texts
 from conspectus.model.ids import CollectionId
 from conspectus.model.parameters import (
     CollectionName,
@@ -302,10 +303,14 @@ class SearchService(Service):
         max_tokens: WindowTokens = DEFAULT_WINDOW_TOKENS,
         **options: Unpack[QueryWindowOptions],
     ) -> ContextWindow:
-        """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
+        """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25.
+
+        A filter that names documents or threads has no default minimum.
+        """
+        filter = options.get("filter", query.filter if isinstance(query, Query) else EVERYTHING)
         window_options: QueryWindowOptions = {
             "collection": EVERYWHERE,
-            "min_similarity": MIN_SIMILARITY,
+            "min_similarity": None if names_texts(filter) else MIN_SIMILARITY,
             **options,
         }
         return await self.window(query, max_tokens, **window_options)

@@ -13,6 +13,7 @@ from conspectus.engine.graph_access import connections
 from conspectus.engine.windows import WindowMaker, WindowPlan
 from conspectus.errors import NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
+from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.sensitive import stored_form
 from conspectus.memory.documents import as_of_filter
 from conspectus.model.filter import EVERYTHING, And, Filter, Not, document_row, matches, with_min_trust
@@ -50,6 +51,8 @@ FULL_SHARE = 0.95
 """The fraction of its tokens from which on a window is full."""
 MAX_SENTENCES = 64
 """Number of sentences of a hit that are compared with the query if they share no term with it."""
+MAX_NAMED_MESSAGES = 100
+"""Maximum number of messages of the thread that a query names that are candidates in any case."""
 NO_VECTORS = "the collection has no vectors, or no embedder for them"
 
 
@@ -111,6 +114,7 @@ class Searcher:
             filter=access.narrowed(filter),
             sources=access.counted_sources(query.filter),
             ranking_context=ranking,
+            thread_chunks=await self._thread_chunks(access, ranking),
             alone=alone,
             query=query.query,
             graph=query.graph,
@@ -276,7 +280,26 @@ class Searcher:
             thread = stored_form(
                 self._parts.settings.sensitive, "documents.thread", thread, access.collection.id
             )
+        if thread is not None:
+            thread = await self._resolve_thread(accesses, channel, thread)
         return RankingContext(profile, at, channel, thread)
+
+    async def _resolve_thread(
+        self, accesses: Sequence[CollectionAccess], channel: frozenset[SourceId], name: str
+    ) -> str:
+        """Return the thread with a name, or else that of the message whose key it is.
+
+        Platforms name a thread by its first message, which may itself answer a message of another thread.
+        """
+        keyed = [message_id(source, name) for source in sorted(channel)]
+        for access in accesses:
+            if await self._authorized.named_thread(access, channel, name, limit=1):
+                return name
+        for access in accesses:
+            for document in await self._authorized.inside(access, keyed):
+                if document.thread is not None:
+                    return document.thread
+        return name
 
     async def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
         return None if space is None else await self._parts.embedder_for(space)
@@ -292,6 +315,17 @@ class Searcher:
             return []
         chunks = await self._authorized.chunks(document)
         return [stored.chunk.id for stored in chunks[: self._parts.settings.max_limit]]
+
+    async def _thread_chunks(
+        self, access: CollectionAccess, ranking: RankingContext | None
+    ) -> tuple[ChunkId, ...]:
+        """Return chunks of the thread that a query names."""
+        if ranking is None or ranking.channel is None or ranking.thread is None:
+            return ()
+        rows = await self._authorized.named_thread(
+            access, ranking.channel, ranking.thread, limit=MAX_NAMED_MESSAGES
+        )
+        return tuple(row.chunk.id for row in rows)
 
     async def _connections(
         self, query: Query, access: CollectionAccess, graphs: Sequence[SourceId], *, where: Filter

@@ -52,13 +52,17 @@ class ContextMessage:
 class ContextWindow:
     """Messages relevant to a prompt, and the text of `total_tokens` tokens for a model.
 
-    `channels` are the names of their channels, that of the prompt first.
+    `channels` are the names of their channels, that of the prompt first. `assumed_thread` is the latest
+    thread of the channel, if it was taken because the prompt names nothing. `notices` are those of the
+    window.
     """
 
     messages: tuple[ContextMessage, ...]
     total_tokens: int
     channels: tuple[str, ...]
     text: str
+    assumed_thread: str | None = None
+    notices: tuple[str, ...] = ()
 
 
 class Conversations:
@@ -128,7 +132,14 @@ class Conversations:
             **options,
         )
         messages = await self._messages(window)
-        return ContextWindow(messages, window.tokens, window.channels, window.window.text)
+        return ContextWindow(
+            messages,
+            window.tokens,
+            window.channels,
+            window.window.text,
+            window.assumed_thread,
+            window.window.notices,
+        )
 
     async def _messages(self, window: ChannelWindow) -> tuple[ContextMessage, ...]:
         """Return the messages of a window that still exist."""

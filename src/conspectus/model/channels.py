@@ -130,7 +130,9 @@ class ChannelQuery(Checked):
 
     `related` also searches up to three other channels that you may read and that have as good hits.
     `member` limits the search to channels that name no members or have this author among them.
-    `min_similarity` is by default that of the `profile`, else 0.25. `min_confidence` (0 to 1) is the lowest
+    `min_similarity` is by default that of the `profile`, else 0.25; it does not apply to the messages of
+    `thread`. Without `thread`, a query that names nothing ("Did that work?") takes the latest thread of the
+    channel, if its last message is at most an hour old. `min_confidence` (0 to 1) is the lowest
     confidence of the hits. `thread_messages` is the maximum number of messages of its thread that are added
     to a hit. `min_trust` is the lowest level of a message.
     """
@@ -174,10 +176,12 @@ class ChannelWindow:
     """A context window for a query in a channel.
 
     `messages` are those included, in the order of the window; `tokens` is the size of the rendered window;
-    `channels` are the names of the channels of its messages, the channel of the query first.
+    `channels` are the names of the channels of its messages, the channel of the query first. `assumed_thread`
+    is the channel's latest thread, if it was taken because the query names nothing.
     """
 
     messages: tuple[Document, ...]
     tokens: int
     channels: tuple[str, ...]
     window: ContextWindow
+    assumed_thread: str | None = None

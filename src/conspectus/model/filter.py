@@ -248,6 +248,19 @@ def with_min_trust(condition: Filter, level: Trust | None) -> Filter:
     return And((In("trust", TRUST[: TRUST.index(level) + 1]), condition))
 
 
+def names_texts(condition: Filter) -> bool:
+    """Return whether a filter names the documents or threads that match, such as `Eq("thread", "17")`."""
+    match condition:
+        case Eq() | In():
+            return condition.field in {"document", "thread"}
+        case And():
+            return any(names_texts(part) for part in condition.inner)
+        case Or():
+            return bool(condition.inner) and all(names_texts(part) for part in condition.inner)
+        case _:
+            return False
+
+
 def leaves(condition: Filter) -> Iterator[Leaf]:
     """Every leaf of a filter, in order."""
     match condition:

@@ -52,13 +52,13 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
         context = replace(context, fusion=WORDS_ONLY_FUSION)
     watch.lap("embed_query")
     reorders = plan.min_similarity is not None or context.ranking_context is not None
-    selection = CandidateSelection(query.limit, tuple(requested), reorders=reorders)
+    selection = CandidateSelection(query.limit, (*requested, *context.thread_chunks), reorders=reorders)
     feedback_parts: Mapping[int, float] = {}
     if context.feedback is not None:
         feedback_parts = context.feedback.parts(query.query, probe.vector)
     index = context.index
     for _ in range(MAX_ATTEMPTS):
-        ids = (*requested, *map(ChunkId, feedback_parts))
+        ids = (*selection.requested, *map(ChunkId, feedback_parts))
         candidates = await collect_candidates(index, probe, ids, language=context.collection.language)
         if feedback_parts:
             context, selection = _with_feedback(context, selection, feedback_parts, candidates)
@@ -72,7 +72,12 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
             watch.lap("graph_traversal")
         if ranked is not None:
             select = partial(
-                select_hits, query, plan, ranked, keeps_threads=context.keeps_threads, requested=requested
+                select_hits,
+                query,
+                plan,
+                ranked,
+                ranking_context=context.ranking_context,
+                requested=requested,
             )
             retrieval = select() if query.limit <= MAX_INLINE_HITS else await asyncio.to_thread(select)
             terms: dict[str, QueryTerms] = {context.collection.id: _query_terms(context, probe, ranked)}

@@ -50,10 +50,11 @@ class SearchContext:
     `index` holds all records of the collection, `refreshed` updates it, and `hydrate` reads the rows of
     chunk ids. `embedder` embeds queries, or is the reason why they cannot be embedded. `filter` includes
     the permissions of the user. The term frequencies of `sources` count beside those of the collection.
-    `ranking_context` has the place and time of the query, if given. `fusion` replaces the default weights of
-    keywords and vectors. `alone` disables the scores from neighbors in threads. With `graph`, connections
-    of the `query` and of the hits add to the scores. `feedback` is that of the collection, and
-    `feedback_parts` are the parts of chunks that follow from it.
+    `ranking_context` has the place and time of the query, if given, and `thread_chunks` are the first chunks
+    of the messages in the thread that it names, which are candidates in any case. `fusion` replaces the
+    default weights of keywords and vectors. `alone` disables the scores from neighbors in threads. With
+    `graph`, connections of the `query` and of the hits add to the scores. `feedback` is that of the
+    collection, and `feedback_parts` are the parts of chunks that follow from it.
     """
 
     collection: Collection
@@ -64,6 +65,7 @@ class SearchContext:
     filter: Filter
     sources: tuple[SourceId, ...] = ()
     ranking_context: RankingContext | None = None
+    thread_chunks: tuple[ChunkId, ...] = ()
     fusion: FusionProfile | None = None
     alone: bool = False
     query: str = ""
@@ -76,11 +78,6 @@ class SearchContext:
     def space(self) -> EmbeddingSpace | None:
         """The embedding model of the queries; None if they cannot be embedded."""
         return None if isinstance(self.embedder, str) else self.embedder.space
-
-    @property
-    def keeps_threads(self) -> bool:
-        """Whether a message below the minimum similarity stays if one of its thread is above it."""
-        return self.ranking_context is not None and self.ranking_context.profile.keeps_threads
 
     async def read_rows(self, ids: Sequence[int]) -> Rows:
         """Return the existing rows of these chunks."""

@@ -28,6 +28,11 @@ class RankingContext:
     channel: frozenset[SourceId] | None = None
     thread: str | None = None
 
+    def names(self, document: Document) -> bool:
+        """Return whether a document is in the thread that the query names."""
+        in_channel = self.channel is not None and document.source in self.channel
+        return in_channel and self.thread is not None and document.thread == self.thread
+
 
 def weights_for(profile: AdditiveProfile, documents: Sequence[Document]) -> Weights:
     """Return the weights for conversations with an assistant if most candidates are such, else for people."""
@@ -74,12 +79,22 @@ def multiplicative_parts(
     return parts
 
 
-def in_thread_of_similar(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
-    """Return which candidates below the minimum similarity share a thread with one above it."""
+def kept_by_thread(
+    context: RankingContext, documents: Sequence[Document], above: Sequence[bool]
+) -> list[bool]:
+    """Return which candidates below the minimum similarity their thread keeps.
+
+    The thread that the query names keeps all of its messages. Another one keeps them if one is above the
+    minimum, and the profile keeps threads.
+    """
     pairs = list(zip(documents, above, strict=True))
-    threads = {(document.source, document.thread) for document, is_above in pairs if is_above}
+    threads: set[tuple[SourceId, str | None]] = set()
+    if context.profile.keeps_threads:
+        threads = {(document.source, document.thread) for document, is_above in pairs if is_above}
     return [
-        not is_above and document.thread is not None and (document.source, document.thread) in threads
+        not is_above
+        and document.thread is not None
+        and ((document.source, document.thread) in threads or context.names(document))
         for document, is_above in pairs
     ]
 

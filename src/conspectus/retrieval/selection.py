@@ -12,7 +12,7 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.confidence import MAX_READ_PASSAGES, Passage, confidence_of, confidence_signals
 from conspectus.retrieval.plan import QueryPlan
 from conspectus.retrieval.ranked_candidates import RankedCandidates
-from conspectus.retrieval.ranking_context import in_thread_of_similar
+from conspectus.retrieval.ranking_context import RankingContext, kept_by_thread
 
 KEPT_BY_THREAD: Final = "kept_by_thread"
 """A part of 0 that marks a hit below the minimum similarity that its thread keeps."""
@@ -23,18 +23,21 @@ def select_hits(
     plan: QueryPlan,
     ranked: RankedCandidates,
     *,
-    keeps_threads: bool,
+    ranking_context: RankingContext | None,
     requested: Sequence[ChunkId],
 ) -> Retrieval:
-    """Return the best hits above the minimum similarity with the requested ones, and the hits below it."""
+    """Return the best hits above the minimum similarity with the requested ones, and the hits below it.
+
+    Messages of the thread that the query names are never below it.
+    """
     positions = _positions_by_score(ranked)
     if plan.min_similarity is None:
         ids = ranked.ids.tolist()
         further = [position for position in positions[query.limit :] if ids[position] in requested]
         positions = positions[: query.limit] + further
     hits = _hits_at(ranked, positions)
-    if plan.min_similarity is not None and keeps_threads:
-        hits = _with_thread_marks(hits, plan.min_similarity)
+    if plan.min_similarity is not None and ranking_context is not None:
+        hits = _with_thread_marks(hits, plan.min_similarity, ranking_context)
     above = [hit for hit in hits if not _is_dropped(hit, plan.min_similarity)]
     best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in requested]
     signals = _signals(query, ranked, best) if best else {}
@@ -110,13 +113,15 @@ def _hits_at(ranked: RankedCandidates, positions: Sequence[int]) -> list[Hit]:
     ]
 
 
-def _with_thread_marks(hits: Sequence[Hit], min_similarity: float) -> list[Hit]:
+def _with_thread_marks(
+    hits: Sequence[Hit], min_similarity: float, ranking_context: RankingContext
+) -> list[Hit]:
     """Return the hits, with a mark on hits that only their thread keeps."""
     above = [not _is_below(hit, min_similarity) for hit in hits]
-    kept_by_thread = in_thread_of_similar([hit.document for hit in hits], above)
+    kept = kept_by_thread(ranking_context, [hit.document for hit in hits], above)
     return [
         replace(hit, parts={**hit.parts, KEPT_BY_THREAD: 0.0}) if is_kept else hit
-        for hit, is_kept in zip(hits, kept_by_thread, strict=True)
+        for hit, is_kept in zip(hits, kept, strict=True)
     ]
 
 

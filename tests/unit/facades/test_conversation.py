@@ -228,3 +228,83 @@ async def test_messages_name_who_said_what_and_when(engine: Engine) -> None:
     [message] = window.messages
     assert (message.id, message.author, message.timestamp, message.thread) == ("1", "author1", NOW, "1")
     assert window.total_tokens == counter("o200k_base")(window.text)
+
+
+THREADS = {
+    "e0": ("I'm getting a 404 error", "Which endpoint?", "The /users/profile", "Check your token"),
+    "e1": ("The nightly backup stopped", "The disk of db-2 is full", "Old snapshots are gone", "It ran now"),
+    "e2": ("Lunch on Friday?", "Book a table for six", "Booked it for noon", "See you there"),
+}
+VAGUE_PROMPTS = ("What does that mean?", "Did that work?", "How do I fix this?", "Is it done?")
+
+
+async def talk_in_threads(engine: Engine, *, minutes: float = 0) -> None:
+    """Send three threads, 20 minutes apart; the last message of the latest is some minutes old."""
+    for position, (root, lines) in enumerate(THREADS.items()):
+        messages = [
+            NewMessage(
+                line,
+                key=root if not number else f"{root}-{number}",
+                author=f"author{number % 2}",
+                at=NOW - timedelta(minutes=minutes + 20 * (2 - position) + len(lines) - 1 - number),
+                thread=root,
+            )
+            for number, line in enumerate(lines)
+        ]
+        await engine.channels.add_messages(messages, channel="dev", wait=True)
+
+
+async def test_a_vague_prompt_in_a_thread_gets_that_thread(engine: Engine) -> None:
+    await talk_in_threads(engine)
+    team = Conversations(engine)
+    for thread, lines in THREADS.items():
+        for prompt in VAGUE_PROMPTS:
+            window = await team.get_context_window("dev", prompt, thread=thread, at=NOW)
+            texts = {message.text for message in window.messages if message.thread == thread}
+            assert texts == set(lines)
+            assert window.assumed_thread is None
+
+
+async def test_a_thread_is_also_named_by_one_of_its_messages(engine: Engine) -> None:
+    await talk_in_threads(engine)
+    window = await Conversations(engine).get_context_window(
+        "dev", "Did that work?", thread="e1-2", min_score=1.0, at=NOW
+    )
+    assert [message.text for message in window.messages] == [*THREADS["e1"]]
+
+
+async def test_all_messages_of_the_named_thread_are_candidates(stated: Engine) -> None:
+    """Also where a hundred other messages of the channel are nearer to the query."""
+    near = [
+        build_message(f"n{number}", f"{number}: cosine 0.9", thread=f"n{number}") for number in range(120)
+    ]
+    far = [build_message(f"t{number}", f"{number}: cosine 0.1", thread="t") for number in range(5)]
+    await stated.channels.add_messages([*near, *far], channel="here", link=False, wait=True)
+    assert {"t0", "t4"} <= {*await list_keys(stated, 10_000, thread="t")}
+    assert "t0" not in await list_keys(stated, 10_000)
+
+
+async def test_a_prompt_that_names_nothing_takes_the_latest_thread(engine: Engine) -> None:
+    await talk_in_threads(engine, minutes=50)
+    window = await Conversations(engine).get_context_window("dev", "What does that mean?", at=NOW)
+    assert window.assumed_thread == "e2"
+    assert {message.text for message in window.messages if message.thread == "e2"} == set(THREADS["e2"])
+    assert any("names nothing" in notice and "e2" in notice for notice in window.notices)
+
+
+async def test_an_old_thread_or_a_prompt_with_a_subject_takes_none(engine: Engine) -> None:
+    await talk_in_threads(engine, minutes=61)
+    team = Conversations(engine)
+    assert (await team.get_context_window("dev", "What does that mean?", at=NOW)).assumed_thread is None
+    recent = NOW - timedelta(minutes=60)
+    assert (await team.get_context_window("dev", "Where is the backup?", at=recent)).assumed_thread is None
+
+
+async def test_notices_count_the_messages_below_the_floor(stated: Engine) -> None:
+    messages = [build_message(str(n), f"{n}: cosine 0.{n}", thread=str(n)) for n in range(1, 6)]
+    await stated.channels.add_messages(messages, channel="here", link=False, wait=True)
+    window = await Conversations(stated).get_context_window(
+        "here", "zzz", at=NOW, min_similarity=0.35, thread_messages=0
+    )
+    assert {message.id for message in window.messages} == {"4", "5"}
+    assert "3 messages are left out, below the minimum similarity" in window.notices

@@ -22,6 +22,7 @@ from conspectus.model.filter import (
     document_row,
     leaves,
     matches,
+    names_texts,
     value_at,
     with_min_trust,
 )
@@ -237,3 +238,22 @@ def test_the_leaves_of_a_filter_come_in_its_order() -> None:
     assert list(leaves(And((Not(one), Or((two, And((three,)))))))) == [one, two, three]
     assert list(leaves(one)) == [one]
     assert list(leaves(EVERYTHING)) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_named"),
+    [
+        (Eq("thread", "t"), True),
+        (In("document", ("a", "b")), True),
+        (And((Eq("kind", "page"), Eq("document", "a"))), True),
+        (Or((Eq("document", "a"), Eq("thread", "t"))), True),
+        (Or((Eq("document", "a"), Eq("kind", "page"))), False),
+        (Or(), False),
+        (Not(Eq("document", "a")), False),
+        (Eq("source", "s"), False),
+        (Eq(("thread",), "t"), False),
+        (And(), False),
+    ],
+)
+def test_a_filter_names_texts_by_document_or_thread(condition: Filter, is_named: bool) -> None:
+    assert names_texts(condition) is is_named
