@@ -76,7 +76,7 @@ async def test_what_is_connected_is_found_and_says_through_what(filled: Engine) 
     assert {hit.document.key for hit in (await filled.retrieve("amsterdam")).hits} == {"guido"}
     retrieval = await filled.retrieve("amsterdam", graph=WALK)
     assert paths_by_key(retrieval) == {
-        "guido": (),
+        "guido": ("amsterdam",),
         "python": ("Python",),
         "django": ("Python", "Django"),
     }
@@ -93,6 +93,22 @@ async def test_without_weight_it_is_todays_ranking_and_with_all_of_it_the_graph_
     assert weightless.hits == plain.hits
     alone = await filled.retrieve("language amsterdam", graph=GraphExpansion(alpha=1.0, hops=3))
     assert all(hit.score == pytest.approx(hit.parts["graph"]) for hit in alone.hits)
+
+
+async def test_a_hit_has_a_graph_score_only_by_a_path(engine: Engine) -> None:
+    """Its own score by keywords is none: with the graph alone it comes after what a path leads to."""
+    await engine.graph.add_nodes([NewNode("zephyr", name="Zephyr"), NewNode("office", name="Budget Office")])
+    await engine.graph.add_edges([NewEdge("zephyr", "office", "is paid by")])
+    await engine.graph.set_entity_extraction()
+    garden = [NewDocument(f"What the garden needs about month {n}: water.", key=f"g{n}") for n in range(9)]
+    paid = NewDocument("The Budget Office doubled the money in May.", key="paid")
+    await engine.add([*garden, paid], wait=True)
+    await engine.graph.wait_until_extracted()
+    retrieval = await engine.retrieve("the garden of Zephyr", graph=GraphExpansion(alpha=1.0), limit=20)
+    first, *others = retrieval.hits
+    assert (first.document.key, first.through) == ("paid", ("Zephyr", "Budget Office"))
+    assert len(others) == 9
+    assert {(hit.score, hit.through) for hit in others} == {(0.0, ())}
 
 
 async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> None:
@@ -139,7 +155,7 @@ async def test_a_filter_leaves_nothing_to_walk_over_outside_of_it(filled: Engine
     beyond = await filled.retrieve(
         "amsterdam", graph=WALK, filter=Not(Eq("document", await document_id(filled, "python")))
     )
-    assert paths_by_key(beyond) == {"guido": ()}
+    assert paths_by_key(beyond) == {"guido": ("amsterdam",)}
 
 
 async def document_id(engine: Engine, key: str) -> str:

@@ -8,9 +8,10 @@ a name that many passages mention says little about each.
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from math import ceil, sqrt
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from conspectus.deferred import dataclass
 from conspectus.model.graph import GraphExpansion, Neighbor, Node, Traversal
@@ -44,25 +45,33 @@ Begin = TypeVar("Begin", int, str)
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The path to an item: the names on it, as spelled, and its value."""
+    """The path to an item: the names on it, as spelled, and its value.
+
+    `start` is the hit that it begins with, 0 for the query.
+    """
 
     value: float
     through: tuple[str, ...] = ()
+    start: int = 0
 
     def on(self, share: float, *names: str) -> "Way":
         """Extend the path by one step."""
-        return Way(self.value * share, (*self.through, *names))
+        return Way(self.value * share, (*self.through, *names), self.start)
+
+
+Ways: TypeAlias = tuple[Way, ...]
+"""The best path to an end, and the best one with another start, if there is any."""
 
 
 def seeds(scores: Mapping[int, float]) -> dict[int, Way]:
     """Return the best hits as starts. Their value is their score, reduced by the distance from the best.
 
-    The best hit keeps its score, so graph scores are comparable with keyword and vector scores.
+    The value is that of paths to other passages. It is no graph score of the hit itself.
     """
     first = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:MAX_SEEDS]
     top = max(scores.values(), default=0.0)
     return {
-        chunk: Way(min(scores[chunk], 1.0) * (scores[chunk] / top) ** 2)
+        chunk: Way(min(scores[chunk], 1.0) * (scores[chunk] / top) ** 2, start=chunk)
         for chunk in first
         if scores[chunk] > 0.0
     }
@@ -94,53 +103,52 @@ def phrases(question: str) -> list[Phrase]:
     return names
 
 
-def named(candidates: Sequence[Phrase], existing: Iterable[str]) -> dict[str, Way]:
+def named(candidates: Sequence[Phrase], existing: Iterable[str]) -> dict[str, Ways]:
     """Return the phrases that are known names, except for parts of longer names."""
     there = frozenset(existing)
     used_words: set[int] = set()
-    ways: dict[str, Way] = {}
+    ways: dict[str, Ways] = {}
     for phrase in candidates:
         words = range(phrase.first, phrase.last)
         if phrase.key in there and used_words.isdisjoint(words):
             used_words.update(words)
-            ways.setdefault(phrase.key, Way(NAMED, (phrase.text,)))
+            ways.setdefault(phrase.key, (Way(NAMED, (phrase.text,)),))
     return ways
 
 
-def names_in(ways: Mapping[int, Way], passages: Sequence[TextPassage]) -> dict[str, Way]:
-    """Return the entities in reached passages, each with its best path."""
-    names: dict[str, Way] = {}
-    last = 0.0, 0
-    for passage in sorted(passages, key=lambda passage: _rank(ways[passage.chunk].on(STEP))):
-        way = ways[passage.chunk]
-        value = way.value * STEP
-        if value < MIN_VALUE or (len(names) >= MAX_NAMES and last != (value, len(way.through))):
-            break
-        last = value, len(way.through)
-        for key, spelt in passage.names.items():
-            better = names.get(key)
-            # Most names are in a better passage too, and need no path.
-            if better is None or (better.value == value and _rank(way.on(STEP, spelt)) < _rank(better)):
-                names[key] = way.on(STEP, spelt)
-    return best(names.items(), MAX_NAMES)
+def names_in(ways: Mapping[int, Ways], passages: Sequence[TextPassage]) -> dict[str, Ways]:
+    """Return the entities in reached passages, each with its best paths."""
+    return best(
+        (
+            (key, way.on(STEP, spelt))
+            for passage in passages
+            for way in ways[passage.chunk]
+            for key, spelt in passage.names.items()
+        ),
+        MAX_NAMES,
+    )
 
 
-def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) -> dict[int, Way]:
-    """Return the passages that mention reached entities, each with its best path."""
+def passages_with(names: Mapping[str, Ways], mentioned: Mapping[str, Mentioned]) -> dict[int, Ways]:
+    """Return the passages that mention reached entities, each with its best paths.
+
+    No path leads back to the hit that it begins with.
+    """
     steps: list[tuple[Way, Iterable[int]]] = []
     for key, where in mentioned.items():
-        if where.about:
-            steps.append((names[key].on(1.0 / sqrt(len(where.about))), where.about))
-        steps.append((names[key].on(MENTION / sqrt(len(where.chunks))), where.chunks))
-    chunk_ways: dict[int, Way] = {}
-    last = Way(0.0)
+        for way in names[key]:
+            if where.about:
+                steps.append((way.on(1.0 / sqrt(len(where.about))), where.about))
+            steps.append((way.on(MENTION / sqrt(len(where.chunks))), where.chunks))
+    chunk_ways: dict[int, Ways] = {}
     for way, chunks in sorted(steps, key=lambda step: _rank(step[0])):
-        if way.value < MIN_VALUE or (len(chunk_ways) >= MAX_PASSAGES and way != last):
+        if way.value < MIN_VALUE:
             break
-        last = way
         for chunk in chunks:
-            chunk_ways.setdefault(chunk, way)
-    return best(chunk_ways.items(), MAX_PASSAGES)
+            kept = chunk_ways.get(chunk, ())
+            if chunk != way.start and all(way.start != other.start for other in kept[:2]):
+                chunk_ways[chunk] = (*kept, way)[:2]
+    return _best_ends(chunk_ways, MAX_PASSAGES)
 
 
 def max_mentions(value: float) -> int:
@@ -150,48 +158,59 @@ def max_mentions(value: float) -> int:
     return 0
 
 
-def starts(names: Mapping[str, Way], nodes_by_key: Sequence[tuple[str, Node]]) -> dict[str, Way]:
-    """Return the nodes that have a reached name, each with its best path."""
-    return best(((node.id, names[key]) for key, node in nodes_by_key), MAX_NAMES)
+def starts(names: Mapping[str, Ways], nodes_by_key: Sequence[tuple[str, Node]]) -> dict[str, Ways]:
+    """Return the nodes that have a reached name, each with its best paths."""
+    return best(((node.id, way) for key, node in nodes_by_key for way in names[key]), MAX_NAMES)
 
 
 def names_beyond(
-    nodes: Mapping[str, Way], nodes_by_key: Sequence[tuple[str, Node]], walked: Sequence[Neighbor]
-) -> dict[str, Way]:
+    nodes: Mapping[str, Ways], nodes_by_key: Sequence[tuple[str, Node]], walked: Sequence[Neighbor]
+) -> dict[str, Ways]:
     """Return other names of the nodes, and the names of nodes reached by edges."""
     steps = [
-        (other, nodes[node.id].on(1.0, *(() if key_of(node.name) == key else (node.name,))))
+        (other, way.on(1.0, *(() if key_of(node.name) == key else (node.name,))))
         for key, node in nodes_by_key
-        if node.id in nodes
+        for way in nodes.get(node.id, ())
         for other in keys_of(node.name, node.aliases)
     ]
     spelt = {node.id: node.name for _, node in nodes_by_key} | {
         neighbor.node.id: neighbor.node.name for neighbor in walked
     }
     for neighbor in walked:
-        begin = nodes.get(neighbor.path[0])
-        if begin is not None:
-            over = [spelt.get(step, step) for step in neighbor.path[1:-1]]
+        over = [spelt.get(step, step) for step in neighbor.path[1:-1]]
+        for begin in nodes.get(neighbor.path[0], ()):
             way = begin.on(neighbor.decay * STEP**neighbor.hop, *over, neighbor.node.name)
             steps += [(key, way) for key in keys_of(neighbor.node.name, neighbor.node.aliases)]
     return best(steps, MAX_NAMES)
 
 
-def best(steps: Iterable[tuple[Begin, Way]], maximum: int) -> dict[Begin, Way]:
-    """Keep the best path to each end, for the `most` best ends. Ties: the shorter path, then its names."""
-    ways: dict[Begin, Way] = {}
+def best(steps: Iterable[tuple[Begin, Way]], maximum: int) -> dict[Begin, Ways]:
+    """Keep the best paths to each end, for the `maximum` best ends.
+
+    Ties: the shorter path, then its names, then its start.
+    """
+    ends: dict[Begin, Ways] = {}
     for end, way in steps:
-        best_way = ways.get(end)
-        if way.value < MIN_VALUE or (best_way is not None and way.value < best_way.value):
-            continue
-        if best_way is None or _rank(way) < _rank(best_way):
-            ways[end] = way
-    ranked = sorted(ways.items(), key=lambda item: (_rank(item[1]), item[0]))
+        kept = ends.get(end, ())
+        # Most steps lead to an end with two better paths.
+        if way.value >= (kept[1].value if len(kept) > 1 else MIN_VALUE):
+            ends[end] = _with_way(kept, way)
+    return _best_ends(ends, maximum)
+
+
+def _with_way(ways: Ways, way: Way) -> Ways:
+    """Return the best path of some, and the best one with another start."""
+    first, *others = sorted((*ways, way), key=_rank)
+    return (first, *[other for other in others if other.start != first.start][:1])
+
+
+def _best_ends(ends: Mapping[Begin, Ways], maximum: int) -> dict[Begin, Ways]:
+    ranked = sorted(ends.items(), key=lambda pair: (_rank(pair[1][0]), pair[0]))
     return dict(ranked[:maximum])
 
 
-def _rank(way: Way) -> tuple[float, int, tuple[str, ...]]:
-    return (-way.value, len(way.through), way.through)
+def _rank(way: Way) -> tuple[float, int, tuple[str, ...], int]:
+    return (-way.value, len(way.through), way.through, way.start)
 
 
 MAX_NEIGHBORS = 200
@@ -245,39 +264,61 @@ async def reached(
     )
     nodes = await over.nodes_by_name([phrase.key for phrase in candidates]) if candidates else ()
     asked_for = named(candidates, [*mentioned, *(key for key, _ in nodes)])
-    ways: dict[int, Way] = seeds(scores)
-    frontier = dict(ways)
+    begun = {chunk: (way,) for chunk, way in seeds(scores).items()}
+    frontier: dict[int, Ways] = dict(begun)
+    paths: dict[int, Ways] = {}
     direct = passages_with(asked_for, {key: mentioned[key] for key in asked_for if key in mentioned})
-    fresh = await _into(ways, direct, allowed)
+    fresh = await _into(paths, direct, begun.keys(), allowed)
     names = asked_for
     for hop in range(ask.hops):
-        frontier |= fresh
+        frontier = _merge(frontier, fresh)
         if frontier:
-            names = names | names_in(frontier, await over.names_of([ChunkId(chunk) for chunk in frontier]))
+            passages = await over.names_of([ChunkId(chunk) for chunk in frontier])
+            names = _merge(names, names_in(frontier, passages))
         if not hop:
-            more = await _find_names_beyond(names, ask.hops, over)
-            names = best([*names.items(), *more.items()], len(names) + len(more)) if more else names
-        near = {key: max_mentions(way.value) for key, way in names.items()}
+            names = _merge(names, await _find_names_beyond(names, ask.hops, over))
+        near = {key: max_mentions(ways[0].value) for key, ways in names.items()}
         chunk_ways = passages_with(names, await over.passages(near)) if names else {}
-        fresh = await _into(ways, chunk_ways, allowed)
+        fresh = await _into(paths, chunk_ways, begun.keys(), allowed)
         frontier, names = dict(list(fresh.items())[:FRONTIER]), {}
         if not fresh:
             break
-    return Reached(ways, tuple(way.through[0] for way in asked_for.values()))
+    best_paths = {chunk: ways[0] for chunk, ways in paths.items()}
+    return Reached(best_paths, tuple(ways[0].through[0] for ways in asked_for.values()))
 
 
-async def _into(ways: dict[int, Way], chunk_ways: Mapping[int, Way], allowed: Allowed) -> dict[int, Way]:
-    """Merge better paths into `ways`, and return the passages that changed, best first."""
-    before = {chunk: ways[chunk].value for chunk in chunk_ways if chunk in ways}
-    better = {chunk: way for chunk, way in chunk_ways.items() if way.value > before.get(chunk, 0.0)}
-    unknown = [chunk for chunk in better if chunk not in ways]
-    there = (await allowed(unknown) if unknown else frozenset()) | ways.keys()
-    fresh = {chunk: way for chunk, way in better.items() if chunk in there}
-    ways.update(fresh)
+def _merge(ends: Mapping[Begin, Ways], more: Mapping[Begin, Ways]) -> dict[Begin, Ways]:
+    """Return the ends of both, each with its best paths; new ones last."""
+    merged = dict(ends)
+    for end, ways in more.items():
+        for way in ways:
+            merged[end] = _with_way(merged.get(end, ()), way)
+    return merged
+
+
+async def _into(
+    paths: dict[int, Ways], chunk_ways: Mapping[int, Ways], known: AbstractSet[int], allowed: Allowed
+) -> dict[int, Ways]:
+    """Merge better paths into `paths`, and return the passages that changed, best first.
+
+    Passages that are neither `known` nor reached yet must be allowed.
+    """
+    better = {
+        chunk: ways
+        for chunk, ways in chunk_ways.items()
+        if chunk not in paths or ways[0].value > paths[chunk][0].value
+    }
+    there = known | paths.keys()
+    unknown = [chunk for chunk in better if chunk not in there]
+    there |= await allowed(unknown) if unknown else frozenset()
+    fresh = {chunk: ways for chunk, ways in better.items() if chunk in there}
+    paths.update(_merge({chunk: paths[chunk] for chunk in fresh if chunk in paths}, fresh))
     return fresh
 
 
-async def _find_names_beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) -> Mapping[str, Way]:
+async def _find_names_beyond(
+    names: Mapping[str, Ways], hops: int, over: GraphCandidates
+) -> Mapping[str, Ways]:
     """Return the names that graphs add: other names of reached entities, and the names behind edges."""
     nodes_by_key = await over.nodes_by_name(list(names)) if names else ()
     nodes = starts(names, nodes_by_key)
