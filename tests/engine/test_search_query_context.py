@@ -12,6 +12,7 @@ import conspectus
 from conspectus import Engine, Hit, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person, Principal
+from conspectus.model.channels import NewMessage
 from conspectus.model.filter import Eq
 from conspectus.model.query import EVERYWHERE, QueryContext
 
@@ -235,3 +236,49 @@ async def test_a_filter_that_names_texts_has_no_default_floor(engine: Engine) ->
     assert not (
         await engine.search.augment(QUESTION, 500, filter=Eq("thread", "t"), min_similarity=0.25)
     ).citations
+
+
+STATEMENTS = {
+    "The token must be renewed in the developer settings every month": "When must the token be renewed?",
+    "The nightly backup of db-2 runs at two in the morning": "When does the backup of db-2 run?",
+    "Invoices are approved by the finance team on Thursdays": "Who approves invoices?",
+    "The staging cluster uses port 8443 for the gateway": "Which port does the staging cluster use?",
+    "Holiday requests go through the portal, not by mail": "How do I request holidays?",
+    "The orders table is migrated with the release on Friday": "When is the orders table migrated?",
+    "Use the blue badge for the garage in building seven": "Which badge opens the garage?",
+    "The printer on the second floor needs the new driver": "Which driver does the printer need?",
+}
+
+
+@pytest.mark.parametrize("profile", [None, "default"])
+async def test_a_message_that_is_answered_and_thanked_scores_as_high_as_alone(
+    tmp_path: Path, profile: str | None
+) -> None:
+    """With the shipped model, in a channel of its own and among other messages."""
+    replies = ("Ah, good to know, I will do that", "Thanks a lot!")
+    async with conspectus.open(tmp_path) as engine:
+        for number, (text, query) in enumerate(STATEMENTS.items()):
+            scores = {}
+            for name, answers in (("alone", ()), ("answered", replies)):
+                channel = f"{name}{number}"
+                root = NewMessage(text, key="root", author="ann", at=NOW - timedelta(minutes=30))
+                chatter = [
+                    NewMessage(other, author="zoe", at=NOW - timedelta(hours=3))
+                    for other in STATEMENTS
+                    if other != text and number % 2
+                ]
+                answered = [
+                    NewMessage(reply, author="ben", at=NOW - timedelta(minutes=29), reply_to="root")
+                    for reply in answers
+                ]
+                await engine.channels.add_messages(
+                    [*chatter, root, *answered], channel=channel, link=False, wait=True
+                )
+                source = await engine.collections.get_or_create_source(channel)
+                context = profile and QueryContext(channel=channel, at=NOW, profile=profile)
+                retrieval = await engine.retrieve(
+                    query, limit=50, filter=Eq("source", source.id), query_context=context
+                )
+                [score] = [hit.score for hit in retrieval.hits if hit.document.key == "root"]
+                scores[name] = score
+            assert scores["answered"] >= scores["alone"] - 1e-9, query

@@ -135,8 +135,9 @@ async def _with_context_parts(
         ranked = _ranked_candidates(candidates, fused, rows)
         documents = [row.document for row in ranked.rows_in_order]
         return ranked.with_parts(multiplicative_parts(ranking_context, documents, ranked.fused_scores))
-    links = _thread_links([row for row in rows.values() if row.document.thread is not None])
-    if len(links) and not context.alone:
+    threaded = [row for row in rows.values() if row.document.thread is not None]
+    if threaded and not context.alone:
+        links = _thread_links(threaded)
         return await _rank_threads(context, index, probe, candidates, rows=rows, links=links)
     return _with_additive_parts(_ranked_candidates(candidates, fused, rows), ranking_context)
 

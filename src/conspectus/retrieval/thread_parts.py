@@ -10,6 +10,7 @@ from conspectus.retrieval.boosts import question_penalty, role_boost, speaker_bo
 from conspectus.retrieval.dates import date_boost
 from conspectus.retrieval.profiles import PLAIN, Weights
 from conspectus.retrieval.thread_boosts import (
+    above_typical,
     chain_boost,
     exchange_boost,
     neighbor_boost,
@@ -35,14 +36,15 @@ def thread_parts(
     roles = [document.role for document in documents]
     times = [document.occurred for document in documents]
     texts = [row.chunk.text for row in rows]
+    above = above_typical(scores, threads)
     return {
-        "neighbors": neighbor_boost(scores, ids, links, weight=weights.neighbors),
-        "thread": thread_boost(scores, threads, weight=weights.thread),
+        "neighbors": neighbor_boost(above, ids, links, weight=weights.neighbors),
+        "thread": thread_boost(above, threads, weight=weights.thread),
         "speaker": speaker_boost(query, authors, weight=weights.speaker),
         "role": inside * role_boost(roles, weight=weights.role),
         "question": inside * question_penalty(texts, weight=weights.question),
         "reply": preceding_question_boost(
-            scores, ids, links, authors=authors, texts=texts, weight=weights.reply
+            above, ids, links, authors=authors, texts=texts, weight=weights.reply
         ),
         "date": inside * date_boost(query, times, weight=weights.date),
     }
@@ -53,15 +55,16 @@ def exchange_parts(
 ) -> dict[str, Floats]:
     """Return score parts from the messages before and after, for the same candidates."""
     authors = [row.document.author for row in rows]
+    above = above_typical(scores, [_thread_key(row.document) for row in rows])
     hours = np.full(len(rows), np.nan)
     for position, row in enumerate(rows):
         if row.document.occurred is not None:
             hours[position] = row.document.occurred.start.timestamp() / 3_600
     return {
         "conversation_flow": exchange_boost(
-            scores, ids, links, authors=authors, hours=hours, weight=weights.conversation_flow
+            above, ids, links, authors=authors, hours=hours, weight=weights.conversation_flow
         ),
-        "thread_completeness": chain_boost(scores, ids, links, weight=weights.thread_completeness),
+        "thread_completeness": chain_boost(above, ids, links, weight=weights.thread_completeness),
     }
 
 

@@ -5,9 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.thread_boosts import neighbor_boost
+from conspectus.retrieval import thread_boosts
+from conspectus.retrieval.thread_boosts import above_typical
 
 SCORES = st.lists(st.floats(-1.0, 1.0), max_size=20)
+
+
+def neighbor_boost(scores, *ids_and_links, **options):
+    """The boost of scores that are compared with their median."""
+    above = np.maximum(scores - np.median(scores), 0.0) if len(scores) else scores
+    return thread_boosts.neighbor_boost(above, *ids_and_links, **options)
 
 
 def id_array(*values):
@@ -74,3 +81,28 @@ def test_the_order_of_links_does_not_matter(scores, random):
         neighbor_boost(np.array(scores), chunk_ids, chain[order]),
         neighbor_boost(np.array(scores), chunk_ids, chain),
     )
+
+
+def test_answers_do_not_change_what_a_message_is_compared_with():
+    alone = above_typical(np.array([0.9, 0.2, 0.3, 0.4]), ["m", "a", "b", "c"])
+    answered = above_typical(np.array([0.9, 0.2, 0.3, 0.4, 0.8, 0.1]), ["m", "a", "b", "c", "m", "m"])
+    assert alone[0] == answered[0] == pytest.approx(0.6)
+
+
+def test_one_thread_is_compared_with_the_median_of_itself():
+    np.testing.assert_allclose(above_typical(np.array([0.9, 0.1, 0.5]), ["a"] * 3), [0.4, 0.0, 0.0])
+    assert len(above_typical(np.zeros(0), [])) == 0
+
+
+@given(st.lists(st.tuples(st.floats(-1.0, 1.0), st.sampled_from(["a", "b", "c", None])), max_size=15))
+def test_the_typical_candidate_is_the_median_outside_of_the_thread(candidates):
+    scores = np.array([score for score, _ in candidates])
+    threads = [thread for _, thread in candidates]
+    for position, above in enumerate(above_typical(scores, threads)):
+        outside = [
+            score
+            for other, (score, thread) in enumerate(candidates)
+            if other != position and (thread is None or thread != threads[position])
+        ]
+        typical = np.median(outside or scores)
+        assert above == pytest.approx(max(scores[position] - typical, 0.0))

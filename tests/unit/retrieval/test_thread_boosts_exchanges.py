@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.thread_boosts import chain_boost, exchange_boost, preceding_question_boost
+from conspectus.retrieval import thread_boosts
+from conspectus.retrieval.thread_boosts import exchange_boost, preceding_question_boost
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
 
@@ -16,11 +17,19 @@ def chain_of(number: int) -> tuple[np.ndarray, np.ndarray]:
     return ids, np.stack([ids[:-1], ids[1:]], axis=1)
 
 
+def above_median(scores) -> np.ndarray:
+    return np.maximum(np.array(scores) - np.median(scores), 0.0) if len(scores) else np.zeros(0)
+
+
+def chain_boost(scores, *ids_and_links, weight):
+    return thread_boosts.chain_boost(above_median(scores), *ids_and_links, weight=weight)
+
+
 def exchange_shares(scores, authors, hours=None, links=None):
     ids, following = chain_of(len(scores))
     times = np.zeros(len(scores)) if hours is None else np.array(hours)
     links = following if links is None else links
-    return exchange_boost(np.array(scores), ids, links, authors=authors, hours=times, weight=0.1)
+    return exchange_boost(above_median(scores), ids, links, authors=authors, hours=times, weight=0.1)
 
 
 def test_what_others_said_right_before_and_after_counts() -> None:
@@ -60,7 +69,7 @@ def test_the_chain_two_steps_away_counts_and_neighbors_do_not() -> None:
     ids, links = chain_of(6)
     scores = np.array([0.9, 0.1, 0.1, 0.1, 0.1, 0.0])
     np.testing.assert_allclose(
-        chain_boost(scores, ids, links, weight=0.1), [0.0, 0.0, 0.08, -0.01, 0.0, 0.0], atol=1e-12
+        chain_boost(scores, ids, links, weight=0.1), [0.0, 0.0, 0.08, 0.0, 0.0, 0.0], atol=1e-12
     )
 
 
@@ -97,14 +106,14 @@ def test_shares_are_bounded_by_twice_the_weight_times_the_range(candidates) -> N
 
 def test_an_answer_gets_credit_for_the_question_right_before_it() -> None:
     ids, links = chain_of(5)
-    scores, texts = np.array([0.9, 0.1, 0.1, 0.5, 0.1]), ["Where to?", "Rome.", "Why?", "Who?", "He."]
+    above, texts = above_median([0.9, 0.1, 0.1, 0.5, 0.1]), ["Where to?", "Rome.", "Why?", "Who?", "He."]
     arguments = {"ids": ids, "links": np.concatenate([links, links]), "texts": texts, "weight": 0.5}
-    shares = preceding_question_boost(scores, authors=["a", "b", "a", "a", "b"], **arguments)
+    shares = preceding_question_boost(above, authors=["a", "b", "a", "a", "b"], **arguments)
     np.testing.assert_allclose(shares, [0.0, 0.5 * 0.8, 0.0, 0.0, 0.5 * 0.4])
     np.testing.assert_array_equal(
-        preceding_question_boost(scores, authors=["a"] * 5, **arguments), np.zeros(5)
+        preceding_question_boost(above, authors=["a"] * 5, **arguments), np.zeros(5)
     )
     nowhere = {**arguments, "links": NO_LINKS}
     np.testing.assert_array_equal(
-        preceding_question_boost(scores, authors=["a", "b"] * 2 + ["a"], **nowhere), np.zeros(5)
+        preceding_question_boost(above, authors=["a", "b"] * 2 + ["a"], **nowhere), np.zeros(5)
     )
