@@ -1,5 +1,6 @@
 """Searches with a channel, a thread and a time: the order of the hits, and the parts of their scores."""
 
+import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -282,3 +283,33 @@ async def test_a_message_that_is_answered_and_thanked_scores_as_high_as_alone(
                 [score] = [hit.score for hit in retrieval.hits if hit.document.key == "root"]
                 scores[name] = score
             assert scores["answered"] >= scores["alone"] - 1e-9, query
+
+
+async def test_a_product_has_only_its_factors(engine: Engine) -> None:
+    """A phrase, a rare identifier and feedback add to sums, and not to a product."""
+    quoted = NewDocument(
+        "The gateway of staging listens on BX-77120, cosine 0.8",
+        kind="message",
+        key="quoted",
+        thread="t",
+        occurred=NOW - timedelta(hours=2),
+    )
+    await post(engine, "here", quoted, *(make_message(str(n), 0.75) for n in range(30)))
+    query = "gateway of staging listens on BX-77120"
+    parts = {}
+    for profile in ("default", "multiplicative"):
+        context = QueryContext(channel="here", thread="t", at=NOW, profile=profile)
+        [chunk] = [
+            hit.chunk.id
+            for hit in (await engine.retrieve(query, query_context=context)).hits
+            if hit.document.key == "quoted"
+        ]
+        await engine.search.add_feedback(query, used=[chunk])
+        retrieval = await engine.retrieve(query, query_context=context)
+        [hit] = [hit for hit in retrieval.hits if hit.document.key == "quoted"]
+        parts[profile] = hit
+    assert {"phrase", "identifier", "feedback"} <= parts["default"].parts.keys()
+    product = parts["multiplicative"]
+    assert product.similarity is not None
+    assert product.score == pytest.approx(product.similarity * 1.5 * 1.3 * math.exp(-0.1 * 2))
+    assert product.parts.keys() == {"keyword", "vector", "same_channel", "same_thread", "recency"}

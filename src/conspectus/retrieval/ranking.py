@@ -1,7 +1,7 @@
 """Rank candidates by fused scores, threads and phrases. Each reason is a named part of the score."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -40,6 +40,7 @@ MAX_FURTHER_QUOTING_HITS: Final = 60
 """Number of best keyword hits of which those with all terms are read, if no better one quotes the query."""
 ALL_TERMS_SHARE: Final = 0.7
 """Share of the maximum BM25 score that a text with all terms and up to twice the mean length reaches."""
+NO_IDS: Final[Ids] = np.array([], dtype=np.int64)
 _MESSAGE_KINDS: Final = frozenset({"message", "memory"})
 
 
@@ -78,6 +79,12 @@ class SearchContext:
     def space(self) -> EmbeddingSpace | None:
         """The embedding model of the queries; None if they cannot be embedded."""
         return None if isinstance(self.embedder, str) else self.embedder.space
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether a score is the product of the profile, to which no part is added."""
+        profile = None if self.ranking_context is None else self.ranking_context.profile
+        return isinstance(profile, MultiplicativeProfile)
 
     async def read_rows(self, ids: Sequence[int]) -> Rows:
         """Return the existing rows of these chunks."""
@@ -121,8 +128,8 @@ async def rank(
         phrase_shares = phrase_shares | quotations
         rows = {**rows, **{chunk: further_rows[chunk] for chunk in quotations}}
     ranked = await _with_context_parts(context, index, probe, candidates, fused=fused, rows=rows)
-    if ranked is None:
-        return None
+    if ranked is None or context.multiplies:
+        return ranked
     return ranked.with_part_of(PHRASE_PART, phrase_shares).with_part_of(FEEDBACK_PART, context.feedback_parts)
 
 
@@ -131,8 +138,8 @@ async def _with_context_parts(
 ) -> RankedCandidates | None:
     """Return the candidates with rows, ranked by threads and query context."""
     ranking_context = context.ranking_context
-    if ranking_context is not None and isinstance(ranking_context.profile, MultiplicativeProfile):
-        ranked = _ranked_candidates(candidates, fused, rows)
+    if ranking_context is not None and context.multiplies:
+        ranked = _ranked_candidates(replace(candidates, exact=NO_IDS), fused, rows)
         documents = [row.document for row in ranked.rows_in_order]
         return ranked.with_parts(multiplicative_parts(ranking_context, documents, ranked.fused_scores))
     threaded = [row for row in rows.values() if row.document.thread is not None]
