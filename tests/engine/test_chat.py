@@ -1,6 +1,8 @@
 """A chat as a user meets it: sources first, the model next, and nothing that fails breaks it silently."""
 
 import asyncio
+import logging
+import re
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -412,3 +414,16 @@ async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(open_engine: O
                 engine.as_person(Person("ann", id=ann.id)), ChatRequest("x", store_in="desk")
             )
     assert model.asked == []
+
+
+@pytest.mark.parametrize("form", ["passages", "tasks"])
+async def test_the_log_says_what_was_injected_and_shows_no_text(
+    open_engine: OpenEngine, caplog: pytest.LogCaptureFixture, form: str
+) -> None:
+    settings = replace(Settings(), chat_form=form)
+    async with open_engine(ScriptedChatModel(["Done."]), settings=settings) as engine:
+        await engine.add([LOGIN, HERON], wait=True)
+        with caplog.at_level(logging.INFO, logger="conspectus.engine.chat"):
+            await collect_events(engine, ChatRequest("the login page", min_similarity=0.1))
+    [line] = [record.getMessage() for record in caplog.records if "chat_context" in record.getMessage()]
+    assert re.fullmatch(r"chat_context outcome=found sources=[12] best_similarity=0\.\d+", line)

@@ -57,6 +57,8 @@ class _PromptContext:
     window: ContextWindow | None = None
     cached: tuple[int, ...] = ()
     """Lengths in characters of the beginnings that a model provider may cache."""
+    best_similarity: float | None = None
+    """The highest similarity of a candidate, for the log."""
 
 
 class ChatService(Service):
@@ -106,6 +108,7 @@ class ChatService(Service):
                 channel, _ = await self._writer.writable(request.store_in, collection, kind="channel")
         began = self._parts.clock()
         prompt_context = await self._find_context(request, draft)
+        _log_context(prompt_context)
         yield prompt_context.sources
         call = ModelRequest(
             messages=draft.prompt.with_context(prompt_context.context, prompt_context.cached),
@@ -219,7 +222,9 @@ class ChatService(Service):
             search_notice=_search_notice(request, window),
             added_tokens=added_tokens,
         )
-        prompt_context = replace(prompt_context, window=window)
+        prompt_context = replace(
+            prompt_context, window=window, best_similarity=window.signals.get("best_cosine")
+        )
         if request.session is None:
             return prompt_context
         return self._remember_window(request.session, prompt_context, window)
@@ -271,9 +276,24 @@ class ChatService(Service):
                 break
             tokens -= draft.count_added(context) - draft.room.context
         sources = tuple(_task_source(line, best_hits[line.document]) for line in rendered_lines)
-        return _build_prompt_context(
+        prompt_context = _build_prompt_context(
             draft, context, sources, has_hits=bool(lines), search_notice=_search_notice(request, retrieval)
         )
+        similarities = [hit.similarity for hit in best_hits.values() if hit.similarity is not None]
+        return replace(prompt_context, best_similarity=max(similarities, default=None))
+
+
+def _log_context(context: _PromptContext) -> None:
+    """Log what the model is given, without any text."""
+    best = context.best_similarity
+    logger.info(
+        "chat_context outcome=%(outcome)s sources=%(sources)s best_similarity=%(best_similarity)s",
+        {
+            "outcome": context.sources.outcome,
+            "sources": len(context.sources.sources),
+            "best_similarity": None if best is None else round(best, 2),
+        },
+    )
 
 
 def _search_notice(request: ChatRequest, retrieval: Retrieval | ContextWindow) -> str | None:
