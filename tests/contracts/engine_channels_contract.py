@@ -113,6 +113,12 @@ class ChannelsContract:
             )
             assert there.tokens <= tokens
         assert [message.key for message in there.messages] == ["1", "2", "3", "4"]
+        assert [message.text for message in there.messages] == [message.text for message in TALK]
+        assert {message.channel for message in there.messages} == {"help"}
+        scores = {entry.document: entry.score for entry in reversed(there.window.trace)}
+        assert [message.score for message in there.messages] == [
+            scores[message.id] for message in there.messages
+        ]
         assert there.channels == ("help",)
 
     async def test_a_channel_window_begins_with_the_previous_one(self, engine: AnyEngine) -> None:

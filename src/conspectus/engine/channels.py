@@ -1,8 +1,8 @@
 """Channels: live and imported messages, and searches in a channel."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,10 +37,11 @@ from conspectus.model.channels import (
     ImportReport,
     NewMessage,
     ReplyChain,
+    WindowMessage,
 )
 from conspectus.model.files import expanded
 from conspectus.model.filter import And, Eq, Filter, Not, document_row, matches, with_min_trust
-from conspectus.model.ids import EXAMPLE_ID
+from conspectus.model.ids import EXAMPLE_ID, SourceId
 from conspectus.model.jobs import Upload
 from conspectus.model.parameters import (
     MAX_LIST,
@@ -66,6 +67,8 @@ MAX_THREAD_AGE = timedelta(hours=1)
 """Maximum age of the last message of a thread that a query that names nothing is about."""
 MESSAGES = And((Eq("kind", "message"), Not(Eq("role", "system"))))
 """Messages of people and programs. Notices such as "joined the channel" answer no query."""
+PASSAGE_SEPARATOR = " … "
+"""Separates the parts of a long message that a window has."""
 MAX_RELATED_HITS = 50
 """Hits in other channels that decide which of these are related."""
 
@@ -197,9 +200,8 @@ class ChannelService(Service):
         window = await self._search.window(
             window_query, max_tokens, format=form.format, parts=form.parts, previous=form.previous
         )
-        cited_ids = list(dict.fromkeys(citation.document for citation in window.citations))
-        messages = tuple(await self._authorized.inside(access, cited_ids))
-        others = sorted({channels_by_id[message.source].name for message in messages} - {here.name})
+        messages = await self._window_messages(window, access, channels_by_id)
+        others = sorted({message.channel for message in messages} - {here.name})
         window = replace(
             window, notices=(*window.notices, *_thread_and_floor_notices(window, assumed_thread))
         )
@@ -279,6 +281,31 @@ class ChannelService(Service):
         until = self._parts.clock() if begins is None else begins.start
         maximum = MAX_EARLIER_MESSAGES_FOR_ONE if len(batch) == 1 else MAX_EARLIER_MESSAGES
         return await self._authorized.latest(access, channel, limit=maximum, until=until)
+
+    async def _window_messages(
+        self, window: ContextWindow, access: CollectionAccess, channels: Mapping[SourceId, Source]
+    ) -> tuple[WindowMessage, ...]:
+        """Return the messages that a window cites and that still exist."""
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for citation in window.citations:
+            spans.setdefault(citation.document, []).append((citation.start, citation.end))
+        scores: dict[str, float] = {}
+        for entry in window.trace:
+            scores.setdefault(entry.document, entry.score)
+        documents = await self._authorized.inside(access, list(spans))
+        texts = await self._authorized.texts(documents)
+        return tuple(
+            WindowMessage(
+                **{field.name: getattr(document, field.name) for field in fields(document)},
+                channel=channels[document.source].name,
+                text=PASSAGE_SEPARATOR.join(
+                    texts[document.id][start:end] for start, end in spans[document.id]
+                ),
+                score=scores[document.id],
+            )
+            for document in documents
+            if document.id in texts
+        )
 
     async def _latest_thread(self, query: ChannelQuery, access: CollectionAccess, here: Source) -> str | None:
         """Return the thread of the channel's last message, if that is at most an hour old."""

@@ -15,12 +15,12 @@ from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
     REPLY_TO,
     ChannelMessage,
-    ChannelWindow,
     ImportReport,
     NewMessage,
     ReplyChain,
+    WindowMessage,
 )
-from conspectus.model.records import Document, Receipt, Written
+from conspectus.model.records import Receipt, Written
 
 DEFAULT_MAX_TOKENS = 4_000
 USUAL_MIN_SCORE = 0.7
@@ -28,7 +28,6 @@ USUAL_MIN_SCORE = 0.7
 
 It stands for the engine's MIN_SIMILARITY, as the models here rate most relevant messages below 0.7.
 """
-PASSAGE_SEPARATOR = " … "
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,36 +130,13 @@ class Conversations:
             related=include_related_channels,
             **options,
         )
-        messages = await self._messages(window)
         return ContextWindow(
-            messages,
+            tuple(map(_message, window.messages)),
             window.tokens,
             window.channels,
             window.window.text,
             window.assumed_thread,
             window.window.notices,
-        )
-
-    async def _messages(self, window: ChannelWindow) -> tuple[ContextMessage, ...]:
-        """Return the messages of a window that still exist."""
-        texts = await self._engine.documents.get_texts([message.id for message in window.messages])
-        passages: dict[str, list[str]] = {}
-        for part in window.window.citations:
-            passages.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
-        scores: dict[str, float] = {}
-        for candidate in window.window.trace:
-            scores.setdefault(candidate.document, candidate.score)
-        channels = {message.source for message in window.messages}
-        names = {channel: (await self._engine.collections.get_source(channel)).name for channel in channels}
-        return tuple(
-            _message(
-                message,
-                names[message.source],
-                PASSAGE_SEPARATOR.join(passages[message.id]),
-                scores[message.id],
-            )
-            for message in window.messages
-            if message.id in texts
         )
 
     async def _id(self, channel: str, message: str) -> str:
@@ -179,15 +155,15 @@ def similarity_of(score: float) -> float:
     return MIN_SIMILARITY + (1.0 - MIN_SIMILARITY) * (score - USUAL_MIN_SCORE) / (1.0 - USUAL_MIN_SCORE)
 
 
-def _message(document: Document, channel: str, text: str, score: float) -> ContextMessage:
-    answered = document.metadata.get(REPLY_TO)
+def _message(message: WindowMessage) -> ContextMessage:
+    answered = message.metadata.get(REPLY_TO)
     return ContextMessage(
-        id=document.key,
-        channel_id=channel,
-        author=document.author,
-        timestamp=document.occurred.start if document.occurred else None,
-        thread=document.thread,
+        id=message.key,
+        channel_id=message.channel,
+        author=message.author,
+        timestamp=message.occurred.start if message.occurred else None,
+        thread=message.thread,
         reply_to=None if answered is None else str(answered),
-        text=text,
-        score=score,
+        text=message.text,
+        score=message.score,
     )

@@ -19,6 +19,7 @@ from conspectus.model.parameters import (
     Name,
     QueryText,
     StoredId,
+    StoredSource,
     StoredText,
     Text,
     ThreadMessages,
@@ -171,6 +172,18 @@ class ChannelWindowOptions(ChannelQueryOptions, WindowFormOptions, total=False):
     """The options of a window of a ChannelQuery."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowMessage(Document):
+    """A message of a window: its document, the `text` that the window has of it, and its `score`.
+
+    Parts of a long message are joined by ` … `. `channel` is the name of its channel.
+    """
+
+    channel: StoredSource
+    text: StoredText
+    score: Annotated[float, Example(0.82)]
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelWindow:
     """A context window for a query in a channel.
@@ -180,7 +193,7 @@ class ChannelWindow:
     is the channel's latest thread, if it was taken because the query names nothing.
     """
 
-    messages: tuple[Document, ...]
+    messages: tuple[WindowMessage, ...]
     tokens: int
     channels: tuple[str, ...]
     window: ContextWindow
