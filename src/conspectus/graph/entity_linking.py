@@ -1,7 +1,7 @@
 """Entity linking: choose the node that a mention refers to, by the similarity of names."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final, Literal
 
 from conspectus.deferred import dataclass
@@ -56,7 +56,8 @@ def link(
 ) -> EntityLink:
     """Rank the candidates of a mention, best first, and select a node if its score is high enough.
 
-    No node is selected if the two best candidates have the same score. Two people are not matched merely
+    A linked mention has the type of its node. No node is selected if the two best candidates have the same
+    score. Two people are not matched merely
     because one name is part of the other.
     """
     distinct = {(node.graph.id, node.id): node for node in nodes}
@@ -72,7 +73,10 @@ def link(
     ranked = [_rate_candidate(node, parts, base) for node, parts in fitting if parts]
     ranked.sort(key=lambda candidate: (-candidate.score, candidate.node.id, candidate.node.graph.id))
     del ranked[_MAX_CANDIDATES:]
-    return EntityLink(mention, _decided(ranked, threshold), tuple(ranked))
+    node = _decided(ranked, threshold)
+    if node is not None:
+        mention = replace(mention, type=node.type)
+    return EntityLink(mention, node, tuple(ranked))
 
 
 def relation(score: float) -> Literal["same", "related"]:

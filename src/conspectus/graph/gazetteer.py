@@ -10,6 +10,7 @@ import regex
 
 from conspectus.deferred import dataclass
 from conspectus.graph.english_words import BEFORE_VERBS, FUNCTION_WORDS, PRONOUNS, common_words, plural_of
+from conspectus.graph.name_matching import is_person
 from conspectus.model.graph import ENTITY
 from conspectus.text.late_patterns import regex_pattern
 
@@ -56,10 +57,10 @@ class _Words:
 class Gazetteer:
     """Finds known names and aliases in a text.
 
-    A spelling in lower case is a common noun. It matches in any case and in the plural, but not as a verb.
-    Other spellings match with their capitals or in all capitals. In lower case they match only if the
-    spelling is not a common word. Acronyms match only as written. A leading article is not part of a name.
-    Spaces, hyphens and full stops between words are equivalent.
+    A spelling matches in any case, unless it is a function word or, for people, a common one: "i hope" does
+    not mean the person Hope. Such a spelling matches with its capitals, or in all capitals. One in lower case
+    is a common noun, which also matches in the plural, but not as a verb. A leading article is not part of a
+    name. Spaces, hyphens and full stops between words are equivalent.
     """
 
     def __init__(
@@ -93,7 +94,8 @@ class Gazetteer:
     def _add(self, text: str, owners: tuple[str, ...], kind: str) -> None:
         joined = _words(text).joined.strip()
         if joined and len(text) <= MAX_KNOWN_LENGTH and joined.count(" ") < _MAX_WORDS:
-            any_case = text == text.lower() or not (text.isupper() or joined in common_words())
+            ordinary = common_words() if is_person(kind) else FUNCTION_WORDS
+            any_case = text == text.lower() or joined not in ordinary
             self._spellings.setdefault(joined, []).append(Spelling(text, kind, owners, any_case))
 
     def __len__(self) -> int:

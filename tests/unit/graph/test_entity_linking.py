@@ -153,3 +153,9 @@ def test_entities_of_one_name_and_type_have_different_addresses():
     assert len(set(uris)) == len(ids)
     assert all(uri.endswith("test_entity#test") for uri in uris)
     assert uri_of("!?", "x") != uri_of("?!", "x")
+
+
+def test_a_linked_mention_has_the_type_of_its_node() -> None:
+    mention = build_mention("python", type="other")
+    assert link(mention, [build_node("Python", type="language")]).mention.type == "language"
+    assert link(mention, []).mention.type == "other"

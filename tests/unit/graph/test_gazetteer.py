@@ -23,8 +23,26 @@ def test_a_common_thing_is_found_in_any_case_and_in_the_plural(text):
     assert len(find_names(Gazetteer({"art": ["art"]}), text)) == 1
 
 
-def test_a_name_that_is_also_a_common_word_needs_its_capital():
-    gazetteer = Gazetteer({"hope": ["Hope"]})
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Python", "i use python daily"),
+        ("Redis", "redis is down again"),
+        ("API", "the api"),
+        ("Hope", "hope"),
+    ],
+)
+def test_an_exact_name_is_found_in_any_case(name, text):
+    assert len(find_names(Gazetteer({"node": [name]}), text)) == 1
+
+
+@pytest.mark.parametrize("name", ["Will", "May", "WHO", "IT", "Us"])
+def test_a_function_word_is_no_name(name):
+    assert find_names(Gazetteer({"node": [name]}), f"so {name.lower()} it be") == []
+
+
+def test_a_person_whose_name_is_also_a_common_word_needs_the_capital():
+    gazetteer = Gazetteer({"hope": ["Hope"]}, {"hope": "person"})
     assert [name for name, _ in find_names(gazetteer, "I hope that Hope is here. HOPE!")] == ["Hope", "HOPE"]
 
 
@@ -62,7 +80,7 @@ def test_the_longest_name_wins_and_the_next_begins_after_it():
 
 def test_an_article_is_no_part_of_a_name_unless_the_rest_is_a_common_word():
     gazetteer = Gazetteer({"beatles": ["The Beatles"], "voice": ["The Voice"]})
-    assert [name for name, _ in find_names(gazetteer, "the Beatles, a voice, The Voice")] == [
+    assert [name for name, _ in find_names(gazetteer, "the Beatles, a song, The Voice")] == [
         "Beatles",
         "The Voice",
     ]

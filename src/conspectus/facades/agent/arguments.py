@@ -42,6 +42,8 @@ class StoredWith(AgentScope, total=False):
     `key` is the caller's own id. A `fact` is (subject, relation, object), valid from `valid_from` until
     `valid_until`. `entities` are mentioned names; `extract_entities` extracts more of them. They are added to
     the graph, with edges between names in the same sentence unless `extract_relationships` is False.
+    `relationships` are edges of the graph, dictionaries as for `add_edges`, which cite the memory; the nodes
+    that they name and the graph lacks are added, with the types of `entities`.
     """
 
     metadata: Mapping[str, Any] | None
@@ -58,6 +60,7 @@ class StoredWith(AgentScope, total=False):
     embedding: Sequence[float] | None
     extract_entities: bool
     extract_relationships: bool
+    relationships: Sequence[Mapping[str, Any]]
 
 
 SCOPE_KEYS: Final = frozenset(AgentScope.__annotations__)

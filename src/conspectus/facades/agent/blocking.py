@@ -5,13 +5,14 @@ from typing import Any, Self, Unpack, overload
 
 from conspectus.bridge.blocking_methods import blocking
 from conspectus.facades.agent.arguments import StoredWith
-from conspectus.facades.agent.context import AsyncAgentContext, ContextOptions, storage_for
+from conspectus.facades.agent.context import CONTEXT_DEFAULTS, AsyncAgentContext, ContextOptions, storage_for
 from conspectus.facades.agent.context_graph import DEFAULT_LINK_TYPE, AsyncContextGraph
 from conspectus.facades.agent.linker import DEFAULT_SIMILARITY_THRESHOLD, AsyncEntityLinker
-from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
+from conspectus.facades.agent.memory import MEMORY_DEFAULTS, AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.memory_items import Document, MemoryItem
+from conspectus.facades.agent.named_options import with_named_options
 from conspectus.facades.agent.parts import BlockingPart, has_own_storage, storage_of
-from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
+from conspectus.facades.agent.retriever import EXPANSION_DEFAULTS, AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.model.memory import MEMORY
 from conspectus.text.name_keys import BASE
@@ -22,6 +23,7 @@ class AgentMemory(BlockingPart):
 
     _inner: AsyncAgentMemory
 
+    @with_named_options(MemoryOptions, MEMORY_DEFAULTS)
     def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
         self.storage = storage_of(vector_store, options.get("collection", MEMORY))
         self.owns = has_own_storage(vector_store)
@@ -156,6 +158,7 @@ class ContextRetriever(BlockingPart):
 
     _inner: AsyncContextRetriever
 
+    @with_named_options(Expansion, EXPANSION_DEFAULTS)
     def __init__(
         self,
         memory: Any = None,
@@ -212,6 +215,7 @@ class AgentContext(AgentMemory):
 
     _inner: AsyncAgentContext
 
+    @with_named_options(ContextOptions, CONTEXT_DEFAULTS, MemoryOptions, Expansion)
     def __init__(
         self,
         vector_store: Any = None,

@@ -1,6 +1,7 @@
 """An agent's context: memory and graph behind one API."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any, Final, Unpack, overload
 
 from conspectus.errors import InvalidInput
@@ -13,14 +14,20 @@ from conspectus.facades.agent.arguments import (
     split_arguments,
 )
 from conspectus.facades.agent.context_graph import AsyncContextGraph
-from conspectus.facades.agent.entity_edges import add_entities, find_mentions, remove_unused_entities
+from conspectus.facades.agent.entity_edges import (
+    add_entities,
+    add_relationships,
+    find_mentions,
+    remove_unused_entities,
+)
 from conspectus.facades.agent.graph import Graph, GraphTraversal
 from conspectus.facades.agent.linker import AsyncEntityLinker
-from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
+from conspectus.facades.agent.memory import MEMORY_DEFAULTS, AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.memory_items import Document, MemoryItem, parse_item
+from conspectus.facades.agent.named_options import with_named_options
 from conspectus.facades.agent.parts import has_own_storage, storage_of
 from conspectus.facades.agent.queries import AgentQuery
-from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
+from conspectus.facades.agent.retriever import EXPANSION_DEFAULTS, AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.node_mentions import NodeMention
 from conspectus.memory.scopes import graph_name, holds
@@ -41,6 +48,13 @@ class ContextOptions(MemoryOptions, Expansion, total=False):
     graph_expansion: bool
 
 
+CONTEXT_DEFAULTS: Final[Mapping[str, Any]] = {
+    **MEMORY_DEFAULTS,
+    **EXPANSION_DEFAULTS,
+    "graph_expansion": True,
+}
+
+
 class AsyncAgentContext(AsyncAgentMemory):
     """Stores, retrieves and deletes memories of a user, an agent and a conversation.
 
@@ -49,6 +63,7 @@ class AsyncAgentContext(AsyncAgentMemory):
     its own graph.
     """
 
+    @with_named_options(ContextOptions, CONTEXT_DEFAULTS, MemoryOptions, Expansion)
     def __init__(
         self,
         vector_store: Any = None,
@@ -110,7 +125,7 @@ class AsyncAgentContext(AsyncAgentMemory):
             "notes": [note.id for note in window.notes],
             "recent": [recent.memory.id for recent in window.recent],
             "sources": [citation.document for citation in window.window.citations],
-            "trace": window.window.trace,
+            "trace": [asdict(entry) for entry in window.window.trace],
         }
 
     async def get_neighbors(
@@ -152,16 +167,22 @@ class AsyncAgentContext(AsyncAgentMemory):
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
         extracted = [await self._with_entities(content, options) for content, options in items]
-        done = await super()._store([(content, options) for content, options, _ in extracted])
+        done = await super()._store(
+            [(content, _without_relationships(options)) for content, options, _ in extracted]
+        )
         for stored, (_, options, mentions) in zip(done, extracted, strict=True):
             scope_options, beside = split_arguments(options)
-            scope = scope_of(self.scope, scope_options)
-            memory = (
-                await self._find(stored.id, scope) if mentions and stored.outcome != "unchanged" else None
-            )
-            if memory is not None:
+            scope, relationships = scope_of(self.scope, scope_options), beside.get("relationships")
+            is_new = stored.outcome != "unchanged"
+            memory = await self._find(stored.id, scope) if is_new and (mentions or relationships) else None
+            if memory is None:
+                continue
+            graph = self.graph_for(scope)
+            if mentions:
                 edges = beside.get("extract_relationships", True)
-                await add_entities(self.graph_for(scope), mentions, memory, with_edges=edges)
+                await add_entities(graph, mentions, memory, with_edges=edges)
+            if relationships:
+                await add_relationships(graph, relationships, memory, entities=beside.get("entities") or ())
         return done
 
     async def _with_entities(
@@ -206,6 +227,10 @@ class AsyncAgentContext(AsyncAgentMemory):
             async for memory in self._walk(scope, And((part, Exists((ENTITIES,))))):
                 named.setdefault(memory.scope, set()).update(map(key_of, memory.entities))
         return named
+
+
+def _without_relationships(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: option for name, option in options.items() if name != "relationships"}
 
 
 def _subset(words: type, options: Mapping[str, Any]) -> Any:

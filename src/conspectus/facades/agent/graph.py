@@ -3,13 +3,14 @@
 import json
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
 from conspectus.bridge.engine_access import Work
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.errors import InvalidInput, NotFound
+from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.facades.agent.arguments import Instant, instant_of, require_known
 from conspectus.facades.agent.graph_items import (
     content_of,
@@ -33,6 +34,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.memory import MEMORY
 from conspectus.model.pages import pages
+from conspectus.text.times import canonical
 
 T = TypeVar("T")
 DEFAULT_NAME: Final = "knowledge"
@@ -77,8 +79,8 @@ class Graph(AsyncPart):
     async def add_edges(self, edges: Iterable[Mapping[str, Any]]) -> int:
         """Add edges and return how many are new or changed.
 
-        Raises DanglingEdges with the ids of missing nodes; then no edge of the same batch of 10,000 is
-        stored.
+        Nodes that an edge names and the graph lacks are added with their id as name; `add_nodes` gives them
+        a type and properties later.
         """
         return await self._add_in_batches("edges", [new_edge(edge) for edge in edges])
 
@@ -140,7 +142,7 @@ class Graph(AsyncPart):
             raise InvalidInput("time", "is missing")
         state = await self.run(lambda engine: engine.graph.snapshot(at, **self.address))
         return {
-            "at": state.at,
+            "at": canonical(state.at),
             "nodes": [node_dict(node) for node in state.nodes],
             "edges": [edge_dict(edge) for edge in state.edges],
         }
@@ -277,7 +279,12 @@ class Graph(AsyncPart):
             changed = 0
             for start in range(0, len(parts), MAX_PARTS_PER_CALL):
                 part = parts[start : start + MAX_PARTS_PER_CALL]
-                written = await getattr(engine.graph, f"add_{kind}")(part, **self.address)
+                write = partial(getattr(engine.graph, f"add_{kind}"), part, **self.address)
+                try:
+                    written = await write()
+                except DanglingEdges as fault:
+                    await engine.graph.add_nodes(list(map(NewNode, fault.missing)), **self.address)
+                    written = await write()
                 changed += sum(part.outcome != "unchanged" for part in written)
             return changed
 

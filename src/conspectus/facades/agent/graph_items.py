@@ -1,10 +1,12 @@
 """Nodes and edges of the agent API as dictionaries."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, Final
 
+import numpy as np
+
 from conspectus.errors import InvalidInput
+from conspectus.facades.agent.json_values import plain_value, with_iso_times
 from conspectus.model.graph import (
     ENTITY,
     RELATED,
@@ -14,7 +16,6 @@ from conspectus.model.graph import (
     NewNode,
     Node,
 )
-from conspectus.text.times import canonical
 
 CONTENT: Final = "content"
 NODE_KEYS: Final = frozenset(
@@ -53,7 +54,7 @@ def new_edge(values: Mapping[str, Any]) -> NewEdge:
     """Return the edge to store. Raises InvalidInput."""
     _require_keys("edge", values, EDGE_KEYS)
     weight = values.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
+    if isinstance(weight, bool) or not isinstance(weight, int | float | np.number):
         raise InvalidInput("edge.weight", "must be a number")
     return NewEdge(
         source=_text(values, "source_id", "source"),
@@ -77,7 +78,7 @@ def node_dict(node: Node) -> dict[str, Any]:
     if node.aliases:
         values["aliases"] = list(node.aliases)
     values |= _level(node)
-    return values | {"valid_from": node.valid_from, "valid_until": node.valid_until}
+    return with_iso_times({**values, "valid_from": node.valid_from, "valid_until": node.valid_until})
 
 
 def edge_dict(edge: Edge) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def edge_dict(edge: Edge) -> dict[str, Any]:
     later = {"evidence": edge.evidence, "closed_by": edge.closed_by}
     values |= {name: value for name, value in later.items() if value is not None}
     values |= _level(edge)
-    return values | {"valid_from": edge.valid_from, "valid_until": edge.valid_until}
+    return with_iso_times({**values, "valid_from": edge.valid_from, "valid_until": edge.valid_until})
 
 
 def _level(part: Node | Edge) -> dict[str, str]:
@@ -130,17 +131,13 @@ def content_of(node: Node) -> str:
 def exported_graph(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[str, Any]:
     """Return a graph as JSON values."""
     return {
-        "nodes": [_timeless(node_dict(node)) for node in nodes],
-        "edges": [_timeless(edge_dict(edge)) for edge in edges],
+        "nodes": [_without_none(node_dict(node)) for node in nodes],
+        "edges": [_without_none(edge_dict(edge)) for edge in edges],
     }
 
 
-def _timeless(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: canonical(value) if isinstance(value, datetime) else value
-        for name, value in values.items()
-        if value is not None
-    }
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _require_keys(what: str, values: Mapping[str, Any], words: frozenset[str]) -> None:
@@ -163,4 +160,4 @@ def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = values.get(name) or {}
     if not isinstance(value, Mapping):
         raise InvalidInput(name, "must be a dictionary")
-    return value
+    return {key: plain_value(part) for key, part in value.items()}

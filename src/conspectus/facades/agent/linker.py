@@ -7,6 +7,7 @@ from typing import Any, Final
 from conspectus.facades.agent.context_graph import AsyncContextGraph
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_items import node_dict
+from conspectus.facades.agent.json_values import with_iso_times
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage
 from conspectus.model.annotations import Range
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate
@@ -99,7 +100,7 @@ class AsyncEntityLinker(AsyncPart):
     async def history(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Return merges and splits in order, all or those of one node."""
         events = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.address))
-        return [asdict(event) for event in events]
+        return [with_iso_times(asdict(event)) for event in events]
 
     async def _links(self, text: str, mention: tuple[int, int] | None = None) -> Sequence[EntityLink]:
         options = {**self.graph.address, "mention": mention, "min_score": self.threshold}

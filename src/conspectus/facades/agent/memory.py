@@ -33,6 +33,7 @@ from conspectus.facades.agent.memory_items import (
     parse_item,
 )
 from conspectus.facades.agent.memory_reads import TURNS_ONLY, MemoryReads
+from conspectus.facades.agent.named_options import with_named_options
 from conspectus.facades.agent.parts import has_own_storage, storage_of
 from conspectus.facades.agent.queries import MAX_QUERY_CHARACTERS, AgentQuery, query_options, query_scope
 from conspectus.model.filter import And, Eq, Filter, Not
@@ -72,6 +73,11 @@ class MemoryOptions(AgentScope, total=False):
     collection: str
 
 
+MEMORY_DEFAULTS: Final[Mapping[str, Any]] = {
+    "short_term_limit": DEFAULT_SHORT_TERM_LIMIT,
+    "tokenizer": DEFAULT_TOKENIZER,
+    "collection": MEMORY,
+}
 MEMORIES_FILE: Final = "memories.jsonl"
 T = TypeVar("T")
 CHANGES: Final = {
@@ -95,6 +101,7 @@ class AsyncAgentMemory(MemoryReads):
     context, or None for a temporary store.
     """
 
+    @with_named_options(MemoryOptions, MEMORY_DEFAULTS)
     def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
         require_known(options, frozenset(MemoryOptions.__annotations__))
         super().__init__(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent.arguments import MEMORY_KEYS, Entity, FactLike, require_known
+from conspectus.facades.agent.json_values import plain_value, with_iso_times
 from conspectus.model.graph import (
     Fact,
 )
@@ -74,13 +75,15 @@ def parse_item(item: Document, arguments: Mapping[str, Any]) -> tuple[str, dict[
 
 def new_memory(content: str, arguments: Mapping[str, Any], scope: Scope) -> NewMemory:
     """Return the memory to store. Raises InvalidInput."""
-    metadata = dict(arguments.get("metadata") or {})
+    metadata = {name: plain_value(value) for name, value in (arguments.get("metadata") or {}).items()}
     for tag, owner in (("user_id", scope.user), ("agent_id", scope.agent)):
-        if metadata.get(tag) not in {None, owner}:
+        if owner is not None and metadata.get(tag) not in {None, owner}:
             reason = (
                 f"says {metadata[tag]!r}, which a tag cannot decide: say {tag}={metadata[tag]!r} beside it"
             )
             raise InvalidInput(f"metadata.{tag}", reason)
+    if arguments.get("relationships"):
+        raise InvalidInput("relationships", "are edges of a graph: store the memory with AgentContext")
     embedding = arguments.get("embedding")
     same = ("key", "role", "speaker", "kind", "pinned", "valid_from", "valid_until")
     return NewMemory(
@@ -90,7 +93,7 @@ def new_memory(content: str, arguments: Mapping[str, Any], scope: Scope) -> NewM
         fact=None if arguments.get("fact") is None else fact_of(arguments["fact"]),
         entities=names_of(arguments.get("entities") or ()),
         metadata=metadata,
-        vector=None if embedding is None else tuple(map(float, embedding)),
+        vector=tuple(map(float, embedding)) if embedding is not None and len(embedding) else None,
     )
 
 
@@ -146,7 +149,10 @@ def entities_of(memory: Memory) -> list[dict[str, Any]]:
 
 
 def memory_dict(memory: Memory) -> dict[str, Any]:
-    """Convert a stored memory to a dictionary. Metadata of the caller are only under `metadata`."""
+    """Convert a stored memory to a dictionary of JSON values; times are ISO 8601 texts.
+
+    Metadata of the caller are only under `metadata`.
+    """
     item = dict(item_of(memory))
     del item["embedding"]
     values: dict[str, Any] = {
@@ -167,7 +173,7 @@ def memory_dict(memory: Memory) -> dict[str, Any]:
             "closed_by": memory.closed_by,
             "closes": list(memory.closes),
         }
-    return values
+    return with_iso_times(values)
 
 
 def hit_dict(hit: MemoryHit) -> dict[str, Any]:

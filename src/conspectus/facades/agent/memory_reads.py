@@ -6,6 +6,7 @@ from typing import Any, Final, Unpack
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.facades.agent.arguments import AgentScope, Instant, Owner, RecordList, instant_of, scope_of
+from conspectus.facades.agent.json_values import with_iso_times
 from conspectus.facades.agent.memory_items import MemoryItem, item_of, memory_dict
 from conspectus.facades.agent.parts import AsyncPart
 from conspectus.facades.agent.storage import AgentStorage
@@ -67,7 +68,13 @@ class MemoryReads(AsyncPart):
             lambda engine: engine.memory.list_versions(memory_id, **self._address(scope))
         )
         return [
-            {**memory_dict(version), "known_from": version.known_from, "known_until": version.known_until}
+            with_iso_times(
+                {
+                    **memory_dict(version),
+                    "known_from": version.known_from,
+                    "known_until": version.known_until,
+                }
+            )
             for version in versions
         ]
 
@@ -143,14 +150,16 @@ class MemoryReads(AsyncPart):
             lambda engine: engine.memory.list_conversations(**self._address(scope))
         )
         return [
-            {
-                "conversation_id": conversation.scope.conversation,
-                "agent_id": conversation.scope.agent,
-                "user_id": conversation.scope.user,
-                "count": conversation.memories,
-                "first": conversation.first,
-                "last": conversation.last,
-            }
+            with_iso_times(
+                {
+                    "conversation_id": conversation.scope.conversation,
+                    "agent_id": conversation.scope.agent,
+                    "user_id": conversation.scope.user,
+                    "count": conversation.memories,
+                    "first": conversation.first,
+                    "last": conversation.last,
+                }
+            )
             for conversation in conversations
         ]
 
@@ -179,7 +188,7 @@ class MemoryReads(AsyncPart):
 
     async def _numbers(self, scope: Scope) -> dict[str, Any]:
         statistics = await self.storage.run(lambda engine: engine.memory.stats(**self._address(scope)))
-        return {name: getattr(statistics, name) for name in statistics.__dataclass_fields__}
+        return with_iso_times({name: getattr(statistics, name) for name in statistics.__dataclass_fields__})
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
         return await self.storage.run(

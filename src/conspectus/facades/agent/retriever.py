@@ -9,6 +9,7 @@ from conspectus.facades.agent.arguments import Instant, RecordList, instant_of, 
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_items import CONTENT
 from conspectus.facades.agent.memory import AsyncAgentMemory
+from conspectus.facades.agent.named_options import with_named_options
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage
 from conspectus.facades.agent.queries import AgentQuery, graph_of, query_options, query_scope
 from conspectus.memory.scopes import GRAPHS, holds
@@ -35,6 +36,13 @@ class Expansion(TypedDict, total=False):
     as_of: Instant | None
 
 
+EXPANSION_DEFAULTS: Final[Mapping[str, Any]] = {
+    "hybrid_alpha": 0.5,
+    "use_graph_expansion": True,
+    "max_expansion_hops": 2,
+}
+
+
 class AsyncContextRetriever(AsyncPart):
     """Searches a memory and a graph together.
 
@@ -44,6 +52,7 @@ class AsyncContextRetriever(AsyncPart):
     0, except for memories that share an entity with others.
     """
 
+    @with_named_options(Expansion, EXPANSION_DEFAULTS)
     def __init__(
         self, memory: Any = None, knowledge_graph: Graph | None = None, **expansion: Unpack[Expansion]
     ) -> None:
@@ -52,9 +61,12 @@ class AsyncContextRetriever(AsyncPart):
         self.graph = knowledge_graph
         if knowledge_graph is not None and knowledge_graph.storage is not self.storage:
             knowledge_graph.move(self.storage)
-        hops = number("max_expansion_hops", expansion.get("max_expansion_hops"), 2)
-        self.expansion = GraphExpansion(weight("hybrid_alpha", expansion.get("hybrid_alpha", 0.5)), hops)
-        self.expands = expansion.get("use_graph_expansion", True)
+        options = {**EXPANSION_DEFAULTS, **expansion}
+        hops = number(
+            "max_expansion_hops", options["max_expansion_hops"], EXPANSION_DEFAULTS["max_expansion_hops"]
+        )
+        self.expansion = GraphExpansion(weight("hybrid_alpha", options["hybrid_alpha"]), hops)
+        self.expands = options["use_graph_expansion"]
         self.as_of = instant_of(expansion.get("as_of"))
 
     async def retrieve(self, query: str, max_results: int = 5, **arguments: Unpack[AgentQuery]) -> RecordList:
@@ -140,7 +152,7 @@ def _without_graph_part(record: dict[str, Any]) -> dict[str, Any]:
 
 def _exists_at(node: Mapping[str, Any], at: datetime | None) -> bool:
     """Return whether a node was valid at a time (bounds included); True without a time."""
-    begins, ends = node["valid_from"], node["valid_until"]
+    begins, ends = (instant_of(node[name]) for name in ("valid_from", "valid_until"))
     return at is None or ((begins is None or begins <= at) and (ends is None or at <= ends))
 
 

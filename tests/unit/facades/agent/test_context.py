@@ -76,7 +76,7 @@ def test_answers_name_their_score_source_and_reasons(context: AgentContext) -> N
     assert (best["id"], best["content"], best["role"]) == (memory_id, "The red kettle whistles.", "user")
     assert (best["speaker"], best["metadata"], best["source"]) == ("Ada", {"room": "kitchen"}, "short_term")
     assert best["score"] == pytest.approx(sum(best["parts"].values()))
-    assert best["timestamp"].tzinfo is not None
+    assert datetime.fromisoformat(best["timestamp"]).tzinfo is not None
 
 
 def test_the_short_term_is_the_last_turns_by_tokens(engine: BlockingEngine) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from tests.agent_stores import store
 
-from conspectus.facades.agent import AgentContext
+from conspectus.errors import InvalidInput
+from conspectus.facades.agent import AgentContext, AgentMemory
 from conspectus.sync import BlockingEngine
 
 
@@ -72,3 +73,28 @@ def test_a_relation_goes_with_the_memory_that_states_it(engine: BlockingEngine) 
 def test_relations_in_the_last_part_of_a_long_text_are_found(engine: BlockingEngine) -> None:
     text = f"{'It rained all day. ' * 1_000}Alice founded Acme."
     assert list_edges(engine, text) == {("alice", "founded", "acme")}
+
+
+def test_documents_may_have_relationships() -> None:
+    with AgentContext(user_id="ann") as context:
+        stored = context.store(
+            [
+                {
+                    "content": "Ann works at Rede",
+                    "entities": [{"name": "Ann", "type": "person"}, {"id": "rede", "type": "company"}],
+                    "relationships": [{"source_id": "Ann", "target_id": "rede", "type": "works_at"}],
+                },
+                {
+                    "content": "Rede is in Oslo",
+                    "relationships": [{"source": "rede", "target": "oslo", "type": "is_in"}],
+                },
+            ]
+        )
+        neighbors = context.get_neighbors("rede")
+        assert {(neighbor["id"], neighbor["type"], neighbor["relationship"]) for neighbor in neighbors} == {
+            ("ann", "person", "works_at"),
+            ("oslo", "entity", "is_in"),
+        }
+        assert stored["stored"] == 2
+    with AgentMemory() as memory, pytest.raises(InvalidInput, match="AgentContext"):
+        memory.store("x", relationships=[{"source": "a", "target": "b"}])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.agent_stores import contents_of, store
 
-from conspectus.errors import DanglingEdges, InvalidInput, NotFound
+from conspectus.errors import InvalidInput, NotFound
 from conspectus.facades.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker
 from conspectus.sync import BlockingEngine
 from conspectus.text.name_keys import BASE, uri_of
@@ -87,12 +87,14 @@ def test_edges_are_walked_both_ways(people: ContextGraph) -> None:
         people.get_neighbors("A", types=["KNOWS"])
 
 
-def test_dangling_edges_are_refused_by_name(people: ContextGraph) -> None:
+def test_edges_may_come_before_their_nodes(people: ContextGraph) -> None:
     edges = [{"source_id": "A", "target_id": "C"}, {"source_id": "A", "target_id": "ghost"}]
-    with pytest.raises(DanglingEdges, match="ghost") as refused:
-        people.add_edges(edges)
-    assert refused.value.missing == ("ghost",)
-    assert len(people.get_edges()) == 2
+    assert people.add_edges(edges) == 2
+    assert people.get_node("ghost")["name"] == "ghost"
+    people.add_nodes([{"id": "ghost", "type": "spirit", "properties": {"content": "a ghost"}}])
+    [ghost] = [node for node in people.get_neighbors("A") if node["id"] == "ghost"]
+    assert (ghost["type"], ghost["content"]) == ("spirit", "a ghost")
+    assert people.add_edges(edges) == 0
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def test_times_without_a_zone_are_in_utc(context: AgentContext) -> None:
     context.store("aware", timestamp=naive.replace(tzinfo=UTC) + timedelta(hours=1))
     context.store("text", timestamp="2026-01-01T14:00:00")
     assert contents_of(context.list()) == ["naive", "aware", "text"]
-    assert {memory["timestamp"].tzinfo for memory in context.list()} == {UTC}
+    assert {datetime.fromisoformat(memory["timestamp"]).tzinfo for memory in context.list()} == {UTC}
     assert len(context.get_by_date(naive, naive + timedelta(hours=2))) == 2
     assert context.retrieve("naive", as_of=naive) == []
 
