@@ -17,12 +17,14 @@ from conspectus.errors import (
     Unauthenticated,
 )
 from conspectus.facades.knowledge.items import (
+    CHUNKS,
     Chunk,
     Collection,
     Document,
     RankedResult,
     SearchResult,
     Source,
+    chunk_facts,
     to_chunk,
     to_collection,
     to_document,
@@ -30,6 +32,7 @@ from conspectus.facades.knowledge.items import (
     to_result,
     to_source,
 )
+from conspectus.model import records
 from conspectus.model.access import Person
 from conspectus.model.filter import Eq
 from conspectus.model.ids import LOCAL
@@ -155,7 +158,7 @@ class KnowledgeBase:
             metadata=attrs.get("metadata") or {},
         )
         written = await engine.add(new, source=source.id, collection=source.collection)
-        return to_document(await engine.documents.get(written[0].id))
+        return to_document(await engine.documents.get(written[0].id), content=new.text)
 
     async def list_documents(self, source_id: str, user_id: str) -> list[Document]:
         """Return the documents of a source, by title; at most 1,000."""
@@ -168,8 +171,11 @@ class KnowledgeBase:
         return sorted(documents, key=lambda document: (document.title, document.id))
 
     async def get_document(self, id: str, user_id: str) -> Document:
-        """Return a document without its content."""
-        return to_document(await (await self._as(user_id)).documents.get(id))
+        """Return a document with its content."""
+        engine = await self._as(user_id)
+        document = await engine.documents.get(id)
+        texts = await engine.documents.get_texts([document.id])
+        return to_document(document, content=texts.get(document.id))
 
     async def delete_document(self, id: str, user_id: str) -> Receipt:
         """Delete a document with its chunks."""
@@ -180,25 +186,35 @@ class KnowledgeBase:
         return receipt
 
     async def embed_chunks(
-        self, document_id: str, chunks: Sequence[Mapping[str, Any]], user_id: str
+        self,
+        document_id: str,
+        chunks: Sequence[Mapping[str, Any]],
+        user_id: str,
+        *,
+        dimensions: int | None = None,
     ) -> Document:
-        """Replace the chunks of a document by these (`content`, `position`) and embed them.
+        """Replace the chunks of a document by these (`content`, `position`, `metadata`) and embed them.
 
         They are replaced in one transaction; the same chunks have no effect. Returns the document when it is
-        embedded. `token_count` is ignored and counted.
+        embedded. `token_count` is ignored and counted. `dimensions`, if given, must be those of the
+        collection.
 
         Raises:
-            InvalidInput: a chunk has other fields, such as metadata, which belong to the document.
+            InvalidInput: a chunk has other fields, or the dimensions differ.
             ProviderError: the embedder refused a chunk. The chunks are stored, and keyword search finds them.
             ProviderUnavailable: the embedder did not answer; the chunks are embedded later.
         """
         for chunk in chunks:
-            _require_keys(chunk, {"content", "position", "token_count"})
+            _require_keys(chunk, {"content", "position", "metadata", "token_count"})
         engine = await self._as(user_id)
         ordered = sorted(chunks, key=lambda chunk: int(chunk["position"]))
         text, spans = _joined([str(chunk["content"]) for chunk in ordered])
         stored = await engine.documents.get(document_id)
-        await engine.documents.update(stored.id, text=text, spans=spans)
+        if dimensions is not None:
+            _require_dimensions(await engine.collections.get(stored.collection), dimensions)
+        metadata = {name: value for name, value in stored.metadata.items() if name != CHUNKS}
+        metadata = {**metadata, **chunk_facts(ordered)}
+        await engine.documents.update(stored.id, text=text, spans=spans, metadata=metadata)
         await engine.documents.wait_until_embedded(collection=stored.collection)
         done = await engine.documents.get(stored.id)
         if done.status == "error":
@@ -210,9 +226,9 @@ class KnowledgeBase:
 
     async def list_chunks_for_document(self, document_id: str, user_id: str) -> list[Chunk]:
         """Return the chunks of a document, by position."""
-        return [
-            to_chunk(chunk) for chunk in await (await self._as(user_id)).documents.list_chunks(document_id)
-        ]
+        engine = await self._as(user_id)
+        document = await engine.documents.get(document_id)
+        return [to_chunk(chunk, document) for chunk in await engine.documents.list_chunks(document_id)]
 
     async def delete_document_chunks(self, document_id: str, user_id: str) -> int:
         """Delete the chunks of a document, but not the document, and return their number."""
@@ -233,9 +249,8 @@ class KnowledgeBase:
         """
         engine = await self._as(user_id)
         collection = await engine.collections.get(collection_id)
-        has = collection.space.dimensions if collection.space else 0
-        if dimensions is not None and dimensions != has:
-            raise InvalidInput("dimensions", f"the collection has vectors of {has}, not of {dimensions}")
+        if dimensions is not None:
+            _require_dimensions(collection, dimensions)
         retrieval = await engine.retrieve(
             query, collection=collection.id, limit=limit, retrievers=("vector",), rerank=False
         )
@@ -327,6 +342,12 @@ def _require_keys(attrs: Mapping[str, Any], names: set[str]) -> None:
     for name in attrs:
         if name not in names:
             raise InvalidInput(name, f"is unknown; expected one of {', '.join(sorted(names))}")
+
+
+def _require_dimensions(collection: records.Collection, dimensions: int) -> None:
+    has = collection.space.dimensions if collection.space else 0
+    if dimensions != has:
+        raise InvalidInput("dimensions", f"the collection has vectors of {has}, not of {dimensions}")
 
 
 def _required(attrs: Mapping[str, Any], name: str) -> str:

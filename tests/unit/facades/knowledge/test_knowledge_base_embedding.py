@@ -62,9 +62,42 @@ async def test_chunks_for_which_the_model_is_missing_are_an_error(tmp_path: Path
 async def test_what_chunks_cannot_keep_is_refused(engine: Engine, ada: str) -> None:
     base = KnowledgeBase(engine)
     document = await add_document(base, ada, "before")
-    with pytest.raises(InvalidInput, match="metadata"):
-        await base.embed_chunks(document, [{"content": "x", "position": 0, "metadata": {"page": 1}}], ada)
+    with pytest.raises(InvalidInput, match="colour"):
+        await base.embed_chunks(document, [{"content": "x", "position": 0, "colour": "red"}], ada)
+    with pytest.raises(InvalidInput, match="dimensions"):
+        await base.embed_chunks(document, [{"content": "x", "position": 0}], ada, dimensions=7)
     assert [chunk.content for chunk in await base.list_chunks_for_document(document, ada)] == ["before"]
+
+
+async def test_chunks_keep_their_positions_and_metadata(engine: Engine, ada: str) -> None:
+    base = KnowledgeBase(engine)
+    document = await add_document(base, ada, "before")
+    chunks = [
+        {"content": "the second.", "position": 20, "metadata": {"page": 2, "tag": "b"}},
+        {"content": "the first. ", "position": 10},
+    ]
+    space = (await engine.collections.get((await engine.documents.get(document)).collection)).space
+    assert space is not None
+    embedded = await base.embed_chunks(document, chunks, ada, dimensions=space.dimensions)
+    assert (embedded.chunk_count, embedded.metadata) == (2, {})
+    stored = await base.list_chunks_for_document(document, ada)
+    assert [(chunk.position, chunk.content, chunk.metadata) for chunk in stored] == [
+        (10, "the first. ", {}),
+        (20, "the second.", {"page": 2, "tag": "b"}),
+    ]
+    results = await base.search(embedded.collection_id, "second", ada)
+    assert {result.chunk.position for result in results} == {10, 20}
+    again = await base.embed_chunks(document, [{"content": "alone", "position": 0}], ada)
+    assert [chunk.position for chunk in await base.list_chunks_for_document(again.id, ada)] == [0]
+
+
+async def test_the_content_of_a_document_can_be_read(engine: Engine, ada: str) -> None:
+    base = KnowledgeBase(engine)
+    document = await add_document(base, ada, "the heron stands in the reeds")
+    read = await base.get_document(document, ada)
+    assert read.content == "the heron stands in the reeds"
+    [listed] = await base.list_documents(read.source_id, ada)
+    assert listed.content is None
 
 
 async def test_a_document_without_content_is_not_embedded(engine: Engine, ada: str) -> None:
