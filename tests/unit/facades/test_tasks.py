@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from unittest.mock import AsyncMock
 
 import pytest
 
@@ -107,14 +106,17 @@ async def test_a_task_cannot_leave_its_frame(service: RAGService) -> None:
     assert model.messages[0]["content"].count("</retrieved>") == 1
 
 
-async def test_a_service_may_be_a_mock_that_is_awaited(filled: RAGService) -> None:
-    async def pieces() -> AsyncIterator[str]:
-        yield "Response"
+class AwaitedModel(Model):
+    """A model whose pieces come after an await."""
 
-    model = AsyncMock()
-    model.stream_chat = AsyncMock(return_value=pieces())
+    async def stream_chat(self, messages: list[dict[str, str]]) -> AsyncIterator[str]:
+        return super().stream_chat(messages)
+
+
+async def test_a_model_may_have_to_be_awaited(filled: RAGService) -> None:
+    model = AwaitedModel("Response")
     assert await filled.chat_with_context("Test", model) == "Response"
-    assert any("Relevant tasks:" in message["content"] for message in model.stream_chat.call_args[0][0])
+    assert any("Relevant tasks:" in message["content"] for message in model.messages)
 
 
 async def test_deleted_tasks_are_gone_and_unknown_fields_are_refused(filled: RAGService) -> None:
