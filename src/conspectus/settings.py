@@ -112,7 +112,12 @@ class Settings:
     chat_feedback: Annotated[str, "`on`: passages that an answer cites count as feedback on its query"] = (
         "off"
     )
-    chat_form: Annotated[str, "default `format` of the context: `passages` or `tasks`"] = "passages"
+    chat_form: Annotated[
+        str, "default `format` of the context: `passages`, `tasks`, or `auto`: tasks if only tasks are stored"
+    ] = "auto"
+    chat_min_similarity: Annotated[
+        str, "lowest cosine similarity of a chat's context; empty: 0.25 for passages, none for tasks"
+    ] = ""
     chat_events: Annotated[
         str, "default `events` of `/chat`: `all`, or `text` for text and `[DONE]` only"
     ] = "all"
@@ -268,13 +273,22 @@ class Settings:
         allowed = {
             "log_level": LEVELS,
             "chat_feedback": ("on", "off"),
-            "chat_form": ("passages", "tasks"),
+            "chat_form": ("auto", "passages", "tasks"),
             "chat_events": ("all", "text"),
             "user_directory": ("shared", "open"),
         }
         for name, value in words.items():
             if value not in allowed[name]:
                 raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(allowed[name])}")
+        if self.chat_min_similarity:
+            _similarity("chat_min_similarity", self.chat_min_similarity)
+
+    @property
+    def chat_floor(self) -> float | None:
+        """The lowest similarity of the context of chats; None if the setting is empty."""
+        return (
+            _similarity("chat_min_similarity", self.chat_min_similarity) if self.chat_min_similarity else None
+        )
 
     @property
     def max_page_rows(self) -> int:
@@ -339,6 +353,16 @@ def _overridden(
         if name in environment:
             overridden[setting.name] = _read(name, environment[name], setting.default)
     return overridden
+
+
+def _similarity(name: str, text: str) -> float:
+    try:
+        similarity = float(text)
+    except ValueError:
+        raise InvalidInput(name, f"{text!r} is not a number") from None
+    if not -1.0 <= similarity <= 1.0:
+        raise InvalidInput(name, f"{text!r} must be from -1 to 1")
+    return similarity
 
 
 def _read(name: str, text: str, default: object) -> str | int:

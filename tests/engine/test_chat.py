@@ -427,3 +427,61 @@ async def test_the_log_says_what_was_injected_and_shows_no_text(
             await collect_events(engine, ChatRequest("the login page", min_similarity=0.1))
     [line] = [record.getMessage() for record in caplog.records if "chat_context" in record.getMessage()]
     assert re.fullmatch(r"chat_context outcome=found sources=[12] best_similarity=0\.\d+", line)
+
+
+SEED_TASKS = [
+    NewDocument(text=text, key=key, kind="task", metadata={"status": status})
+    for key, text, status in (
+        ("auth-1", "Fix login", "pending"),
+        ("auth-2", "Update JWT", "completed"),
+        ("ui-1", "Redesign", "pending"),
+    )
+]
+
+
+async def count_sources(engine: Engine, request: ChatRequest) -> int:
+    return len((await receive_sources(engine, request)).sources)
+
+
+@pytest.mark.parametrize("message", ["Test", "What authentication tasks do I have?"])
+async def test_tasks_have_no_minimum_similarity_by_default(tmp_path: Path, message: str) -> None:
+    """With the shipped model, which finds none of them similar to "Test"."""
+    model = ScriptedChatModel(["Done."])
+    async with conspectus.open(tmp_path, settings=Settings(), chat_model=model) as engine:
+        await engine.add(SEED_TASKS, wait=True)
+        sources, *_ = await collect_events(engine, ChatRequest(message, format="tasks"))
+        assert len(sources.sources) == 3
+        assert "Relevant tasks:\n1. [" in model.asked[0].messages[-1].content
+        strict = ChatRequest(message, format="tasks", min_similarity=0.9)
+        assert await count_sources(engine, strict) == 0
+        assert await count_sources(engine, replace(strict, format="passages", min_similarity=None)) == 3
+
+
+async def test_a_store_of_tasks_alone_injects_tasks_without_being_asked(open_engine: OpenEngine) -> None:
+    model = ScriptedChatModel(["Done."])
+    async with open_engine(model) as engine:
+        await engine.add(SEED_TASKS, wait=True)
+        await collect_events(engine, ChatRequest("Fix login"))
+        assert "(status: pending, priority: none)" in model.asked[-1].messages[-1].content
+        await collect_events(engine, ChatRequest("Fix login", format="passages", min_similarity=None))
+        assert "(status:" not in model.asked[-1].messages[-1].content
+        await engine.add(HERON, wait=True)
+        await collect_events(engine, ChatRequest("Fix login", min_similarity=None))
+        assert "(status:" not in model.asked[-1].messages[-1].content
+
+
+async def test_the_minimum_similarity_of_chats_is_a_setting(open_engine: OpenEngine) -> None:
+    strict = replace(Settings(), chat_min_similarity="0.99")
+    async with open_engine(ScriptedChatModel(["Done."]), settings=strict) as engine:
+        await engine.add([LOGIN, HERON], wait=True)
+        for form in ("tasks", "passages"):
+            request = ChatRequest("the heron and the login page", format=form)
+            assert await count_sources(engine, request) == 0
+            assert await count_sources(engine, replace(request, min_similarity=None)) > 0
+            assert await count_sources(engine, replace(request, min_similarity=-1.0)) > 0
+        heron = (await engine.documents.list()).documents[1]
+        named = ChatRequest("anything", filter=Eq("document", heron.id))
+        assert await count_sources(engine, named) == 1
+    for wrong in ("much", "2", "nan"):
+        with pytest.raises(InvalidInput, match="chat_min_similarity"):
+            Settings(chat_min_similarity=wrong)

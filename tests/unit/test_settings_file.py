@@ -61,6 +61,7 @@ ACCEPTED_WORDS = {
     "log_level": "warning",
     "chat_feedback": "on",
     "chat_form": "tasks",
+    "chat_min_similarity": "0.3",
     "chat_events": "text",
     "user_directory": "open",
 }

@@ -15,6 +15,7 @@ from conspectus.cli.options import Searched
 from conspectus.cli.output import cell, dump, note, printable, rows_table, show, write
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
+from conspectus.engine.search import MIN_SIMILARITY
 from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable, InvalidInput
 from conspectus.model.chat import (
     Allocation,
@@ -29,7 +30,6 @@ from conspectus.model.chat import (
 )
 
 USUAL: Final = Allocation()
-FLOOR: Final = ChatRequest("usual").min_similarity
 PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
 """Codes of failures that a retry may solve."""
 NO_MODEL: Final = "CONSPECTUS_CHAT_MODEL is not set; these are the passages that a chat model would receive"
@@ -74,7 +74,7 @@ def ask(
         query,
         collection=session.collection,
         filter=session.where(searched),
-        min_similarity=FLOOR if searched.min_similarity is None else searched.min_similarity,
+        min_similarity="default" if searched.min_similarity is None else searched.min_similarity,
         min_confidence=searched.min_confidence,
         min_trust=searched.min_trust,
         use_context=not no_context,
@@ -140,12 +140,13 @@ def _finish(printed: PrintedAnswer, session: Session) -> None:
 
 def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
     """Print the passages that a model would receive, if none is set."""
+    floor = request.min_similarity
     window = session.engine.window(
         request.message,
         request.allocation.context,
         collection=request.collection,
         filter=request.filter,
-        min_similarity=request.min_similarity,
+        min_similarity=MIN_SIMILARITY if floor == "default" else floor,
         min_confidence=request.min_confidence,
         min_trust=request.min_trust,
     )

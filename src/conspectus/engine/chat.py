@@ -17,11 +17,11 @@ from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.deferred import dataclass
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.search import SearchService
+from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.errors import ConspectusError, InvalidInput, NotFound, PermissionDenied, as_field
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Citations, Failure, Sources
-from conspectus.model.filter import And, Eq
+from conspectus.model.filter import And, Eq, Not, names_texts
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
@@ -34,6 +34,7 @@ from conspectus.text.prompt_escaping import FRAME, disarm
 from conspectus.text.prompt_frame import escape_text, frame_passages, passages
 
 MAX_TASKS = 20
+TASKS = Eq("kind", "task")
 MAX_SESSIONS = 1_000
 """Sessions of chats whose last window is known; older ones begin anew."""
 SNIPPET_CHARACTERS = 200
@@ -191,7 +192,7 @@ class ChatService(Service):
             notice = _join_notices(draft.room.notice, NO_CONTEXT_TOKENS)
             return _PromptContext("", Sources("off", notice=notice))
         try:
-            if (request.format or self._parts.settings.chat_form) == "tasks":
+            if await self._form_of(request) == "tasks":
                 return await self._retrieve_tasks(request, draft)
             return await self._retrieve_passages(request, draft)
         except (InvalidInput, NotFound, PermissionDenied):
@@ -201,8 +202,39 @@ class ChatService(Service):
             notice = _join_notices(draft.room.notice, SEARCH_FAILED)
             return _PromptContext("", Sources("failed", question=draft.question, notice=notice))
 
+    def _floor_of(self, request: ChatRequest, default: float | None) -> float | None:
+        """Return the minimum similarity: that of the request, else of the settings, else the default.
+
+        A filter that names documents or threads has none unless the request names one.
+        """
+        if request.min_similarity != "default":
+            return request.min_similarity
+        if names_texts(request.filter):
+            return None
+        floor = self._parts.settings.chat_floor
+        return default if floor is None else floor
+
+    async def _form_of(self, request: ChatRequest) -> str:
+        """Return the format of the context: by default that of tasks if nothing else is stored."""
+        form = request.format or self._parts.settings.chat_form
+        if form != "auto":
+            return form
+        if request.collection == EVERYWHERE:
+            accesses = await self._authorized.collections()
+        else:
+            accesses = [await self._authorized.collection(request.collection)]
+        has_tasks = False
+        for access in accesses:
+            others, _ = await self._authorized.list(access, Not(TASKS), after=None, limit=1)
+            if others:
+                return "passages"
+            tasks, _ = await self._authorized.list(access, TASKS, after=None, limit=1)
+            has_tasks = has_tasks or bool(tasks)
+        return "tasks" if has_tasks else "passages"
+
     async def _retrieve_passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        query, maximum = _query_of(request, draft), self._parts.settings.max_window_tokens
+        query = _query_of(request, draft, floor=self._floor_of(request, MIN_SIMILARITY))
+        maximum = self._parts.settings.max_window_tokens
         tokens = min(draft.room.context - draft.frame, maximum)
         previous = self._previous_state(request)
         while True:
@@ -260,10 +292,8 @@ class ChatService(Service):
         return replace(prompt_context, sources=sources, cached=tuple(sorted({stable_characters, end} - {0})))
 
     async def _retrieve_tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        query = _query_of(request, draft)
-        retrieval = await self._search.retrieve(
-            query, filter=And((query.filter, Eq("kind", "task"))), limit=MAX_TASKS
-        )
+        query = _query_of(request, draft, floor=self._floor_of(request, None))
+        retrieval = await self._search.retrieve(query, filter=And((query.filter, TASKS)), limit=MAX_TASKS)
         best_hits: dict[str, Hit] = {}
         for hit in retrieval.hits:
             best_hits.setdefault(hit.document.id, hit)
@@ -303,12 +333,12 @@ def _search_notice(request: ChatRequest, retrieval: Retrieval | ContextWindow) -
     return SEARCH_INCOMPLETE if retrieval.notices else None
 
 
-def _query_of(request: ChatRequest, draft: PreparedChat) -> Query:
+def _query_of(request: ChatRequest, draft: PreparedChat, *, floor: float | None) -> Query:
     return Query(
         draft.question,
         collection=request.collection,
         filter=request.filter,
-        min_similarity=request.min_similarity,
+        min_similarity=floor,
         min_confidence=request.min_confidence,
         query_context=request.query_context,
         min_trust=request.min_trust,

@@ -110,11 +110,12 @@ class ChatRequest(Validated):
 
     `use_context` says whether context is retrieved, and `format` is its format (None: as in the settings);
     `instructions` replace the default ones. `collection`, `filter`, `min_similarity`, `min_confidence`,
-    `query_context` and `min_trust` are those of Query. `store_in` is a channel of the collection (for `*`, of
-    the default collection), in which message and answer are stored when the answer is complete. `since` are
-    the tool calls after the message with their results; the last one is to be answered. Messages of one
-    `session`, an id of a conversation, begin with the same context for as long as it is allowed, and new
-    passages follow.
+    `query_context` and `min_trust` are those of Query; the default `min_similarity` is that of the settings,
+    or 0.25 for passages and none for tasks, and none with a filter that names documents or threads.
+    `store_in` is a channel of the collection (for `*`, of the default collection), in which message and
+    answer are stored when the answer is complete. `since` are the tool calls after the message with their
+    results; the last one is to be answered. Messages of one `session`, an id of a conversation, begin with
+    the same context for as long as it is allowed, and new passages follow.
     """
 
     message: Annotated[str, Length(1, MAX_QUERY), "Message to answer.", Example("When does the backup run?")]
@@ -128,7 +129,7 @@ class ChatRequest(Validated):
     allocation: Annotated[Allocation, "Tokens for each part of the prompt, and for the answer."] = field(
         default_factory=Allocation
     )
-    min_similarity: MinSimilarity | None = 0.25
+    min_similarity: MinSimilarity | Literal["default"] | None = "default"
     min_confidence: MinConfidence = 0.0
     query_context: Annotated[QueryContext | None, "The channel, thread and time of the message."] = None
     format: Annotated[ContextForm | None, "How context is written; by default as the server is set."] = None

@@ -40,7 +40,9 @@ class ChatBody(RequestModel):
     use_context: Annotated[bool | None, declared(ChatRequest, "use_context")] = None
     instructions: Annotated[str | None, declared(ChatRequest, "instructions")] = None
     budget: Annotated[Allocation, AsRequested, declared(ChatRequest, "allocation")] = USUAL.allocation
-    min_similarity: Annotated[float | None, declared(ChatRequest, "min_similarity")] = USUAL.min_similarity
+    min_similarity: Annotated[float, declared(ChatRequest, "min_similarity")] | Literal["default"] | None = (
+        USUAL.min_similarity
+    )
     min_confidence: Annotated[float, declared(ChatRequest, "min_confidence")] = USUAL.min_confidence
     min_trust: Annotated[MinTrust | None, declared(ChatRequest, "min_trust")] = None
     query_context: Annotated[
