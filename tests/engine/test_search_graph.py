@@ -109,6 +109,8 @@ async def test_a_hit_has_a_graph_score_only_by_a_path(engine: Engine) -> None:
     assert (first.document.key, first.through) == ("paid", ("Zephyr", "Budget Office"))
     assert len(others) == 9
     assert {(hit.score, hit.through) for hit in others} == {(0.0, ())}
+    mentioned = await engine.retrieve("Zephyr and the budget", graph=GraphExpansion(alpha=1.0))
+    assert mentioned.hits[0].through == ("Zephyr", "Budget Office"), "a hit may also be a start"
 
 
 async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> None:

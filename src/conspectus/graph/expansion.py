@@ -324,5 +324,12 @@ async def _find_names_beyond(
     nodes = starts(names, nodes_by_key)
     if not nodes:
         return {}
-    walked = await over.walk(list(nodes), Traversal(hops=hops, limit=MAX_NEIGHBORS)) if hops else ()
+    if not hops:
+        return names_beyond(nodes, nodes_by_key, ())
+    traversal = Traversal(hops=hops, limit=MAX_NEIGHBORS)
+    walked = list(await over.walk(list(nodes), traversal))
+    # A traversal does not return its own starts, and a hit may mention what an edge of the query leads to.
+    of_query = [node for node, ways in nodes.items() if any(way.start == 0 for way in ways)]
+    if of_query and len(of_query) < len(nodes):
+        walked += await over.walk(of_query, traversal)
     return names_beyond(nodes, nodes_by_key, walked)
