@@ -170,9 +170,9 @@ def truncate_to_budget(context: str, max_tokens: int) -> str:
 
 def _task_of(fields: Mapping[str, Any]) -> Task:
     """Return the task with these fields. Raises InvalidInput."""
-    known = {"id", "title", "description", "tags", "status", "priority", "metadata"}
-    if unknown := {*fields} - known:
-        raise InvalidInput("task", f"has no field {min(unknown)!r}; expected {', '.join(sorted(known))}")
+    names = {"id", "title", "description", "tags", "status", "priority", "metadata"}
+    if unknown := {*fields} - names:
+        raise InvalidInput("task", f"has no field {min(unknown)!r}; expected {', '.join(sorted(names))}")
     if missing := {"id", "title"} - {*fields}:
         raise InvalidInput("task", f"needs {min(missing)}")
     tags: Sequence[str] = fields.get("tags", ())

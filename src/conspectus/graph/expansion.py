@@ -145,9 +145,9 @@ def passages_with(names: Mapping[str, Ways], mentioned: Mapping[str, Mentioned])
         if way.value < MIN_VALUE:
             break
         for chunk in chunks:
-            kept = chunk_ways.get(chunk, ())
-            if chunk != way.start and all(way.start != other.start for other in kept[:2]):
-                chunk_ways[chunk] = (*kept, way)[:2]
+            ways = chunk_ways.get(chunk, ())
+            if chunk != way.start and all(way.start != other.start for other in ways[:2]):
+                chunk_ways[chunk] = (*ways, way)[:2]
     return _best_ends(chunk_ways, MAX_PASSAGES)
 
 
@@ -191,10 +191,10 @@ def best(steps: Iterable[tuple[Begin, Way]], maximum: int) -> dict[Begin, Ways]:
     """
     ends: dict[Begin, Ways] = {}
     for end, way in steps:
-        kept = ends.get(end, ())
+        ways = ends.get(end, ())
         # Most steps lead to an end with two better paths.
-        if way.value >= (kept[1].value if len(kept) > 1 else MIN_VALUE):
-            ends[end] = _with_way(kept, way)
+        if way.value >= (ways[1].value if len(ways) > 1 else MIN_VALUE):
+            ends[end] = _with_way(ways, way)
     return _best_ends(ends, maximum)
 
 
@@ -297,18 +297,18 @@ def _merge(ends: Mapping[Begin, Ways], more: Mapping[Begin, Ways]) -> dict[Begin
 
 
 async def _into(
-    paths: dict[int, Ways], chunk_ways: Mapping[int, Ways], known: AbstractSet[int], allowed: Allowed
+    paths: dict[int, Ways], chunk_ways: Mapping[int, Ways], starts: AbstractSet[int], allowed: Allowed
 ) -> dict[int, Ways]:
     """Merge better paths into `paths`, and return the passages that changed, best first.
 
-    Passages that are neither `known` nor reached yet must be allowed.
+    Passages that are neither `starts` nor reached yet must be allowed.
     """
     better = {
         chunk: ways
         for chunk, ways in chunk_ways.items()
         if chunk not in paths or ways[0].value > paths[chunk][0].value
     }
-    there = known | paths.keys()
+    there = starts | paths.keys()
     unknown = [chunk for chunk in better if chunk not in there]
     there |= await allowed(unknown) if unknown else frozenset()
     fresh = {chunk: ways for chunk, ways in better.items() if chunk in there}

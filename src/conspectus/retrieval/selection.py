@@ -118,10 +118,10 @@ def _with_thread_marks(
 ) -> list[Hit]:
     """Return the hits, with a mark on hits that only their thread keeps."""
     above = [not _is_below(hit, min_similarity) for hit in hits]
-    kept = kept_by_thread(ranking_context, [hit.document for hit in hits], above)
+    are_kept = kept_by_thread(ranking_context, [hit.document for hit in hits], above)
     return [
         replace(hit, parts={**hit.parts, KEPT_BY_THREAD: 0.0}) if is_kept else hit
-        for hit, is_kept in zip(hits, kept, strict=True)
+        for hit, is_kept in zip(hits, are_kept, strict=True)
     ]
 
 

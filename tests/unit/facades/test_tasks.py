@@ -47,21 +47,21 @@ class Model:
 async def test_a_search_has_the_fields_of_the_response_model(filled: RAGService) -> None:
     results = await filled.search("login does not work", 3)
     assert results[0].task_id == "auth-1"
-    assert [result.priority for result in results if result.task_id == "auth-2"] == ["none"]
-    assert all(isinstance(result.priority, str) and result.snippet for result in results)
-    assert [result.similarity for result in results] == sorted(
-        (result.similarity for result in results), reverse=True
+    assert [task.priority for task in results if task.task_id == "auth-2"] == ["none"]
+    assert all(isinstance(task.priority, str) and task.snippet for task in results)
+    assert [task.similarity for task in results] == sorted(
+        (task.similarity for task in results), reverse=True
     )
-    assert all(result.distance == pytest.approx(1.0 - result.similarity) for result in results)
+    assert all(task.distance == pytest.approx(1.0 - task.similarity) for task in results)
 
 
 async def test_filters_and_the_minimum_hold(filled: RAGService) -> None:
-    assert {result.task_id for result in await filled.search("task", filter_status="pending")} == {
+    assert {task.task_id for task in await filled.search("task", filter_status="pending")} == {
         "auth-1",
         "ui-1",
     }
-    assert [result.task_id for result in await filled.search("task", filter_priority="high")] == ["auth-1"]
-    assert all(result.similarity >= 0.9 for result in await filled.search("task", min_similarity=0.9))
+    assert [task.task_id for task in await filled.search("task", filter_priority="high")] == ["auth-1"]
+    assert all(task.similarity >= 0.9 for task in await filled.search("task", min_similarity=0.9))
     with pytest.raises(InvalidInput):
         await filled.search("task", filter_status="done")
 
@@ -121,7 +121,7 @@ async def test_a_model_may_have_to_be_awaited(filled: RAGService) -> None:
 
 async def test_deleted_tasks_are_gone_and_unknown_fields_are_refused(filled: RAGService) -> None:
     await filled.delete_task("auth-1")
-    assert "auth-1" not in {result.task_id for result in await filled.search("login", 10)}
+    assert "auth-1" not in {task.task_id for task in await filled.search("login", 10)}
     for fields in ({"id": "x"}, {"id": "x", "title": "t", "due": "today"}):
         with pytest.raises(InvalidInput, match="task"):
             await filled.index_task(fields)

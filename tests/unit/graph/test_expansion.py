@@ -90,8 +90,8 @@ def test_no_path_leads_back_to_its_start() -> None:
     assert [way.start for way in both["ada"]] == [1, 2]
     ways = passages_with(both, mentions)
     assert {chunk: way.start for chunk, (way, *_) in ways.items()} == {1: 2, 2: 1}
-    asked = passages_with({"ada": (Way(NAMED, ("Ada",)),)}, mentions)
-    assert asked.keys() == {1, 2}
+    from_query = passages_with({"ada": (Way(NAMED, ("Ada",)),)}, mentions)
+    assert from_query.keys() == {1, 2}
 
 
 def test_a_name_that_many_mention_is_worth_less_and_at_last_nothing() -> None:
@@ -183,5 +183,5 @@ def test_no_way_is_worth_more_than_what_it_begins_with(scores: dict[int, float],
     names = names_in(begun, [passage for passage in passages if int(passage.chunk) in begun])
     ways = passages_with(names, {key: build_mentions(*sorted(order)) for key in names})
     maximum = max((way.value for way, *_ in begun.values()), default=0.0)
-    assert all(0.0 < way.value <= maximum <= 1.0 for kept in ways.values() for way in kept)
-    assert all(way.start != chunk for chunk, kept in ways.items() for way in kept)
+    assert all(0.0 < way.value <= maximum <= 1.0 for paths in ways.values() for way in paths)
+    assert all(way.start != chunk for chunk, paths in ways.items() for way in paths)

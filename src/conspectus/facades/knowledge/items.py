@@ -135,9 +135,9 @@ def to_chunk(stored: records.Chunk, document: records.Document) -> Chunk:
     """Convert a chunk of a document, with the position and the metadata that it was given."""
     position: int = stored.position
     metadata: Mapping[str, object] = {}
-    made: Any = document.metadata.get(CHUNKS)
-    if made is not None and stored.position < len(made):
-        position, metadata = made[stored.position]
+    positions_and_metadata: Any = document.metadata.get(CHUNKS)
+    if positions_and_metadata is not None and stored.position < len(positions_and_metadata):
+        position, metadata = positions_and_metadata[stored.position]
     facts = {"page": stored.page, "heading": stored.heading}
     return Chunk(
         id=stored.id,
