@@ -255,8 +255,10 @@ class AsyncAgentMemory(MemoryReads):
     async def find_similar(
         self, content: str, limit: int = 5, **scope_options: Unpack[AgentScope]
     ) -> RecordList:
-        """Return memories that are similar to a text, or to another memory with that id."""
+        """Return memories that are similar to a text, or to a memory with that id; none for a blank text."""
         scope = scope_of(self.scope, scope_options)
+        if not content.strip():
+            return []
         stored = await self._find(content, scope)
         text = content if stored is None else stored.text
         memories = await self.search_scope(text[:MAX_QUERY_CHARACTERS], scope, query_options(limit + 1, {}))
