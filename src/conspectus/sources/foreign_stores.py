@@ -21,7 +21,7 @@ from conspectus.model.records import NewDocument
 from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut
 from conspectus.settings import vendor_variable
 from conspectus.sources.folder_ownership import require_own_folder
-from conspectus.sources.json_values import mapping, moment_in, moment_of, text_in
+from conspectus.sources.json_values import loaded, mapping, moment_in, moment_of, text_in, word_in
 
 PAGE: Final = 500
 TEXT_FIELDS: Final = ("document", "page_content", "text", "content", "memory", "data")
@@ -159,6 +159,10 @@ def mem0_record(
     if not text:
         left.skip(NO_TEXT, point.key)
         return None
+    scope = mem0_scope(fields)
+    if scope is None:
+        left.skip("memories whose user, agent or run is no name", point.key)
+        return None
     for name in MEM0_DERIVED:
         if fields.get(name) is not None:
             left.field(name)
@@ -180,9 +184,15 @@ def mem0_record(
         metadata={**mapping(fields.get("metadata")), **metadata},
         vector=point.vector,
     )
-    scope = Scope(*(text_in(fields, name) or None for name in MEM0_SCOPE))
     earlier = tuple(state for state in former if updated is not None and state[0] < updated)
     return ForeignRecord(scope, new, created, updated, earlier)
+
+
+def mem0_scope(fields: Mapping[str, object]) -> Scope | None:
+    """Return the scope of a memory of mem0, also where it is a number; None if it is something else."""
+    names = {name: word_in(fields, name) or None for name in MEM0_SCOPE}
+    stated = [name for name in MEM0_SCOPE if fields.get(name) is not None and fields[name] != ""]
+    return None if any(names[name] is None for name in stated) else Scope(*names.values())
 
 
 def _read_langgraph(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -194,7 +204,7 @@ def _read_langgraph(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
             if scope is None:
                 left.skip("items in other namespaces than --namespace says", item.key)
             elif not _has_expired(item, left):
-                yield _langgraph_record(item, scope, at.text_fields or TEXT_FIELDS, left)
+                yield from _langgraph_record(item, scope, at.text_fields or TEXT_FIELDS, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,28 +231,33 @@ def _has_expired(item: Item, left: LeftOut) -> bool:
     return False
 
 
-def _langgraph_record(item: Item, scope: Scope, names: Sequence[str], left: LeftOut) -> ForeignRecord:
-    """Return an item as a memory: its text is a field, one in an object, or the whole value as JSON."""
+def _langgraph_record(
+    item: Item, scope: Scope, names: Sequence[str], left: LeftOut
+) -> Iterator[ForeignRecord]:
+    """Yield an item as a memory: its text is a field, one in an object, or the whole value as JSON."""
     row = item.row
     if missing := ITEM_COLUMNS - row.keys():
         raise ValueError(f"the table `store` has no {', '.join(sorted(missing))}")
     stored = row["value"]
-    value = (
-        stored if isinstance(stored, dict) else json.loads(stored if isinstance(stored, str | bytes) else "")
-    )
+    value = loaded(stored) if isinstance(stored, str | bytes) else stored
     if not isinstance(value, dict):
-        raise ValueError("a value is no JSON object")
+        left.skip("values that are no JSON objects", item.key)
+        return
     field, text, others = _text_in(value, names)
     if not text:
         left.remark(WHOLE_VALUE)
         field, text, others = "$", json.dumps(value, ensure_ascii=False, sort_keys=True), {}
-    vectors = item.vectors()
+    try:
+        vectors = item.vectors()
+    except ValueError:
+        vectors = {}
+        left.field("vectors that cannot be read")
     if len(vectors) > (field in vectors):
         left.field("vectors of other fields than the text", len(vectors) - (field in vectors))
     created, updated = _moment(row["created_at"]), _moment(row["updated_at"])
     metadata = {**others, "namespace": str(row["prefix"]).split(".")}
     new = NewMemory(text, key=item.key, at=created, metadata=metadata, vector=vectors.get(field))
-    return ForeignRecord(scope, new, created, updated)
+    yield ForeignRecord(scope, new, created, updated)
 
 
 def _text_in(fields: Mapping[str, object], names: Sequence[str]) -> tuple[str, str, dict[str, object]]:

@@ -1,8 +1,8 @@
 """Readers of files with memories: Markdown, the MCP memory server, mem0, ChatGPT, Claude and Letta."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -13,7 +13,7 @@ from conspectus.model.memory import NewMemory, Scope
 from conspectus.ports.imports import ForeignReader, ForeignRecord, LeftOut
 from conspectus.settings import Settings
 from conspectus.sources.chats.export_files import Export, ExportFile, open_export
-from conspectus.sources.foreign_stores import Point, mem0_record
+from conspectus.sources.foreign_stores import Point, mem0_record, mem0_scope
 from conspectus.sources.json_values import (
     EMPTY,
     Notices,
@@ -37,6 +37,9 @@ FOLDERS: Final = frozenset({"memory", "memories", "rules"})
 """Names of memory files anywhere, and of folders in which all Markdown files are memories."""
 ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant"}
 HASHED: Final = 16
+TICK: Final = timedelta(microseconds=1)
+BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
+MEM0_ENDS: Final = (("source", "subject"), ("relationship", "relation"), ("target", "destination", "object"))
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD: Final = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(\S.*)$", re.MULTILINE)
 ReadValue: TypeAlias = Callable[[object, str, LeftOut], Iterator[ForeignRecord]]
@@ -116,18 +119,27 @@ def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
 
 
 def _reader_of(value: object) -> ReadValue | None:
-    """Return the reader of a format, told by the fields of the whole value, or of all its entries."""
+    """Return the reader of a format, told by the fields of the whole value, or of any of its entries."""
     top, entries = mapping(value), list(mappings(value))
     if any(entry.get("type") in {"entity", "relation"} for entry in entries):
         return _graph
     if isinstance(top.get("agents"), list) and isinstance(top.get("blocks"), list):
         return _letta
     records = list(mappings(top.get("results"))) or entries
-    field_sets = [{name for name, value in record.items() if value is not None} for record in records]
-    fields = set.intersection(*field_sets) if field_sets else set()
-    if {"memory", "id"} <= fields:
+    if any(record.get("memory") is not None and record.get("id") is not None for record in records):
         return _mem0
-    return _chatgpt if "mapping" in fields else _claude if "chat_messages" in fields else None
+    if any(isinstance(record.get("mapping"), dict) for record in records):
+        return _chatgpt
+    return _claude if any(isinstance(record.get("chat_messages"), list) for record in records) else None
+
+
+def _members(value: object, reason: str, name: str, left: LeftOut) -> Iterator[Mapping[str, object]]:
+    """Yield the objects of an array; other members are counted."""
+    for number, member in enumerate(items(value), 1):
+        if isinstance(member, dict):
+            yield member
+        else:
+            left.skip(reason, f"{name}:{number}")
 
 
 def _graph(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -150,13 +162,12 @@ def _graph(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
 
 def _observations(entity: Mapping[str, object], left: LeftOut) -> Iterator[ForeignRecord]:
     name, kind = text_in(entity, "name"), text_in(entity, "entityType")
-    texts = [
-        observation
-        for observation in items(entity.get("observations"))
-        if isinstance(observation, str) and observation.strip()
-    ]
-    if not texts:
+    observations = items(entity.get("observations"))
+    texts = [text for text in observations if isinstance(text, str) and text.strip()]
+    if not observations:
         left.skip("entities without observations", name)
+    if len(texts) < len(observations):
+        left.skip("observations without text", name, len(observations) - len(texts))
     for text in texts:
         key = f"{name}/{content_hash(text)[:HASHED]}"
         metadata = {"entity_type": kind} if kind else {}
@@ -165,11 +176,37 @@ def _observations(entity: Mapping[str, object], left: LeftOut) -> Iterator[Forei
 
 
 def _mem0(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
-    """Read the answer of mem0's `get_all`."""
-    for memory in mappings(mapping(value).get("results") or value):
+    """Read the answer of mem0's `get_all`: a relation is a memory with a fact."""
+    scopes: set[Scope] = set()
+    for memory in _members(
+        mapping(value).get("results") or value, "entries that are no memories", name, left
+    ):
         record = mem0_record(Point(word_in(memory, "id"), memory), left)
         if record is not None:
+            scopes |= {record.place} if isinstance(record.place, Scope) else set()
             yield record
+    relations = mapping(value).get("relations")
+    for relation in _members(relations, "relations without both ends and a type", name, left):
+        yield from _mem0_relation(relation, scopes, name, left)
+
+
+def _mem0_relation(
+    relation: Mapping[str, object], scopes: set[Scope], name: str, left: LeftOut
+) -> Iterator[ForeignRecord]:
+    """Read a relation, which belongs to the user that it names, else to that of all memories."""
+    ends = [text_in(relation, *names) for names in MEM0_ENDS]
+    scope = mem0_scope(relation)
+    if scope in {None, Scope()}:
+        scope = next(iter(scopes), Scope()) if len(scopes) < 2 else None
+    subject, kind, target = ends
+    if not all(ends):
+        left.skip("relations without both ends and a type", name)
+    elif scope is None:
+        left.skip("relations of which the file does not say whose they are", f"{subject} {kind} {target}")
+    else:
+        fact = Fact(subject, kind, target, single=False)
+        key = f"{subject}/{kind}/{target}"
+        yield ForeignRecord(scope, NewMemory(f"{subject} {kind} {target}", key=key, fact=fact))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +219,12 @@ class Turn:
     at: datetime | None
 
 
-def _turns(turns: Iterable[Turn], scope: Scope, title: str, left: LeftOut) -> Iterator[ForeignRecord]:
-    """Return the messages of users and assistants as turns."""
-    for turn in turns:
+def _turns(
+    turns: Iterable[Turn], scope: Scope, title: str, left: LeftOut, *, began: datetime | None = None
+) -> Iterator[ForeignRecord]:
+    """Return the messages of users and assistants as turns. One without a time follows the one before it."""
+    listed_turns = list(turns)
+    for turn, at in zip(listed_turns, _times_of(listed_turns, began), strict=True):
         key = turn.key or content_hash(f"{turn.at} {turn.role} {turn.text}")[:HASHED]
         if turn.role not in ROLES:
             left.skip("messages that are neither of a user nor of an assistant", key)
@@ -192,45 +232,90 @@ def _turns(turns: Iterable[Turn], scope: Scope, title: str, left: LeftOut) -> It
             left.skip("messages without text", key)
         else:
             metadata = {"title": title} if title else {}
-            new = NewMemory(turn.text, key=key, role=ROLES[turn.role], at=turn.at, metadata=metadata)
-            yield ForeignRecord(scope, new, turn.at, turn.at)
+            new = NewMemory(turn.text, key=key, role=ROLES[turn.role], at=at, metadata=metadata)
+            yield ForeignRecord(scope, new, at, at)
+
+
+def _times_of(turns: Sequence[Turn], began: datetime | None) -> list[datetime | None]:
+    """Return times that keep the order of messages, as far as any time of the conversation is known."""
+    first_time = next((turn.at for turn in turns if turn.at is not None), None)
+    leading = next((number for number, turn in enumerate(turns) if turn.at is not None), len(turns))
+    latest = (
+        began
+        if first_time is None or (began is not None and began < first_time)
+        else first_time - leading * TICK
+    )
+    times: list[datetime | None] = []
+    for turn in turns:
+        if turn.at is not None:
+            latest = turn.at
+        times.append(latest)
+        latest = None if latest is None else latest + TICK
+    return times
 
 
 def _chatgpt(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
-    """Read `conversations.json` of ChatGPT: the branch of each conversation that ends at its current node."""
-    for talk in mappings(value):
+    """Read `conversations.json` of ChatGPT: the branch of each conversation that ends at its current node.
+
+    Without a current node, it is the branch of the newest message.
+    """
+    for talk in _members(value, "entries that are no conversations", name, left):
         scope = Scope(conversation=word_in(talk, "conversation_id", "id") or None)
-        nodes = mapping(talk["mapping"])
+        nodes = mapping(talk.get("mapping"))
+        if not nodes:
+            left.skip("conversations without messages", scope.conversation or name)
         branch: dict[str, object] = {}
         current = text_in(talk, "current_node")
+        if current not in nodes:
+            current = _newest_node(nodes)
         while current in nodes and current not in branch:
             branch[current] = mapping(nodes[current]).get("message")
             current = text_in(nodes[current], "parent")
         others = [node for key, node in nodes.items() if key not in branch and mapping(node).get("message")]
         if others:
             left.skip("messages of other branches", scope.conversation or name, len(others))
-        messages = [message for message in reversed(branch.values()) if isinstance(message, dict)]
-        turns = (_chatgpt_turn(message, moment_in(talk, "create_time"), left) for message in messages)
-        yield from _turns(turns, scope, text_in(talk, "title"), left)
+        if broken := [node for node in nodes.values() if not isinstance(node, dict)]:
+            left.skip("messages that cannot be read", scope.conversation or name, len(broken))
+        stated = [message for message in reversed(branch.values()) if message]
+        messages = _members(stated, "messages that cannot be read", scope.conversation or name, left)
+        turns = (_chatgpt_turn(message, left) for message in messages)
+        began = moment_in(talk, "create_time")
+        yield from _turns(turns, scope, text_in(talk, "title"), left, began=began)
 
 
-def _chatgpt_turn(message: Mapping[str, object], began: datetime | None, left: LeftOut) -> Turn:
-    parts = items(mapping(message.get("content")).get("parts"))
+def _newest_node(nodes: Mapping[str, object]) -> str:
+    """Return the last node with the newest message."""
+    newest, latest = "", BEFORE_ALL
+    for key, node in nodes.items():
+        message = mapping(node).get("message")
+        moment = moment_in(message, "create_time") or BEFORE_ALL
+        if isinstance(message, dict) and moment >= latest:
+            newest, latest = key, moment
+    return newest
+
+
+def _chatgpt_turn(message: Mapping[str, object], left: LeftOut) -> Turn:
+    content = mapping(message.get("content"))
+    parts = items(content.get("parts")) or [content.get("text") or ""]
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) < len(parts):
         left.field("images and files", len(parts) - len(texts))
     role = text_in(message.get("author"), "role")
-    return Turn(text_in(message, "id"), role, "\n".join(texts), moment_in(message, "create_time") or began)
+    return Turn(text_in(message, "id"), role, "\n".join(texts), moment_in(message, "create_time"))
 
 
 def _claude(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read `conversations.json` of Claude."""
-    for talk in mappings(value):
+    for talk in _members(value, "entries that are no conversations", name, left):
         scope = Scope(conversation=text_in(talk, "uuid") or None)
         if text_in(talk, "summary"):
             left.field("summaries of conversations")
-        turns = (_claude_turn(message, left) for message in mappings(talk["chat_messages"]))
-        yield from _turns(turns, scope, text_in(talk, "name"), left)
+        messages = items(talk.get("chat_messages"))
+        if not messages:
+            left.skip("conversations without messages", scope.conversation or name)
+        readable = _members(messages, "messages that cannot be read", scope.conversation or name, left)
+        turns = (_claude_turn(message, left) for message in readable)
+        yield from _turns(turns, scope, text_in(talk, "name"), left, began=moment_in(talk, "created_at"))
 
 
 def _claude_turn(message: Mapping[str, object], left: LeftOut) -> Turn:
@@ -252,8 +337,13 @@ def _letta(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     for field in ("files", "groups", "mcp_servers", "skills", "sources", "tools"):
         if count := len(items(agent_file.get(field))):
             left.field(field, count)
-    blocks = {text_in(block, "id"): block for block in mappings(agent_file["blocks"])}
-    for agent in mappings(agent_file["agents"]):
+    unread = "memory blocks that cannot be read"
+    blocks = {text_in(block, "id"): block for block in _members(agent_file["blocks"], unread, name, left)}
+    agents = list(_members(agent_file["agents"], "agents that cannot be read", name, left))
+    of_agents = {str(identifier) for agent in agents for identifier in items(agent.get("block_ids"))}
+    for identifier in blocks.keys() - of_agents:
+        left.skip("memory blocks of no agent", identifier)
+    for agent in agents:
         scope = Scope(agent=text_in(agent, "name") or None)
         if text_in(agent, "system"):
             left.field("system prompts")
@@ -266,7 +356,7 @@ def _letta(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
                 _joined(message.get("content")),
                 moment_in(message, "created_at"),
             )
-            for message in mappings(agent.get("messages"))
+            for message in _members(agent.get("messages"), "messages that cannot be read", name, left)
         )
         yield from _turns(turns, scope, "", left)
 

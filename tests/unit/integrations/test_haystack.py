@@ -147,8 +147,8 @@ def assert_as_haystack(store: ConspectusDocumentStore, filters: dict[str, Any]) 
     expected = {document.id for document in own.filter_documents(filters)}
     assert {document.id for document in store.filter_documents(filters)} == expected
     assert store.count_documents_by_filter(filters) == len(expected)
-    found = ConspectusRetriever(store, top_k=10, retrievers=["vector"]).run("text", filters=filters)
-    assert {document.id for document in found["documents"]} == expected
+    response = ConspectusRetriever(store, top_k=10, retrievers=["vector"]).run("text", filters=filters)
+    assert {document.id for document in response["documents"]} == expected
 
 
 @pytest.mark.parametrize("field", ["embedding", "score", "blob"])
