@@ -39,6 +39,14 @@ SHELL = re.compile(r"^```(?:sh|shell)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?:    [^\n]*\n(?:\n(?=    ))?)+", re.MULTILINE)
 ASSIGNED = re.compile(r"([A-Z_]+)=")
 INLINE = re.compile(r"`(conspectus [a-z][^`]*)`")
+CODE = re.compile(r"`([^`\n]+)`")
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+JSON_KEY = re.compile(r'"([A-Za-z_][\w.-]*)"\s*:')
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+FILTER_WORDS = {"field", "eq", "in", "from", "to", "exists", "overlaps", "not", "and", "or", "time"}
+"""Words of filters, which are no properties of a schema."""
+OTHER_PROGRAMS = {"mcpServers", "servers", "command", "args", "password", "Authorization"}
+"""Keys of the configuration of programs that connect with this one."""
 SCRIPT = re.compile(r"`?python ((?:benchmarks|scripts)/\w+\.py)((?:[^`\n]|\n(?!\n))*)`")
 
 
@@ -157,6 +165,53 @@ def test_requests_go_to_routes_that_exist() -> None:
         sends = any(word in {"-d", "-F", "--data-binary"} for word in words)
         method = words[words.index("-X") + 1] if "-X" in words else "POST" if sends else "GET"
         assert [verb for verb, route in routes if verb == method and route.fullmatch(path)], (page, address)
+
+
+def json_texts(page: Path) -> Iterator[str]:
+    """Texts of a page that may hold JSON: code within sentences, and blocks that are no Python."""
+    text = read_page(page)
+    yield from (block for language, block in BLOCK.findall(text) if language != "python")
+    yield from CODE.findall(FENCED.sub("", text))
+    yield from (block for block in indented_blocks(page) if "import " not in block)
+
+
+def names_of(schema: object) -> Iterator[str]:
+    """The properties and parameters of a document."""
+    if isinstance(schema, dict):
+        yield from schema["properties"] if isinstance(schema.get("properties"), dict) else ()
+        if "in" in schema and isinstance(schema.get("name"), str):
+            yield schema["name"]
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from names_of(part)
+
+
+def test_json_keys_exist() -> None:
+    """A key that no request and no answer has, such as `form` for `format`, is refused by a server."""
+    names = {*names_of(json.loads(asyncio.run(document())))} | FILTER_WORDS | OTHER_PROGRAMS
+    keys = [(page.name, key) for page in PAGES for text in json_texts(page) for key in JSON_KEY.findall(text)]
+    assert len(keys) > 40
+    assert [(page, key) for page, key in keys if key not in names] == []
+    assert "form" not in names
+
+
+def test_options_within_sentences_exist() -> None:
+    """Also without their command; those of other programs stand behind the name of the program."""
+    scripts = [path for folder in ("benchmarks", "scripts") for path in (ROOT / folder).glob("*.py")]
+    # The last is an option of the conformance tests of MCP.
+    options = option_names(PROGRAM) | {"--help", "--spec-version"}
+    words = {word for path in scripts for word in re.findall(r'"([\w-]+)"', read_page(path))}
+    options |= {f"--{word.lstrip('-')}" for word in words} | {
+        "--spec-version"
+    }  # of the MCP conformance tests
+    unknown = [
+        (page.name, option)
+        for page in PAGES
+        for code in CODE.findall(FENCED.sub("", read_page(page)))
+        if code.startswith(("--", "conspectus"))
+        for option in FLAG.findall(code)
+        if option not in options
+    ]
+    assert unknown == []
 
 
 def test_installed_extras_exist() -> None:
