@@ -1,6 +1,8 @@
 """Every setting and limit, with its default; the only module that reads the environment."""
 
+import difflib
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import field, fields
 from pathlib import Path
@@ -12,6 +14,10 @@ from conspectus.errors import InvalidInput
 LEVELS = ("debug", "info", "warning", "error", "critical")
 PREFIX = "CONSPECTUS_"
 CONFIG = "CONSPECTUS_CONFIG"
+OTHER_VARIABLES: Final = frozenset(
+    {f"CONSPECTUS_{name}" for name in ("EVAL", "IMAGE", "PUBLISH", "REQUIREMENTS")}
+)
+"""Variables of tests, images and deployments that are no settings."""
 RECORDS = "records.sqlite"
 """The file that makes a folder a data directory."""
 TOKEN_LIMIT = "CONTEXT_TOKEN_LIMIT"
@@ -299,9 +305,12 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
         """The defaults with what the environment sets, and before it the file that CONSPECTUS_CONFIG names.
 
-        Raises InvalidInput for a value it cannot read, and for the file what `from_file` raises.
+        Raises InvalidInput for a value it cannot read, and for the file what `from_file` raises. Warns with
+        UnknownSetting of a variable `CONSPECTUS_…` that is no setting.
         """
         variables = os.environ if environment is None else environment
+        for unknown in unknown_variables(variables):
+            warnings.warn(unknown, UnknownSetting, stacklevel=2)
         file = variables.get(CONFIG)
         return cls.from_file(file, variables) if file else cls(**_overridden(cls, {}, variables))
 
@@ -319,6 +328,22 @@ class Settings:
         written = read_settings(Path(path), tuple(defaults))
         values = {name: _read(f"{path}: {name}", word, defaults[name]) for name, word in written.items()}
         return cls(**_overridden(cls, values, variables))
+
+
+class UnknownSetting(UserWarning):
+    """A variable of the environment has the form of a setting, and is none."""
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each variable `CONSPECTUS_…` that is no setting, with the nearest name."""
+    names = {PREFIX + setting.name.upper() for setting in fields(Settings)} | {CONFIG}
+    sentences = []
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX) and variable not in names | OTHER_VARIABLES:
+            nearest = difflib.get_close_matches(variable, sorted(names), 1)
+            advice = f"did you mean {nearest[0]}?" if nearest else "see the reference of settings"
+            sentences.append(f"{variable} is no setting, and has no effect; {advice}")
+    return sentences
 
 
 def vendor_variable(name: str) -> str | None:

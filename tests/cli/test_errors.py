@@ -64,7 +64,6 @@ def test_exit_codes(error: ConspectusError, code: int) -> None:
         (["search", "x", "--filter", "{"], "is not JSON"),
         (["search", "x" * 20_000], "query: is 20000 characters"),
         (["context", "x", "--max-tokens", "-1"], "--max-tokens"),
-        (["context", "x"], "--max-tokens"),
         (["context", "x", "--max-tokens", "9", "--tokenizer", "nope"], "'nope' is unknown"),
         (["context", "x", "--max-tokens", "9", "--format", "pdf"], "--format"),
         (["list", "--limit", "1001"], "limit: must be"),

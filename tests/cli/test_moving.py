@@ -26,8 +26,7 @@ def test_a_folder_is_moved_to_another(filled: Shell, tmp_path: Path) -> None:
 def test_without_index_it_is_built_by_the_first_question(filled: Shell, tmp_path: Path) -> None:
     moved = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--no-index")
     assert moved.code == 0
-    assert "documents" in moved.out
-    assert "Indexes built: none." in moved.out
+    assert "no index built." in " ".join(moved.out.split())
     assert filled("search", "backup", "--data-dir", tmp_path / "new").code == 0
 
 

@@ -15,8 +15,8 @@ from conspectus.cli.options import Purge, Selection, Wait, Yes
 from conspectus.cli.output import cell, erasure_text, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.text_input import STDIO, read_text
-from conspectus.errors import InvalidInput
-from conspectus.model.files import FilePage, FileText, GrepResult, path_of
+from conspectus.errors import InvalidInput, UnreadableFile
+from conspectus.model.files import FilePage, FileText, GrepResult, expanded, path_of
 from conspectus.model.filter import EVERYTHING, And, In
 from conspectus.model.quarantine import QuarantinePage
 from conspectus.model.records import Receipt, Written
@@ -39,6 +39,7 @@ def add(
 ) -> None:
     """Add files and folders. Unchanged files are skipped."""
     files = [path for path in paths if path != str(STDIO)]
+    _require_files(files)
     text = None if len(files) == len(paths) else _stdin()
     with progress() as bars:
         engine, collection = session.engine, session.collection
@@ -168,6 +169,15 @@ def receipt_line(receipt: Receipt) -> str:
     """The deleted documents."""
     gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
     return gone + erasure_text(purged=receipt.purged, is_pending=receipt.erasure_pending)
+
+
+def _require_files(paths: Sequence[str]) -> None:
+    """Raise an error for a path that is no file or folder, before a store is created for it."""
+    for path in paths:
+        if path.startswith(("http://", "https://")):
+            raise InvalidInput("paths", f"{path} is the address of a page; use: conspectus ingest {path}")
+        if not expanded(path).exists():
+            raise UnreadableFile(path, "does not exist")
 
 
 def _stdin() -> str:

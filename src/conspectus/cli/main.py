@@ -3,6 +3,7 @@
 import importlib
 import io
 import logging
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -56,6 +57,12 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "grants": ("Manage roles on collections and sources.", "people"),
 }
 """Help of each group by its path, and the modules with tables of its commands. A group follows its parent."""
+SYNONYMS: Mapping[str, str] = {
+    "query": "search", "retrieve": "search", "window": "context", "chat": "ask", "index": "add",
+    "load": "add", "upload": "add", "rm": "delete", "remove": "delete", "fetch": "ingest", "start": "serve",
+    "run": "serve", "dump": "export", "documents": "list",
+}  # fmt: skip
+"""Commands of other programs, with the one that does it here."""
 OWN = {"--help", "--version"}
 """Options that end the program before a command."""
 
@@ -75,12 +82,19 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = build_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
-        fail("usage", error.format_message(), facts={}, as_json=as_json)
+        fail("usage", _with_synonym(error.format_message()), facts={}, as_json=as_json)
         return INVALID
     except (typer.Abort, KeyboardInterrupt):
         fail("interrupted", "interrupted", facts={}, as_json=as_json)
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _with_synonym(message: str) -> str:
+    """Return the message about an unknown command with the command that does what it names."""
+    unknown = re.match(r"No such command '(\w+)'", message)
+    synonym = SYNONYMS.get(unknown[1]) if unknown else None
+    return message if unknown is None or synonym is None else f"{unknown[0]}. Use: conspectus {synonym}"
 
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from conspectus.cli.derived import Arguments, Command
@@ -186,7 +185,7 @@ def migrate(
             note(f"copied and verified as of {moment}; building the indexes.")
             note("If this is interrupted, run `conspectus reindex` for each collection.")
         indexed = _build_indexes(target, settings, bars) if index else []
-    session.show(_move_json(receipt, indexed), _move_picture(receipt, indexed))
+    session.show(_move_json(receipt, indexed), _move_line(receipt, indexed))
 
 
 def backup(
@@ -207,7 +206,8 @@ def backup(
             receipt = backups.back_up(
                 session.common.data_dir or settings.path, file, settings=settings, progress=bars
             )
-    session.show(_backup_json(receipt), _backup_picture(receipt))
+    done = f"{receipt.file} can be restored" if check else f"Backed up to {receipt.file}"
+    session.show(_backup_json(receipt), _backup_line(receipt, done))
 
 
 def restore(
@@ -222,7 +222,7 @@ def restore(
     session.require_here()
     receipt = backups.restore(file, target, settings=session.settings)
     payload = {**_backup_json(receipt), "to": str(target)}
-    session.show(payload, _backup_picture(receipt, f"Restored to {target}."))
+    session.show(payload, _backup_line(receipt, f"Restored {receipt.file} to {target}"))
 
 
 def status_table(status: Status) -> RenderableType:
@@ -282,13 +282,14 @@ def _backup_json(receipt: "BackupReceipt") -> dict[str, Json]:
     }
 
 
-def _backup_picture(receipt: "BackupReceipt", done: str = "") -> RenderableType:
-    manifest = receipt.manifest
-    table = Table("table", "rows", "hash", box=None)
-    for name, digest in manifest.tables.items():
-        table.add_row(cell(name), f"{digest.rows:,}", cell(digest.hash))
-    summary = f"{receipt.file}: {receipt.bytes:,} bytes, verified; snapshot of {manifest.moment}. {done}"
-    return Group(table, "", Text(printable(summary.strip())))
+def _backup_line(receipt: "BackupReceipt", done: str) -> str:
+    """Return the sentence about a backup."""
+    tables = receipt.manifest.tables
+    rows = sum(digest.rows for digest in tables.values())
+    return printable(
+        f"{done}: {rows:,} rows in {len(tables)} tables as of {receipt.manifest.moment}, all verified"
+        f" ({receipt.bytes:,} bytes)."
+    )
 
 
 def _build_indexes(target: str, settings: Settings, bars: "Progress | None") -> list[str]:
@@ -326,22 +327,15 @@ def _move_json(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
     }
 
 
-def _move_picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
+def _move_line(receipt: "MoveReceipt", indexed: list[str]) -> str:
+    """Return the sentence about a migration."""
     moved = receipt.moved
-    table = Table("table", "rows", "hash in the source", "hash in the target", box=None)
-    for table_move in moved.tables:
-        table.add_row(
-            cell(table_move.table),
-            f"{table_move.source.rows:,}",
-            str(table_move.source),
-            str(table_move.target),
-        )
-    moment = f"{moved.moment.isoformat()} (change {moved.sequence})"
-    lines = [
-        f"{receipt.target} is a copy of {receipt.source} as of {moment}.",
-        f"Writers waited {moved.held_seconds:.2f} s. Indexes built: {', '.join(indexed) or 'none'}.",
-    ]
-    return Group(table, "", *(Text(printable(line)) for line in lines))
+    rows = sum(table.source.rows for table in moved.tables)
+    indexes = f"{len(indexed)} indexes built" if indexed else "no index built"
+    return printable(
+        f"Copied {receipt.source} to {receipt.target}: {rows:,} rows in {len(moved.tables)} tables as of"
+        f" {moved.moment.isoformat()}, all verified; writers waited {moved.held_seconds:.2f} s, {indexes}."
+    )
 
 
 status = Command(

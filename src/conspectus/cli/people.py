@@ -142,7 +142,11 @@ def _show_grants(session: Session, grants: Sequence[Grant], _: Arguments) -> Non
         for grant in grants
         for part in ["all" if grant.source is None else parts.get(grant.source, grant.source)]
     )
-    session.show(grants, rows_table(("role", "kind", "to", "source"), rows))
+    session.show_or_exit(
+        grants,
+        rows_table(("role", "kind", "to", "source"), rows),
+        "no grants yet; only the owner account and its keys have access",
+    )
 
 
 def _to_recipient(_: Session, arguments: Arguments) -> None:
@@ -192,7 +196,10 @@ whoami = Command(
 
 
 USERS_COMMANDS: Final = {
-    "list": Command("people:PeopleService.list_users", "List users.", _users_table, limit=100),
+    "list": Command(
+        "people:PeopleService.list_users", "List users.", _users_table, limit=100,
+        nothing="no users yet; everything belongs to you. conspectus users add NAME creates one",
+    ),
     "add": Command(
         "people:PeopleService.create_user", "Create a user.",
         "Created user {name}. Create a key with: conspectus keys create {name}",

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -17,7 +18,7 @@ from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
-from conspectus.model.query import EVERYWHERE, Budget, WindowForm
+from conspectus.model.query import DEFAULT_WINDOW_TOKENS, EVERYWHERE, Budget, WindowForm
 from conspectus.model.results import (
     ContextWindow,
     Feedback,
@@ -94,7 +95,8 @@ def search(query: Query, session: Session, searched: Connected, *, limit: Limit 
         else session.engine.collections.list_sources(collection=session.collection)
     )
     names = {str(source.id): source.name for source in sources}
-    session.show(retrieval, hits_picture(retrieval, query, names))
+    terms = {name: replace(query_terms, vector=None) for name, query_terms in retrieval.terms.items()}
+    session.show(replace(retrieval, terms=terms), hits_picture(retrieval, query, names))
     _finish(session, retrieval)
 
 
@@ -103,7 +105,7 @@ def context(
     session: Session,
     searched: Connected,
     *,
-    max_tokens: MaxTokens,
+    max_tokens: MaxTokens = DEFAULT_WINDOW_TOKENS,
     reserve: Reserve,
     text: Shown,
 ) -> None:
@@ -132,7 +134,7 @@ def explain(
     session: Session,
     searched: Connected,
     *,
-    max_tokens: MaxTokens = 2048,
+    max_tokens: MaxTokens = DEFAULT_WINDOW_TOKENS,
     reserve: Reserve,
     listed: Listed,
 ) -> None:

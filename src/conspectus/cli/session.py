@@ -3,6 +3,7 @@
 import inspect
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
@@ -35,7 +36,7 @@ from conspectus.model.memory import MEMORY, MemoryWritten
 from conspectus.model.quarantine import quarantine_notice
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Written
-from conspectus.settings import Settings
+from conspectus.settings import Settings, UnknownSetting
 from conspectus.web.warmup import frozen_gc
 
 if TYPE_CHECKING:
@@ -71,8 +72,12 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the environment. Raises InvalidInput."""
-        return Settings.from_environment()
+        """The settings of the environment; variables that are none are noted. Raises InvalidInput."""
+        with warnings.catch_warnings(record=True) as unknown:
+            warnings.simplefilter("always", UnknownSetting)
+            settings = Settings.from_environment()
+        self.note(*(str(warning.message) for warning in unknown))
+        return settings
 
     @cached_property
     def engine(self) -> "BlockingEngine":

@@ -25,6 +25,7 @@ from conspectus.engine.documents import DocumentService
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.files import Intake, Root, placed, take_in
+from conspectus.ingest.plain_texts import as_documents
 from conspectus.memory.jsonl_reader import renumber
 from conspectus.model.filter import Filter, matches
 from conspectus.model.filter_json import filter_to_json
@@ -53,15 +54,10 @@ class RemoteDocuments(RemoteService, DocumentService):
         wait: bool = False,
         progress: Progress | None = None,
     ) -> Sequence[Written]:
-        all_documents = [documents] if isinstance(documents, str | NewDocument) else documents
         target = await self._open_sibling(RemoteCollections).get_or_create_source(
             source, collection=collection
         )
-        new = (
-            NewDocument(text=document) if isinstance(document, str) else document
-            for document in all_documents
-        )
-        requests = (_make_write(batch, target) for batch in batches(new))
+        requests = (_make_write(batch, target) for batch in batches(as_documents(documents)))
         written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
             await self.wait_until_embedded(collection=target.collection, progress=progress)

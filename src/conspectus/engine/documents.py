@@ -19,6 +19,7 @@ from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.open_indexes import When
+from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import given_before, quarantined
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter, require_document_fields
@@ -77,18 +78,14 @@ class DocumentService(Service):
 
         A document with a stored key replaces that document atomically. Documents are written in batches of at
         most 500, one transaction each. Raises InvalidInput, TooLarge or PreconditionFailed; the batch at
-        fault is not written.
+        fault is not written. A text that is the name of a file here is refused: its content was meant.
         """
-        new_documents = [documents] if isinstance(documents, str | NewDocument) else documents
         target, access = await self._writer.writable(source, collection)
         embedder = await self._context.embedder(access.collection)
         complete = self._context.completion(access.collection, embedder) if wait else None
         written: list[Written] = []
         index: When = "now"
-        for batch in batches(
-            NewDocument(text=document) if isinstance(document, str) else document
-            for document in new_documents
-        ):
+        for batch in batches(as_documents(documents)):
             if written:
                 # The previous batch is embedded while this one is prepared.
                 self._context.begin_embedding(access.collection, embedder)

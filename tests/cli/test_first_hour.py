@@ -1,0 +1,67 @@
+"""What newcomers type first: missing paths, addresses, other names of commands, settings and empty lists."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conspectus.cli.main import COMMANDS, SYNONYMS, run
+from tests.cli.conftest import Shell
+
+
+@pytest.mark.parametrize("path", ["nowhere", "https://example.org/manual.html"])
+def test_a_path_that_cannot_be_added_makes_no_store(shell: Shell, path: str) -> None:
+    done = shell("add", path)
+    assert done.code == 2 and path in done.err
+    assert not (shell.folder / "data").exists()
+
+
+def test_the_address_of_a_page_leads_to_ingest(shell: Shell) -> None:
+    assert "use: conspectus ingest https://example.org" in shell("add", "https://example.org").err
+
+
+@pytest.mark.parametrize("name", SYNONYMS)
+def test_other_names_of_commands_lead_to_ours(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert SYNONYMS[name] in COMMANDS
+    assert run([name]) == 2
+    assert capsys.readouterr().err.rstrip().endswith(f"Use: conspectus {SYNONYMS[name]}")
+
+
+def test_a_variable_that_is_no_setting_is_named(shell: Shell, notes: Path) -> None:
+    done = shell("status", CONSPECTUS_CHUNKSIZE="100", CONSPECTUS_EMBEDDER="none")
+    assert (
+        "CONSPECTUS_CHUNKSIZE is no setting, and has no effect; did you mean CONSPECTUS_CHUNK_SIZE?"
+        in done.err
+    )
+
+
+def test_lists_without_people_say_what_that_means(shell: Shell, notes: Path) -> None:
+    shell("add", notes)
+    users, grants = shell("users", "list"), shell("grants", "list")
+    assert (users.code, "no users yet" in users.err) == (3, True)
+    assert (grants.code, "no grants yet" in grants.err) == (3, True)
+
+
+def test_json_of_a_search_has_no_vector_of_the_query(shell: Shell, notes: Path) -> None:
+    shell("add", notes)
+    retrieval = shell("search", "backup", "--limit", "1", "--json").json
+    assert all(terms["vector"] is None for terms in retrieval["terms"].values())
+    assert len(json.dumps(retrieval)) < 4_000
+
+
+def test_a_backup_is_one_sentence(shell: Shell, notes: Path) -> None:
+    shell("add", notes)
+    file, other = shell.folder / "notes.backup", shell.folder / "other"
+    for begin, arguments in (
+        ("Backed up to ", ("backup", file)),
+        (f"{file} can be restored", ("backup", "--check", file)),
+        (f"Restored {file}", ("restore", file, "--to", other)),
+        (
+            "Copied ",
+            ("migrate", "--from", shell.folder / "data", "--to", shell.folder / "third", "--no-index"),
+        ),
+    ):
+        done = shell(*arguments)
+        line = " ".join(done.out.split())
+        assert (done.code, line.startswith(begin), line.count(". ")) == (0, True, 0), done
+        assert " rows in " in line and "alembic_version" not in line
