@@ -19,6 +19,7 @@ from conspectus.model.filter import (
     Overlaps,
     Scalar,
     instant,
+    operands_of,
 )
 from conspectus.text.times import to_microseconds
 
@@ -60,8 +61,7 @@ class FilterCompiler:
             case Exists():
                 return self._exists(condition.field)
             case Eq() | In():
-                values = (condition.value,) if isinstance(condition, Eq) else condition.values
-                return self._compile_in(condition.field, values)
+                return self._compile_in(condition.field, operands_of(condition))
             case Between():
                 return self._compile_between(condition)
             case _:
