@@ -126,7 +126,12 @@ async function asked({ name, collection }: Channel, query: string, signal: Abort
   const { window, tokens, messages } = await api.channelContext(body, { signal });
   const ids = messages.map((each) => each.id);
   const { texts } = await api.getTexts({ ids }, { signal });
-  return { window, tokens, messages: messages.map((document) => ({ document, text: texts[document.id] ?? "" })) };
+  const found = messages.map((document) => ({
+    document,
+    text: texts[document.id] ?? document.text,
+    inferred: "answers" in (document.metadata ?? {}),
+  }));
+  return { window, tokens, messages: found };
 }
 
 function summary(channel: Channel, shown: readonly ChannelMessage[], more: boolean): string {
