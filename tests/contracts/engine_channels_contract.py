@@ -1,6 +1,7 @@
 """What every engine must do with channels."""
 
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -221,3 +222,37 @@ class ChannelsContract:
         later = NewMessage("ann: the backup ran again.", key="4", author="bob")
         await engine.channels.add_messages(later, channel="dev")
         assert not (await engine.channels.list_messages(channel="dev"))[-1].inferred
+
+    async def test_members_of_private_channels_get_a_role_on_request(
+        self, engine: AnyEngine, tmp_path: Path
+    ) -> None:
+        """By e-mail or handle; a display name is chosen by anybody."""
+        users = [
+            {"id": "U1", "name": "ann", "profile": {"email": "ann@example.org", "display_name": "Boss"}},
+            {"id": "U2", "name": "bob", "profile": {"display_name": "Boss"}},
+            {"id": "U3", "name": "cy", "profile": {}},
+        ]
+        private = {"id": "G1", "name": "secret", "members": ["U1", "U2", "U3"]}
+        said = {
+            "type": "message",
+            "user": "U1",
+            "text": "The key is under the mat.",
+            "ts": "1704450000.000100",
+        }
+        files = {"users.json": users, "groups.json": [private], "secret/2024-01-05.json": [said]}
+        with zipfile.ZipFile(tmp_path / "team.zip", "w") as archive:
+            for name, content in files.items():
+                archive.writestr(name, json.dumps(content))
+        for name in ("ann@example.org", "bob", "Boss"):
+            await engine.people.create_user(name)
+        plain = await engine.channels.import_archive(tmp_path / "team.zip")
+        assert await engine.people.list_grants("default", source="secret") == []
+        report = await engine.channels.import_archive(tmp_path / "team.zip", grant_members=True)
+        assert report.notices == (
+            *plain.notices,
+            "2 members of private channels may read them; without an account: cy",
+        )
+        grants = await engine.people.list_grants("default", source="secret")
+        accounts = {str(user.id): user.name for user in await engine.people.list_users()}
+        readers = {(accounts[grant.grantee.id], grant.role) for grant in grants}
+        assert readers == {("ann@example.org", "viewer"), ("bob", "viewer")}

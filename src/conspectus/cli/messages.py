@@ -62,6 +62,10 @@ def import_archive(
         bool,
         option(MessageImportOptions, "link", "--infer-replies/--no-infer-replies"),
     ] = True,
+    grant_members: Annotated[
+        bool,
+        option("engine.channels:ChannelService.import_archive", "grant_members", "--grant-members"),
+    ] = False,
     wait: Wait = True,
 ) -> None:
     """Import messages from Slack, Discord, IRC or JSON Lines."""
@@ -71,6 +75,7 @@ def import_archive(
             kind=kind,
             collection=session.collection,
             link=infer_replies,
+            grant_members=grant_members,
             wait=wait,
             progress=bars,
         )

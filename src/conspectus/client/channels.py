@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
@@ -9,12 +11,21 @@ from typing import Unpack
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derive_client, request_for
+from conspectus.client.people import RemotePeople
 from conspectus.client.transport import RemoteService
 from conspectus.engine.channels import ChannelService
-from conspectus.errors import NotFound
+from conspectus.errors import Conflict, NotFound
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
-from conspectus.ingest.messages import MessageImportOptions, handed_in, named, states_threads, take_in
+from conspectus.ingest.messages import (
+    MessageImportOptions,
+    grant_to_members,
+    handed_in,
+    named,
+    states_threads,
+    take_in,
+)
+from conspectus.model.access import Principal
 from conspectus.model.channels import ArchiveKind, ChannelArchive, ImportReport, NewMessage
 from conspectus.model.files import expanded
 from conspectus.model.jobs import Upload
@@ -59,6 +70,7 @@ class RemoteChannels(RemoteService, ChannelService):
         *,
         kind: ArchiveKind | None = None,
         collection: str = "default",
+        grant_members: bool = False,
         **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
         target_collection = await self._open_sibling(RemoteCollections).get_or_create(collection)
@@ -87,11 +99,25 @@ class RemoteChannels(RemoteService, ChannelService):
 
         link = options.get("link", True) and not states_threads(read)
         report = await take_in(read, put, delete, options.get("progress"))
+        if grant_members:
+            grant = partial(self._grant_to_member, target_collection.id)
+            report = replace(report, notices=(*report.notices, *await grant_to_members(read, grant)))
         if options.get("wait", False):
             await self._open_sibling(RemoteDocuments).wait_until_embedded(
                 collection=target_collection.id, progress=options.get("progress")
             )
         return report
+
+    async def _grant_to_member(self, collection: str, channel: ChannelArchive, name: str) -> bool:
+        """Let an account read a channel. Returns whether it exists; the owner can read it already."""
+        people = self._open_sibling(RemotePeople)
+        try:
+            await people.grant(collection, Principal("user", name), "viewer", source=channel.name)
+        except Conflict:
+            return True
+        except NotFound:
+            return False
+        return True
 
     async def _delete_messages(self, channel: ChannelArchive, collection: str) -> int:
         """Delete the stored messages that were deleted on the platform, and return their number."""

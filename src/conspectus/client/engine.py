@@ -12,6 +12,7 @@ from conspectus.client.jobs import RemoteJobs
 from conspectus.client.maintenance import RemoteMaintenance
 from conspectus.client.memory import RemoteMemory
 from conspectus.client.operations import derive_client
+from conspectus.client.people import RemotePeople
 from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.transport import RemoteService, Transport
@@ -19,18 +20,12 @@ from conspectus.engine.connections import ConnectionService
 from conspectus.engine.context import delegate_to
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.files import FileService
-from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionService
 from conspectus.engine.search import SearchService
 from conspectus.engine.summaries import SummaryService
 from conspectus.engine.tasks import TaskService
 from conspectus.model.trust import Origin
 from conspectus.ports import Archives, CountTokens, Files
-
-
-@derive_client
-class RemotePeople(RemoteService, PeopleService):
-    """Users, groups, API keys and grants of a server."""
 
 
 @derive_client

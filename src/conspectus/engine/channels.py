@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Unpack
@@ -12,18 +13,22 @@ from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.chat.vague_prompts import names_nothing
 from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.people import PeopleService
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
-from conspectus.errors import NotFound, PermissionDenied, as_field
+from conspectus.errors import Conflict, NotFound, PermissionDenied, as_field
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id, period
 from conspectus.ingest.messages import (
+    GrantMembers,
     MessageImportOptions,
     Threading,
+    grant_to_members,
     handed_in,
     named,
     states_threads,
     take_in,
 )
+from conspectus.model.access import Principal
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.channels import (
     ANSWERS,
@@ -213,13 +218,15 @@ class ChannelService(Service):
         *,
         kind: ArchiveKind | None = None,
         collection: CollectionName = "default",
+        grant_members: GrantMembers = False,
         **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
         """Import the export of a chat platform; each channel becomes a source with threads.
 
-        Importing the same export twice has no effect; a newer export adds messages and updates edited ones. A
-        path is a path of the machine that holds the store. Raises UnreadableFile, UnsupportedContent or
-        TooLarge.
+        Importing the same export twice has no effect; a newer export adds messages and updates edited ones.
+        With `grant_members`, the members of private channels whose account has their e-mail address or handle
+        as its name may read them. A path is a path of the machine that holds the store. Raises
+        UnreadableFile, UnsupportedContent or TooLarge.
         """
         stored_collection = await self._writer.collection(collection)
         with TemporaryDirectory() as folder:
@@ -246,10 +253,25 @@ class ChannelService(Service):
 
         link = options.get("link", True) and not states_threads(read)
         report = await take_in(read, put, delete, options.get("progress"))
+        if grant_members:
+            grant = partial(self._grant_to_member, stored_collection.id)
+            report = replace(report, notices=(*report.notices, *await grant_to_members(read, grant)))
         await self._context.embed(
             stored_collection, wait=options.get("wait", False), progress=options.get("progress")
         )
         return report
+
+    async def _grant_to_member(self, collection: str, channel: ChannelArchive, name: str) -> bool:
+        """Let an account read a channel. Returns whether it exists; the owner can read it already."""
+        try:
+            await PeopleService(self._context).grant(
+                collection, Principal("user", name), "viewer", source=channel.name
+            )
+        except Conflict:
+            return True
+        except NotFound:
+            return False
+        return True
 
     async def _delete_messages(self, channel: ChannelArchive, collection: str) -> int:
         """Delete the stored messages that were deleted on the platform, and return their number."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, TypedDict
 from uuid import uuid4
@@ -32,6 +33,7 @@ from conspectus.text.times import parse_instant
 
 TICK = timedelta(microseconds=1)
 PLATFORMS_WITH_THREADS = frozenset({"slack", "discord"})
+MAX_NAMED = 5
 LINKS = frozenset({REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE})
 
 
@@ -201,6 +203,11 @@ MAX_FILE_NAME_LENGTH = 200
 """In bytes; file systems take 255."""
 
 
+GrantMembers = Annotated[
+    bool, "Give members of private channels the role viewer on them, if their e-mail or handle is an account."
+]
+
+
 class MessageImportOptions(TypedDict, total=False):
     """How messages are stored.
 
@@ -245,6 +252,27 @@ async def take_in(
         notices=(*archive.notices, *private_notice),
         deleted=deleted,
     )
+
+
+async def grant_to_members(
+    archive: ChatArchive, grant: Callable[[ChannelArchive, str], Awaitable[bool]]
+) -> tuple[str, ...]:
+    """Give members of private channels a role with `grant`, which says whether an account has that name.
+
+    Returns a notice with their number, and the members without an account.
+    """
+    private = [channel for channel in archive.channels if channel.metadata.get("private")]
+    members = [(channel, names) for channel in private for names in channel.members]
+    granted, missing = 0, dict[str, None]()
+    for channel, names in members:
+        has_account = False
+        for name in names:
+            has_account = has_account or await grant(channel, name)
+        granted += has_account
+        missing |= {} if has_account else {names[-1]: None}
+    unknown = f"; without an account: {', '.join(islice(missing, MAX_NAMED))}" if missing else ""
+    more = ", …" if len(missing) > MAX_NAMED else ""
+    return (f"{granted} members of private channels may read them{unknown}{more}",)
 
 
 def states_threads(archive: ChatArchive) -> bool:

@@ -71,13 +71,15 @@ class ChannelArchive:
     """One channel of an export: its name, its metadata, and its messages, oldest first.
 
     `metadata` may have `topic`, `purpose`, `private` (bool) and `members` (names of authors). `deleted` are
-    the keys of messages that were deleted on the platform.
+    the keys of messages that were deleted on the platform, `members` the names by which the account of each
+    member may be known: its e-mail address and its handle.
     """
 
     name: str
     metadata: Metadata
     messages: tuple[NewMessage, ...]
     deleted: tuple[str, ...] = ()
+    members: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class _ChannelMessages:
     identity: _DiscordChannel
     messages: list[NewMessage] = field(default_factory=list)
     threads: set[str] = field(default_factory=set)
+    handles: dict[str, None] = field(default_factory=dict)
 
 
 def looks_like_discord(value: object) -> bool:
@@ -104,14 +105,18 @@ def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) 
             channel.identity = channel_of_part
         if channel_of_part.thread is not None:
             channel.threads.add(channel_of_part.thread)
-        channel.messages += reader.read(mapping(value).get("messages"), channel_of_part, part.name)
+        values = mapping(value).get("messages")
+        handles = (text_in(message.get("author"), "name") for message in mappings(values))
+        channel.handles |= dict.fromkeys(filter(None, handles))
+        channel.messages += reader.read(values, channel_of_part, part.name)
     names = ChannelNames()
     for channel in channels.values():
         messages = finish_messages(set_threads(channel.messages, channel.threads), notices)
         if messages:
             identity = channel.identity
             metadata = _metadata(identity, messages, notices)
-            yield ChannelArchive(names.take(*identity.names()), metadata, messages)
+            members = tuple((handle,) for handle in channel.handles) if identity.private else ()
+            yield ChannelArchive(names.take(*identity.names()), metadata, messages, members=members)
         else:
             notices.note("channels without messages, skipped", as_name(channel.identity.name))
 

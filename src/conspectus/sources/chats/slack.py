@@ -70,7 +70,8 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
     layout = _laid_out(export)
     for part in layout.others:
         notices.note(OTHER_FILES, part.name)
-    people, bots, handles = _people(export, layout.users, notices)
+    people, bots, accounts = _people(export, layout.users, notices)
+    handles = {person: names[-1] for person, names in accounts.items()}
     channels = list(_channels(export, layout.lists, handles, notices))
     text = SlackText(people, {channel.identifier: channel.name for channel in channels if channel.identifier})
     reader = SlackMessages(people, bots, text, notices)
@@ -83,7 +84,8 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
         deleted = tuple(map(as_key, history.deleted))
         if messages or deleted:
             name = names.take(channel.name, folder)
-            yield ChannelArchive(name, _metadata(channel, text, notices), messages, deleted)
+            members = tuple(accounts[member] for member in channel.members if member in accounts)
+            yield ChannelArchive(name, _metadata(channel, text, notices), messages, deleted, members)
     folders = {_folder(folder) for folder in layout.days}
     for missing in sorted({channel.name for channel in channels if not folders & _keys(channel)}):
         notices.note("channels without messages, skipped", missing)
@@ -112,9 +114,9 @@ def _laid_out(export: Export) -> _Layout:
 
 def _people(
     export: Export, parts: Iterable[ExportFile], notices: Notices
-) -> tuple[ExportUsers, set[str], Mapping[str, str]]:
-    """Return the users of the workspace, the ids of bots, and the handle of each user by id."""
-    people, handles = ExportUsers(), {}
+) -> tuple[ExportUsers, set[str], Mapping[str, tuple[str, ...]]]:
+    """Return the users of the workspace, the ids of bots, and e-mail address and handle by user."""
+    people, accounts = ExportUsers(), {}
     bots = {SLACKBOT}
     for user in _entries(export, parts, notices):
         identifier, handle = text_in(user, "id"), text_in(user, "name")
@@ -123,11 +125,12 @@ def _people(
             continue
         display_name = text_in(user.get("profile"), "display_name", "real_name") or text_in(user, "real_name")
         people.learn(identifier, display_name, handle)
-        handles[identifier] = handle or identifier
+        email = text_in(user.get("profile"), "email")
+        accounts[identifier] = (*filter(None, [email]), handle or identifier)
         if user.get("is_bot") is True:
             bots.add(identifier)
     people.learn(SLACKBOT, "Slackbot")
-    return people, bots, handles
+    return people, bots, accounts
 
 
 def _channels(

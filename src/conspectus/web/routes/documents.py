@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import File, Form, Request, Response, UploadFile
 
 from conspectus.errors import InvalidInput
+from conspectus.ingest.messages import GrantMembers
 from conspectus.memory.jsonl_reader import renumber
 from conspectus.model import parameters
 from conspectus.model.channels import ArchiveKind, ImportReport
@@ -176,11 +177,14 @@ async def import_messages(
     collection: Annotated[str, Form(**facts_of(parameters.CollectionName))] = "default",
     kind: Annotated[ArchiveKind | None, Form()] = None,
     link: Annotated[bool, Form()] = True,
+    grant_members: Annotated[bool, Form(**facts_of(GrantMembers))] = False,
 ) -> ImportReport:
     """Import an export of Slack, Discord or IRC, or messages as JSON lines."""
     with TemporaryDirectory() as folder:
         [upload] = await save_uploads([file], folder)
-        return await engine.channels.import_archive(upload, kind=kind, collection=collection, link=link)
+        return await engine.channels.import_archive(
+            upload, kind=kind, collection=collection, link=link, grant_members=grant_members
+        )
 
 
 add_routes(messages, CHANNEL_OPERATIONS)
