@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from scripts.install_sizes import PAGE, REQUIREMENTS, required_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -81,3 +82,19 @@ def test_the_dashboard_asks_for_metrics_that_the_server_has() -> None:
     }
     assert names
     assert [name for name in names if f'"{name}' not in source] == []
+
+
+def test_the_page_on_installing_lists_what_is_installed() -> None:
+    """After `make lock`, `python scripts/install_sizes.py` writes the list anew."""
+    required = required_packages()
+    rows = re.findall(r"^\| ([^|*]+) \| [\d.]+ \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    listed = {name for name, _ in rows if " smaller ones" not in name}
+    listed |= {name for row, names in rows if " smaller ones" in row for name in names.split(", ")}
+    assert listed <= required.keys()
+    on_other_platforms = required.keys() - listed
+    assert all(
+        "==" in line and ";" in line
+        for line in REQUIREMENTS.read_text("utf-8").splitlines()
+        if line.partition("==")[0] in on_other_platforms
+    )
+    assert {"huggingface-hub": ["tokenizers"], "hf-xet": ["huggingface-hub"]}.items() <= required.items()
