@@ -66,6 +66,7 @@ OUT_OF_REACH = {
     "retrieval.confidence.confidence_signals": "takes arrays of equal length",
     "retrieval.ranked_candidates.RankedCandidates": "takes arrays of equal length",
     "retrieval.thread_parts.thread_parts": "takes arrays of equal length",
+    "retrieval.thread_boosts.above_typical": "takes arrays of equal length",
     "retrieval.thread_boosts.exchange_boost": "takes arrays of equal length",
     "retrieval.thread_boosts.preceding_question_boost": "takes arrays of equal length",
     "retrieval.thread_boosts.thread_boost": "takes arrays of equal length",
