@@ -6,13 +6,40 @@ import pytest
 from tests.support.embedders import POISON, LockedEmbedder, PickyEmbedder
 
 import conspectus
-from conspectus import NewDocument, Settings
+from conspectus import NewCaption, NewDocument, NewMessage, NewStream, Settings
 from conspectus.engine.missing_vectors import FAILED, PENDING
 from conspectus.errors import ProviderError
 from conspectus.model.filter import Eq
 from conspectus.testing.embedders import HashedEmbedder
 
 WRITER = Settings(run_background_jobs="off")
+
+
+async def test_every_search_and_window_says_that_vectors_are_pending(tmp_path: Path) -> None:
+    locked = LockedEmbedder()
+    async with conspectus.open(tmp_path, settings=WRITER, embedder=locked) as engine:
+        await engine.add(["red fox", "blue whale"])
+        await engine.memory.add("a fox in the garden", user="ann")
+        await engine.channels.add_messages([NewMessage("a fox!", author="mia", key="1")], channel="zoo")
+        await engine.streams.put(NewStream("camera"))
+        await engine.streams.add_captions([NewCaption("a fox walks by", 0.0, 2.0)], stream="camera")
+        hits = (await engine.retrieve("fox")).hits
+        memory_window = await engine.memory.window("fox", user="ann")
+        channel_window = await engine.channels.window("fox", channel="zoo")
+        stream_window = await engine.streams.window("fox", streams=("camera",))
+        for answer in (
+            await engine.search("fox"),
+            await engine.search("fox", collection="*"),
+            await engine.window("fox"),
+            await engine.explain("fox", document=hits[0].document.id),
+            await engine.search.augment("fox"),
+            await engine.memory.recall("fox", user="ann"),
+            memory_window.window,
+            channel_window.window,
+            await engine.streams.search("fox", streams=("camera",)),
+            stream_window.window,
+        ):
+            assert PENDING in answer.notices
 
 
 async def test_pending_vectors_are_in_each_notice(tmp_path: Path) -> None:
