@@ -1,6 +1,7 @@
 """What every engine must do with collections, sources and documents."""
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, TooLarge, UnreadableFile
+from conspectus.model.alerts import NewAlert
 from conspectus.model.filter import Eq
 from conspectus.model.filter_json import parse_filter
 from conspectus.model.graph import NewNode
+from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument, Receipt
 from tests.support.engine_samples import FILTERS, HOSTILE, NOTES, AnyEngine, filled
 
@@ -208,9 +211,22 @@ class DocumentsContract:
         assert await engine.documents.count(filter=where) == len(keys)
 
     async def test_the_position_of_a_chunk_selects_no_documents(self, engine: AnyEngine) -> None:
-        for select in (engine.documents.list, engine.documents.count, engine.documents.delete_by_filter):
+        where, ann = Eq("position", 0), Scope("ann")
+        await engine.memory.add("Ann sleeps.", scope=ann)
+        selections: list[Awaitable[object]] = [
+            engine.documents.list(filter=where),
+            engine.documents.count(filter=where),
+            engine.documents.export(filter=where),
+            engine.documents.delete_by_filter(filter=where),
+            engine.files.find(filter=where),
+            engine.files.grep("x", filter=where),
+            engine.memory.list(scope=ann, filter=where),
+            engine.memory.count(scope=ann, filter=where),
+            engine.alerts.put(NewAlert("fire", "fire", filter=where)),
+        ]
+        for selection in selections:
             with pytest.raises(InvalidInput, match="position is that of a chunk"):
-                await select(filter=Eq("position", 0))
+                await selection
 
     async def test_pages_and_filters(self, engine: AnyEngine, local: AnyEngine) -> None:
         """The same documents in the same order, whole or in pages."""

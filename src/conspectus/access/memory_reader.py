@@ -5,7 +5,7 @@ from datetime import datetime
 
 from conspectus.access.policy import among
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
-from conspectus.model.filter import And, Eq, Filter
+from conspectus.model.filter import And, Eq, Filter, require_document_fields
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import ChangesSince, MemoryStats
 from conspectus.model.quarantine import as_given
@@ -84,6 +84,7 @@ class MemorySources:
         self, where: Filter, *, after: str | None, limit: int, newest_first: bool = False
     ) -> tuple[Sequence[tuple[Document, str]], str | None]:
         """Return a page of memories by the time of their content."""
+        require_document_fields(where)
         return await self._memories.page(
             self.ids, where=where, after=after, limit=limit, newest_first=newest_first
         )
@@ -99,6 +100,7 @@ class MemorySources:
 
     async def count(self, where: Filter) -> int:
         """Return the number of memories that match."""
+        require_document_fields(where)
         return await self._memories.count(self.ids, where)
 
     async def notes(self, sources: Collection[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:

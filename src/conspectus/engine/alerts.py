@@ -13,6 +13,7 @@ from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field
 from conspectus.model.alerts import Alert, AlertEvent, NewAlert
 from conspectus.model.annotations import Range
+from conspectus.model.filter import require_document_fields
 from conspectus.model.filter_json import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.parameters import (
@@ -270,6 +271,7 @@ def _to_alert_event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEv
 
 def _require_valid_alert(alert: NewAlert, *, longest_query: int) -> None:
     """Raise InvalidInput or TooLarge for an invalid alert."""
+    require_document_fields(alert.filter)
     if not require_fitting("name", alert.name, NAME_BYTES).strip():
         raise InvalidInput("name", "must have a visible character")
     if len(alert.query) > longest_query:

@@ -34,7 +34,16 @@ from conspectus.model.files import (
     parsed_path,
     path_of,
 )
-from conspectus.model.filter import EVERYTHING, And, DocumentFilter, Eq, Filter, document_row, matches
+from conspectus.model.filter import (
+    EVERYTHING,
+    And,
+    DocumentFilter,
+    Eq,
+    Filter,
+    document_row,
+    matches,
+    require_document_fields,
+)
 from conspectus.model.ids import DocumentId
 from conspectus.model.pages import portions
 from conspectus.model.parameters import Cursor, PageLimit
@@ -356,6 +365,10 @@ class FileSelection:
 
     name: str | None
     filter: Filter
+
+    def __post_init__(self) -> None:
+        """Check that the filter can match documents."""
+        require_document_fields(self.filter)
 
     def has(self, document: Document) -> bool:
         """Whether a document is in the selection."""
