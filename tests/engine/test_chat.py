@@ -485,3 +485,13 @@ async def test_the_minimum_similarity_of_chats_is_a_setting(open_engine: OpenEng
     for wrong in ("much", "2", "nan"):
         with pytest.raises(InvalidInput, match="chat_min_similarity"):
             Settings(chat_min_similarity=wrong)
+
+
+@pytest.mark.parametrize("form", ["tasks", "passages"])
+async def test_a_search_that_finds_nothing_similar_enough_is_complete(
+    open_engine: OpenEngine, form: str
+) -> None:
+    async with open_engine(ScriptedChatModel(["Done."])) as engine:
+        await engine.add([LOGIN, HERON], wait=True)
+        sources = await receive_sources(engine, ChatRequest("quinces", format=form, min_similarity=0.99))
+        assert (sources.outcome, sources.notice) == ("no_match", None)

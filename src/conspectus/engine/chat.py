@@ -27,6 +27,7 @@ from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.model.trust import least
 from conspectus.ports import CountTokens
+from conspectus.retrieval.selection import EVERYTHING_BELOW
 from conspectus.text.citation_marks import marks
 from conspectus.text.clean import clean
 from conspectus.text.graphemes import graphemes_prefix
@@ -330,7 +331,8 @@ def _search_notice(request: ChatRequest, retrieval: Retrieval | ContextWindow) -
     """Return the notice about hits below the minimum confidence, or about an incomplete search."""
     if retrieval.outcome == "no_match" and 0.0 < retrieval.confidence < request.min_confidence:
         return BELOW_MIN_CONFIDENCE
-    return SEARCH_INCOMPLETE if retrieval.notices else None
+    is_incomplete = any(not notice.startswith(EVERYTHING_BELOW) for notice in retrieval.notices)
+    return SEARCH_INCOMPLETE if is_incomplete else None
 
 
 def _query_of(request: ChatRequest, draft: PreparedChat, *, floor: float | None) -> Query:

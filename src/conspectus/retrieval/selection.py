@@ -14,6 +14,8 @@ from conspectus.retrieval.plan import QueryPlan
 from conspectus.retrieval.ranked_candidates import RankedCandidates
 from conspectus.retrieval.ranking_context import RankingContext, kept_by_thread
 
+EVERYTHING_BELOW: Final = "everything is below the minimum similarity"
+"""The start of the notice that a complete search found nothing similar enough."""
 KEPT_BY_THREAD: Final = "kept_by_thread"
 """A part of 0 that marks a hit below the minimum similarity that its thread keeps."""
 
@@ -79,7 +81,7 @@ def with_highest_similarity(query: Query, retrieval: Retrieval) -> Retrieval:
     if retrieval.hits or not similarities:
         return retrieval
     minimum = retrieval.plan.get("min_similarity", query.min_similarity)
-    notice = f"everything is below the minimum similarity {minimum}; the highest is {max(similarities):.2f}"
+    notice = f"{EVERYTHING_BELOW} {minimum}; the highest is {max(similarities):.2f}"
     return replace(retrieval, notices=(*retrieval.notices, notice))
 
 
