@@ -139,14 +139,14 @@ class ChannelsContract:
         elsewhere = (await engine.channels.window(**{**parrot, "channel": "other"})).window
         assert "parrot" not in elsewhere.text
 
-    async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
+    async def test_messages_below_the_minimum_confidence_are_not_found(self, engine: AnyEngine) -> None:
         """And says so."""
         await engine.channels.add_messages(TALK, channel="help", wait=True)
         window = await engine.channels.window(max_tokens=400, **{**ASKED, "min_confidence": 0.999})
         assert (window.window.outcome, window.messages) == ("no_match", ())
         assert "below the minimum" in window.window.notices[-1]
 
-    async def test_what_is_not_there_is_not_found(self, engine: AnyEngine) -> None:
+    async def test_channels_and_messages_that_do_not_exist_are_not_found(self, engine: AnyEngine) -> None:
         """A channel, a message, a document."""
         await engine.channels.add_messages(TALK[0], channel="help")
         with pytest.raises(NotFound):

@@ -96,7 +96,7 @@ class GraphContract:
         assert set(caught.value.missing) == {"nobody", "nowhere"}
         assert (await engine.graph.list_edges(graph=GRAPH)).edges == ()
 
-    async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
+    async def test_pages_of_a_graph_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold everything once; of one type, or of one node."""
         await self.drawn(engine)
         nodes: list[Node] = []
@@ -194,7 +194,7 @@ class GraphContract:
         json.loads(await engine.graph.export(graph=GRAPH))
         etree.fromstring((await engine.graph.export("graphml", graph=GRAPH)).encode())
 
-    async def test_what_cannot_be_is_refused(self, engine: AnyEngine) -> None:
+    async def test_invalid_nodes_and_edges_are_refused(self, engine: AnyEngine) -> None:
         """With what is wrong about it."""
         await self.drawn(engine)
         for node in (NewNode(""), NewNode("x", valid_from="noon"), NewNode("x", properties={"a": {1}})):

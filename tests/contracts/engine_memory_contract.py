@@ -108,7 +108,7 @@ class MemoryContract:
         assert (last.memory.id, last.cut) == (done.id, False)
         assert await engine.memory.add([], scope=ANN) == []
 
-    async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
+    async def test_memories_below_the_minimum_confidence_are_not_found(self, engine: AnyEngine) -> None:
         """And says so; the window has the last turns all the same."""
         await engine.memory.add("The code word is xyzzy-42.", scope=ANN, wait=True)
         recall = await engine.memory.recall("who won the cup?", scope=ANN, min_confidence=0.99)
@@ -149,7 +149,7 @@ class MemoryContract:
             with pytest.raises(NotFound):
                 await work
 
-    async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
+    async def test_recall_is_the_same_through_every_engine(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Recollections and windows, with all that a question may say."""
         await self.conversation(engine)
         now = parse_instant("2026-03-02T09:00:00Z")
@@ -299,11 +299,11 @@ class MemoryContract:
         assert (before.closed_by, after.closes) == (after.id, (before.id,))
         assert before.valid_until == after.valid_from
 
-    async def test_what_cannot_be_is_refused(self, engine: AnyEngine) -> None:
+    async def test_invalid_scopes_memories_and_limits_are_refused(self, engine: AnyEngine) -> None:
         """With what is wrong about it, and nothing is stored."""
-        for wrong in (Scope(""), Scope("a\x00b"), Scope("ann", " "), Scope("x" * 2_000)):
+        for names in (("",), ("a\x00b",), ("ann", " "), ("x" * 2_000,)):
             with pytest.raises(InvalidInput):
-                await engine.memory.add("x", scope=wrong)
+                await engine.memory.add("x", scope=Scope(*names))
         for memory in ("", NewMemory("x", at="noon"), NewMemory("x", metadata={"a": {1, 2}})):
             with pytest.raises(InvalidInput):
                 await engine.memory.add(memory, scope=ANN)

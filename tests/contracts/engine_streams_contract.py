@@ -114,7 +114,7 @@ class StreamsContract:
             with pytest.raises(InvalidInput):
                 await engine.streams.list_captions(stream="gate", range=wrong)
 
-    async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
+    async def test_pages_of_captions_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold every caption once."""
         await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
         captions: list[Caption] = []
@@ -178,7 +178,9 @@ class StreamsContract:
             await engine.streams.search("red car", streams=("gate", "nowhere"))
         assert await texts(engine, CaptionRange(), "exit") == ["red"]
 
-    async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
+    async def test_stream_search_is_the_same_through_every_engine(
+        self, engine: AnyEngine, local: AnyEngine
+    ) -> None:
         """Moments and windows, with a range, with times that the question names, with a filter."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         question: dict[str, Any] = {"query": "what does the dog do?", "streams": ("gate",)}
@@ -219,7 +221,7 @@ class StreamsContract:
         ).window
         assert none.text == ""
 
-    async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
+    async def test_moments_below_the_minimum_confidence_are_not_found(self, engine: AnyEngine) -> None:
         """And says so; a range without a question is shown all the same."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         fields: dict[str, Any] = {"query": "who won the cup?", "min_confidence": 0.99}
@@ -340,7 +342,7 @@ class StreamsContract:
         with pytest.raises(NotFound):
             await following
 
-    async def test_what_is_not_there_is_not_found(self, engine: AnyEngine) -> None:
+    async def test_streams_that_do_not_exist_are_not_found(self, engine: AnyEngine) -> None:
         """A stream, and a source that is none."""
         await engine.add("a page", source="notes")
         for name in ("nowhere", "notes", "a/b"):
