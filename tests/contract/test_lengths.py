@@ -66,9 +66,18 @@ async def test_what_is_looked_up_is_taken_up_to_its_limit_and_refused_beyond(
     for use in uses.values():
         await use(engine, text_of(maximum))
         for size in (maximum + 1, 3 * maximum, 100 * maximum):
-            with pytest.raises(InvalidInput, match=f"more than {maximum} bytes") as refused:
+            with pytest.raises(
+                InvalidInput, match=f"more than {maximum} bytes| {maximum} characters"
+            ) as refused:
                 await use(engine, text_of(size))
             assert len(str(refused.value)) < 200
+
+
+async def test_a_long_address_is_a_key_and_a_thread(engine: Engine) -> None:
+    address = f"https://example.org/{'a' * 2_000}"
+    await engine.add(NewDocument("x", key=address, thread=address), source="pages")
+    stored = await engine.documents.get_by_key(address, source="pages")
+    assert (stored.key, stored.thread) == (address, address)
 
 
 async def test_the_longest_names_meet_in_one_edge(engine: Engine) -> None:

@@ -10,6 +10,7 @@ from conspectus.model.annotations import Example, Range
 from conspectus.model.checks import Checked
 from conspectus.model.parameters import (
     EndText,
+    Key,
     Label,
     ListedEntities,
     StartText,
@@ -49,7 +50,7 @@ class NewCaption(Checked):
     start: Annotated[When | None, "Begin.", Example("00:12:30")] = None
     end: Annotated[When | None, "End; without one it is an instant.", Example("00:12:38")] = None
     index: Annotated[int | None, Range(0), "Its number in the stream."] = None
-    key: Annotated[Label, "Name that the caller gives it."] | None = None
+    key: Annotated[Key, "Name that the caller gives it."] | None = None
     speaker: Annotated[Label, "Who speaks."] | None = None
     entities: ListedEntities = ()
     metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)

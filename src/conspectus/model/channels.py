@@ -12,6 +12,7 @@ from conspectus.model.parameters import (
     AskedQuery,
     ChannelName,
     CollectionName,
+    Key,
     Label,
     LowestTrust,
     MinConfidence,
@@ -54,11 +55,11 @@ class NewMessage(Checked):
     """
 
     text: Annotated[Text, "Text of the message.", Example("When does the backup run?")]
-    key: Annotated[Label, "Id that the platform gives it.", Example("17")] | None = None
+    key: Annotated[Key, "Id that the platform gives it.", Example("17")] | None = None
     author: Annotated[Label, "Name of the author.", Example("ann")] | None = None
     at: Annotated[datetime | str | float | None, "Time of the message."] = None
-    reply_to: Annotated[Label, "Key of the message that it answers."] | None = None
-    thread: Annotated[Label, "Name of its thread."] | None = None
+    reply_to: Annotated[Key, "Key of the message that it answers."] | None = None
+    thread: Annotated[Key, "Name of its thread."] | None = None
     role: Annotated[Label, "Role of the author: bot, assistant, system; none: a person."] | None = None
     metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
     sequence: Annotated[int | None, "Its position in the channel."] = None

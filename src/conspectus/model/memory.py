@@ -16,6 +16,7 @@ from conspectus.model.parameters import (
     HitLimit,
     Identifier,
     KeptDays,
+    Key,
     Label,
     ListedEntities,
     LowestTrust,
@@ -107,7 +108,7 @@ class NewMemory(Checked):
     """
 
     text: Annotated[Text, "Text of the memory.", Example("Prefers short answers.")]
-    key: Annotated[Label, "Name that the caller gives it, unique in its scope."] | None = None
+    key: Annotated[Key, "Name that the caller gives it, unique in its scope."] | None = None
     role: Annotated[Label, "Role of the speaker, such as user or assistant."] | None = None
     speaker: Annotated[Label, "Name of the speaker."] | None = None
     at: Annotated[datetime | str | float | None, "Time when it was said; by default now."] = None

@@ -8,6 +8,8 @@ from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.trust import MinTrust, Origin, Trust
 
 MAX_NAME: Final = 1_000
+MAX_KEY: Final = 2_048
+"""Of what a document is looked up by in its source; in bytes, too."""
 MAX_ID: Final = 200
 MAX_TEXT: Final = 100_000_000
 MAX_QUERY: Final = 1_000_000
@@ -22,6 +24,7 @@ EXAMPLE_TIME: Final = "2026-03-02T08:00:00Z"
 Name = Annotated[str, Length(1, MAX_NAME)]
 Identifier = Annotated[str, Length(1, MAX_ID)]
 Label = Annotated[str, Length(0, MAX_NAME)]
+Key = Annotated[str, Length(0, MAX_KEY)]
 Text = Annotated[str, Length(0, MAX_TEXT)]
 
 CollectionName = Annotated[Name, MayHaveSlash, "Name or id of a collection.", Example("notes")]
@@ -35,7 +38,7 @@ UserName = Annotated[Name, "Name or id of a user.", Example("ann")]
 GroupName = Annotated[Name, "Name or id of a group.", Example("operators")]
 ConnectionName = Annotated[Name, "Name of a connection.", Example("wiki")]
 NodeName = Annotated[str, "Id of a node.", Example("backup")]
-DocumentKey = Annotated[Name, "Key of a document in its source.", Example("backup.md")]
+DocumentKey = Annotated[str, Length(1, MAX_KEY), "Key of a document in its source.", Example("backup.md")]
 DocumentIdentifier = Annotated[Identifier, "Id of a document.", Example(EXAMPLE_ID)]
 AlertIdentifier = Annotated[Identifier, "Id of an alert.", Example("0195f3a1c2d47e80b6a4c1d2e3f40a1e")]
 JobIdentifier = Annotated[Identifier, "Id of a job.", Example("0195f3a1c2d47e80b6a4c1d2e3f40b0b")]

@@ -9,6 +9,7 @@ from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.parameters import (
+    MAX_KEY,
     MAX_QUERY,
     AsOf,
     ChannelName,
@@ -47,7 +48,7 @@ class QueryContext(Checked):
 
     zoned: ClassVar = ("at",)
     channel: Annotated[ChannelName, "Channel of the query."] | None = None
-    thread: Annotated[Name, "Thread of the query in its channel."] | None = None
+    thread: Annotated[str, Length(1, MAX_KEY), "Thread of the query in its channel."] | None = None
     at: Annotated[datetime | None, "Time of the query; by default now."] = None
     profile: Annotated[Name, "Weights of the parts of a score: default or multiplicative."] = "default"
 

@@ -12,6 +12,7 @@ from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, Sourc
 from conspectus.model.parameters import (
     Fingerprint,
     Identifier,
+    Key,
     Label,
     PersonName,
     StoredCollection,
@@ -216,7 +217,7 @@ class NewDocument(Checked):
     title: Annotated[Text, "Title.", Example("Backups")] = ""
     kind: Annotated[Kind, "Kind of document."] = "page"
     key: (
-        Annotated[Label, "Name that the caller gives it, unique in its source.", Example("backup.md")] | None
+        Annotated[Key, "Name that the caller gives it, unique in its source.", Example("backup.md")] | None
     ) = None
     metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
     author: Annotated[Label, "Name of the author."] | None = None
@@ -227,7 +228,7 @@ class NewDocument(Checked):
     ] = None
     sequence: Annotated[int | None, "Its place in a thread or stream."] = None
     parent: Annotated[Identifier, "Id of the document that it answers or belongs to."] | None = None
-    thread: Annotated[Label, "Name of its thread."] | None = None
+    thread: Annotated[Key, "Name of its thread."] | None = None
     syntax: Annotated[Syntax, "Syntax of the text, in which sections are found."] = "plain"
     places: Annotated[tuple[TextPosition, ...], Length(0, 100_000), "Where pages and sections begin."] = ()
     spans: Annotated[

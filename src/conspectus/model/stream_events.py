@@ -11,7 +11,7 @@ from conspectus.model.checks import Checked
 from conspectus.model.ids import SourceId
 from conspectus.model.parameters import (
     EndText,
-    Label,
+    Key,
     ListedEntities,
     Name,
     StartText,
@@ -32,7 +32,7 @@ class NewEvent(Checked):
     end: Annotated[When | None, "End; without one it is an instant."] = None
     description: Annotated[Text, "Description of the event.", Example("A train arrives.")] = ""
     entities: ListedEntities = ()
-    key: Annotated[Label, "Name that the caller gives it."] | None = None
+    key: Annotated[Key, "Name that the caller gives it."] | None = None
     metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from conspectus.errors import InvalidInput
+from conspectus.model.parameters import MAX_KEY, MAX_NAME
 from conspectus.text.times import canonical
 
 _NAMESPACE = uuid.UUID("6f1d3c52-8f0b-5e0e-9a4e-2f6f0a7c9b11")
@@ -31,8 +32,8 @@ def edge_id(graph: str, source: str, target: str, type: str, valid_from: datetim
     return stable_id("edge", graph, source, target, type, begins)
 
 
-NAME_BYTES: Final = 1_000
-KEY_BYTES: Final = 2_048
+NAME_BYTES: Final = MAX_NAME
+KEY_BYTES: Final = MAX_KEY
 
 
 def fits(text: str, maximum: int) -> bool:
