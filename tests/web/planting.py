@@ -162,7 +162,10 @@ class Planter:
             data = {name_of_field: value for name_of_field, value in data.items() if value is not OMITTED}
             return {"files": {"file" if "file" in fields else "files": (name, content)}, "data": data}
         if kind == "application/x-ndjson":
-            content = self.known["lines"] if "memories" in path else LINE
+            if "/documents/" in path:
+                content = document_line(tag)
+            else:
+                content = self.known["lines"] if "memories" in path else LINE
             return {"content": content, "headers": {"Content-Type": kind}}
         return {}
 
@@ -180,7 +183,9 @@ class Planter:
             "feedback": {"used": [self.known["chunk"]]},
             "chat": {"budget": {}, "history": messages},
             "completions": {"messages": messages, "stream": False},
-            "import": {"lines": self.known["lines"].splitlines()},
+            "import": {
+                "lines": [document_line(tag)] if "/documents/" in path else self.known["lines"].splitlines()
+            },
         }
         return bodies.get(path.rsplit("/", 1)[1], {})
 
@@ -221,6 +226,12 @@ class Planter:
         """Whether every job has ended."""
         jobs = (await self.client.get("/jobs")).json()["jobs"]
         return all(job["state"] not in {"queued", "running"} for job in jobs)
+
+
+def document_line(tag: str) -> str:
+    """A line of an export of documents, with the tag in each of its texts."""
+    texts = {"key": f"{tag}key", "title": f"{tag}title", "text": f"{tag}text", "author": f"{tag}author"}
+    return json.dumps({"source": f"{tag}source", **texts, "thread": tag, "metadata": {f"{tag}name": tag}})
 
 
 def order(path: str) -> tuple[int, str]:
