@@ -33,6 +33,7 @@ from conspectus.model.filter_operands import (
     folders_of,
     require_common_type,
     require_comparable,
+    require_field,
     require_path,
 )
 from conspectus.model.records import Document, Period
@@ -61,8 +62,9 @@ class Comparison(Condition):
 
     def __post_init__(self) -> None:
         """Check the types of the fields, and whether anything can match."""
-        super().__post_init__()
         leaf: Any = self
+        require_field(leaf.field, FIELDS)
+        super().__post_init__()
         require_path(leaf.field)
         for operand in operands_of(leaf):
             require_comparable(leaf.field, operand)
@@ -112,6 +114,7 @@ class Exists(Condition):
 
     def __post_init__(self) -> None:
         """Check the type of the field, and that a path does not start with `metadata`."""
+        require_field(self.field, FIELDS)
         Condition.__post_init__(self)
         require_path(self.field)
 

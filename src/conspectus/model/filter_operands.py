@@ -1,7 +1,7 @@
 """Fields and values of filters: which of them can be equal, and how texts are compared."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from conspectus.errors import InvalidInput
@@ -38,6 +38,15 @@ def folders_of(key: str) -> tuple[str, ...] | None:
     steps = key.split("/")[:-1]
     folders = tuple("/".join(steps[: depth + 1]) for depth in range(len(steps)))
     return tuple(folder for folder in folders if folder) or None
+
+
+def require_field(field: object, names: Collection[str]) -> None:
+    """Refuse a text that is no name of a field; a path in the metadata is a tuple."""
+    if isinstance(field, str) and field not in names:
+        first, *deeper = field.split(".")
+        path = tuple(deeper) if first == "metadata" and deeper else (first, *deeper)
+        reason = f"{field!r:.80} is not a field; for metadata, write the path as a tuple: {path!r:.80}"
+        raise InvalidInput("filter", f"{reason}. The fields are {', '.join(sorted(names))}")
 
 
 def require_path(field: str | tuple[str, ...]) -> None:

@@ -152,6 +152,8 @@ def test_a_range_holds_its_low_end_and_not_its_high_one(
         (In, [("metadata", "team"), ("ops",)], r"write \('team',\)"),
         (Between, [("metadata", "n"), 1, 5], r"write \('n',\)"),
         (Exists, [("metadata", "team")], r"write \('team',\)"),
+        (Eq, ["metadata.team", "ops"], r"write the path as a tuple: \('team',\)"),
+        (Exists, ["team"], r"write the path as a tuple: \('team',\)"),
         (Eq, [(), "x"], "name a key"),
         (Eq, ["occurred", NOON], "use Overlaps"),
         (Between, ["occurred", NOON], "use Overlaps"),
