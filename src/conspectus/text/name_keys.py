@@ -11,6 +11,7 @@ from conspectus.text.late_patterns import regex_pattern
 
 MAX_KEY_LENGTH: Final = 400
 """Maximum number of characters of a name in its key."""
+MAX_RELATION_KEY_BYTES: Final = 255
 _SPELT: Final = str.maketrans(
     {
         "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u0060": "'", "\u00b4": "'",
@@ -49,9 +50,12 @@ def keys_of(name: str, aliases: Iterable[str] = ()) -> tuple[str, ...]:
 def relation_key(name: str) -> str:
     """Normalize the name of a relation: as a key, and with spaces for underscores, hyphens and dashes.
 
-    "works at", "Works_At" and "works-at" share a key. A name of only such marks keeps them.
+    "works at", "Works_At" and "works-at" share a key. A name of only such marks keeps them. A key of more
+    than 255 bytes is a digest, because an index has the key beside the name and an end of the edge.
     """
-    return key_of(_JOINERS.sub(" ", name)) or key_of(name)
+    key = key_of(_JOINERS.sub(" ", name)) or key_of(name)
+    encoded = key.encode("utf-8", "surrogatepass")
+    return key if len(encoded) <= MAX_RELATION_KEY_BYTES else hashlib.sha256(encoded).hexdigest()
 
 
 def _fold_letters(name: str) -> str:

@@ -58,6 +58,12 @@ def test_spellings_of_a_relation_share_a_key(name: str) -> None:
     assert relation_key(name) == "works at"
 
 
+def test_a_long_relation_has_a_short_key_that_its_spellings_share() -> None:
+    name = "\u4e00" * 86
+    assert relation_key(f"{name}_at") == relation_key(f"{name}-AT") != relation_key(f"{name} of")
+    assert len(relation_key(name)) == 64 and relation_key(name[1:]) == name[1:]
+
+
 @pytest.mark.parametrize("name", ["-", "->", "__", "≥", "", "worksat"])
 def test_other_relations_have_keys_of_their_own(name: str) -> None:
     assert relation_key(name) != "works at"
