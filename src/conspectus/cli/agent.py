@@ -74,7 +74,7 @@ def uninstall(client: Client, session: Session, *, project: Project = False) -> 
     """Remove the hooks, the MCP server and the skill. Memories are kept."""
     plugin, base = PLUGINS[client], _base(project=project)
     files = _files(plugin, base, project=project)
-    _change(files.hooks, lambda settings: _without_hooks(settings))
+    _change(files.hooks, lambda settings: _drop_hooks(settings))
     _change_servers(files.servers, None)
     folder = files.skill.parent
     files.skill.unlink(missing_ok=True)
@@ -172,7 +172,7 @@ def _is_ours(entry: Any) -> bool:
 
 def _with_hooks(settings: dict[str, Any], plugin: Plugin, command: str) -> dict[str, Any]:
     """Return the settings with a hook for each event."""
-    changed = _without_hooks(settings)
+    changed = _drop_hooks(settings)
     is_cursor = plugin.events[0][0].islower()
     our_hook = {"type": "command", "command": command, "timeout": HOOK_SECONDS}
     entry: dict[str, Any] = {"command": command} if is_cursor else {"hooks": [our_hook]}
@@ -182,7 +182,7 @@ def _with_hooks(settings: dict[str, Any], plugin: Plugin, command: str) -> dict[
     return {**({"version": 1} if is_cursor else {}), **changed, "hooks": hooks}
 
 
-def _without_hooks(settings: dict[str, Any]) -> dict[str, Any]:
+def _drop_hooks(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings without our hooks, and without what only these needed."""
     hooks = {
         event: [hook_entry for hook_entry in entries if not _is_ours(hook_entry)]

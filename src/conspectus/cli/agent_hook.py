@@ -280,7 +280,7 @@ def log(folder: str, text: str) -> None:
     os.close(descriptor)
 
 
-def _failed(kind: type[BaseException], fault: BaseException, _: object) -> None:
+def _log_failure(kind: type[BaseException], fault: BaseException, _: object) -> None:
     """Write the error to the log and exit with status 0."""
     try:
         log(sys.argv[2], f"{time.time():.0f} hook_failed error={kind.__name__}: {fault}")
@@ -290,5 +290,5 @@ def _failed(kind: type[BaseException], fault: BaseException, _: object) -> None:
 
 def run() -> None:
     """Run the hook with the arguments of the process."""
-    sys.excepthook = _failed
+    sys.excepthook = _log_failure
     main(*sys.argv[1:5])

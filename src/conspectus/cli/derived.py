@@ -165,7 +165,7 @@ class Command:
             call = operation.of(cast(Any, session.engine))
         else:
             call = getattr(self.service(session), operation.method.__name__)
-        named = dict(self._named(operation, session, arguments))
+        named = dict(self._name_arguments(operation, session, arguments))
         if "progress" in inspect.signature(operation.method).parameters:
             with progress() as bars:
                 result = call(**named, progress=bars)
@@ -175,7 +175,7 @@ class Command:
             [result] = result
         return result[: arguments["limit"]] if self.limit else result
 
-    def _named(
+    def _name_arguments(
         self, operation: Operation, session: Session, arguments: Arguments
     ) -> Iterator[tuple[str, object]]:
         """Yield the arguments of the method by name."""
@@ -190,14 +190,14 @@ class Command:
                 yield name, scope.scope() if isinstance(scope, InScope) else scope
             elif parameter.is_spread:
                 fields = {
-                    leaf.name: _converted(leaf.hint, arguments[leaf.name])
+                    leaf.name: _convert(leaf.hint, arguments[leaf.name])
                     for leaf in parameter.leaves
                     if leaf.name in arguments
                 }
                 record = record_of(parameter.hint)(**fields)
                 yield name, [record] if name == self.element else record
             elif name in arguments and not (arguments[name] is None and parameter.default is OMITTED):
-                yield name, _converted(parameter.hint, arguments[name])
+                yield name, _convert(parameter.hint, arguments[name])
 
 
 def operation_at(path: str) -> Operation:
@@ -227,7 +227,7 @@ def _terminal_type(hint: Any) -> Any:
     return members[0]
 
 
-def _converted(hint: Any, value: Any) -> Any:
+def _convert(hint: Any, value: Any) -> Any:
     """Return a value of a command line as the method takes it."""
     members = members_of(hint)
     if hint == Filter:

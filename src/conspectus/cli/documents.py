@@ -134,7 +134,7 @@ def _show_text(session: Session, file_text: FileText, _: Arguments) -> None:
         session.note(*[] if file_text.next is None else [f"goes on: --start {file_text.next}"])
 
 
-def _quarantined_table(page: QuarantinePage) -> RenderableType:
+def _make_quarantine_table(page: QuarantinePage) -> RenderableType:
     rows = (
         (one.id, one.pattern, one.origin, cell(one.title or one.key, limit=40), cell(one.text, limit=120))
         for one in page.documents
@@ -216,7 +216,7 @@ grep = Command(
 QUARANTINE_COMMANDS: Final = {
     "list": Command(
         "documents:DocumentService.list_quarantined",
-        "List quarantined documents, for managers of the collection.", _quarantined_table,
+        "List quarantined documents, for managers of the collection.", _make_quarantine_table,
     ),
     "release": Command(
         "documents:DocumentService.release_quarantined", "Release a quarantined document after review.",

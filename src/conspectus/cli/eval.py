@@ -85,7 +85,7 @@ def init(
     limit: MaxQueries = 100,
 ) -> None:
     """Make an evaluation set from the stored documents."""
-    evaluation_set = questions_about(list(_stored(session, session.where(selection))), limit)
+    evaluation_set = questions_about(list(_iterate_stored(session, session.where(selection))), limit)
     write_evidence_set(evaluation_set, directory)
     summary = {
         "directory": str(directory),
@@ -124,7 +124,7 @@ def retrieval(
     ] = False,
 ) -> None:
     """Measure ranking: nDCG and recall."""
-    figures = _measured(
+    figures = _measure(
         session, partial(measure_retrieval, directory, graph=GraphExpansion() if graph else None)
     )
     session.show(figures, ways_table(figures) if graph else figures_table(figures))
@@ -147,7 +147,7 @@ def evidence(
     measure = partial(
         measure_evidence, directory, budgets=budgets, limit=limit, pages=pages, windows=built.windows
     )
-    figures = _measured(session, measure)
+    figures = _measure(session, measure)
     session.show(figures, ways_table(figures))
     _require(figures, fail_under)
 
@@ -169,21 +169,21 @@ def conversation(
         profile=scored.profile_name(),
         graph=GraphExpansion() if graph else None,
     )
-    figures = _measured(session, measure)
+    figures = _measure(session, measure)
     session.show(figures, figures_table(figures))
     _require(figures, fail_under)
 
 
 def turns(directory: Directory, session: Session) -> None:
     """Measure retrieval for queries with a chat history."""
-    figures = _measured(session, partial(measure_turns, directory))
+    figures = _measure(session, partial(measure_turns, directory))
     flat = {f"{way} {kind}": report for way, kinds in figures.items() for kind, report in kinds.items()}
     session.show(figures, figures_table(flat))
 
 
 def moments(directory: Directory, session: Session, *, limit: MaxQueries = None) -> None:
     """Measure search for moments of streams."""
-    figures = _measured(session, partial(measure_moments, directory, limit=limit))
+    figures = _measure(session, partial(measure_moments, directory, limit=limit))
     session.show(figures, ways_table(figures))
 
 
@@ -206,13 +206,13 @@ def trust(
     seed: Annotated[int, typer.Option(help="Seed of the histories.")] = 0,
 ) -> None:
     """Check trust levels on generated attack histories."""
-    figures = _measured(session, partial(measure_trust, histories=histories, seed=seed))
+    figures = _measure(session, partial(measure_trust, histories=histories, seed=seed))
     session.show(figures, figures_table(figures))
     if broken(figures):
         raise typer.Exit(FAILED)
 
 
-def _stored(session: Session, where: Filter) -> Iterator[NewDocument]:
+def _iterate_stored(session: Session, where: Filter) -> Iterator[NewDocument]:
     """Return all matching documents with their text, under their ids."""
     after: str | None = None
     while True:
@@ -249,7 +249,7 @@ def _require(figures: Mapping[str, object], minimums: Sequence[str] | None) -> N
         raise typer.Exit(FAILED)
 
 
-def _measured(session: Session, measure: Callable[..., Coroutine[Any, Any, T]]) -> T:
+def _measure(session: Session, measure: Callable[..., Coroutine[Any, Any, T]]) -> T:
     """Return the results of an evaluation, with progress bars."""
     session.require_here()
     with progress() as bars:

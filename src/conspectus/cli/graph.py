@@ -180,7 +180,7 @@ def add_edges(file: File, session: NewSession, of: OfGraph) -> None:
     _add_parts(parts_in(file, NewEdge), session.engine.graph.add_edges, "edges", session, of)
 
 
-def _written_text(part: GraphWritten) -> str:
+def _write_text(part: GraphWritten) -> str:
     return "\n".join([f"{part.outcome} {part.id}", *(f"ended {edge_id}" for edge_id in part.closed)])
 
 
@@ -368,12 +368,12 @@ GRAPH_COMMANDS: Final = {
     ),
     "add-nodes": add_nodes, "add-edges": add_edges,
     "add-node": Command(
-        "graph:GraphService.add_nodes", "Add or update a node.", _written_text, element="nodes",
+        "graph:GraphService.add_nodes", "Add or update a node.", _write_text, element="nodes",
         arguments={"id": "NODE"}, only="graph type name aliases properties valid_from valid_until trust",
         options={"aliases": "--alias", **VALIDITY}, opening=Opening(new=True),
     ),
     "add-edge": Command(
-        "graph:GraphService.add_edges", "Add or update an edge.", _written_text, element="edges",
+        "graph:GraphService.add_edges", "Add or update an edge.", _write_text, element="edges",
         only="graph type weight properties valid_from valid_until single evidence trust",
         options={"single": "--single-valued", **VALIDITY}, opening=Opening(new=True),
     ),

@@ -173,12 +173,12 @@ class Importer:
 
     def write(self, batch: Sequence[ForeignRecord], bars: "Progress | None") -> None:
         """Write a batch; what cannot be stored is skipped."""
-        fitting = [fitted for fitted in map(self._fitted, batch) if fitted is not None]
+        fitting = [fitted for fitted in map(self._fit, batch) if fitted is not None]
         self._accepted += len(fitting)
         if self._how.dry_run:
             self._vectors.update(fitted.vector for fitted in fitting)
         else:
-            for fitted, written in self._written(fitting):
+            for fitted, written in self._write_batch(fitting):
                 self._note(fitted, written)
         if bars is not None:
             bars("importing", self._accepted, 0)
@@ -235,7 +235,7 @@ class Importer:
 
         return Preparation(NOWHERE, self._session.settings, count=len, now=bootstrap.now())
 
-    def _fitted(self, record: ForeignRecord) -> "Fitted | None":
+    def _fit(self, record: ForeignRecord) -> "Fitted | None":
         """Return the record as it can be stored, with its whole scope; None, counted, if it cannot."""
         new, target = replace(record.new, vector=None), record.place
         try:
@@ -272,7 +272,7 @@ class Importer:
             replace(fitted, new=replace(new, text=text, spans=((0, len(text)),), vector=vector)), "kept"
         )
 
-    def _written(self, batch: Sequence["Fitted"]) -> Iterator[tuple["Fitted", Written | MemoryWritten]]:
+    def _write_batch(self, batch: Sequence["Fitted"]) -> Iterator[tuple["Fitted", Written | MemoryWritten]]:
         """Write memories with their times, memories without times by scope, and documents by source."""
         groups: dict[Scope | str | None, list[Fitted]] = {}
         for fitted in batch:

@@ -137,14 +137,14 @@ def report(
     current = list(jobs)
     if wait:
         with progress() as bars:
-            current = [_ended(session, job, bars) for job in jobs]
+            current = [_wait_until_ended(session, job, bars) for job in jobs]
     session.show(current, (picture or jobs_table)(current))
     bad = [job for job in current if job.state in {"failed", "cancelled"}]
     if bad:
         raise typer.Exit(FAILED if len(bad) == len(current) else PARTIAL)
 
 
-def _ended(session: Session, job: Job, bars: "Progress | None") -> Job:
+def _wait_until_ended(session: Session, job: Job, bars: "Progress | None") -> Job:
     while job.state not in FINISHED:
         job = session.engine.jobs.wait(job.id, timeout=POLL_SECONDS)
         if bars is not None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PLACE = "a directory, or the postgresql:// URL of a database"
 
 
-def _speed() -> "ProgressColumn":
+def _make_speed_column() -> "ProgressColumn":
     """Return items per second."""
     from rich.progress import ProgressColumn, Task
 
@@ -104,7 +104,7 @@ def show_version(
     if not verbose:
         session.show(facts, f"conspectus {facts['version']}")
         return
-    missing = {extra: sorted(set(_missing("conspectus", extra))) for extra in FEATURES}
+    missing = {extra: sorted(set(_find_missing("conspectus", extra))) for extra in FEATURES}
     features = [
         {"extra": extra, "feature": feature, "installed": not missing[extra], "missing": missing[extra]}
         for extra, feature in FEATURES.items()
@@ -123,7 +123,7 @@ def show_version(
     session.show({**facts, "features": plain(features)}, Group(heading, table))
 
 
-def _missing(package: str, extra: str) -> Iterator[str]:
+def _find_missing(package: str, extra: str) -> Iterator[str]:
     """Return the missing packages of an extra, including those of the extras that it refers to."""
     for requirement in requires(package) or ():
         requirement_match, condition = _REQUIREMENT.match(requirement), _EXTRA.search(requirement)
@@ -135,7 +135,7 @@ def _missing(package: str, extra: str) -> Iterator[str]:
             yield requirement_match[1]
             continue
         for further in filter(None, (requirement_match[2] or "").split(",")):
-            yield from _missing(requirement_match[1], further)
+            yield from _find_missing(requirement_match[1], further)
 
 
 def _scan_table(report: SensitiveReport) -> RenderableType:
@@ -178,7 +178,7 @@ def migrate(
 
     session.require_here()
     settings = session.settings
-    with progress(_speed()) as bars:
+    with progress(_make_speed_column()) as bars:
         receipt = transfer.move(source, target, settings=settings, progress=bars)
         if index:
             moment = receipt.moved.moment.isoformat()
@@ -202,7 +202,7 @@ def backup(
     if check:
         receipt = backups.check_backup(file, settings=settings)
     else:
-        with progress(_speed()) as bars:
+        with progress(_make_speed_column()) as bars:
             receipt = backups.back_up(
                 session.common.data_dir or settings.path, file, settings=settings, progress=bars
             )

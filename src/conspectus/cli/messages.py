@@ -126,7 +126,7 @@ def context(channel: Channel, query: Query, session: Session, limits: WindowLimi
         session.end_with_nothing()
 
 
-def _inferred_reply(document: Document) -> str | None:
+def _format_inferred_reply(document: Document) -> str | None:
     """Return the key of the message that a message seems to answer, marked as a guess."""
     answered = document.metadata.get(ANSWERS)
     return None if answered is None else f"{answered} (inferred)"
@@ -136,7 +136,7 @@ def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:
     rows = (
         (
             moment(document.occurred), document.author or document.role,
-            document.key, document.metadata.get(REPLY_TO) or _inferred_reply(document),
+            document.key, document.metadata.get(REPLY_TO) or _format_inferred_reply(document),
             cell(message.text, limit=MAX_TEXT_LENGTH),
         )
         for message in messages

@@ -259,13 +259,13 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
             f"{entry.score:.3f}",
             cell(" ".join(f"{name} {value:+.3f}" for name, value in entry.parts.items())),
             cell(entry.title or entry.document, limit=60),
-            cell(entry.reason + _fitting(entry)),
+            cell(entry.reason + _describe_budget(entry)),
         )
     used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
     return Group(table, Text(used), Text(budget_sum(window.parts)))
 
 
-def _fitting(entry: TraceEntry) -> str:
+def _describe_budget(entry: TraceEntry) -> str:
     """Return which budget holds the candidate, as far as that is known."""
     if entry.fits_from is not None:
         return f"; fits from {entry.fits_from} on"

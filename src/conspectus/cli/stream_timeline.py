@@ -148,7 +148,7 @@ def density(spans: Iterable[Span], scale: Scale) -> list[float]:
 def coverage(spans: Iterable[Span], scale: Scale) -> list[float]:
     """Return the covered fraction of each cell; the shortest range is still visible."""
     shares = [0.0] * scale.cells
-    for start, end in _joined(spans):
+    for start, end in _join_ranges(spans):
         for number in scale.touched((start, end)):
             inside = min(scale.place(end), number + 1) - max(scale.place(start), number)
             shares[number] = min(1.0, shares[number] + max(inside, 1e-9))
@@ -265,7 +265,7 @@ def _is_calendar(second: float, clock: StreamClock) -> bool:
     return (clock.origin + timedelta(seconds=second)).year != EPOCH_YEAR
 
 
-def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+def _join_ranges(spans: Iterable[Span]) -> Iterator[Span]:
     """Return ranges in order, with overlapping ones merged."""
     last: Span | None = None
     for start, end in sorted(spans):

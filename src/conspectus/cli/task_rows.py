@@ -82,10 +82,10 @@ def _csv(text: str) -> Iterator[tuple[int, object]]:
 def _jsonl(text: str) -> Iterator[tuple[int, object]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield number, _decoded(line)
+            yield number, _decode(line)
 
 
-def _decoded(line: str) -> object:
+def _decode(line: str) -> object:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as fault:
@@ -94,7 +94,7 @@ def _decoded(line: str) -> object:
 
 def _json(text: str) -> Iterator[tuple[int, object]]:
     """Yield each member of the list with its line, for error messages."""
-    content = _decoded(text)
+    content = _decode(text)
     if isinstance(content, InvalidInput):
         raise InvalidInput("file", content.reason)
     rows = content["tasks"] if isinstance(content, Mapping) and content.keys() == {"tasks"} else content
@@ -136,7 +136,7 @@ def _tags(value: object) -> tuple[str, ...]:
 
 def _metadata(value: object) -> Mapping[str, object]:
     """Return an object, or parse one that is JSON in a cell."""
-    values = _decoded(value) if isinstance(value, str) and value.strip() else value
+    values = _decode(value) if isinstance(value, str) and value.strip() else value
     if not values:
         return {}
     if not isinstance(values, Mapping):

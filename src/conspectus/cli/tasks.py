@@ -168,7 +168,7 @@ def import_tasks(
 ) -> None:
     """Import tasks from a file."""
     rows = list(read_tasks(_text(path), kind or KINDS.get(Path(path).suffix.lower(), "")))
-    report = _imported(session, rows, wait=wait)
+    report = _import_rows(session, rows, wait=wait)
     session.show(report, _report(report))
     if report.failures:
         raise typer.Exit(PARTIAL if report.outcomes else INVALID)
@@ -178,7 +178,7 @@ def _tasks(session: Session) -> "BlockingTasks":
     return session.engine.tasks.using(collection=session.common.collection or COLLECTION)
 
 
-def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
+def _import_rows(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
     tasks, collection = _tasks(session), session.common.collection or COLLECTION
     outcomes: Counter[str] = Counter()
     skipped = 0

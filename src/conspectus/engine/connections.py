@@ -114,7 +114,7 @@ class ConnectionService(Service):
         """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
         access = await self._context.collection_with_role(collection, "manager", "disconnect a collection")
         connection = await self._authorized_jobs.connection(access, name)
-        for job in await self._unfinished_syncs(access, connection):
+        for job in await self._list_unfinished_syncs(access, connection):
             await self._jobs.cancel(job.id)
         await self._parts.work.job_store.delete_connection(connection.id)
         await self._parts.work.forget_connection(connection)
@@ -134,7 +134,7 @@ class ConnectionService(Service):
         require_scope(self._person, "write", "write")
         access.require("editor", "sync a collection")
         may_follow(self._person, connection)
-        for job in await self._unfinished_syncs(access, connection):
+        for job in await self._list_unfinished_syncs(access, connection):
             return job
         arguments = {"connection": connection.id}
         return await self._queue.submit(
@@ -174,9 +174,9 @@ class ConnectionService(Service):
 
     async def start(self) -> None:
         """Watch every connection with the option `watch` in the background, with the rights of its owner."""
-        self._core.ensure_running(Followers, lambda: Followers(self._watched_connections))
+        self._core.ensure_running(Followers, lambda: Followers(self._list_watched_connections))
 
-    async def _unfinished_syncs(self, access: CollectionAccess, connection: Connection) -> Sequence[Job]:
+    async def _list_unfinished_syncs(self, access: CollectionAccess, connection: Connection) -> Sequence[Job]:
         """Return the unfinished sync jobs of this connection."""
         scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
         job_pages = pages(self._parts.work.job_store.jobs, scope)
@@ -187,7 +187,7 @@ class ConnectionService(Service):
             if job.arguments.get("connection") == connection.id
         ]
 
-    async def _watched_connections(self) -> Mapping[str, Follow]:
+    async def _list_watched_connections(self) -> Mapping[str, Follow]:
         follows: dict[str, Follow] = {}
         for access in await self._authorized.collections():
             for connection in await self._parts.work.job_store.connections(access.collection.id):

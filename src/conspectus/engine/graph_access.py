@@ -96,7 +96,7 @@ class GraphAccess(Service, checked=False):
         """
         source, access = await self.writable(graph, collection)
         adding = await self.proved(access, self.entries(source, access).adding(nodes, edges, passing=True))
-        written = await self.store(replace(adding, nodes=_derived_nodes(adding)))
+        written = await self.store(replace(adding, nodes=_lower_nodes(adding)))
         return written[len(adding.nodes) :]
 
     async def withdraw_fact(
@@ -129,7 +129,7 @@ class GraphAccess(Service, checked=False):
             if document not in documents:
                 raise NotFound("document", document)
         edges = tuple(
-            edge if edge.evidence is None else _derived(edge, documents[edge.evidence])
+            edge if edge.evidence is None else _lower_edge(edge, documents[edge.evidence])
             for edge in adding.edges
         )
         untrusted = {edge.id for edge in edges if edge.trust == "untrusted"}
@@ -151,13 +151,13 @@ class GraphAccess(Service, checked=False):
         return list(values)
 
 
-def _derived(edge: Edge, document: Document) -> Edge:
+def _lower_edge(edge: Edge, document: Document) -> Edge:
     """Return an edge at most at the level of the document that states it."""
     origin = least_trusted(edge.origin, document.origin)
     return replace(edge, origin=origin, trust=least(edge.trust, document.trust))
 
 
-def _derived_nodes(adding: Adding) -> tuple[Node, ...]:
+def _lower_nodes(adding: Adding) -> tuple[Node, ...]:
     """Return the nodes of facts, each at most at the level of the facts that name it."""
     facts: dict[str, list[Edge]] = {node.id: [] for node in adding.nodes}
     for edge in adding.edges:

@@ -53,8 +53,8 @@ class Entries:
     ) -> Adding:
         """Return the validated nodes and edges to store. Raises InvalidInput or TooLarge."""
         maximum = self.settings.max_graph_batch
-        new_nodes = [self._node(new) for new in _bounded("nodes", nodes, maximum)]
-        values = _bounded("edges", edges, maximum)
+        new_nodes = [self._node(new) for new in _require_count("nodes", nodes, maximum)]
+        values = _require_count("edges", edges, maximum)
         new_edges = [self._edge(new) for new in values]
         return Adding(
             nodes=tuple(new_nodes),
@@ -70,7 +70,7 @@ class Entries:
             raise InvalidInput("aliases", f"must be at most {MAX_ALIASES} names")
         begins, ends = validity(new.valid_from, new.valid_until)
         tags: set[str] = set()
-        screened = partial(self._screened, tags)
+        screened = partial(self._screen, tags)
         name = named("node", screened("graph_nodes.id", new.id, "node"))
         aliases = screened("graph_nodes.aliases", list(new.aliases))
         type = named("type", screened("graph_nodes.type", new.type))
@@ -99,7 +99,7 @@ class Entries:
     def _edge(self, new: NewEdge) -> Edge:
         begins, ends = validity(new.valid_from, new.valid_until)
         tags: set[str] = set()
-        screened = partial(self._screened, tags)
+        screened = partial(self._screen, tags)
         source = named("source", screened("graph_edges.source_id", new.source, "source"))
         target = named("target", screened("graph_edges.target_id", new.target, "target"))
         type = named("type", screened("graph_edges.type", new.type))
@@ -128,14 +128,14 @@ class Entries:
         lowest = least_trusted(self.origin, origin)
         return lowest, least(HIGHEST[lowest], trust)
 
-    def _screened(self, tags: set[str], column: str, value: Any, field: str = "") -> Any:
+    def _screen(self, tags: set[str], column: str, value: Any, field: str = "") -> Any:
         screen = screen_of(self.settings.sensitive, self.graph.collection)
         return value if screen is None else screen.column(column, value, field=field, tags=tags)
 
     def _properties(self, column: str, values: Mapping[str, object], tags: set[str]) -> Metadata:
         """Return storable properties, with the tags of all texts of their node or edge."""
         try:
-            return with_tags(storable(self._screened(tags, column, values), self.settings), tags)
+            return with_tags(storable(self._screen(tags, column, values), self.settings), tags)
         except TooLarge as error:
             raise TooLarge("properties", size=error.size, limit=error.limit) from error
         except InvalidInput as error:
@@ -159,7 +159,7 @@ def checked_traversal(walk: Traversal, settings: Settings) -> Traversal:
     return replace(walk, types=types, min_weight=float(walk.min_weight), at=at)
 
 
-def _bounded(field: str, values: Iterable[Item], maximum: int) -> list[Item]:
+def _require_count(field: str, values: Iterable[Item], maximum: int) -> list[Item]:
     bounded = list(islice(values, maximum + 1))
     if len(bounded) > maximum:
         raise TooLarge(field, size=len(bounded), limit=maximum, unit=field)

@@ -356,13 +356,13 @@ class ConnectionSources:
         documents: list[Document] = []
         for start in range(0, len(ids), DOCUMENTS_PER_QUERY):
             where = In("document", tuple(ids[start : start + DOCUMENTS_PER_QUERY]))
-            documents += [as_given(document) async for document in self._stored_documents(where)]
+            documents += [as_given(document) async for document in self._iterate_stored_documents(where)]
         return documents
 
     async def stored(self) -> AsyncIterator[Document]:
         """Return every stored page."""
         sources = In("source", tuple(source.id for source in await self._sources()))
-        async for document in self._stored_documents(sources):
+        async for document in self._iterate_stored_documents(sources):
             yield document
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
@@ -374,7 +374,7 @@ class ConnectionSources:
         gone = set(documents)
         for start in range(0, len(documents), DOCUMENTS_PER_QUERY):
             parents = In("parent", tuple(documents[start : start + DOCUMENTS_PER_QUERY]))
-            for child in [document async for document in self._stored_documents(parents)]:
+            for child in [document async for document in self._iterate_stored_documents(parents)]:
                 if child.id not in gone and child.kind != "quarantined":
                     await self._documents.update(child.id, parent=None)
         await self._documents.delete(documents)
@@ -421,7 +421,7 @@ class ConnectionSources:
         sources = await self._collections.list_sources(collection=self._connection.collection)
         return [source for source in sources if source.metadata.get("wiki") == self._connection.id]
 
-    async def _stored_documents(self, where: Filter) -> AsyncIterator[Document]:
+    async def _iterate_stored_documents(self, where: Filter) -> AsyncIterator[Document]:
         access = await self._authorized.collection(self._connection.collection)
         async for page in self._authorized.stored(access, And((where, Eq(("wiki",), self._connection.id)))):
             for document in page:

@@ -476,7 +476,7 @@ class MemoryImporter(Service, checked=False):
         for batch in reader.batches(lines, maximum=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
             for line_scope in dict.fromkeys(line.scope for line in batch if line.scope not in memory_sources):
                 memory_sources[line_scope], _ = await self._memories.source(line_scope, collection)
-            batch = [self._screened(line, memory_sources[line.scope]) for line in batch]
+            batch = [self._screen(line, memory_sources[line.scope]) for line in batch]
             access = await self._authorized.collection(memory_sources[batch[0].scope].collection)
             for line_scope in {line.scope for line in batch}:
                 access.require("editor", "import memories", source=memory_sources[line_scope].id)
@@ -486,7 +486,7 @@ class MemoryImporter(Service, checked=False):
                 progress("importing", len(written), 0)
         return written
 
-    def _screened(self, line: Line, source: Source) -> Line:
+    def _screen(self, line: Line, source: Source) -> Line:
         states = (replace(state, new=self._facts.screened(state.new, source)) for state in line.states)
         return replace(line, states=tuple(states))
 

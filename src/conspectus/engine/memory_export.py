@@ -57,7 +57,7 @@ class MemoryExporter(Service, checked=False):
         stored = await memory_sources.histories([document for document, _ in rows])
         histories = [[memory_in(memory_sources, *state) for state in history] for history in stored]
         if following is None and self._may_review(memory_sources):
-            async for _ in self._quarantined(memory_sources, None):
+            async for _ in self._iterate_quarantined(memory_sources, None):
                 return histories, QUARANTINED
         return histories, following
 
@@ -69,7 +69,7 @@ class MemoryExporter(Service, checked=False):
             return [], None
         histories: list[list[Memory]] = []
         last = after
-        async for document in self._quarantined(memory_sources, _parse_position(after)):
+        async for document in self._iterate_quarantined(memory_sources, _parse_position(after)):
             if len(histories) == limit:
                 return histories, last
             last = f"{QUARANTINED} {canonical(document.recorded)} {document.id}"
@@ -79,7 +79,7 @@ class MemoryExporter(Service, checked=False):
             histories.append([*(memory_in(memory_sources, *state) for state in before), newest])
         return histories, None
 
-    async def _quarantined(
+    async def _iterate_quarantined(
         self, memory_sources: MemorySources, after: Position | None
     ) -> AsyncIterator[Document]:
         """Yield quarantined memories by the time of recording."""
@@ -100,7 +100,7 @@ class MemoryExporter(Service, checked=False):
             "feedback": await self._parts.feedback.count(memory_sources.ids),
         }
         if not self._may_review(memory_sources):
-            hidden = [document async for document in self._quarantined(memory_sources, None)]
+            hidden = [document async for document in self._iterate_quarantined(memory_sources, None)]
             counts[QUARANTINED] = len(hidden)
         return {name: count for name, count in counts.items() if count}
 

@@ -154,7 +154,7 @@ class MemoryDeletion(Service, checked=False):
         access, pinned = memory_sources.access, selection.pinned or bool(selection.ids)
         receipt = MemoryReceipt(0)
         selected_ids: list[DocumentId] = []
-        async for page in self._selected_pages(memory_sources, selection):
+        async for page in self._iterate_selected_pages(memory_sources, selection):
             for document in page:
                 self._context.require_editor(access, document, "forget memories")
             ids = [document.id for document in page]
@@ -189,7 +189,7 @@ class MemoryDeletion(Service, checked=False):
         )
         await memories.delete_empty(graphs)
 
-    async def _selected_pages(
+    async def _iterate_selected_pages(
         self, memory_sources: MemorySources, selection: MemorySelection
     ) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the selected memories, also of quarantined ones."""

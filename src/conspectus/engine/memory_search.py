@@ -112,7 +112,7 @@ class MemorySearch(Service, checked=False):
         resolved = await self._resolve(query)
         at = resolved.at
         fixed_part = await self._read_fixed_part(resolved, budget)
-        fixed_hits = await self._fixed_hits(fixed_part)
+        fixed_hits = await self._make_fixed_hits(fixed_part)
         fixed_ids = {hit.document.id for hit in fixed_hits}
 
         async def search(limit: int) -> Retrieval:
@@ -256,7 +256,7 @@ class MemorySearch(Service, checked=False):
         relevant = [hit.document.id for hit in retrieval.hits if hit.document.id in by_id]
         return [by_id[id] for id in dict.fromkeys((*relevant, *by_id))]
 
-    async def _fixed_hits(self, fixed_part: FixedPart) -> list[Hit]:
+    async def _make_fixed_hits(self, fixed_part: FixedPart) -> list[Hit]:
         """Return the fixed part as hits that rank first; those of truncated turns have the truncated text."""
         truncated_texts = {turn.memory.id: turn.text for turn in fixed_part.recent if turn.cut}
         scores = {str(note.document.id): (NOTE_PART, NOTE_SCORE) for note in fixed_part.notes}

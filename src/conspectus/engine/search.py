@@ -135,7 +135,7 @@ class SearchService(Service):
             any_trust = self._with_highest_limit(query, {**options, "min_trust": None})
             retrieval = await self._searcher.with_below_min_trust(retrieval, any_trust, index_query.min_trust)
         if stored is not None:
-            notices = (*retrieval.notices, *self._ranking_notices(stored, retrieval))
+            notices = (*retrieval.notices, *self._explain_ranking(stored, retrieval))
             retrieval = replace(retrieval, notices=notices)
         window_options = replace(
             self._explanation,
@@ -333,7 +333,7 @@ class SearchService(Service):
         """The options of a window whose trace explains all candidates."""
         return WindowOptions(parts=True, max_fitting_tokens=self._parts.settings.max_window_tokens)
 
-    def _ranking_notices(self, document: Document, retrieval: Retrieval) -> Iterator[str]:
+    def _explain_ranking(self, document: Document, retrieval: Retrieval) -> Iterator[str]:
         """Yield why a document to be explained was not ranked, or only some of its chunks."""
         ranked = (
             *retrieval.hits,

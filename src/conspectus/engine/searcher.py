@@ -227,13 +227,13 @@ class Searcher:
         if query.collection == EVERYWHERE:
             return await self._retrieve_everywhere(query, also)
         access = await self._authorized.collection(query.collection)
-        ranking = await self._ranking_context(query.query_context, [access])
+        ranking = await self._make_ranking_context(query.query_context, [access])
         return await self.search_collection(query, access, also, ranking)
 
     async def _retrieve_everywhere(self, query: Query, also: Document | None) -> Retrieval:
         """Return the best hits of all collections. A failed model provider is named in a notice."""
         accesses = await self._authorized.collections()
-        ranking = await self._ranking_context(query.query_context, accesses)
+        ranking = await self._make_ranking_context(query.query_context, accesses)
         spaces = {access.collection.space for access in accesses}
         queries = {space: await self.embed_query(query, space) for space in spaces}
         retrievals: list[Retrieval] = []
@@ -261,7 +261,7 @@ class Searcher:
         except ProviderError:
             return query
 
-    async def _ranking_context(
+    async def _make_ranking_context(
         self, query_context: QueryContext | None, accesses: Sequence[CollectionAccess]
     ) -> RankingContext | None:
         """Return the query context with its channel, if the user may read it. Raises NotFound."""

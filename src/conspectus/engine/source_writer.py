@@ -83,7 +83,7 @@ class SourceWriter:
     ) -> Source:
         """Create a source, or update the metadata of an existing one."""
         require_scope(self._person, "write", "write")
-        stored = self._screened("sources.metadata", self.storable(metadata), access.collection.id)
+        stored = self._screen("sources.metadata", self.storable(metadata), access.collection.id)
         if existing is not None and existing.metadata == stored:
             return existing
         if existing is not None:
@@ -95,7 +95,7 @@ class SourceWriter:
         access.require("manager", "make a source")
         collection_id = access.collection.id
         column = "users.name" if kind in OF_ACCOUNTS else "sources.name"
-        self._screened(column, unquote(name), collection_id, field="source")
+        self._screen(column, unquote(name), collection_id, field="source")
         source_id = stable_id("source", collection_id, name)
         if await self._authorized.source(access, source_id) is not None:
             source_id = stable_id("source", collection_id, name, self._parts.clock().isoformat())
@@ -119,7 +119,7 @@ class SourceWriter:
         collection_id = CollectionId(
             stable_id("collection", full_name, now.isoformat()) if is_id_in_use else plain
         )
-        self._screened("collections.name", name, collection_id, field="collection")
+        self._screen("collections.name", name, collection_id, field="collection")
         new = Collection(
             id=collection_id,
             name=await self.free_name(full_name),
@@ -127,7 +127,7 @@ class SourceWriter:
             language=None if language_name == "none" else language_name,
             created=now,
             owner=self._person.id,
-            description=self._screened("collections.description", description, collection_id),
+            description=self._screen("collections.description", description, collection_id),
         )
         return await self._parts.records.create_collection(new)
 
@@ -157,7 +157,7 @@ class SourceWriter:
         if access is not None and access.collection.id == name:
             raise Conflict("collection", name, "is the id of another collection; choose another name")
 
-    def _screened(self, column: str, value: T, collection: CollectionId, *, field: str = "") -> T:
+    def _screen(self, column: str, value: T, collection: CollectionId, *, field: str = "") -> T:
         setting, origin = self._parts.settings.sensitive, self._person.origin
         return screen_column(setting, column, value, collection, origin=origin, field=field)
 

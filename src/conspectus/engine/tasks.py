@@ -279,7 +279,7 @@ class TaskService:
                 for task_document_id in tasks
             )
             if all(is_read):
-                return [_written(task.id, at, outcomes[at]) for at, task in tasks.items()]
+                return [_report_written(task.id, at, outcomes[at]) for at, task in tasks.items()]
         half = len(batch) // 2
         return [
             *await self._put_batch(source, batch[:half]),
@@ -311,10 +311,10 @@ class TaskService:
         if wait:
             await self._engine.documents.wait_until_embedded(collection=source.collection)
         at = document_id if name is None else document_id_of(source, name)
-        return _written(task_id if attachment is None else attachment.id, at, outcomes[at])
+        return _report_written(task_id if attachment is None else attachment.id, at, outcomes[at])
 
 
-def _written(name: str, document: str, written: Written) -> TaskWritten:
+def _report_written(name: str, document: str, written: Written) -> TaskWritten:
     return TaskWritten(name, written.outcome, document, written.quarantined)
 
 

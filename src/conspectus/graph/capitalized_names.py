@@ -91,7 +91,7 @@ class Capitals:
                 _Piece(*piece.span(), piece[0]) for piece in _PIECE.finditer(self._text, *run.span())
             ]
             for pieces in self._parts(run_pieces):
-                trimmed = self._trimmed(pieces)
+                trimmed = self._trim(pieces)
                 if trimmed and len(trimmed) <= _MAX_WORDS:
                     titled = any(piece.lower in TITLES for piece in pieces if piece.start < trimmed[0].start)
                     yield self._span(trimmed, titled)
@@ -124,34 +124,34 @@ class Capitals:
         if last.word.isdigit() and len(part) > 1:
             return True
         between = self._text[last.end : piece.start]
-        if "\n" in between and not self._wrapped(last.end):
+        if "\n" in between and not self._is_wrapped(last.end):
             return True
         if last.word.endswith(("'s", "\u2019s", "s'", "s\u2019")):
             return piece.lower not in _NAMED_AFTER
         if piece.word in _FEW and not last.joins:
-            return not _joined(part, piece.word)
+            return not _is_joined(part, piece.word)
         return False
 
-    def _wrapped(self, end: int) -> bool:
+    def _is_wrapped(self, end: int) -> bool:
         """Whether the line that ends there is long enough to be a wrapped line."""
         return (
             end - (self._text.rfind("\n", max(0, end - _WRAPPED), end) + 1 or max(0, end - _WRAPPED))
             >= _WRAPPED
         )
 
-    def _trimmed(self, pieces: list[_Piece]) -> list[_Piece]:
+    def _trim(self, pieces: list[_Piece]) -> list[_Piece]:
         """Remove joining words at both ends and words that only start the sentence."""
         first, last = 0, len(pieces)
         if last > 1 and pieces[0].word.isdigit() and pieces[-1].lower.removesuffix("s") not in _DATED:
             first = 1
-        while first < last and self._leading(pieces[first:last]):
+        while first < last and self._is_apart(pieces[first:last]):
             first += 1
         while last > first and pieces[last - 1].joins:
             last -= 1
         trimmed = pieces[first:last]
         return [] if len(trimmed) == 1 and self._no_name(trimmed[0]) else trimmed
 
-    def _leading(self, pieces: Sequence[_Piece]) -> bool:
+    def _is_apart(self, pieces: Sequence[_Piece]) -> bool:
         """Whether the first word is not part of the name that follows."""
         first = pieces[0]
         if first.joins:
@@ -171,7 +171,7 @@ class Capitals:
             at -= 1
         if at < 0:
             return True
-        return text[at] in _ENDS_SENTENCE or (text[at] == "\n" and not self._wrapped(at))
+        return text[at] in _ENDS_SENTENCE or (text[at] == "\n" and not self._is_wrapped(at))
 
     def _no_name(self, piece: _Piece) -> bool:
         """Whether a single capitalized word is not a name, judged by its other uses in the text."""
@@ -214,7 +214,7 @@ def _base_forms(word: str) -> tuple[str, ...]:
     return word, word.rstrip("s")
 
 
-def _joined(part: Sequence[_Piece], joint: str) -> bool:
+def _is_joined(part: Sequence[_Piece], joint: str) -> bool:
     """Whether a weak joining word is part of a name rather than between two names."""
     if joint in ("la", "le", "el", "al"):
         return True

@@ -73,7 +73,7 @@ def link(
     ranked = [_rate_candidate(node, parts, base) for node, parts in fitting if parts]
     ranked.sort(key=lambda candidate: (-candidate.score, candidate.node.id, candidate.node.graph.id))
     del ranked[_MAX_CANDIDATES:]
-    node = _decided(ranked, threshold)
+    node = _decide(ranked, threshold)
     if node is not None:
         mention = replace(mention, type=node.type)
     return EntityLink(mention, node, tuple(ranked))
@@ -134,7 +134,7 @@ def _rate_candidate(node: Node, parts: Mapping[str, float], base: str) -> LinkCa
     return LinkCandidate(node, score, dict(parts), uri_of(node.name, node.type, base=base, id=node.id))
 
 
-def _decided(ranked: Sequence[LinkCandidate], threshold: float) -> Node | None:
+def _decide(ranked: Sequence[LinkCandidate], threshold: float) -> Node | None:
     if not ranked or ranked[0].score < threshold:
         return None
     best, others = (

@@ -44,17 +44,17 @@ def names_in(text: str, gazetteer: Gazetteer | None = None, *, with_numbers: boo
     Names of the gazetteer are found too and, `with_numbers`, plain numbers besides amounts with a unit.
     """
     exact = chain(fenced(text), forms(text))
-    by_hand = _known_spans(text, gazetteer) if gazetteer is not None else ()
+    by_hand = _find_known_spans(text, gazetteer) if gazetteer is not None else ()
     capitals = Capitals(text).spans()
     rest = numbers(text) if with_numbers else ()
-    spans = _without_overlaps(exact, quoted(text), by_hand, capitals, rest)
-    return _named(text, spans)
+    spans = _remove_overlaps(exact, quoted(text), by_hand, capitals, rest)
+    return _make_mentions(text, spans)
 
 
 def with_gazetteer(text: str, mentions: Iterable[Mention], gazetteer: Gazetteer) -> list[Mention]:
     """Add known names to extracted mentions. Of overlapping mentions, the longest is kept."""
     before = [Span(mention.start, mention.end, mention.type, mention.score) for mention in mentions]
-    return _named(text, _without_overlaps(_known_spans(text, gazetteer), before))
+    return _make_mentions(text, _remove_overlaps(_find_known_spans(text, gazetteer), before))
 
 
 def phrases(text: str, *, maximum: int = MAX_PHRASE_WORDS) -> list[str]:
@@ -69,13 +69,13 @@ def phrases(text: str, *, maximum: int = MAX_PHRASE_WORDS) -> list[str]:
     return [key for key in keys if key]
 
 
-def _known_spans(text: str, gazetteer: Gazetteer) -> Iterator[Span]:
+def _find_known_spans(text: str, gazetteer: Gazetteer) -> Iterator[Span]:
     for span in gazetteer.find(text):
         kind = span.spelling.type
         yield Span(span.start, span.end, kind, 0.95)
 
 
-def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
+def _remove_overlaps(*ranks: Iterable[Span]) -> list[Span]:
     """Remove overlaps. The longest span is kept; of equal lengths, the one with the better rank."""
     spans = [
         (span.start - span.end, rank, span)
@@ -92,7 +92,7 @@ def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
     return separate
 
 
-def _named(text: str, spans: Iterable[Span]) -> list[Mention]:
+def _make_mentions(text: str, spans: Iterable[Span]) -> list[Mention]:
     """Return spans as mentions, without those whose key is empty."""
     written = ((span, text[span.start : span.end]) for span in spans)
     keyed = ((span, name, key_of(name)) for span, name in written)

@@ -121,7 +121,7 @@ class Gazetteer:
             start, end = words.spans[first][0], words.spans[ending][1]
             if not _are_connected(text, words.spans[first : ending + 1]):
                 continue
-            spelling = _fitting(self._spellings[joined], text, start, end)
+            spelling = _choose_spelling(self._spellings[joined], text, start, end)
             if spelling is not None and not (spelling.text.islower() and _is_verb(text, words.spans, first)):
                 yield KnownSpan(start, _with_marks(spelling.text, text, end), spelling)
 
@@ -170,7 +170,7 @@ def _are_connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
     )
 
 
-def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> Spelling | None:
+def _choose_spelling(spellings: Iterable[Spelling], text: str, start: int, end: int) -> Spelling | None:
     """Return the spelling that matches the text, with preference for an exact match."""
     best, written = None, text[start:end]
     for spelling in spellings:

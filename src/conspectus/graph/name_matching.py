@@ -38,21 +38,21 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
     if key in others:
         return "alias", ALIAS
     every = [named, *others]
-    words = _parted(key)
-    if words and any(words == _parted(other) for other in every):
+    words = _split_key(key)
+    if words and any(words == _split_key(other) for other in every):
         return "alias", ALIAS
     if not person and any(key in (plural_of(other), singular_of(other)) for other in every):
         return "inflected", INFLECTED
     if any(initials_of(other) == key.replace(".", "").replace(" ", "") for other in every):
         return "initials", INITIALS
     if person:
-        return max((_of_people(key, other) for other in every), key=lambda fit_of_name: fit_of_name[1])
+        return max((_match_people(key, other) for other in every), key=lambda fit_of_name: fit_of_name[1])
     if any(_ends_with(key, other) for other in every):
         return "surname", SURNAME
     return "words", MIN_SIMILARITY * max(in_common(key, other) for other in every)
 
 
-def _parted(key: str) -> list[str]:
+def _split_key(key: str) -> list[str]:
     """Split a key at spaces, full stops and hyphens. Other marks belong to the words."""
     return key.translate(_PARTING).split()
 
@@ -74,10 +74,10 @@ def in_common(one: str, other: str) -> float:
     return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
 
 
-def _of_people(key: str, named: str) -> tuple[Way, float]:
+def _match_people(key: str, named: str) -> tuple[Way, float]:
     """Match names of people by whole name, or initials and surname. A first name alone scores low."""
-    ours = [word for word in _parted(key) if word not in TITLES]
-    theirs = [word for word in _parted(named) if word not in TITLES]
+    ours = [word for word in _split_key(key) if word not in TITLES]
+    theirs = [word for word in _split_key(named) if word not in TITLES]
     if not ours or not theirs:
         return "words", 0.0
     if ours == theirs:

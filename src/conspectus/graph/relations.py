@@ -107,10 +107,10 @@ def relations_of(text: str, mentions: Sequence[NodeMention]) -> list[Relation]:
 
 def stated_relations(text: str, mentions: Sequence[NodeMention]) -> list[Relation]:
     """Return the relations that a text states between neighboring mentions, each once."""
-    return list(dict.fromkeys(_stated_relations(text, mentions)))
+    return list(dict.fromkeys(_find_stated_relations(text, mentions)))
 
 
-def _stated_relations(text: str, mentions: Sequence[NodeMention]) -> Iterator[Relation]:
+def _find_stated_relations(text: str, mentions: Sequence[NodeMention]) -> Iterator[Relation]:
     verbatim = [mention for mention in mentions if text[mention.start : mention.end] == mention.name]
     for first, second in pairwise(sorted(verbatim, key=lambda mention: mention.start)):
         is_near = second.start - first.end <= MAX_RELATION_CHARACTERS

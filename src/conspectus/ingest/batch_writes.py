@@ -92,7 +92,7 @@ async def write(
     result = await records.write(prepared) if prepared else WriteResult(())
     written = {outcome.id: outcome for outcome in result.written}
     done = [
-        _reported(written.get(document.id) or _unchanged(document.id, before), document)
+        _report(written.get(document.id) or _report_unchanged(document.id, before), document)
         for document, _ in described
     ]
     return replace(result, written=done)
@@ -199,12 +199,12 @@ async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[Pr
     ]
 
 
-def _reported(written: Written, document: Document) -> Written:
+def _report(written: Written, document: Document) -> Written:
     pattern = quarantine_pattern(document)
     if pattern is None:
         return written
     return replace(written, quarantined=pattern)
 
 
-def _unchanged(document: DocumentId, stored: dict[DocumentId, Document]) -> Written:
+def _report_unchanged(document: DocumentId, stored: dict[DocumentId, Document]) -> Written:
     return Written(id=document, outcome="unchanged", chunks=stored[document].chunks)

@@ -61,10 +61,10 @@ class Followers:
         for name, follow in load.items():
             task = self._tasks.get(name)
             if task is None or task.done():
-                self._tasks[name] = asyncio.create_task(_followed(name, follow))
+                self._tasks[name] = asyncio.create_task(_log_follower(name, follow))
 
 
-async def _followed(name: str, follow: Follow) -> None:
+async def _log_follower(name: str, follow: Follow) -> None:
     try:
         await follow()
     except ConspectusError as fault:

@@ -73,7 +73,7 @@ async def synchronise(
     An unreadable cursor counts as none: everything is listed, and what is stored but not listed is deleted.
     Raises FetchFailed if the store cannot be listed or seems out of reach; what was added stays.
     """
-    cursor, retry = _opened(connection.cursor)
+    cursor, retry = _split_cursor(connection.cursor)
     run = _Run(connection, connector, store, progress, retry)
     await run.follow(cursor)
     return run.report()
@@ -287,7 +287,7 @@ class _Known:
         return stored is not None and stored.metadata.get("revision") == entry.revision
 
 
-def _opened(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
+def _split_cursor(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
     """The connector's own cursor, and the pages that failed before."""
     if cursor is None:
         return None, {}

@@ -158,7 +158,7 @@ async def take_in(
     intake.tell(len(files), len(files))
     for source in dict.fromkeys(root.source.id for root in roots):
         mine = [root for root in roots if root.source.id == source]
-        gone = [document.id async for document in _missing_files(stored, mine, prune=prune)]
+        gone = [document.id async for document in _find_missing_files(stored, mine, prune=prune)]
         for start in range(0, len(gone), BATCH_DOCUMENTS):
             await delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
@@ -166,7 +166,7 @@ async def take_in(
     return intake.report
 
 
-async def _missing_files(
+async def _find_missing_files(
     stored: Stored, roots: Sequence[Root], *, prune: bool
 ) -> AsyncIterator[Document | Quarantined]:
     """The stored documents of one source whose files were deleted or no longer contain them."""

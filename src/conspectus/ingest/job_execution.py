@@ -121,7 +121,7 @@ class Runner:
         failures = 0
         try:
             while (job := await self._begin(job)).state not in FINISHED:
-                ended = await self._ended(job)
+                ended = await self._run_attempt(job)
                 if ended is None:
                     return
                 failures += 1
@@ -133,7 +133,7 @@ class Runner:
                 wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
                 await self.patience.sleep(min(wait, self.patience.max_wait))
         except asyncio.CancelledError:
-            await asyncio.shield(self._interrupted(job))
+            await asyncio.shield(self._return_to_queue(job))
             raise
 
     async def _begin(self, job: Job) -> Job:
@@ -141,7 +141,7 @@ class Runner:
         started = job.started or self.clock()
         return await self._change(job, state="running", attempts=job.attempts + 1, started=started)
 
-    async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
+    async def _run_attempt(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
         """The result of one attempt; None if the job was cancelled meanwhile."""
         if job.attempts > MAX_STARTS:
             reason = f"was started {MAX_STARTS} times and never ended; start a new job"
@@ -194,7 +194,7 @@ class Runner:
         """Return what masks secrets in the report of a job."""
         return partial(reported, self.sensitive, collection=job.collection)
 
-    async def _interrupted(self, job: Job) -> None:
+    async def _return_to_queue(self, job: Job) -> None:
         """Return a job to the queue, unless another process has it by now."""
         try:
             gone = (await self._change(job, state="queued")).state in FINISHED

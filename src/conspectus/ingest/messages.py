@@ -93,8 +93,8 @@ class Threading:
         return documents
 
     def _document(self, new: NewMessage, key: str, before: Document | NewDocument | None) -> NewDocument:
-        occurred = self._occurred(new, before)
-        merged = new if before is None else _completed(new, before)
+        occurred = self._find_time(new, before)
+        merged = new if before is None else _complete_edit(new, before)
         messages = Utterance(
             merged.author, merged.text, occurred.start if occurred else None, merged.role == "system"
         )
@@ -157,7 +157,7 @@ class Threading:
         if self.linker is not None:
             self.linker.link(key, messages, answers=answers)
 
-    def _occurred(self, new: NewMessage, before: Document | NewDocument | None) -> Period | None:
+    def _find_time(self, new: NewMessage, before: Document | NewDocument | None) -> Period | None:
         if new.at is not None:
             return period(new.at, field="at")
         if before is not None:
@@ -179,7 +179,7 @@ def _key(name: str | None) -> str | None:
     return clean(name) if name else None
 
 
-def _completed(new: NewMessage, before: Document | NewDocument) -> NewMessage:
+def _complete_edit(new: NewMessage, before: Document | NewDocument) -> NewMessage:
     """An edit, with what it does not tell as it was."""
     answered = before.metadata.get(REPLY_TO)
     plain = {name: value for name, value in before.metadata.items() if name not in LINKS}

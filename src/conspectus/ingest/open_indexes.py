@@ -78,7 +78,7 @@ class OpenIndex:
         return (self.collection.created, self.space) == (collection.created, collection.space)
 
 
-async def _changed(opened: OpenIndex) -> AsyncIterator[Sequence[IndexedChunk]]:
+async def _read_changed(opened: OpenIndex) -> AsyncIterator[Sequence[IndexedChunk]]:
     """Yield the chunks that changed since what an index has applied."""
     sequence = opened.index.applied()
     while changes := await opened.reader.changes_since(sequence, limit=BATCH):
@@ -145,7 +145,7 @@ class OpenIndexes:
                 await _apply(opened.index, updates)
                 await catch_up(opened.index, opened.reader, sequence)
             except UnindexableText:
-                if not await self._mark(opened, _changed(opened)):
+                if not await self._mark(opened, _read_changed(opened)):
                     raise
                 updates = ()
             else:

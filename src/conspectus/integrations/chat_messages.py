@@ -51,7 +51,7 @@ class Turns:
 
         Raises InvalidInput for values that are not JSON.
         """
-        packed = [self._packed(item, role) for item, role in zip(items, roles, strict=True)]
+        packed = [self._pack(item, role) for item, role in zip(items, roles, strict=True)]
         new = [replace(memory, metadata={**memory.metadata, **(more or {})}) for memory in packed]
         if new:
             await engine.memory.add(new, scope=self.scope, collection=self.collection)
@@ -108,7 +108,7 @@ class Turns:
                     break
         return memories
 
-    def _packed(self, item: Item, role: str | None) -> NewMemory:
+    def _pack(self, item: Item, role: str | None) -> NewMemory:
         json_text = _json(item)
         candidates = [
             (text, way)

@@ -77,12 +77,12 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _count_by_filter(self, engine: AnyEngine, filters: dict[str, Any]) -> int:
         """Count the documents that match. Raises FilterError."""
-        return await self._texts.count(engine, await self._selected(engine, filters))
+        return await self._texts.count(engine, await self._select(engine, filters))
 
     async def _find(self, engine: AnyEngine, filters: Filters = None) -> list[Document]:
         """Return the documents that match. Raises FilterError."""
         return [
-            _document(text) for text in await self._texts.get(engine, await self._selected(engine, filters))
+            _document(text) for text in await self._texts.get(engine, await self._select(engine, filters))
         ]
 
     async def _write(
@@ -119,11 +119,11 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _delete_by_filter(self, engine: AnyEngine, filters: dict[str, Any]) -> int:
         """Delete the documents that match, and return their number. Raises FilterError."""
-        return await self._texts.delete(engine, await self._selected(engine, filters))
+        return await self._texts.delete(engine, await self._select(engine, filters))
 
     async def _update_by_filter(self, engine: AnyEngine, filters: Filters, meta: dict[str, Any]) -> int:
         """Add metadata to the documents that match, and return their number. Raises FilterError."""
-        texts = await self._texts.get(engine, await self._selected(engine, filters))
+        texts = await self._texts.get(engine, await self._select(engine, filters))
         await self._texts.add(engine, [Text(text.id, text.text, {**text.metadata, **meta}) for text in texts])
         return len(texts)
 
@@ -136,7 +136,7 @@ class ConspectusDocumentStore(EngineUser):
     delete_by_filter, delete_by_filter_async = blocking_and_async(_delete_by_filter)
     update_by_filter, update_by_filter_async = blocking_and_async(_update_by_filter)
 
-    async def _selected(self, engine: AnyEngine, filters: Filters) -> Selection:
+    async def _select(self, engine: AnyEngine, filters: Filters) -> Selection:
         """Return the documents that match as a selection: by the filter, or by the ids of those that do."""
         if not filters:
             return ALL_DOCUMENTS
@@ -159,7 +159,7 @@ class ConspectusDocumentStore(EngineUser):
     async def _search(
         self, engine: AnyEngine, query: str, top_k: int, filters: Filters, options: QueryOptions
     ) -> list[Document]:
-        selection = await self._selected(engine, filters)
+        selection = await self._select(engine, filters)
         matches = await self._texts.search(engine, query, top_k, selection, options)
         return [_document(match.text, match) for match in matches]
 

@@ -31,7 +31,7 @@ LOGIC: Mapping[str, Callable[[tuple[Filter, ...]], Filter]] = {
 def checked_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters with the whole names of fields in metadata. Raises FilterError."""
     if "field" in filters:
-        return _checked_comparison(filters)
+        return _check_comparison(filters)
     if filters.get("operator") not in LOGIC or "conditions" not in filters:
         raise FilterError(f"a filter needs field, or operator ({', '.join(LOGIC)}) and conditions: {filters}")
     return {**filters, "conditions": [checked_filters(part) for part in filters["conditions"]]}
@@ -55,7 +55,7 @@ def to_filter(filters: Mapping[str, Any]) -> Filter:
     if "field" not in filters:
         return LOGIC[filters["operator"]](tuple(map(to_filter, filters["conditions"])))
     operator, operand = filters["operator"], filters["value"]
-    field = _stored_field(filters["field"])
+    field = _find_stored_field(filters["field"])
     if operand is None:
         of_none: dict[str, Filter] = {"==": Not(Exists(field)), "!=": Exists(field)}
         return of_none.get(operator, In(field, ()))
@@ -74,7 +74,7 @@ def narrowed(filters: Mapping[str, Any]) -> Filter:
     return And(tuple(narrowed(part) for part in filters["conditions"]))
 
 
-def _checked_comparison(filters: Mapping[str, Any]) -> dict[str, Any]:
+def _check_comparison(filters: Mapping[str, Any]) -> dict[str, Any]:
     operator, operand = str(filters.get("operator")), filters.get("value")
     if operator not in COMPARISONS or "value" not in filters:
         raise FilterError(f"a comparison needs operator ({', '.join(COMPARISONS)}) and value: {filters}")
@@ -119,5 +119,5 @@ def _has_equivalent(comparison: Mapping[str, Any]) -> bool:
     return operand is None or _is_plain(operand)
 
 
-def _stored_field(field: str) -> Field:
+def _find_stored_field(field: str) -> Field:
     return "key" if field == "id" else MetadataPath(field.split(".")[1:])

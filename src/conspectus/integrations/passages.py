@@ -41,7 +41,7 @@ class Ask:
         if self.max_tokens is None:
             options["limit"] = self.limit or DEFAULT_LIMIT
             retrieval = await engine.search.retrieve(query, **options)
-            return await _named(engine, map(_of_hit, retrieval.hits))
+            return await _name_sources(engine, map(_make_passage, retrieval.hits))
         if self.limit is not None:
             options["limit"] = self.limit
         window = await engine.search.window(query, Budget(self.max_tokens, self.tokenizer), **options)
@@ -51,7 +51,7 @@ class Ask:
             passages and count(PASSAGE_SEPARATOR.join(passage.text for passage in passages)) > self.max_tokens
         ):
             passages = passages[:-1]
-        return await _named(engine, passages)
+        return await _name_sources(engine, passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class RetrievedPassage:
         }
 
 
-def _of_hit(hit: Hit) -> RetrievedPassage:
+def _make_passage(hit: Hit) -> RetrievedPassage:
     chunk, document = hit.chunk, hit.document
     cited = Citation(
         number=0,
@@ -133,7 +133,7 @@ async def _visible(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPa
     return passages
 
 
-async def _named(engine: AnyEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
+async def _name_sources(engine: AnyEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
     """Return the passages with the names of their sources; the id of a source that was deleted meanwhile."""
     all_passages, names = list(passages), dict[str, str]()
     for source in {str(passage.document.source) for passage in all_passages}:

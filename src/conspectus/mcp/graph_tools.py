@@ -205,7 +205,7 @@ async def add_facts(call: ToolCall, arguments: AddArguments) -> str:
         written = await call.engine.graph.add_edges(edges, **address)
     except DanglingEdges as fault:
         new_nodes = await call.engine.graph.add_nodes(
-            _missing_nodes(arguments.facts, fault.missing), **address
+            _make_missing_nodes(arguments.facts, fault.missing), **address
         )
         written = await call.engine.graph.add_edges(edges, **address)
     return call.data("facts", written, written=len(written), new_nodes=len(new_nodes))
@@ -234,7 +234,7 @@ async def _may_show_names(call: ToolCall, arguments: GraphArguments) -> bool:
     return all(source.kind != MEMORIES for source in inside)
 
 
-def _missing_nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
+def _make_missing_nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
     types = {fact.object: fact.object_type for fact in facts}
     types |= {fact.subject: fact.subject_type for fact in facts}
     return [NewNode(node, types.get(node, ENTITY)) for node in missing]

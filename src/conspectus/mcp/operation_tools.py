@@ -248,7 +248,7 @@ def _method_arguments(parameter: Parameter, arguments: Mapping[str, Any]) -> lis
     if parameter.is_spread:
         return [_make_dataclass(record_of(parameter.hint), arguments)]
     if parameter.name in arguments:
-        return [_checked(parameter.name, parameter.hint, arguments[parameter.name])]
+        return [_check(parameter.name, parameter.hint, arguments[parameter.name])]
     if parameter.default is REQUIRED:
         raise InvalidInput(parameter.name, "is required")
     return [] if parameter.default is OMITTED else [parameter.default]
@@ -261,7 +261,7 @@ def _make_dataclass(kind: Any, arguments: Mapping[str, Any]) -> Any:
     for field in fields(kind):
         name, hint = member_of(kind, field.name), field_types[field.name]
         if name in arguments:
-            checked_fields[field.name] = _checked(name, hint, arguments[name])
+            checked_fields[field.name] = _check(name, hint, arguments[name])
         elif is_dataclass(hint) and arguments.keys() & {one.name for one in fields(hint)}:
             checked_fields[field.name] = _make_dataclass(hint, arguments)
         elif field.default is MISSING and field.default_factory is MISSING:
@@ -269,7 +269,7 @@ def _make_dataclass(kind: Any, arguments: Mapping[str, Any]) -> Any:
     return kind(**checked_fields)
 
 
-def _checked(name: str, hint: Any, value: Any) -> Any:
+def _check(name: str, hint: Any, value: Any) -> Any:
     if hint == Filter:
         return _filter(value)
     try:

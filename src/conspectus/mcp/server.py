@@ -205,7 +205,7 @@ class ServerState:
                 raise NotFound("task", task)
             return await do(task)
         except ConspectusError as error:
-            raise self._failed(error, call) from error
+            raise self._make_error(error, call) from error
 
     async def list_resources(
         self, context: Context, _params: PaginatedRequestParams | None
@@ -231,9 +231,9 @@ class ServerState:
         try:
             text, kind = await _read_resource(call, uri)
         except NotFound as error:
-            raise self._failed(error, call, {"uri": uri[:MAX_URI_LENGTH]}) from error
+            raise self._make_error(error, call, {"uri": uri[:MAX_URI_LENGTH]}) from error
         except ConspectusError as error:
-            raise self._failed(error, call) from error
+            raise self._make_error(error, call) from error
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
     async def get_prompt(self, context_: Context, params: GetPromptRequestParams) -> GetPromptResult:
@@ -251,9 +251,9 @@ class ServerState:
             )
             passages = await context.run(call, context_arguments)
         except ValidationError as error:
-            raise self._failed(schema_mismatch(error), call) from error
+            raise self._make_error(schema_mismatch(error), call) from error
         except ConspectusError as error:
-            raise self._failed(error, call) from error
+            raise self._make_error(error, call) from error
         text = f"{PREFACE}\n\n{passages}\n\nQuestion: {context_arguments.query}"
         return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=text))])
 
@@ -270,7 +270,7 @@ class ServerState:
         more = len(names) > len(values)
         return CompleteResult(completion=Completion(values=values, total=len(names), has_more=more))
 
-    def _failed(self, error: ConspectusError, call: ToolCall, data: Any = None) -> MCPError:
+    def _make_error(self, error: ConspectusError, call: ToolCall, data: Any = None) -> MCPError:
         """Return the protocol error of a request that is no tool call."""
         content = error_result(error, call.budget.count).content[0]
         return MCPError(

@@ -78,9 +78,9 @@ class ToolCall:
 
     def data(self, name: str, items: Sequence[Any], /, **facts: Any) -> str:
         """Return facts and as many items as fit, as JSON; `left_out` is the number of the others."""
-        members = _without_empty_members(to_jsonable_python(facts))
-        rows = _without_empty_members(to_jsonable_python(items))
-        for number in _decreasing_counts(len(items)):
+        members = _drop_empty_members(to_jsonable_python(facts))
+        rows = _drop_empty_members(to_jsonable_python(items))
+        for number in _list_decreasing_counts(len(items)):
             left = {"left_out": len(items) - number} if number < len(items) else {}
             text = _compact({**members, name: rows[:number], **left})
             if number == 0 or self.budget.holds(text):
@@ -145,20 +145,20 @@ def is_of_memory(source: Source) -> bool:
 
 def json_of(value: Any) -> str:
     """Return compact JSON of any value of the model, without empty members of objects."""
-    return _compact(_without_empty_members(to_jsonable_python(value)))
+    return _compact(_drop_empty_members(to_jsonable_python(value)))
 
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _without_empty_members(value: Any) -> Any:
+def _drop_empty_members(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_empty_members(member) for member in value]
+        return [_drop_empty_members(member) for member in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: _without_empty_members(member)
+        name: _drop_empty_members(member)
         for name, member in value.items()
         if member not in (None, [], {}, "")
     }
@@ -170,7 +170,7 @@ def _fits(fixed: Scope, memory_scope: Scope) -> bool:
     return holds(Scope(user, fixed.agent, fixed.conversation), memory_scope)
 
 
-def _decreasing_counts(number: int) -> list[int]:
+def _list_decreasing_counts(number: int) -> list[int]:
     """Return a number, and numbers below it down to 0."""
     tried = [number]
     while tried[-1] > 0:

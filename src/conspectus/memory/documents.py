@@ -108,7 +108,7 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
         fact=fact_of(document),
         valid_from=_time(metadata, VALID_FROM),
         valid_until=_time(metadata, VALID_UNTIL),
-        closed_by=_string(metadata.get(CLOSED_BY)),
+        closed_by=_read_text(metadata.get(CLOSED_BY)),
         closes=_strings(metadata.get(CLOSES)),
         near=_strings(metadata.get(NEAR)),
         entities=_strings(metadata.get(ENTITIES)),
@@ -256,7 +256,7 @@ def fact_of(document: Document) -> Fact | None:
 
 def closed_by(document: Document) -> str | None:
     """Return the id of the memory whose fact ended the fact of this memory."""
-    return _string(document.metadata.get(CLOSED_BY))
+    return _read_text(document.metadata.get(CLOSED_BY))
 
 
 def ended(document: Document, at: datetime) -> bool:
@@ -295,7 +295,7 @@ def _time(metadata: Mapping[str, Any], name: str) -> datetime | None:
     return datetime.fromisoformat(value) if isinstance(value, str) else None
 
 
-def _string(value: Json) -> str | None:
+def _read_text(value: Json) -> str | None:
     return value if isinstance(value, str) else None
 
 

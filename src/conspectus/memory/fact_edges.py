@@ -17,14 +17,14 @@ from conspectus.text.times import parse_instant
 
 def ends_of_fact(new: NewMemory) -> list[NewNode]:
     """Return the nodes for subject and object of a fact; a single node if both have the same key."""
-    fact = _stated(new)
+    fact = _require_fact(new)
     nodes = {key_of(name): NewNode(key_of(name), name=name) for name in (fact.subject, fact.object)}
     return list(nodes.values())
 
 
 def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
     """Return the fact of a memory as an edge. Its validity defaults to the time of the memory."""
-    fact, stated_period = _stated(new), period(new.at, field="at")
+    fact, stated_period = _require_fact(new), period(new.at, field="at")
     with as_field("valid_from", was="time"):
         begins = (
             (stated_period.start if stated_period else now)
@@ -76,7 +76,7 @@ def with_new_end(before: Memory, new: NewMemory, changes: Mapping[str, object]) 
     return new
 
 
-def _stated(new: NewMemory) -> Fact:
+def _require_fact(new: NewMemory) -> Fact:
     if new.fact is None:
         raise InvalidInput("fact", "is missing")
     return new.fact

@@ -96,7 +96,7 @@ class FactForm:
             raise Unsatisfied(f'the answer is not {{"facts": [...]}} with at most {MAX_FACTS} facts')
         for number, fact in enumerate(listed):
             try:
-                _checked(fact)
+                _check(fact)
             except (InvalidInput, Unsatisfied) as fault:
                 raise Unsatisfied(f"at /facts/{number}: {fault}") from fault
         return {"facts": listed}
@@ -107,7 +107,7 @@ def found_facts(answer: str) -> list[FoundFact]:
     return [FoundFact(**fact) for fact in json.loads(answer)["facts"]]
 
 
-def _checked(value: object) -> FoundFact:
+def _check(value: object) -> FoundFact:
     names = {fact_field.name for fact_field in fields(FoundFact)}
     if not isinstance(value, Mapping) or not {"kind", "text", "quote"} <= value.keys() <= names:
         raise Unsatisfied(f"a fact has kind, text and quote, and no fields but {', '.join(sorted(names))}")
@@ -146,12 +146,14 @@ def cited_facts(memory: Memory, facts: Sequence[FoundFact], model: str) -> tuple
         if span is None:
             refused += 1
             continue
-        new = _extracted(memory, fact, span, model)
+        new = _make_extracted(memory, fact, span, model)
         extracted.setdefault(str(new.key), new)
     return list(extracted.values()), refused
 
 
-def _extracted(memory: Memory, extraction: FoundFact, span: tuple[int, int], model: str) -> ExtractedFact:
+def _make_extracted(
+    memory: Memory, extraction: FoundFact, span: tuple[int, int], model: str
+) -> ExtractedFact:
     document, fact, text = memory.document, extraction.fact, clean(extraction.text).strip()
     ends = (
         (text,) if fact is None else (key_of(fact.subject), relation_key(fact.predicate), key_of(fact.object))

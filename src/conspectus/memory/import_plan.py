@@ -137,7 +137,7 @@ def plan_import(
         before = stored.get(name, ())
         steps = merged(before, line)
         levels = StoredLevels(preparations[line.scope], documents)
-        prepared = _prepared(line, steps, before, ids, levels) if steps else []
+        prepared = _prepare(line, steps, before, ids, levels) if steps else []
         ready += prepared
         pattern = next(
             (quarantine_pattern(new.document) for new in prepared if new.document.id == name),
@@ -173,7 +173,7 @@ def edge_of(line: Line, memory: str) -> NewEdge:
     )
 
 
-def _prepared(
+def _prepare(
     line: Line,
     steps: Sequence[VersionStep],
     before: Sequence[Memory],

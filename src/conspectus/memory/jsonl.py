@@ -63,7 +63,7 @@ def line_of(versions: Sequence[Memory], references: Mapping[str, Reference]) -> 
         **_state(memory, references),
         "versions": [_brief(_state(version, references)) for version in versions[:-1]],
     }
-    return _written(fields)
+    return _write_line(fields)
 
 
 def new_line(
@@ -98,10 +98,10 @@ def new_line(
             for since, former in states[:-1]
         ],
     }
-    return _written(fields)
+    return _write_line(fields)
 
 
-def _written(fields: Mapping[str, object]) -> str:
+def _write_line(fields: Mapping[str, object]) -> str:
     line = json.dumps(_brief(fields), ensure_ascii=False, allow_nan=False)
     for end, escaped in _ENDS.items():
         line = line.replace(end, escaped)

@@ -98,7 +98,7 @@ def taker(annotation: Any, how: How) -> Take:
     options = _options(annotation)
     declaration = declaration_of(annotation)
     if Any in options or object in options:
-        return _anything
+        return _take_anything
     rules = [_rule(option, how) for option in options]
     allowed = _join_names([name for rule in rules for name in rule.allowed])
     always = frozenset(kind for rule in rules for kind in rule.always)
@@ -114,7 +114,7 @@ def taker(annotation: Any, how: How) -> Take:
                 return converted
         raise InvalidInput(name, f"{shown(value)} cannot be used; give {allowed}")
 
-    return _within_bounds(take, declaration, counts_elements=any(map(_is_list, options)))
+    return _bound(take, declaration, counts_elements=any(map(_is_list, options)))
 
 
 def shown(value: object) -> str:
@@ -126,7 +126,7 @@ def shown(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _within_bounds(take: Take, declaration: Declaration, *, counts_elements: bool) -> Take:
+def _bound(take: Take, declaration: Declaration, *, counts_elements: bool) -> Take:
     """Return a function that also rejects what a declaration excludes; a setting is checked elsewhere.
 
     A length is that of a list, if a list is accepted beside one text or mapping.
@@ -192,18 +192,18 @@ class Arguments:
 
     @functools.cached_property
     def _declarations(self) -> Mapping[str, Declaration]:
-        return {name: declaration_of(hint) for name, hint in self._expanded(annotated_hints).items()}
+        return {name: declaration_of(hint) for name, hint in self._expand(annotated_hints).items()}
 
     @functools.cached_property
     def _takes(self) -> Mapping[str, Take]:
         """The check of each argument; other keyword arguments use that of `**`."""
-        types = self._expanded(annotated_hints)
+        types = self._expand(annotated_hints)
         takes = {name: taker(hint, self._how) for name, hint in types.items() if hint is not Never}
         if "**" in types:
             takes["**"] = _refuse_unknown(", ".join(takes))
         return takes
 
-    def _expanded(self, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    def _expand(self, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         """Return the annotation of each argument; `**` stands for all that are not named."""
         types = read(self._function)
         types.pop("return", None)
@@ -259,7 +259,7 @@ def require_settings(values: "Checked", settings: object, *, of: str = "") -> No
     `of` begins the name of the field in the message.
     """
     owner: Any = type(values)
-    for name, bounds in _setting_fields(owner):
+    for name, bounds in _find_setting_fields(owner):
         if (number := getattr(values, name)) is not None:
             bounds.require(f"{of}{name}", number, settings)
 
@@ -279,11 +279,11 @@ def _parameter_values(_: str, value: Any) -> Any:
 def _fields(owner: Any) -> Sequence[tuple[str, object, Take]]:
     annotated = annotated_hints(owner)
     takes = [(field.name, field.default, taker(annotated[field.name], owner.how)) for field in fields(owner)]
-    return [check for check in takes if check[2] is not _anything]
+    return [check for check in takes if check[2] is not _take_anything]
 
 
 @cache
-def _setting_fields(owner: Any) -> Sequence[tuple[str, Range]]:
+def _find_setting_fields(owner: Any) -> Sequence[tuple[str, Range]]:
     """Return the fields of a class whose highest number is a setting, with their ranges."""
     ranges = ((name, declaration_of(hint).range) for name, hint in annotated_hints(owner).items())
     return [(name, bounds) for name, bounds in ranges if bounds is not None and bounds.setting]
@@ -296,7 +296,7 @@ def _join_names(names: Sequence[str]) -> str:
     return distinct[0]
 
 
-def _anything(_: str, value: Any) -> Any:
+def _take_anything(_: str, value: Any) -> Any:
     return value
 
 
@@ -324,7 +324,7 @@ def _rule(annotation: Any, how: How) -> _Rule:
     if origin is Callable:
         return _Rule(["a function"], callable)
     if isclass(origin) and issubclass(origin, Mapping):
-        return _mapping(get_args(annotation))
+        return _take_mapping(get_args(annotation))
     if _is_list(annotation):
         return _iterable(origin, get_args(annotation), how)
     return _instance(origin, how)
@@ -345,7 +345,7 @@ def _is_storable(value: float) -> bool:
     return abs(value) <= LARGEST
 
 
-def _mapping(inner: Sequence[Any]) -> _Rule:
+def _take_mapping(inner: Sequence[Any]) -> _Rule:
     """Accept mappings with string keys, and check values only if the annotation says so."""
     has_texts = [base_of(hint) for hint in inner] == [str, str]
 

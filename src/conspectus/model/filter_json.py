@@ -220,12 +220,12 @@ def _pair(text: str) -> Filter:
         start, dots, end = value.partition("..")
         if not dots:
             raise _wrong("write a span of time as occurred=START..END")
-        return Overlaps(_zoned(start), _zoned(end))
+        return Overlaps(_parse_time(start), _parse_time(end))
     if field == "recorded":
         start, dots, end = value.partition("..")
         if dots:
-            return Between(field, _zoned(start), _zoned(end))
-        moment = _zoned(value)
+            return Between(field, _parse_time(start), _parse_time(end))
+        moment = _parse_time(value)
         return Eq(field, moment) if moment else Exists(field)
     if isinstance(field, str) and field not in _NUMBER_FIELDS:
         return Eq(field, _text_of(value))
@@ -263,7 +263,7 @@ def _range(field: Field, text: str) -> Filter | None:
 
 def _bounds(start: str, end: str) -> tuple[Any, Any] | None:
     """Return two numbers or two instants, of which an empty text is none; None if a text is neither."""
-    for read in (_number_of, _zoned):
+    for read in (_number_of, _parse_time):
         try:
             return read(start), read(end)
         except (ValueError, InvalidInput):
@@ -278,7 +278,7 @@ def _number_of(text: str) -> float | None:
     return scalar
 
 
-def _zoned(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     """Parse a time of a pair: the default zone is UTC, an empty string is an open end."""
     if not text.strip():
         return None

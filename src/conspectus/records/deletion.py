@@ -60,7 +60,7 @@ def delete_documents(
     connection: Connection, ids: Sequence[DocumentId], *, now: datetime | None = None
 ) -> Receipt:
     """Delete documents with children, chunks and vectors. Unknown ids count 0."""
-    receipt, steps = _deleted(connection, ids, now)
+    receipt, steps = _delete(connection, ids, now)
     append(connection, steps)
     return receipt
 
@@ -68,10 +68,10 @@ def delete_documents(
 def delete_extracted(connection: Connection, memories: Sequence[DocumentId]) -> list[ChangeRange]:
     """Delete the facts that were extracted from memories. Returns the changes, which the caller appends."""
     facts = [DocumentId(row.id) for row in fetch_in_blocks(connection, _EXTRACTED, memories)]
-    return _deleted(connection, facts)[1] if facts else []
+    return _delete(connection, facts)[1] if facts else []
 
 
-def _deleted(
+def _delete(
     connection: Connection, ids: Sequence[DocumentId], now: datetime | None = None
 ) -> tuple[Receipt, list[ChangeRange]]:
     steps: list[ChangeRange] = []

@@ -47,10 +47,10 @@ _NEWEST = (feedback.c.created.desc(), feedback.c.id.desc())
 def forget_feedback(connection: Connection, user: UserId) -> None:
     """Delete the feedback of a user."""
     gone = delete(feedback).where(feedback.c.user == user).returning(feedback.c.collection)
-    _changed(connection, set(connection.execute(gone).scalars()))
+    _append_change(connection, set(connection.execute(gone).scalars()))
 
 
-def _changed(connection: Connection, collections: set[CollectionId]) -> None:
+def _append_change(connection: Connection, collections: set[CollectionId]) -> None:
     """Append a change of no chunk, so that processes read the feedback again."""
     steps = [ChangeRange(collection, "put", NO_CHUNK, NO_CHUNK) for collection in sorted(collections)]
     append(connection, steps)
@@ -79,7 +79,7 @@ def _add(
         for judgment in judgments
     ]
     insert_rows(connection, feedback, rows)
-    _changed(connection, set(collections.values()))
+    _append_change(connection, set(collections.values()))
 
 
 def _locks(judgments: Sequence[Feedback]) -> Locks:
@@ -95,7 +95,7 @@ def _get(connection: Connection, feedback_id: str) -> Feedback | None:
 def _delete(connection: Connection, feedback_id: str) -> bool:
     gone = delete(feedback).where(feedback.c.id == feedback_id).returning(feedback.c.collection)
     collections = set(connection.execute(gone).scalars())
-    _changed(connection, collections)
+    _append_change(connection, collections)
     return bool(collections)
 
 

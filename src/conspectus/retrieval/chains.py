@@ -87,7 +87,7 @@ async def with_chains(retrieval: Retrieval, reader: ChainReader, *, maximum: int
         *(reader.thread(hits[0].document, ids[key], share) for key, hits in threads.items())
     )
     stored = dict(zip(threads, stored_threads, strict=True))
-    elsewhere = await _answered_in_other_threads(messages, stored, reader)
+    elsewhere = await _read_answered_elsewhere(messages, stored, reader)
     members: list[_ChainMember] = []
     for rank, rows in _chains_by_rank(messages, stored, elsewhere):
         matching = (
@@ -143,7 +143,7 @@ def _ids_to_read(
 ) -> dict[tuple[str, str], list[DocumentId]]:
     """Return the messages to read of each thread: its hits, and the messages that its best hits answer."""
     ids = {
-        key: [answered for hit in best for answered in _answered_ids(hit.document)]
+        key: [answered for hit in best for answered in _list_answered_ids(hit.document)]
         for key, best in threads.items()
     }
     for hit in hits:
@@ -153,7 +153,7 @@ def _ids_to_read(
     return {key: list(dict.fromkeys(documents)) for key, documents in ids.items()}
 
 
-def _answered_ids(document: Document) -> list[DocumentId]:
+def _list_answered_ids(document: Document) -> list[DocumentId]:
     keys = answered_keys(document)
     return [DocumentId(stable_id("document", document.source, key)) for key in keys if key != document.key]
 
@@ -178,14 +178,14 @@ def _position_of(rows: Sequence[StoredChunk], message: Document) -> int | None:
     return next((position for position, row in enumerate(rows) if row.document.id == message.id), None)
 
 
-async def _answered_in_other_threads(
+async def _read_answered_elsewhere(
     messages: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], reader: ChainReader
 ) -> dict[int, StoredChunk]:
     """Return the messages of other threads that hits answer, by rank."""
     answered = {
-        rank: _answered_ids(hit.document)
+        rank: _list_answered_ids(hit.document)
         for rank, hit in messages.items()
-        if not stored[_thread_of(hit.document)].places.keys() & set(_answered_ids(hit.document))
+        if not stored[_thread_of(hit.document)].places.keys() & set(_list_answered_ids(hit.document))
     }
     ids = list(dict.fromkeys(chain.from_iterable(answered.values())))
     rows = {row.document.id: row for row in await reader.messages(ids)} if ids else {}
@@ -305,7 +305,7 @@ class ReplyTree:
         self._messages = messages
         self._is_question = [ends_with_question(row.chunk.text) for row in rows]
         self._by_key = {message.key: position for position, message in enumerate(messages)}
-        self._answered = [self._answered_by(position) for position in range(len(messages))]
+        self._answered = [self._find_answered(position) for position in range(len(messages))]
         self._answers: list[list[int]] = [[] for _ in messages]
         for position, answered in enumerate(self._answered):
             if answered is not None:
@@ -331,7 +331,7 @@ class ReplyTree:
         order += sorted(range(len(self._messages)), key=lambda member: (abs(member - position), member))
         return [member for member in dict.fromkeys(order) if member != position]
 
-    def _answered_by(self, position: int) -> int | None:
+    def _find_answered(self, position: int) -> int | None:
         for key in answered_keys(self._messages[position]):
             answered = self._by_key.get(key)
             if answered is not None and answered != position:

@@ -71,7 +71,7 @@ def confidence_signals(
     """
     passages = best[:MAX_READ_PASSAGES]
     # No phrase and no term reaches over the end of a line.
-    texts = "\n".join(_normalized(_WORD.findall(f"{passage.title} {passage.text}")) for passage in passages)
+    texts = "\n".join(_normalize(_WORD.findall(f"{passage.title} {passage.text}")) for passage in passages)
     words = _WORD.findall(query)[:MAX_QUERY_WORDS]
     terms = _terms_without_hidden(ranked, readable_texts)
     cosine = float(np.fmax.reduce(ranked.cosine, initial=-1.0))
@@ -80,7 +80,7 @@ def confidence_signals(
         **_term_coverage(terms, float(ranked.bm25.max(initial=0.0)), texts),
         **_phrase_coverage("pairs", _word_pairs(words, max_stop_words=0), texts),
         **_phrase_coverage("pairs_with_one_stop_word", _word_pairs(words, max_stop_words=1), texts),
-        **_phrase_coverage("names", _capitalized_runs(words), texts),
+        **_phrase_coverage("names", _find_capitalized_runs(words), texts),
         "titles": float(_count_titles(words, passages)),
     }
 
@@ -89,7 +89,7 @@ def _terms_without_hidden(ranked: RankedCandidates, readable_texts: Iterable[str
     """Return the terms of the query; those in no readable text are as terms that no chunk has."""
     hidden = {term.term for term in ranked.terms if term.documents}
     for text in readable_texts:
-        folded = _folded(text)
+        folded = _fold(text)
         hidden = {term for term in hidden if term not in folded}
         if not hidden:
             break
@@ -123,7 +123,7 @@ def _word_pairs(words: Sequence[str], *, max_stop_words: int) -> set[str]:
     }
 
 
-def _capitalized_runs(words: Sequence[str]) -> set[str]:
+def _find_capitalized_runs(words: Sequence[str]) -> set[str]:
     """Return sequences of capitalized words after the first word."""
     runs = (
         " ".join(run).casefold()
@@ -135,15 +135,15 @@ def _capitalized_runs(words: Sequence[str]) -> set[str]:
 
 def _count_titles(words: Sequence[str], passages: Sequence[Passage]) -> int:
     """Count passages whose title, without parentheses, is part of the query; at most 2."""
-    query = _normalized(words)
+    query = _normalize(words)
     titles = (_WORD.findall(_IN_PARENTHESES.sub("", passage.title)) for passage in passages)
-    return min(sum(bool(title) and _normalized(title) in query for title in titles), 2)
+    return min(sum(bool(title) and _normalize(title) in query for title in titles), 2)
 
 
-def _normalized(words: Sequence[str]) -> str:
-    return _folded(f" {' '.join(words)} ")
+def _normalize(words: Sequence[str]) -> str:
+    return _fold(f" {' '.join(words)} ")
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     # `casefold` is slower even where it does the same.
     return text.lower() if text.isascii() else text.casefold()

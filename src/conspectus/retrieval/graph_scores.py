@@ -52,7 +52,7 @@ async def with_graph_scores(
     scores = dict(zip(ranked.ids.tolist(), _scores_without_identifiers(ranked).tolist(), strict=True))
     paths = await reached(context.query, scores, expansion, over=connections, allowed=matching)
     candidates = await with_extra_candidates(index, probe, candidates, paths.ways)
-    read_context = replace(context, hydrate=_reading_others(ranked.rows, context.hydrate))
+    read_context = replace(context, hydrate=_read_others_with(ranked.rows, context.hydrate))
     selection = selection.with_requested(paths.ways)
     ranked_again = await rank(read_context, index, probe, candidates, selection=selection)
     if ranked_again is None:
@@ -60,7 +60,7 @@ async def with_graph_scores(
     return _with_graph_part(ranked_again, paths, expansion, connections)
 
 
-def _reading_others(rows: Rows, hydrate: Hydrate) -> Hydrate:
+def _read_others_with(rows: Rows, hydrate: Hydrate) -> Hydrate:
     """Return a function that reads only rows that have not been read yet."""
 
     async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:

@@ -70,7 +70,7 @@ def moments(captions: Sequence[ScoredCaption], *, limit: int) -> list[MomentSpan
     Captions may be in any order and from several streams. Results improve with more captions around the good
     ones, with or without a score. A caption without a score gets the lowest score.
     """
-    ordered = _ordered_captions(captions)
+    ordered = _order_captions(captions)
     if not ordered.scored.any():
         return []
     parts = _parts(ordered, _term_matrix(ordered, captions))
@@ -104,7 +104,7 @@ class _OrderedCaptions:
     after: Positions
 
 
-def _ordered_captions(captions: Sequence[ScoredCaption]) -> _OrderedCaptions:
+def _order_captions(captions: Sequence[ScoredCaption]) -> _OrderedCaptions:
     numbers = np.array(
         [(caption.start, caption.end, caption.score, caption.similarity) for caption in captions],
         dtype=np.float64,
@@ -117,15 +117,15 @@ def _ordered_captions(captions: Sequence[ScoredCaption]) -> _OrderedCaptions:
         inputs=order,
         starts=starts,
         ends=ends,
-        scores=_without_gaps(scores, scored),
-        similarities=_without_gaps(similarities, scored),
+        scores=_fill_gaps(scores, scored),
+        similarities=_fill_gaps(similarities, scored),
         scored=scored,
         first=np.searchsorted(streams, streams, side="left"),
         after=np.searchsorted(streams, streams, side="right"),
     )
 
 
-def _without_gaps(values: Floats, scored: NDArray[np.bool_]) -> Floats:
+def _fill_gaps(values: Floats, scored: NDArray[np.bool_]) -> Floats:
     """Fill missing values: the minimum if the caption was not found, the median if its vector is pending."""
     present = values[~np.isnan(values)]
     if not len(present):

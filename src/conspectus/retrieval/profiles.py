@@ -110,7 +110,7 @@ def profile_by_name(name: str) -> Profile:
         raise InvalidInput("profile", f"{base!r} is unknown; expected one of {', '.join(PROFILES)}")
     profile = PROFILES[base]
     for part in parts.split(",") if WITHOUT in name else ():
-        profile = _without_part(profile, part.strip())
+        profile = _drop_part(profile, part.strip())
     return profile
 
 
@@ -123,7 +123,7 @@ def part_names(name: str) -> tuple[str, ...]:
             return ("recency", "same_channel", "same_thread", "min_similarity")
 
 
-def _without_part(profile: Profile, part: str) -> Profile:
+def _drop_part(profile: Profile, part: str) -> Profile:
     if isinstance(profile, AdditiveProfile):
         names = [field.name for field in fields(Weights)]
         if part not in names:

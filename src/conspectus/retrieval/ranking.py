@@ -139,14 +139,14 @@ async def _with_context_parts(
     """Return the candidates with rows, ranked by threads and query context."""
     ranking_context = context.ranking_context
     if ranking_context is not None and context.multiplies:
-        ranked = _ranked_candidates(replace(candidates, exact=NO_IDS), fused, rows)
+        ranked = _make_candidates(replace(candidates, exact=NO_IDS), fused, rows)
         documents = [row.document for row in ranked.rows_in_order]
         return ranked.with_parts(multiplicative_parts(ranking_context, documents, ranked.fused_scores))
     threaded = [row for row in rows.values() if row.document.thread is not None]
     if threaded and not context.alone:
         links = _thread_links(threaded)
         return await _rank_threads(context, index, probe, candidates, rows=rows, links=links)
-    return _with_additive_parts(_ranked_candidates(candidates, fused, rows), ranking_context)
+    return _with_additive_parts(_make_candidates(candidates, fused, rows), ranking_context)
 
 
 def _best_quoting(probe: Probe, candidates: Candidates) -> list[int]:
@@ -182,7 +182,7 @@ async def _rank_threads(
         return None
     rows = {**rows, **neighbor_rows}
     fusion = CONVERSATION_FUSION if _are_conversations_of_people(rows.values()) else None
-    ranked = _ranked_candidates(candidates, _fuse_candidates(candidates, context, fusion), rows)
+    ranked = _make_candidates(candidates, _fuse_candidates(candidates, context, fusion), rows)
     scores, rows_in_order = ranked.fused_scores, ranked.rows_in_order
     weights = _weights(context.ranking_context, ranked)
     parts = thread_parts(probe.words or "", scores, ranked.ids, links, rows=rows_in_order, weights=weights)
@@ -220,7 +220,7 @@ def _with_additive_parts(
     return ranked.with_parts(additive_parts(ranking_context, documents, _weights(ranking_context, ranked)))
 
 
-def _ranked_candidates(candidates: Candidates, fused: Fused, rows: Rows) -> RankedCandidates:
+def _make_candidates(candidates: Candidates, fused: Fused, rows: Rows) -> RankedCandidates:
     """Return the candidates whose rows were read."""
     positions = np.searchsorted(candidates.ids, sorted(rows))
     ids = candidates.ids[positions]

@@ -171,7 +171,7 @@ class Grammar:
             if text[start : start + 1] == "?":
                 pattern, start = _optional(pattern), start + 1
             if match["prefix"]:
-                pattern = _followed_by(pattern) if match["prefix"] == "&" else _not_followed_by(pattern)
+                pattern = _match_before(pattern) if match["prefix"] == "&" else _not_followed_by(pattern)
             elements.append((match["key"], pattern))
         while text[start : start + 1].isspace():
             start += 1
@@ -185,18 +185,18 @@ class Grammar:
             raise ValueError(f"{text!r} is not an element of a pattern")
         mark, name = match["mark"], match["name"]
         if mark == "@":
-            return _guarded(self._guards[name])
+            return _match_guard(self._guards[name])
         if mark == "^":
-            return _ending_in(getattr(self.language, name))
+            return _match_ending(getattr(self.language, name))
         if mark == "<":
-            return _behind(name) if name in _TOKEN_CLASSES else _after_word(self._words(match))
+            return _behind(name) if name in _TOKEN_CLASSES else _match_after_word(self._words(match))
         if name in self._rows:
             return _Pattern(
                 lambda parse, index, captures: parse.read(name, index), lambda: self.rule(name).openings
             )
         if name in _BORDERS:
             return _Pattern(_BORDERS[name], lambda: _ANYWHERE)
-        return _token(name) if name in _TOKEN_CLASSES else _word_of(self._words(match))
+        return _match_token(name) if name in _TOKEN_CLASSES else _word_of(self._words(match))
 
     def _words(self, match: re.Match[str]) -> Mapping[tuple[str, ...], Any]:
         """Return a word class as a mapping of tuples of words to meanings."""
@@ -300,7 +300,7 @@ def _optional(pattern: _Pattern) -> _Pattern:
     )
 
 
-def _followed_by(pattern: _Pattern) -> _Pattern:
+def _match_before(pattern: _Pattern) -> _Pattern:
     def look_ahead(parse: Parse, index: int, captures: Captures) -> Match:
         match = pattern.match(parse, index, captures)
         return None if match is None else (match[0], index)
@@ -316,7 +316,7 @@ def _not_followed_by(pattern: _Pattern) -> _Pattern:
     )
 
 
-def _guarded(guard: Guard) -> _Pattern:
+def _match_guard(guard: Guard) -> _Pattern:
     return _Pattern(
         lambda parse, index, captures: (True, index) if guard(parse.context, captures) else None,
         lambda: _ANYWHERE,
@@ -340,14 +340,14 @@ def _word_of(meanings: Mapping[tuple[str, ...], Any]) -> _Pattern:
     return _Pattern(match_word, lambda: _Openings(phrase_openers.union(words)))
 
 
-def _after_word(meanings: Mapping[tuple[str, ...], Any]) -> _Pattern:
+def _match_after_word(meanings: Mapping[tuple[str, ...], Any]) -> _Pattern:
     return _Pattern(
         lambda parse, index, captures: (True, index) if (parse.words[index - 1],) in meanings else None,
         lambda: _ANYWHERE,
     )
 
 
-def _ending_in(words: Any) -> _Pattern:
+def _match_ending(words: Any) -> _Pattern:
     meanings = words if isinstance(words, Mapping) else dict.fromkeys(words, True)
 
     def match_ending(parse: Parse, index: int, captures: Captures) -> Match:
@@ -357,7 +357,7 @@ def _ending_in(words: Any) -> _Pattern:
     return _Pattern(match_ending, lambda: _ANYWHERE)
 
 
-def _token(name: str) -> _Pattern:
+def _match_token(name: str) -> _Pattern:
     kind, accepts = _TOKEN_CLASSES[name]
 
     def match_token(parse: Parse, index: int, captures: Captures) -> Match:

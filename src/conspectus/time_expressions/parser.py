@@ -127,7 +127,7 @@ def _intersect(
             used.append(phrase)
     text = ", ".join(_text_of(query, tokens, phrase) for phrase in used)
     relation = ", ".join(phrase.range.relation for phrase in used)
-    rest = _without_phrases(query, tokens, phrases, language)
+    rest = _remove_phrases(query, tokens, phrases, language)
     return TimeExpression(total.start, total.end, text, rest, relation, tuple(unused))
 
 
@@ -135,7 +135,7 @@ def _text_of(query: str, tokens: Sequence[Token], phrase: _Phrase) -> str:
     return " ".join(query[tokens[phrase.first].start : tokens[phrase.end - 1].end].split())
 
 
-def _without_phrases(
+def _remove_phrases(
     query: str, tokens: Sequence[Token], phrases: Sequence[_Phrase], language: Language
 ) -> str:
     """Return the query without the phrases; empty if only words without content are left."""

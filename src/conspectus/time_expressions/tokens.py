@@ -43,10 +43,10 @@ class Token:
 
 def split_into_tokens(query: str) -> Sequence[Token]:
     """Return the tokens of the first characters of a query."""
-    return tuple(map(_token, _TOKEN.finditer(query[:MAX_PARSED_CHARACTERS])))
+    return tuple(map(_make_token, _TOKEN.finditer(query[:MAX_PARSED_CHARACTERS])))
 
 
-def _token(match: re.Match[str]) -> Token:
+def _make_token(match: re.Match[str]) -> Token:
     kind = next(name for name in _KINDS if match[name] is not None)
     ending = (match["after_clock"] or match["after_number"] or "").lower()
     text = match[0].lower().replace("\u2019", "'")

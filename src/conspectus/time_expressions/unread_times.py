@@ -15,11 +15,11 @@ def unread_times(query: str, language: Language = ENGLISH) -> list[str]:
     """Return the phrases of a query that look like times: what is left of it after its times were read."""
     tokens = split_into_tokens(query)
     dates = [match[0] for match in _SLASH_DATE.finditer(query[:MAX_PARSED_CHARACTERS])]
-    spans = [*_named_periods(tokens, language), *_amounts_ago(tokens, language)]
+    spans = [*_find_named_periods(tokens, language), *_amounts_ago(tokens, language)]
     return list(dict.fromkeys([*dates, *(query[first.start : last.end] for first, last in spans)]))
 
 
-def _named_periods(tokens: Sequence[Token], language: Language) -> Iterator[tuple[Token, Token]]:
+def _find_named_periods(tokens: Sequence[Token], language: Language) -> Iterator[tuple[Token, Token]]:
     """Yield `yesterday`, `last fortnight`, `31 February` as first and last token."""
     periods = language.unread_periods | language.weekdays.keys() | language.months.keys()
     for number, token in enumerate(tokens):

@@ -20,7 +20,7 @@ def _words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def _numbered(words: str, first: int = 0, step: int = 1) -> dict[str, int]:
+def _number(words: str, first: int = 0, step: int = 1) -> dict[str, int]:
     """Map words to consecutive numbers. Words joined by `/` have the same number."""
     return {
         word: first + position * step
@@ -53,15 +53,15 @@ class Language:
     """
 
     numbers = MappingProxyType(
-        _numbered(
+        _number(
             "zero one/a/an two/couple three/few four five six seven eight nine ten eleven twelve/dozen "
             "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
         )
-        | _numbered("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10)
+        | _number("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10)
     )
     one = _words("one a an")
     ordinals = MappingProxyType(
-        _numbered(
+        _number(
             "first/opening/initial second third fourth fifth sixth seventh eighth ninth tenth eleventh "
             "twelfth",
             1,
@@ -157,10 +157,10 @@ class Language:
     times = MappingProxyType({"noon": 12 * HOUR, "midday": 12 * HOUR, "midnight": 24 * HOUR})
     days = MappingProxyType({"today": 0, "tonight": 0, "yesterday": -1})
     weekdays = MappingProxyType(
-        _numbered("monday/mon tuesday/tue/tues wednesday thursday/thu/thurs friday/fri saturday sunday")
+        _number("monday/mon tuesday/tue/tues wednesday thursday/thu/thurs friday/fri saturday sunday")
     )
     months = MappingProxyType(
-        _numbered(
+        _number(
             "january/jan february/feb march/mar april/apr may june/jun july/jul august/aug "
             "september/sep/sept october/oct november/nov december/dec",
             1,

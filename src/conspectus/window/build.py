@@ -89,7 +89,7 @@ def build_window(
 
     @cache
     def packing(form: Renderer) -> Packing:
-        return _packing(retrieval, RenderingCounter(form, count, budget.tokenizer), options, time)
+        return _prepare_packing(retrieval, RenderingCounter(form, count, budget.tokenizer), options, time)
 
     @cache
     def pack(form: Renderer) -> Callable[[int], Packed]:
@@ -112,7 +112,7 @@ def build_window(
     return window
 
 
-def _packing(
+def _prepare_packing(
     retrieval: Retrieval, exact: RenderingCounter, options: WindowOptions, checkpoint: Checkpoint
 ) -> Packing:
     """How the hits are packed."""

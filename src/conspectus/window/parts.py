@@ -44,13 +44,13 @@ def _inside(
     pieces = list(_pieces(packed.layout, renderer, len(text))) if text else []
     ends = [end for _, _, end in pieces]
     start, done = 0, 0
-    for (kind, number, end), reached in zip(pieces, _reached(text, ends, count, divisible), strict=True):
+    for (kind, number, end), reached in zip(pieces, _count_up_to(text, ends, count, divisible), strict=True):
         last = packed.tokens if end == len(text) else min(max(reached, done), packed.tokens)
         yield WindowPart(kind, last - done, number, start, end)
         start, done = end, last
 
 
-def _reached(text: str, ends: list[int], count: Callable[[str], int], divisible: bool) -> Iterator[int]:
+def _count_up_to(text: str, ends: list[int], count: Callable[[str], int], divisible: bool) -> Iterator[int]:
     """The tokens of the text up to each end; nothing before a border is counted twice.
 
     Without borders, nothing is counted again that is MAX_COUNTED_AGAIN characters before an end.

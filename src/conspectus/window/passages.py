@@ -108,7 +108,7 @@ def in_reading_order(pieces: Sequence[SelectedChunk]) -> Sequence[SelectedChunk]
     """Return the pieces of a group in reading order."""
     if len(pieces) < 2:
         return pieces
-    return sorted(pieces, key=_time_order if is_streamed(pieces[0].hit.document) else _reading_order)
+    return sorted(pieces, key=_time_order if is_streamed(pieces[0].hit.document) else _order_in_reading)
 
 
 def _with_gaps(passages: Sequence[WindowPassage], threads: Threads) -> tuple[WindowPassage, ...]:
@@ -129,7 +129,7 @@ def _with_gaps(passages: Sequence[WindowPassage], threads: Threads) -> tuple[Win
     return (*with_gaps[:-1], replace(with_gaps[-1], rest=max(rest, 0)))
 
 
-def _reading_order(piece: SelectedChunk) -> tuple[object, ...]:
+def _order_in_reading(piece: SelectedChunk) -> tuple[object, ...]:
     document, chunk = piece.hit.document, piece.hit.chunk
     sequence = (document.sequence is None, document.sequence or 0)
     occurred = document.occurred.start if document.occurred else _LATEST
@@ -139,7 +139,7 @@ def _reading_order(piece: SelectedChunk) -> tuple[object, ...]:
 def _time_order(piece: SelectedChunk) -> tuple[object, ...]:
     document = piece.hit.document
     occurred = (document.occurred.start, document.occurred.end) if document.occurred else (_LATEST, _LATEST)
-    return (*occurred, *_reading_order(piece))
+    return (*occurred, *_order_in_reading(piece))
 
 
 class _JoinedChunks:

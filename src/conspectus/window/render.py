@@ -71,7 +71,7 @@ class Renderer(ABC):
 
     def render_text(self, passage: WindowPassage) -> str:
         """The text of a passage as it is in the rendering, with a mark on each side where it was cut."""
-        return _marked(passage, self.escape(passage.text))
+        return _mark_truncation(passage, self.escape(passage.text))
 
     @abstractmethod
     def group(self, passages: Sequence[WindowPassage]) -> str:
@@ -141,16 +141,16 @@ class TextRenderer(Renderer):
             return " ".join(filter(None, (f"{number} […]", _where(passage)))) + "\n" + text
         document = passage.document
         if document.kind in {"page", "task"}:
-            named = ", ".join(filter(None, (_heading(document), _where(passage))))
+            named = ", ".join(filter(None, (_write_heading(document), _where(passage))))
             return f"{number} {named}".rstrip() + "\n" + text
         last = before.document if before else None
         if is_streamed(document):
-            line = " ".join((*_streamed(passage, before), text))
-            return f"{number} {_answering(passage, line)}"
-        when = _when(document, last, brief=self.brief)
+            line = " ".join((*_write_stream_prefix(passage, before), text))
+            return f"{number} {_mark_reply(passage, line)}"
+        when = _write_time(document, last, brief=self.brief)
         header = " ".join(filter(None, (_title_after(document, last), when, _author(document))))
         line = f"{header}: {text}" if header else text
-        return f"{number} {_answering(passage, line)}"
+        return f"{number} {_mark_reply(passage, line)}"
 
 
 class XmlRenderer(Renderer):
@@ -204,7 +204,7 @@ class JsonRenderer(Renderer):
         )
 
     def _render_object(self, passage: WindowPassage) -> str:
-        text = _marked(passage, _SURROGATES.sub("\ufffd", passage.text))
+        text = _mark_truncation(passage, _SURROGATES.sub("\ufffd", passage.text))
         return _json({**_fields(passage), "text": text})
 
 
@@ -244,7 +244,7 @@ class GuardedRenderer(Renderer):
     def _element(self, passage: WindowPassage) -> str:
         fields = _fields(passage)
         key = {"key": _location(passage.document)} if passage.follows is None else {}
-        named = {"number": fields.pop("index"), **fields, **_without_empty(key)}
+        named = {"number": fields.pop("index"), **fields, **_drop_empty(key)}
         named.pop("id", None)
         return prompt_frame.element(named, self.render_text(passage))
 
@@ -260,7 +260,7 @@ _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
 )
 
 
-def _marked(passage: WindowPassage, text: str) -> str:
+def _mark_truncation(passage: WindowPassage, text: str) -> str:
     """Return the text with a mark on each truncated side."""
     return (CUT_BEFORE if passage.cut_before else "") + text + (CUT if passage.cut else "")
 
@@ -290,7 +290,7 @@ def _left_out(number: int) -> str:
     return f"[… {number} {'message' if number == 1 else 'messages'} left out]"
 
 
-def _answering(passage: WindowPassage, line: str) -> str:
+def _mark_reply(passage: WindowPassage, line: str) -> str:
     """Mark replies. Escape text that only looks like such a mark with a backslash."""
     if passage.answers is None:
         return line
@@ -307,21 +307,23 @@ def _fields(passage: WindowPassage) -> dict[str, str | int]:
         return {
             "index": passage.number,
             "continues": passage.follows,
-            **_without_empty({**position, "trust": trust}),
+            **_drop_empty({**position, "trust": trust}),
         }
     described = {
         "id": document.id,
         "title": on_one_line(document.title) or on_one_line(passage.stream) or _location(document),
         **position,
-        "time": time_range(document, None, passage.zone) if is_streamed(document) else _when(document, None),
+        "time": time_range(document, None, passage.zone)
+        if is_streamed(document)
+        else _write_time(document, None),
         "event": on_one_line(event_type(document)),
         "author": _author(document),
         "trust": trust,
     }
-    return {"index": passage.number, **_without_empty(described)}
+    return {"index": passage.number, **_drop_empty(described)}
 
 
-def _without_empty(fields: Mapping[str, str | int | None]) -> dict[str, str | int]:
+def _drop_empty(fields: Mapping[str, str | int | None]) -> dict[str, str | int]:
     return {name: value for name, value in fields.items() if value}
 
 
@@ -338,7 +340,7 @@ def _section(passage: WindowPassage) -> str:
     return "" if heading == title else heading.removeprefix(title + BETWEEN)
 
 
-def _heading(document: Document) -> str:
+def _write_heading(document: Document) -> str:
     title, key = on_one_line(document.title), _location(document)
     if title and key and key != title:
         return f"{title} ({key})"
@@ -351,7 +353,7 @@ def _location(document: Document) -> str:
     return "" if _OPAQUE.fullmatch(location) else on_one_line(location)
 
 
-def _streamed(passage: WindowPassage, before: WindowPassage | None) -> Iterator[str]:
+def _write_stream_prefix(passage: WindowPassage, before: WindowPassage | None) -> Iterator[str]:
     """Return the prefix of a caption or event: the stream, unless the line before has it, and the time.
 
     Without a time, the stream is always named, so a speaker cannot be mistaken for it.
@@ -387,7 +389,7 @@ def _author(document: Document) -> str:
     return on_one_line(document.author or document.role or "")
 
 
-def _when(document: Document, before: Document | None, *, brief: bool = False) -> str:
+def _write_time(document: Document, before: Document | None, *, brief: bool = False) -> str:
     """Return the day, unless the line before has it, and the time of day, unless it is midnight."""
     if document.occurred is None:
         return ""

@@ -155,17 +155,17 @@ class _Session:
 
     def beginning(self) -> Beginning:
         """The groups of the previous window that stay, after a batch of removals if room is needed."""
-        needed, allowed = self._needed(), self._allowed
+        needed, allowed = self._find_needed(), self._allowed
         present = {piece.rank for group in self.groups for piece in group}
         cost = sum(self._cost(self.hits[rank]) for rank in needed if rank not in present)
-        beginning = self._rendered()
+        beginning = self._render_beginning()
         missing = cost - (allowed - beginning.tokens)
         if missing > 0:
             self._remove(needed, max(missing, int(MIN_REMOVED_SHARE * allowed)))
-            beginning = self._rendered()
+            beginning = self._render_beginning()
         while beginning.tokens > allowed:
             self._remove(set(), beginning.tokens - allowed)
-            beginning = self._rendered()
+            beginning = self._render_beginning()
         self._forget_removed()
         return replace(beginning, pieces=tuple(filter(None, self.groups)))
 
@@ -182,7 +182,7 @@ class _Session:
     def packed(self, beginning: Beginning) -> Packed:
         """Pack the missing ones of the best hits after the beginning."""
         pieces = {piece.rank: piece for group in beginning.pieces for piece in group}
-        refused, new = self._missing(beginning, pieces)
+        refused, new = self._select_missing(beginning, pieces)
         packed = self._packing.pack([self.hits[rank] for rank in new], beginning)(self._allowed)
         plan = WindowPlan(unmoved=frozenset(pieces))
         plan.pieces |= pieces | {
@@ -195,14 +195,14 @@ class _Session:
         }
         return replace(packed, plan=plan)
 
-    def _missing(
+    def _select_missing(
         self, beginning: Beginning, pieces: Mapping[int, SelectedChunk]
     ) -> tuple[dict[int, Refusal], list[int]]:
         """The ranks of the hits to append, and why the others are not."""
         seen, refused, new = SeenTexts(), dict[int, Refusal](), list[int]()
         for rank, piece in pieces.items():
             seen.add(Candidate(rank, piece.hit), is_complete=not piece.cut)
-        needed, used = self._needed(), beginning.tokens
+        needed, used = self._find_needed(), beginning.tokens
         for rank, hit in enumerate(self.hits[: self._query_hits]):
             if rank in pieces:
                 continue
@@ -217,7 +217,7 @@ class _Session:
                 refused[rank] = Refusal(needed=False)
         return refused, new
 
-    def _needed(self) -> set[int]:
+    def _find_needed(self) -> set[int]:
         """The ranks of the hits that fill MIN_NEEDED_SHARE of the budget, and the best one in any case."""
         left, ranks = MIN_NEEDED_SHARE * self._allowed, set[int]()
         for rank, hit in enumerate(self.hits[: self._query_hits]):
@@ -237,7 +237,7 @@ class _Session:
                     group.remove(piece)
                     tokens -= self._cost(piece.hit)
 
-    def _rendered(self) -> Beginning:
+    def _render_beginning(self) -> Beginning:
         pieces = tuple(group for group in self.groups if group)
         layout: list[tuple[WindowPassage, ...]] = []
         number = 1

@@ -40,18 +40,18 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
 
 def trace(packed: Packed, hits: Sequence[Hit], retrieval: Retrieval) -> tuple[TraceEntry, ...]:
     """Return the trace entries by rank, from 1. Candidates below a minimum come last."""
-    entries = [*_packed_entries(packed, hits), *_unsure_entries(retrieval)]
+    entries = [*_trace_packed(packed, hits), *_unsure_entries(retrieval)]
     entries += _dissimilar_entries(retrieval, len(entries))
-    return (*entries, *_distrusted_entries(retrieval, len(entries)))
+    return (*entries, *_trace_distrusted(retrieval, len(entries)))
 
 
-def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
+def _trace_packed(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
     numbers = {chunk: p.number for group in packed.layout for p in group for chunk in p.chunks}
     plan = packed.plan
     for rank, hit in enumerate(hits):
         piece, cost = plan.pieces.get(rank), plan.costs.get(rank, 0)
         if piece is None:
-            status, reason = _refused(plan.refused[rank], hits, numbers)
+            status, reason = _describe_refusal(plan.refused[rank], hits, numbers)
         elif piece.cut:
             share = f"{piece.stop - piece.start} of {len(hit.chunk.text)} characters"
             status, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
@@ -76,7 +76,9 @@ def _through(hit: Hit) -> str:
     return f", found through {ARROW.join(hit.through)}" if hit.through else ""
 
 
-def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[TraceStatus, str]:
+def _describe_refusal(
+    refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]
+) -> tuple[TraceStatus, str]:
     if refusal.blank:
         return "duplicate", "has no visible text"
     if refusal.same_as is not None:
@@ -111,7 +113,7 @@ def _dissimilar_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry
         yield _entry(rank, hit, "below_min_similarity", f"{subject} below {bound}{_through(hit)}", 0)
 
 
-def _distrusted_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
+def _trace_distrusted(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
     for rank, hit in enumerate(sorted(retrieval.below_min_trust, key=rank_key), first):
         reason = f"is {hit.document.trust}: below the minimum trust {retrieval.plan.get('min_trust')}"
         yield _entry(rank, hit, "below_min_trust", reason + _through(hit), 0)

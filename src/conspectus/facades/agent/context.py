@@ -168,7 +168,7 @@ class AsyncAgentContext(AsyncAgentMemory):
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
         extracted = [await self._with_entities(content, options) for content, options in items]
         done = await super()._store(
-            [(content, _without_relationships(options)) for content, options, _ in extracted]
+            [(content, _drop_relationships(options)) for content, options, _ in extracted]
         )
         for stored, (_, options, mentions) in zip(done, extracted, strict=True):
             scope_options, beside = split_arguments(options)
@@ -229,7 +229,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         return named
 
 
-def _without_relationships(options: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_relationships(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: option for name, option in options.items() if name != "relationships"}
 
 

@@ -119,11 +119,11 @@ class Graph(AsyncPart):
 
     async def get_nodes(self, type: str | None = None) -> list[dict[str, Any]]:
         """Return copies of all nodes, or of those of one type, by id."""
-        return [node_dict(node) for node in await self._all("nodes", type=type)]
+        return [node_dict(node) for node in await self._list_all("nodes", type=type)]
 
     async def get_edges(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Return copies of all edges, or of those of one node, in the order of insertion."""
-        return [edge_dict(edge) for edge in await self._all("edges", node=node_id)]
+        return [edge_dict(edge) for edge in await self._list_all("edges", node=node_id)]
 
     async def remove_nodes(self, node_ids: Sequence[str]) -> int:
         """Delete nodes with their edges and return their number."""
@@ -161,7 +161,7 @@ class Graph(AsyncPart):
 
     async def to_dict(self) -> dict[str, Any]:
         """Return the whole graph as JSON values."""
-        nodes, edges = await self._all("nodes"), await self._all("edges")
+        nodes, edges = await self._list_all("nodes"), await self._list_all("edges")
         return {"name": self.name, **exported_graph(nodes, edges)}
 
     async def to_json(self) -> str:
@@ -194,7 +194,7 @@ class Graph(AsyncPart):
 
     async def save(self, path: str | Path) -> None:
         """Write the graph to a JSON file."""
-        await write_lines(Path(path), _one_line(await self.to_json()))
+        await write_lines(Path(path), _yield_line(await self.to_json()))
 
     async def load(self, path: str | Path) -> dict[str, int]:
         """Import a JSON file. Raises InvalidInput, also for a pickle."""
@@ -293,7 +293,7 @@ class Graph(AsyncPart):
     async def _export(self, form: GraphForm) -> str:
         return await self.run(lambda engine: engine.graph.export(form, **self.address))
 
-    async def _all(self, kind: str, **selection: str | None) -> list[Any]:
+    async def _list_all(self, kind: str, **selection: str | None) -> list[Any]:
         """Return all nodes or edges that are chosen."""
 
         async def read(engine: AnyEngine) -> list[Any]:
@@ -305,7 +305,7 @@ class Graph(AsyncPart):
         return await self.run(read)
 
 
-async def _one_line(text: str) -> AsyncIterator[str]:
+async def _yield_line(text: str) -> AsyncIterator[str]:
     yield text
 
 

@@ -35,7 +35,7 @@ EDGE_KEYS: Final = frozenset(
 def new_node(values: Mapping[str, Any]) -> NewNode:
     """Return the node to store. Raises InvalidInput."""
     _require_keys("node", values, NODE_KEYS)
-    properties = {**_mapping(values, "metadata"), **_mapping(values, "properties")}
+    properties = {**_require_mapping(values, "metadata"), **_require_mapping(values, "properties")}
     properties |= {name: values[name] for name in (CONTENT, "weight") if values.get(name) is not None}
     return NewNode(
         id=_text(values, "id"),
@@ -61,7 +61,7 @@ def new_edge(values: Mapping[str, Any]) -> NewEdge:
         target=_text(values, "target_id", "target"),
         type=values.get("type") or RELATED,
         weight=float(weight),
-        properties={**_mapping(values, "metadata"), **_mapping(values, "properties")},
+        properties={**_require_mapping(values, "metadata"), **_require_mapping(values, "properties")},
         valid_from=values.get("valid_from"),
         valid_until=values.get("valid_until"),
         single=bool(values.get("single", False)),
@@ -131,12 +131,12 @@ def content_of(node: Node) -> str:
 def exported_graph(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[str, Any]:
     """Return a graph as JSON values."""
     return {
-        "nodes": [_without_none(node_dict(node)) for node in nodes],
-        "edges": [_without_none(edge_dict(edge)) for edge in edges],
+        "nodes": [_drop_none(node_dict(node)) for node in nodes],
+        "edges": [_drop_none(edge_dict(edge)) for edge in edges],
     }
 
 
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -156,7 +156,7 @@ def _text(values: Mapping[str, Any], *names: str) -> str:
     raise InvalidInput(names[0], "is missing, or is not text")
 
 
-def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _require_mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = values.get(name) or {}
     if not isinstance(value, Mapping):
         raise InvalidInput(name, "must be a dictionary")

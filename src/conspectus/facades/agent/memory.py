@@ -199,11 +199,11 @@ class AsyncAgentMemory(MemoryReads):
         """
         scope = scope_of(self.scope, scope_options)
         if memory_id is not ...:
-            what = MemorySelection(ids=(_required("memory_id", memory_id),))
+            what = MemorySelection(ids=(_require("memory_id", memory_id),))
         elif days_old is not ...:
-            what = MemorySelection(older_than_days=_checked_age(days_old), pinned=pinned)
+            what = MemorySelection(older_than_days=_check_age(days_old), pinned=pinned)
         elif before is not ...:
-            what = MemorySelection(before=instant_of(_required("before", before)), pinned=pinned)
+            what = MemorySelection(before=instant_of(_require("before", before)), pinned=pinned)
         elif any(part is not None for part in scope_options.values()):
             what = MemorySelection(everything=True, pinned=True)
         else:
@@ -212,7 +212,7 @@ class AsyncAgentMemory(MemoryReads):
 
     async def delete_conversation(self, conversation_id: str, **owner: Unpack[Owner]) -> int:
         """Delete all memories of a conversation and return their number."""
-        return await self.forget(conversation_id=_required("conversation_id", conversation_id), **owner)
+        return await self.forget(conversation_id=_require("conversation_id", conversation_id), **owner)
 
     async def clear(self, **scope: Unpack[AgentScope]) -> int:
         """Delete all memories of the scope and return their number."""
@@ -449,14 +449,14 @@ def _group_by_scope(
     return runs
 
 
-def _required(name: str, value: T) -> T:
+def _require(name: str, value: T) -> T:
     """Return a given value. Raises InvalidInput for None, which must not select everything."""
     if value is None:
         raise InvalidInput(name, "is None; leave it out or give a value")
     return value
 
 
-def _checked_age(days: float) -> float:
-    if _required("days_old", days) < 0:
+def _check_age(days: float) -> float:
+    if _require("days_old", days) < 0:
         raise ValueError("days_old must not be negative")
     return days

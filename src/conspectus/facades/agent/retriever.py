@@ -78,7 +78,7 @@ class AsyncContextRetriever(AsyncPart):
             if graph.graphs:
                 records += await self._graph_results(query, graph, options.get("as_of"))
             else:
-                records = [_without_graph_part(record) for record in records]
+                records = [_drop_graph_part(record) for record in records]
             records.sort(key=lambda record: -float(record["score"]))
         return self.memory.within(records[:max_results], arguments)
 
@@ -142,7 +142,7 @@ class AsyncContextRetriever(AsyncPart):
         return list(best_records.values())
 
 
-def _without_graph_part(record: dict[str, Any]) -> dict[str, Any]:
+def _drop_graph_part(record: dict[str, Any]) -> dict[str, Any]:
     """Set the graph part of a result to 0, unless a shared entity led to it."""
     if record["through"]:
         return record

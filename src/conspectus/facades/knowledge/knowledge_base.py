@@ -74,7 +74,7 @@ class KnowledgeBase:
             raise InvalidInput("embedding_dimensions", f"must be one of {', '.join(map(str, DIMENSIONS))}")
         engine = await self._as(user_id)
         collection = await engine.collections.create(
-            _required(attrs, "name"), dimensions=dimensions, description=str(attrs.get("description") or "")
+            _require(attrs, "name"), dimensions=dimensions, description=str(attrs.get("description") or "")
         )
         return to_collection(collection)
 
@@ -116,7 +116,7 @@ class KnowledgeBase:
         collection = await engine.collections.get(collection_id)
         kind = attrs.get("source_type", "manual")
         source = await engine.collections.get_or_create_source(
-            _required(attrs, "name"), collection=collection.id, metadata=attrs.get("metadata"), kind=kind
+            _require(attrs, "name"), collection=collection.id, metadata=attrs.get("metadata"), kind=kind
         )
         return to_source(source)
 
@@ -208,7 +208,7 @@ class KnowledgeBase:
             _require_keys(chunk, {"content", "position", "metadata", "token_count"})
         engine = await self._as(user_id)
         ordered = sorted(chunks, key=lambda chunk: int(chunk["position"]))
-        text, spans = _joined([str(chunk["content"]) for chunk in ordered])
+        text, spans = _join_chunks([str(chunk["content"]) for chunk in ordered])
         stored = await engine.documents.get(document_id)
         if dimensions is not None:
             _require_dimensions(await engine.collections.get(stored.collection), dimensions)
@@ -264,7 +264,7 @@ class KnowledgeBase:
         """Return the most relevant results; in the given order and without scores if no reranker works."""
         engine = await self._as(user_id)
         reranked = await engine.search.rerank(query, [match.hit for match in results], limit=top_n)
-        return await _ranked(engine, reranked.results, reranked.notice)
+        return await _make_results(engine, reranked.results, reranked.notice)
 
     async def search_and_rerank(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 5
@@ -274,7 +274,7 @@ class KnowledgeBase:
         reranked = await engine.search.search_and_rerank(
             query, collection=collection_id, candidates=search_limit, limit=top_n
         )
-        return await _ranked(engine, reranked.results, reranked.notice)
+        return await _make_results(engine, reranked.results, reranked.notice)
 
     async def search_accessible(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 10
@@ -316,9 +316,9 @@ class KnowledgeBase:
             hits = [hit for hit in hits if hit.chunk.id in cited_chunks]
         if len(hits) < MIN_RERANKED:
             few = f"not reranked: fewer than {MIN_RERANKED} candidates"
-            return await _ranked(engine, [RankedHit(hit, None) for hit in hits], few)
+            return await _make_results(engine, [RankedHit(hit, None) for hit in hits], few)
         reranked = await engine.search.rerank(query, hits, limit=MIN_RERANKED)
-        return await _ranked(engine, reranked.results, reranked.notice)
+        return await _make_results(engine, reranked.results, reranked.notice)
 
     async def ingest_url(
         self, collection_id: str, url: str, user_id: str, **options: Unpack[IngestOptions]
@@ -350,14 +350,14 @@ def _require_dimensions(collection: records.Collection, dimensions: int) -> None
         raise InvalidInput("dimensions", f"the collection has vectors of {has}, not of {dimensions}")
 
 
-def _required(attrs: Mapping[str, Any], name: str) -> str:
+def _require(attrs: Mapping[str, Any], name: str) -> str:
     value = attrs.get(name)
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(name, "is required")
     return value
 
 
-def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
+def _join_chunks(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Join chunks to one text; return it with the bounds of each chunk."""
     spans = []
     end = 0
@@ -367,7 +367,9 @@ def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     return "".join(contents), tuple(spans)
 
 
-async def _ranked(engine: Engine, reranked: Sequence[RankedHit], notice: str | None) -> list[RankedResult]:
+async def _make_results(
+    engine: Engine, reranked: Sequence[RankedHit], notice: str | None
+) -> list[RankedResult]:
     sources = await _sources(engine, [ranked.hit for ranked in reranked])
     return [to_ranked(ranked, notice, sources.get(ranked.hit.document.source)) for ranked in reranked]
 

@@ -76,11 +76,11 @@ class SummarizationFunction:
         try:
             summary = await self._store.summarise(stream_name(stream_id), **options)
         except NotFound:
-            return _nothing("empty", NO_CAPTIONS)
+            return _answer_nothing("empty", NO_CAPTIONS)
         except ProviderError as fault:
-            return _nothing("failed", str(fault))
+            return _answer_nothing("failed", str(fault))
         if summary.outcome == "empty":
-            return _nothing("empty", NO_CAPTIONS)
+            return _answer_nothing("empty", NO_CAPTIONS)
         return {
             "success": summary.outcome == "complete",
             "outcome": summary.outcome,
@@ -91,7 +91,7 @@ class SummarizationFunction:
         }
 
 
-def _nothing(outcome: str, words: str) -> dict[str, Any]:
+def _answer_nothing(outcome: str, words: str) -> dict[str, Any]:
     return {
         "success": False,
         "outcome": outcome,

@@ -59,11 +59,11 @@ def metadata_filter(filter_metadata: Mapping[str, Any] | None, sources: Mapping[
     """
     parts: list[Filter] = [_CAPTIONS]
     for name, value in plain(filter_metadata or {}).items():
-        parts.append(_of_stream(value, sources) if name == STREAM_KEY else _equals(name, value))
+        parts.append(_match_stream(value, sources) if name == STREAM_KEY else _equals(name, value))
     return And(tuple(parts))
 
 
-def _of_stream(value: Json, sources: Mapping[str, str]) -> Filter:
+def _match_stream(value: Json, sources: Mapping[str, str]) -> Filter:
     name = stream_name(value)
     if name not in sources:
         return _NO_CAPTIONS

@@ -55,7 +55,7 @@ class MilvusContextStore(ClosableStore):
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
         """Store documents and return their ids in order. Raises InvalidInput."""
-        values = [_checked(metadata) for metadata in metadatas]
+        values = [_check(metadata) for metadata in metadatas]
         vectors = [None if embedding is None else vector_of(embedding) for embedding in embeddings]
         return await self._rows.add(texts, values, vectors)
 
@@ -122,7 +122,7 @@ def _split(filter_metadata: Mapping[str, Any] | None) -> tuple[str | None, Mappi
     return (stream if isinstance(stream, str) else None), metadata
 
 
-def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _check(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as JSON. Raises InvalidInput, also if the stream is not a string."""
     values = plain(metadata)
     if not isinstance(values.get(STREAM_KEY, ""), str | None):

@@ -96,7 +96,7 @@ class EngineContextStore(ClosableStore):
     async def get_document(self, engine: AnyEngine, doc_id: str) -> Document | None:
         """Return a document by id, or None."""
         captions = await self._open(engine)
-        stored = await _stored(engine, captions, doc_id)
+        stored = await _find_stored(engine, captions, doc_id)
         if captions is None or stored is None:
             return None
         texts = await engine.documents.get_texts([stored.id])
@@ -169,7 +169,7 @@ class EngineContextStore(ClosableStore):
     async def set_embedding(self, engine: AnyEngine, doc_id: str, embedding: list[float]) -> bool:
         """Set the vector of a document; False if the document does not exist or the vector is zero."""
         vector = vector_of(embedding)
-        if vector is None or await _stored(engine, await self._open(engine), doc_id) is None:
+        if vector is None or await _find_stored(engine, await self._open(engine), doc_id) is None:
             return False
         await self._ensure_collection(engine, len(vector))
         await engine.documents.update(doc_id, vector=vector)
@@ -277,7 +277,7 @@ class EngineContextStore(ClosableStore):
         size = size or self._dimensions
         if size is None:
             return await engine.collections.get_or_create(self._collection, words_only=True)
-        collection = await self._sized(engine, f"vectors:{size}")
+        collection = await self._require_size(engine, f"vectors:{size}")
         if collection.space is None:
             await engine.maintenance.reembed(f"vectors:{size}", collection=collection.id)
         elif collection.space.dimensions != size:
@@ -285,7 +285,7 @@ class EngineContextStore(ClosableStore):
             raise InvalidInput("embedding", has)
         return collection
 
-    async def _sized(self, engine: AnyEngine, embedder: str) -> Collection:
+    async def _require_size(self, engine: AnyEngine, embedder: str) -> Collection:
         with suppress(NotFound):
             return await engine.collections.get(self._collection)
         with suppress(Conflict):
@@ -293,7 +293,9 @@ class EngineContextStore(ClosableStore):
         return await engine.collections.get(self._collection)
 
 
-async def _stored(engine: AnyEngine, captions: StoredCaptions | None, doc_id: str) -> records.Document | None:
+async def _find_stored(
+    engine: AnyEngine, captions: StoredCaptions | None, doc_id: str
+) -> records.Document | None:
     if captions is not None and doc_id:
         with suppress(NotFound):
             document = await engine.documents.get(doc_id)

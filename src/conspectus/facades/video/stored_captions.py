@@ -42,7 +42,7 @@ class StoredCaptions:
         metadata = from_stored(stored.metadata)
         stream = self.streams.get(stored.source)
         if stream is not None and not _OWN_KEY.fullmatch(stored.key):
-            metadata = {**_described(stored, stream), **metadata}
+            metadata = {**_describe(stored, stream), **metadata}
         return Document(stored.id, text, None, metadata, stored.recorded)
 
 
@@ -60,7 +60,7 @@ def vector_of(embedding: Sequence[float]) -> tuple[float, ...] | None:
     return vector
 
 
-def _described(stored: records.Document, stream: Source) -> dict[str, Any]:
+def _describe(stored: records.Document, stream: Source) -> dict[str, Any]:
     facts: dict[str, Any] = {STREAM_KEY: stream.name}
     if stored.sequence is not None:
         facts["chunk_idx"] = stored.sequence

@@ -136,14 +136,14 @@ def chunks_between(
 ) -> list[IndexedChunk]:
     """Return a collection's chunks with first ≤ id ≤ last, by id, with their vectors of the model."""
     parameters = {"of": collection, "first": first, "last": last}
-    return _indexed_chunks(connection, _IN_RANGE_BY_VECTORS[space is not None], space, parameters)
+    return _read_indexed_chunks(connection, _IN_RANGE_BY_VECTORS[space is not None], space, parameters)
 
 
 def scan(
     connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, after: int
 ) -> list[IndexedChunk]:
     """Return the next batch of a collection's chunks by id, read in the order of its documents."""
-    return _indexed_chunks(
+    return _read_indexed_chunks(
         connection, _SCAN_BY_VECTORS[space is not None], space, {"of": collection, "after": after}
     )
 
@@ -169,7 +169,7 @@ def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
     return stored
 
 
-def _indexed_chunks(
+def _read_indexed_chunks(
     connection: Connection,
     query: Select[*tuple[Any, ...]],
     space: EmbeddingSpace | None,

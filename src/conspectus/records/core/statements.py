@@ -47,7 +47,7 @@ def prepare(
 
     Expanding parameters are not supported.
     """
-    sql, names, constants = _compiled(statement, connection.dialect)
+    sql, names, constants = _compile(statement, connection.dialect)
     values = {**constants, **parameters}
     return PreparedStatement(sql, values if names is None else [values[name] for name in names])
 
@@ -92,7 +92,7 @@ def _rows(cursor: Any) -> list[Row]:
 
 
 @cache
-def _compiled(
+def _compile(
     statement: ClauseElement, dialect: Dialect
 ) -> tuple[str, Sequence[str] | None, Mapping[str, Any]]:
     """Return the statement, its parameters by position (None: by name), and those with fixed values."""

@@ -376,7 +376,7 @@ def _insert(
         if numbered.stored is None:
             added_rows.append({**row, "number": numbered.number})
         else:
-            replaced_rows.append({**_updated_columns(row), "at": numbered.number})
+            replaced_rows.append({**_select_updated_columns(row), "at": numbered.number})
         chunk_rows += [
             chunk_values(chunk, numbered.first + chunk.position, numbered.number)
             for chunk in numbered.prepared.chunks
@@ -464,7 +464,7 @@ def _update_fields(
         space = collections[planned.prepared.document.collection].space
         client_vector = planned.client_vector(space)
         values = {**document_values(planned.prepared.document), **planned.progress(space, client_vector)}
-        row = {**_updated_columns(values), "at": planned.stored.number}
+        row = {**_select_updated_columns(values), "at": planned.stored.number}
         if client_vector is None:
             rows.append(row)
         else:
@@ -477,7 +477,7 @@ def _update_fields(
     store_vectors_with_chunks(connection, client_vectors)
 
 
-def _updated_columns(values: Mapping[str, object]) -> dict[str, object]:
+def _select_updated_columns(values: Mapping[str, object]) -> dict[str, object]:
     """Return the columns of a stored document that change, with its new level apart, which only lowers it."""
     unchanged = {"id", "recorded", "trust", "origin"}
     levels = {"new_trust": values["trust"], "new_origin": values["origin"]}

@@ -69,7 +69,7 @@ def add(connection: Connection, adding: Adding) -> list[GraphWritten]:
 
 
 def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
-    stored = _stored_nodes(connection, adding)
+    stored = _read_stored_nodes(connection, adding)
     fresh: dict[tuple[str, str], Values] = {}
     changed: dict[tuple[str, str], Values] = {}
     written = []
@@ -93,7 +93,7 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
     return written
 
 
-def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str], Values]:
+def _read_stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str], Values]:
     """Return the stored nodes by graph and id."""
     ids_by_graph: dict[str, list[str]] = {}
     for node in adding.nodes:

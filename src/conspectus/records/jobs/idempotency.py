@@ -126,8 +126,8 @@ class SqlIdempotencyStore(SqlStore):
 
     async def give_back(self) -> int:
         if self._alone and not self._claims:
-            return await self._write(partial(_unanswered, which=replays.c.answer.is_(None)))
-        expired = await self.transactions.read(_expired_claims)
+            return await self._write(partial(_release_unanswered, which=replays.c.answer.is_(None)))
+        expired = await self.transactions.read(_read_expired_claims)
         if not expired:
             return 0
         await asyncio.sleep(GRACE_SECONDS)
@@ -175,7 +175,7 @@ def _begin(
     """Claim a key, or return its response. A claim that is still `expired` as before is released first."""
     same = and_(replays.c.person == row["person"], replays.c.key == row["key"])
     if expired is not None:
-        _unanswered(connection, and_(same, _OPEN, replays.c.until == expired))
+        _release_unanswered(connection, and_(same, _OPEN, replays.c.until == expired))
     stored = connection.execute(select(replays, _has_ended().label("has_ended")).where(same)).one_or_none()
     if stored is None:
         connection.execute(insert(replays).values(**row, until=time_in(seconds)))
@@ -212,7 +212,7 @@ def _finish(
     roles: Sequence[RoleHeld],
 ) -> None:
     if answer is None:
-        _unanswered(connection, claim)
+        _release_unanswered(connection, claim)
         return
     conditions = conditions_of(connection, person, answer.get("body", ""), roles)
     body = json.dumps({**answer, "conditions": conditions}, ensure_ascii=False, allow_nan=False)
@@ -233,7 +233,7 @@ def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float)
     connection.execute(open_claims.values(until=time_in(seconds)), claims)
 
 
-def _expired_claims(connection: Connection) -> list[tuple[str, str, int]]:
+def _read_expired_claims(connection: Connection) -> list[tuple[str, str, int]]:
     """The person, key and end of each claim that has expired."""
     chosen = select(replays.c.person, replays.c.key, replays.c.until).where(_OPEN, _has_ended())
     return [(row.person, row.key, row.until) for row in connection.execute(chosen)]
@@ -244,11 +244,11 @@ def _release(connection: Connection, expired: Sequence[tuple[str, str, int]]) ->
     number = 0
     for person, key, until in expired:
         same = and_(replays.c.person == person, replays.c.key == key, replays.c.until == until)
-        number += _unanswered(connection, and_(same, _OPEN))
+        number += _release_unanswered(connection, and_(same, _OPEN))
     return number
 
 
-def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
+def _release_unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
     """Release keys, except those of requests of which anything was stored. Returns their number."""
     connection.execute(update(replays).where(which, replays.c.stored > 0).values(answer=LOST_ANSWER))
     return connection.execute(delete(replays).where(which, replays.c.stored == 0)).rowcount

@@ -193,7 +193,7 @@ class FileHold:
 @asynccontextmanager
 async def turn(lock: Path) -> AsyncIterator[Lock]:
     """Acquire a file lock if it is free, and release it at the end of the block or of the process."""
-    file = _opened(lock)
+    file = _open_lock_file(lock)
     if file is None:
         yield FileHold(mine=False)
         return
@@ -206,7 +206,7 @@ async def turn(lock: Path) -> AsyncIterator[Lock]:
         yield FileHold(mine=True)
 
 
-def _opened(lock: Path) -> TextIO | None:
+def _open_lock_file(lock: Path) -> TextIO | None:
     """Return the lock file; None in a folder that this process cannot write to, where it has no work."""
     try:
         return os.fdopen(open_lock(lock), "w")

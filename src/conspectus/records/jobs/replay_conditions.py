@@ -141,7 +141,7 @@ def _strings(document: Any) -> Iterator[str]:
                 yield from _strings(element)
 
 
-def _selected(
+def _select_state(
     identifier: ColumnElement[str], state: Sequence[ColumnElement[Any]]
 ) -> Select[*tuple[Any, ...]]:
     columns = [cast(column, String) for column in state]
@@ -152,4 +152,4 @@ def _selected(
 _NAMES_AT_ONCE: Final = MAX_BLOCK_VALUES // len(_ROW_KINDS)
 """The statement has its parameters once for each kind of row."""
 _MAX_STATE_COLUMNS: Final = max(len(state) for _, state in _ROW_KINDS)
-_NAMED_ROWS: Final = union_all(*(_selected(identifier, state) for identifier, state in _ROW_KINDS))
+_NAMED_ROWS: Final = union_all(*(_select_state(identifier, state) for identifier, state in _ROW_KINDS))

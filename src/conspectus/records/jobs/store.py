@@ -79,13 +79,15 @@ def _change(
 
 def _jobs(connection: Connection, scope: JobScope, *, after: str | None = None, limit: int = 100) -> JobPage:
     rows, following = newest_page(
-        connection, select(jobs).where(_within(scope)), jobs, after=after, limit=limit
+        connection, select(jobs).where(_match_scope(scope)), jobs, after=after, limit=limit
     )
     return JobPage(tuple(to_model(Job, row._mapping) for row in rows), following)
 
 
 def _report(connection: Connection, scope: JobScope, *, now: datetime) -> IngestReport:
-    counted = select(jobs.c.state, func.count().label("jobs")).where(_within(scope)).group_by(jobs.c.state)
+    counted = (
+        select(jobs.c.state, func.count().label("jobs")).where(_match_scope(scope)).group_by(jobs.c.state)
+    )
     states: dict[JobState, int] = {row.state: row.jobs for row in connection.execute(counted)}
     rates = {name: _rates(connection, scope, now - span).get(None) for name, span in RATE_SPANS.items()}
     sources = _rates(connection, scope, now - RATE_SPANS["7d"], by_source=True)
@@ -104,13 +106,13 @@ def _rates(
     ended = and_(jobs.c.state.in_(FINISHED), jobs.c.finished >= to_microseconds(since))
     if by_source:
         query = select(jobs.c.source, func.count(), failed, retried).group_by(jobs.c.source)
-        rows = connection.execute(query.where(_within(scope), ended))
+        rows = connection.execute(query.where(_match_scope(scope), ended))
         return {source: JobRates(*counts) for source, *counts in rows}
-    rows = connection.execute(select(func.count(), failed, retried).where(_within(scope), ended))
+    rows = connection.execute(select(func.count(), failed, retried).where(_match_scope(scope), ended))
     return {None: JobRates(*rows.one())}
 
 
-def _within(scope: JobScope) -> ColumnElement[bool]:
+def _match_scope(scope: JobScope) -> ColumnElement[bool]:
     in_places = true() if scope.places is None else or_(false(), *map(_at, scope.places))
     return and_(in_places, true() if scope.states is None else jobs.c.state.in_(scope.states))
 

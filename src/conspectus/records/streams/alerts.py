@@ -87,7 +87,7 @@ def _alert(connection: Connection, alert: str) -> Alert | None:
     return None if row is None else _to_alert(row)
 
 
-def _owned(connection: Connection, owner: UserId) -> list[Alert]:
+def _list_owned(connection: Connection, owner: UserId) -> list[Alert]:
     query = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
     return [_to_alert(row) for row in connection.execute(query)]
 
@@ -198,7 +198,7 @@ def _newest(connection: Connection, owner: UserId) -> int:
     return number
 
 
-def _waiting(connection: Connection, *, now: datetime) -> list[str]:
+def _list_waiting(connection: Connection, *, now: datetime) -> list[str]:
     return list(connection.execute(select(events.c.alert).where(_is_due(now)).distinct()).scalars())
 
 
@@ -258,7 +258,7 @@ class SqlAlerts(SqlStore):
 
     put = writing(_put, locks=lambda alert, **_: {alert.collection, row_lock(users, alert.owner)})
     alert = reading(_alert)
-    owned = reading(_owned)
+    owned = reading(_list_owned)
     delete = writing(_delete, rows=alerts)
     behind = reading(_behind)
     record = writing(
@@ -267,6 +267,6 @@ class SqlAlerts(SqlStore):
     )
     events = reading(_events)
     newest = reading(_newest)
-    waiting = reading(_waiting)
+    waiting = reading(_list_waiting)
     due = reading(_due)
     set_delivery = writing(_set_delivery, locks=lambda number, delivery: {row_lock(events, number)})

@@ -47,7 +47,7 @@ def _text(connection: Connection, summary: str) -> str | None:
     return text
 
 
-def _stored(connection: Connection, summaries: Sequence[str]) -> set[str]:
+def _find_stored(connection: Connection, summaries: Sequence[str]) -> set[str]:
     """Return those of the ids that are stored."""
     return {row.id for row in fetch_in_blocks(connection, _PARTS, summaries)}
 
@@ -58,7 +58,7 @@ def _add(connection: Connection, source: SourceId, summary: NewSummary) -> None:
     made_of = dict(summary.captions)
     captions = fetch_in_blocks(connection, _CAPTIONS, made_of, source=source)
     numbers = [row.number for row in captions if row.fingerprint == made_of[row.id]]
-    parts = _stored(connection, summary.parts)
+    parts = _find_stored(connection, summary.parts)
     if len(numbers) < len(made_of) or len(parts) < len(summary.parts):
         raise PreconditionFailed("stream", source)
     stored = {"id": summary.id, "source": source, "recipe": summary.recipe, "text": summary.text}
@@ -117,7 +117,7 @@ def _vectors(
     return {DocumentId(row.id): row.vector for row in rows}
 
 
-def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
+def _find_standing(connection: Connection, source: SourceId) -> SavedSummary | None:
     of_stream = standing_summaries.c.source == source
     row = connection.execute(select(standing_summaries).where(of_stream)).first()
     if row is None:
@@ -138,11 +138,11 @@ class SqlSummaries(SqlStore):
     """The methods of the port `Summaries`, each as one transaction; see the port for their docs."""
 
     text = reading(_text)
-    stored = reading(_stored)
+    stored = reading(_find_stored)
     add = writing(_add, rows=sources)
     borders = reading(_borders)
     set_boundaries = writing(_set_boundaries, rows=sources)
     tidy = writing(_tidy, rows=sources)
     vectors = reading(_vectors)
-    standing = reading(_standing)
+    standing = reading(_find_standing)
     stand = writing(_set_standing, rows=sources)

@@ -56,7 +56,7 @@ class StoreSnapshot:
 def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
     """Return the chunks whose rows may have changed since an earlier snapshot; None for all."""
     now = StoreSnapshot.of(connection)
-    extracted = list(_named(earlier, now))
+    extracted = list(_find_renamed(earlier, now))
     if None in extracted:
         return None
     steps = [
@@ -65,10 +65,10 @@ def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Ch
         if sequence != (then := earlier.sequences.get(collection, 0))
         for row in connection.execute(_SINCE, {"of": collection, "after": then})
     ]
-    return _joined([*steps, *(chunks for chunks in extracted if chunks is not None)])
+    return _join_ranges([*steps, *(chunks for chunks in extracted if chunks is not None)])
 
 
-def _named(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
+def _find_renamed(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
     """Return chunks whose entities were extracted meanwhile; None if the log does not tell."""
     for collection, (*then, names_then) in earlier.collections.items():
         *same, names_now = now.collections.get(collection, (None,))
@@ -78,7 +78,7 @@ def _named(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None
             yield Chunks((names_then or 0) + 1, names_now)
 
 
-def _joined(ranges: Iterable[Chunks]) -> list[Chunks]:
+def _join_ranges(ranges: Iterable[Chunks]) -> list[Chunks]:
     joined: list[Chunks] = []
     for chunks in sorted(ranges, key=lambda chunks: chunks.first):
         if joined and chunks.first <= joined[-1].last + 1:

@@ -111,12 +111,12 @@ class KeyedTable:
     def _query(self, keys: KeyRange) -> Select[Any]:
         query = select(self._table).order_by(*self._key)
         if keys.after is not None:
-            query = query.where(self._compared() > self._value(keys.after))
+            query = query.where(self._compare_keys() > self._value(keys.after))
         if keys.upto is not None:
-            query = query.where(self._compared() <= self._value(keys.upto))
+            query = query.where(self._compare_keys() <= self._value(keys.upto))
         return query
 
-    def _compared(self) -> ColumnElement[Any]:
+    def _compare_keys(self) -> ColumnElement[Any]:
         return self._key[0] if len(self._key) == 1 else tuple_(*self._key)
 
     def _value(self, key: Key) -> Any:

@@ -29,11 +29,11 @@ def is_expected(statement: str) -> bool:
     These tokens are not sufficient for a view, a trigger, a virtual table, a call or a generated column, and
     their order does not matter.
     """
-    return statement in _STATISTICS or _expected_tokens().issuperset(_TOKEN.findall(statement))
+    return statement in _STATISTICS or _list_expected_tokens().issuperset(_TOKEN.findall(statement))
 
 
 @cache
-def _expected_tokens() -> frozenset[str]:
+def _list_expected_tokens() -> frozenset[str]:
     return frozenset(
         word for statement in creation_statements("sqlite") for word in _TOKEN.findall(statement)
     )

@@ -124,7 +124,7 @@ class Move:
                     _run_in_thread(lock, at_last)
                     moment, held_seconds = datetime.now(UTC), time.monotonic() - began
                 sequence = max(StoreSnapshot.of(view).sequences.values(), default=0)
-                tables = self._compared(view)
+                tables = self._compare_tables(view)
             self._target.end()
         return Moved(tables, moment, sequence, held_seconds, rounds + 1, written, resumed)
 
@@ -145,15 +145,15 @@ class Move:
         self._view = StoreSnapshot.of(view)
         # Counting reads whole tables, for which no writer should wait.
         total = sum(move.table.count(view) for move in self._tables) if is_first else self._rows
-        counted = self._counted("moving" if is_first else "what came since", total, lock)
+        counted = self._count_progress("moving" if is_first else "what came since", total, lock)
         return sum(
             move.bring(view, self._target, changed if move.table.name in FOLLOWED else None, read=counted)
             for move in self._tables
         )
 
-    def _compared(self, view: Connection) -> Sequence[TableMoved]:
+    def _compare_tables(self, view: Connection) -> Sequence[TableMoved]:
         """Compare every table on both sides. Raises StorageError if they differ."""
-        counted = self._counted("comparing", self._rows)
+        counted = self._count_progress("comparing", self._rows)
         tables = []
         with self._target.reading() as there:
             for move in self._tables:
@@ -170,7 +170,7 @@ class Move:
         """Return the number of rows of the source when it was last read."""
         return sum(move.rows for move in self._tables)
 
-    def _counted(self, what: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
+    def _count_progress(self, what: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
         """Return a progress callback for reading pages."""
         done = 0
 
