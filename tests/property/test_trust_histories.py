@@ -42,6 +42,7 @@ OTHERS = {
     "GraphService.wait_until_extracted": "waits",
     "GraphService.get_or_create": "a name",
     "GraphService.delete": "deletes",
+    "DocumentService.import_lines": "writes as `add` does, with the levels that its lines have",
     "DocumentService.wait_until_embedded": "waits",
     "StreamService.put": "a name",
     "StreamService.delete": "deletes",
