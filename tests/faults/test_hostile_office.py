@@ -145,9 +145,14 @@ def test_what_unpacks_to_too_much_is_not_unpacked() -> None:
     assert "parts, more than 20000" in refusal_of(spread)
 
 
-def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
+def test_a_wide_merged_cell_with_a_long_text_is_not_repeated() -> None:
     wide = f'<w:tc><w:tcPr><w:gridSpan w:val="100"/></w:tcPr>{paragraph("y" * 100_000)}</w:tc>'
-    assert "bytes of memory" in refusal_of(docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>"))
+    data = docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>")
+    [document] = FILES.parse_bytes(data, "a.docx").documents
+    assert document.text.count("y") == 90 * 2 * 100_000
+
+
+def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
     far = '<row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
     assert "bytes of memory" in refusal_of(xlsx({"One": row(1, "1") + far}), "a.xlsx")
     hasty = LocalFiles(replace(LIMITS, parse_timeout_seconds=1, parse_max_memory_bytes=4_000_000_000))

@@ -21,8 +21,8 @@ from conspectus.sources.files.extract import (
     one_line,
     paged,
     plain,
-    table,
 )
+from conspectus.sources.files.tables import BLANK, MAX_SPAN, Cell, flatten_cell, render_cells
 from conspectus.sources.files.zip_xml import (
     Archive,
     Relation,
@@ -45,7 +45,6 @@ LEFT_OUT = frozenset({
 })  # fmt: skip
 NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
 STYLES_ABOVE = 10
-WIDEST = 100
 
 Inline: TypeAlias = Callable[[Any], str]
 
@@ -98,7 +97,10 @@ class _Reader:
             elif name == "tbl":
                 rows = list(_descendants(block, "tr"))
                 alone = list(_descendants(rows[0], "tc")) if len(rows) == 1 else []
-                yield joined(self.blocks(alone[0])) if len(alone) == 1 else table(list(self._rows(rows)))
+                if len(alone) == 1:
+                    yield joined(self.blocks(alone[0]))
+                else:
+                    yield render_cells([list(self._cells(row)) for row in rows])
             elif name not in LEFT_OUT:
                 yield from self.blocks(block)
 
@@ -126,19 +128,14 @@ class _Reader:
             return item(text if simple else f"{mark} {text}", listed[1], mark if simple else BULLET)
         return plain(text)
 
-    def _rows(self, rows: Iterable[Any]) -> Iterator[list[str]]:
-        """Return the rows of a table. A merged cell is repeated in each row and column that it spans."""
-        above: dict[int, str] = {}
-        for row in rows:
-            cells = [""] * _width(value(row, "trPr", "gridBefore"), 0)
-            for cell in _descendants(row, "tc"):
-                merged = child(cell, "tcPr", "vMerge")
-                continued = merged is not None and attribute(merged, "val", "continue") == "continue"
-                cell_text = "" if continued else joined(self.blocks(cell)).replace("\n", " ")
-                text = above.get(len(cells), "") if continued else cell_text
-                above[len(cells)] = text
-                cells += [text] * _width(value(cell, "tcPr", "gridSpan"), 1)
-            yield cells
+    def _cells(self, row: Any) -> Iterator[Cell]:
+        yield from [BLANK] * min(number(value(row, "trPr", "gridBefore")), MAX_SPAN)
+        for cell in _descendants(row, "tc"):
+            merged = child(cell, "tcPr", "vMerge")
+            is_continued = merged is not None and attribute(merged, "val", "continue") == "continue"
+            text = "" if is_continued else flatten_cell(joined(self.blocks(cell)))
+            columns = max(1, min(number(value(cell, "tcPr", "gridSpan"), 1), MAX_SPAN))
+            yield Cell(text, columns, is_continued=is_continued)
 
     def _inside(self, element: Any) -> str:
         return "".join(map(self._inline, element))
@@ -208,10 +205,6 @@ class _Reader:
     def _control(self, element: Any) -> str:
         checked = value(element, "sdtPr", "checkbox", "checked")
         return self._inside(element) if checked is None else "[x]" if checked in {"1", "true"} else "[ ]"
-
-
-def _width(text: str | None, least: int) -> int:
-    return max(least, min(number(text, least), WIDEST))
 
 
 _MARKS = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}

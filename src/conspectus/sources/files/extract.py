@@ -1,7 +1,7 @@
 """What a parser extracts from a file: its text in blocks of Markdown, and why a file is refused."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from conspectus.deferred import dataclass
@@ -9,7 +9,6 @@ from conspectus.model.records import Json, Syntax, TextPosition
 
 PAGE_BREAK = "\f"
 _RAISED = re.compile(r"^(?=#{1,6}(?:\s|$)|(?:=+|-+)\s*$)", re.MULTILINE)
-_PIPE = re.compile(r"(?<!\\)\|")
 _BLANKS = re.compile(r"[^\S\f]+")
 _SPACES = re.compile(r"[ \t\xa0]*\n[ \t]*")
 
@@ -96,14 +95,3 @@ def item(text: str, level: int, mark: str = "-") -> str:
 def one_line(text: str) -> str:
     """Return the text with white space collapsed, except page breaks."""
     return _BLANKS.sub(" ", text).strip(" ")
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table without blank rows and blank columns at the end."""
-    cell_texts = {text: one_line(_PIPE.sub(r"\|", text)) for text in {text for row in rows for text in row}}
-    filled = [cells for row in rows if any(cells := [cell_texts[text] for text in row])]
-    width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
-    if not width:
-        return ""
-    lines = [f"| {' | '.join([*row, *[''] * width][:width])} |" for row in filled]
-    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])

@@ -1,13 +1,14 @@
 """Titles of Markdown and reStructuredText, and title and main text of HTML."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from lxml.etree import HTMLParser, LxmlError
 
 from conspectus.errors import MissingExtra, optional
 from conspectus.model.records import TextPosition
+from conspectus.sources.files.html_tables import CELLS, HtmlTable, fill_tables
 from conspectus.text.positions import find_markdown_headings, rst_headings
 
 BLOCK_TAGS = """
@@ -18,14 +19,10 @@ thead tr ul
 BLOCKS = frozenset(BLOCK_TAGS.split())
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 LINES = frozenset({"br", "li", "option", "td", "th", "tr"})
-CELLS = frozenset({"td", "th"})
 UNSEEN = frozenset({"script", "style", "template"})
 BULLET = "\x1e"
-PLACEHOLDER = "\x1f"
-MARKS = re.compile(f"[\n{BULLET}{PLACEHOLDER}]")
-_BULLETS = re.compile(f"{BULLET}[\\s{BULLET}{PLACEHOLDER}]*")
-_BESIDES = re.compile(f"(?<!\\s)[^\\S{PLACEHOLDER}]*+{PLACEHOLDER}\\s*")
-"""White space that contains the placeholder. Anchored at its start, to avoid quadratic time."""
+MARKS = re.compile(f"[\n{BULLET}]")
+_BULLETS = re.compile(f"{BULLET}[\\s{BULLET}]*")
 
 
 def visible(data: bytes, encoding: str | None = None) -> "Visible":
@@ -37,6 +34,32 @@ def visible(data: bytes, encoding: str | None = None) -> "Visible":
     return seen
 
 
+class _Flow:
+    """Text between and in blocks, as it comes, and finished blocks of Markdown."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._blocks: list[str] = []
+
+    def add_blocks(self, blocks: Iterable[str]) -> None:
+        """Add finished blocks after the text so far."""
+        self._finish()
+        self._blocks += filter(None, blocks)
+
+    def text(self) -> str:
+        """Return the text, with blocks separated by blank lines."""
+        self._finish()
+        return "\n\n".join(self._blocks)
+
+    def _finish(self) -> None:
+        marked = _BULLETS.sub("\n- ", "".join(self.parts))
+        lines = (" ".join(line.split()) for line in marked.split("\n"))
+        block = re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if line != "-")).strip()
+        self.parts = []
+        if block:
+            self._blocks.append(block)
+
+
 class Visible:
     """A parser target for lxml that collects the visible text block by block without building a tree."""
 
@@ -44,17 +67,18 @@ class Visible:
         self.title = ""
         self.heading = ""
         self.depth = 0
-        self._parts: list[str] = []
+        self._flow = _Flow()
+        self._tables: list[HtmlTable[_Flow]] = []
+        self._deeper_tables = 0
         self._open = 0
         self._unseen = 0
         self._collecting = ""
-        self._in_row = False
 
     def text(self) -> str:
-        """Return all visible text, with Markdown headings and lists. Blocks are separated by blank lines."""
-        marked = _BULLETS.sub("\n- ", _BESIDES.sub(" | ", "".join(self._parts)))
-        lines = (" ".join(line.split()) for line in marked.split("\n"))
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if line != "-")).strip()
+        """Return all visible text, with Markdown headings, lists and tables, divided by blank lines."""
+        while self._tables:
+            self._close_table()
+        return self._flow.text()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Open a block, or start skipping invisible content."""
@@ -63,15 +87,18 @@ class Visible:
         self._unseen += tag in UNSEEN
         if (tag == "title" and not self.title) or (tag == "h1" and not self.heading):
             self._collecting = tag
-        if tag in CELLS and self._in_row:
-            self._parts.append(PLACEHOLDER)
+        if tag == "table":
+            self._open_table(attributes)
+        elif self._tables and not self._deeper_tables and (tag in CELLS or tag == "tr"):
+            self._open_cell(tag, attributes)
         elif tag in BLOCKS:
-            self._parts.append("\n" if tag in LINES else "\n\n")
+            self._flow.parts.append("\n" if tag in LINES else "\n\n")
         if tag == "li":
-            self._parts.append(BULLET)
-        self._in_row = tag in CELLS or (self._in_row and tag != "tr")
+            self._flow.parts.append(BULLET)
         if tag in HEADINGS:
-            self._parts.append("#" * int(tag[1]) + " ")
+            self._flow.parts.append("#" * int(tag[1]) + " ")
+            if self._tables and self._tables[-1].flow:
+                self._tables[-1].has_blocks = True
 
     def end(self, tag: str) -> None:
         """Close a block."""
@@ -79,8 +106,12 @@ class Visible:
         self._unseen -= tag in UNSEEN
         if tag == self._collecting:
             self._collecting = ""
-        if tag in BLOCKS and tag not in CELLS:
-            self._parts.append("\n")
+        if self._tables and tag == "table":
+            self._close_table()
+        elif self._tables and not self._deeper_tables and tag in CELLS:
+            self._close_cell()
+        elif tag in BLOCKS and tag not in CELLS:
+            self._flow.parts.append("\n")
 
     def data(self, data: str) -> None:
         """Collect visible text."""
@@ -91,11 +122,43 @@ class Visible:
             return
         if self._collecting == "h1":
             self.heading += data
-        self._parts.append(MARKS.sub(" ", data))
+        self._flow.parts.append(MARKS.sub(" ", data))
 
     def close(self) -> "Visible":
         """Handle the end of the page."""
         return self
+
+    def _open_table(self, attributes: Mapping[str, str]) -> None:
+        self._flow.parts.append("\n\n")
+        if len(self._tables) >= MAX_NESTED_TABLES:
+            self._deeper_tables += 1
+            return
+        if self._tables:
+            self._tables[-1].has_blocks = True
+        self._tables.append(HtmlTable(attributes, self._flow))
+
+    def _close_table(self) -> None:
+        if self._deeper_tables:
+            self._deeper_tables -= 1
+            return
+        self._close_cell()
+        table = self._tables.pop()
+        self._flow = table.around
+        self._flow.add_blocks(table.blocks())
+
+    def _open_cell(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Open a row or a cell of the innermost table."""
+        self._close_cell()
+        if tag == "tr":
+            self._tables[-1].open_row()
+        else:
+            self._flow = self._tables[-1].open_cell(tag, attributes, _Flow())
+
+    def _close_cell(self) -> None:
+        table = self._tables[-1]
+        if table.flow:
+            table.close_cell(table.flow.text())
+            self._flow = table.around
 
 
 FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -104,6 +167,7 @@ WORD = re.compile(r"\w+")
 
 DEEPEST = 200
 MAX_LENGTH = 2_000_000
+MAX_NESTED_TABLES = 20
 MAIN_SHARE = 0.5
 
 
@@ -152,8 +216,12 @@ def _main_part(text: str) -> str:
     """The main part of a page, nothing where there is none. Raises MissingExtra."""
     trafilatura = optional("trafilatura", "html", "trafilatura")
     try:
+        tree = trafilatura.load_html(text)
+        if tree is None:
+            return ""
+        fill_tables(tree)
         main: str | None = trafilatura.extract(
-            text, output_format="markdown", favor_recall=True, include_comments=True, include_tables=True
+            tree, output_format="markdown", favor_recall=True, include_comments=True, include_tables=True
         )
     except (LxmlError, ValueError, RecursionError):
         return ""

@@ -13,8 +13,8 @@ from conspectus.sources.files.extract import (
     one_line,
     paged,
     plain,
-    table,
 )
+from conspectus.sources.files.tables import MAX_SPAN, Cell, render_cells
 from conspectus.sources.files.zip_xml import (
     Archive,
     Relation,
@@ -33,6 +33,7 @@ from conspectus.sources.files.zip_xml import (
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 TITLES = frozenset({"title", "ctrTitle"})
 UNTITLED = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})
+TRUE = frozenset({"1", "true"})
 BULLETED = frozenset({"body", "obj", ""})
 
 
@@ -90,8 +91,7 @@ class _Slide:
         for node in frame.iter():
             name = local(node)
             if name == "tbl":
-                rows = [row for row in node if local(row) == "tr"]
-                yield table([[paragraphs_of(cell) for cell in row if local(cell) == "tc"] for row in rows])
+                yield render_cells([list(_cells(row)) for row in node if local(row) == "tr"])
             elif name == "chart" and attribute(node, "id") in links:
                 yield from chart(self.archive.xml(links[attribute(node, "id")].target))
             elif name == "relIds" and attribute(node, "dm") in links:
@@ -116,6 +116,14 @@ def _shapes(tree: Any) -> Iterator[Any]:
         elif name == "AlternateContent" and len(node):
             alternative = next((form for form in node if any(True for _ in _shapes(form))), node[0])
             yield from _shapes(alternative)
+
+
+def _cells(row: Any) -> Iterator[Cell]:
+    """Yield the cells of a table row, without those that a cell to the left covers."""
+    for cell in row:
+        if local(cell) == "tc" and attribute(cell, "hMerge") not in TRUE:
+            columns = max(1, min(number(attribute(cell, "gridSpan"), 1), MAX_SPAN))
+            yield Cell(paragraphs_of(cell), columns, is_continued=attribute(cell, "vMerge") in TRUE)
 
 
 def _relation_id(element: Any) -> str:

@@ -6,7 +6,8 @@ from datetime import date, datetime, time, timedelta
 
 from python_calamine import CalamineError, CalamineWorkbook
 
-from conspectus.sources.files.extract import Extract, Refused, Unsupported, heading, joined, table
+from conspectus.sources.files.extract import Extract, Refused, Unsupported, heading, joined
+from conspectus.sources.files.tables import render_table
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 XLS = "application/vnd.ms-excel"
@@ -27,7 +28,9 @@ def read_sheets(data: bytes) -> Extract:
 
 def _sheet(workbook: CalamineWorkbook, name: str) -> Iterator[str]:
     rows = workbook.get_sheet_by_name(name).iter_rows()
-    text = table([[_cell_text(value) for value in row] for row in rows if any(value != "" for value in row)])
+    text = render_table([
+        [_cell_text(value) for value in row] for row in rows if any(value != "" for value in row)
+    ])  # fmt: skip
     if text:
         yield heading(name, 2)
         yield text

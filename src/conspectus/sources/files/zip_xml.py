@@ -9,7 +9,8 @@ from typing import Any
 from lxml import etree
 
 from conspectus.deferred import dataclass
-from conspectus.sources.files.extract import Oversized, Refused, item, one_line, plain, table
+from conspectus.sources.files.extract import Oversized, Refused, item, one_line, plain
+from conspectus.sources.files.tables import render_table
 from conspectus.text.zips import DAMAGED
 
 MAX_PARTS = 20_000
@@ -173,7 +174,7 @@ def chart(part: Any) -> Iterator[str]:
     columns = [_values(_first(one_series, "val", "yVal")) for one_series in series]
     height = max(map(len, [categories, *columns]), default=0)
     filled = [[*column, *[""] * height][:height] for column in (categories, *columns)]
-    yield table([["", *names], *map(list, zip(*filled, strict=True))])
+    yield render_table([["", *names], *map(list, zip(*filled, strict=True))])
 
 
 def diagram(part: Any) -> Iterator[str]:

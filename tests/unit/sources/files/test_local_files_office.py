@@ -97,6 +97,36 @@ def test_tables_are_readable_and_merged_cells_say_their_text_everywhere() -> Non
     assert word(grid(cell("") + cell("")) + paragraph("after")) == "after"
 
 
+def test_a_table_in_a_cell_stays_readable() -> None:
+    inner = grid(cell("Volt") + cell("230"), cell("Watt") + cell("5"))
+    outer = grid(cell("Part") + cell("Facts"), cell("Pump") + f"<w:tc>{inner}</w:tc>")
+    assert word(outer) == "| Part | Facts |\n| --- | --- |\n| Pump | Volt, 230; Watt, 5 |"
+
+
+def test_a_merged_cell_counts_its_page_break_once() -> None:
+    content = f"<w:p>{RENDERED}<w:r><w:t>x</w:t></w:r></w:p>"
+    top = f'<w:tc><w:tcPr><w:vMerge w:val="restart"/></w:tcPr>{content}</w:tc>'
+    document = read_file(docx(grid(top + cell("1"), cell("", "<w:vMerge/>") + cell("2"))), "a.docx")
+    assert document.text == "| x | 1 |\n| --- | --- |\n| x | 2 |"
+    assert [position.page for position in document.places] == [1, 2]
+
+
+def test_merged_cells_of_a_slide_say_their_text_everywhere() -> None:
+    def slide_cell(text: str, attributes: str = "") -> str:
+        return f"<a:tc {attributes}><a:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:txBody></a:tc>"
+
+    rows = (
+        slide_cell("Year") + slide_cell("Sales", 'gridSpan="2"') + slide_cell("", 'hMerge="1"'),
+        slide_cell("2025", 'rowSpan="2"') + slide_cell("Q1") + slide_cell("100"),
+        slide_cell("", 'vMerge="1"') + slide_cell("Q2") + slide_cell("150"),
+        slide_cell("") * 3,
+    )
+    table = f"<a:tbl>{''.join(f'<a:tr>{cells}</a:tr>' for cells in rows)}</a:tbl>"
+    assert read_file(pptx([f"<p:graphicFrame>{table}</p:graphicFrame>"]), "a.pptx").text == (
+        "| Year | Sales | Sales |\n| --- | --- | --- |\n| 2025 | Q1 | 100 |\n| 2025 | Q2 | 150 |"
+    )
+
+
 def test_notes_links_boxes_and_changes_are_told_apart() -> None:
     note = f'<w:footnote w:id="2">{paragraph("A note.")}</w:footnote>'
     notes = f'<w:footnotes xmlns:w="{WORD}">{note}</w:footnotes>'
@@ -168,7 +198,10 @@ def test_a_book_is_read_in_its_order() -> None:
     items = "<ul><li>x</li><li></li><li><p>y</p><ul><li>z</li></ul></li></ul>"
     chapters = {"b": f"<h1>One</h1>{items}", "a": f"<h2>Zwei</h2><p>ü &amp; é</p>{table}"}
     document = read_file(epub(chapters), "a.epub")
-    assert document.text == "# One\n\n- x\n\n- y\n\n- z\n\n## Zwei\n\nü & é\n\na | b\n\nc"
+    assert (
+        document.text
+        == "# One\n\n- x\n\n- y\n\n- z\n\n## Zwei\n\nü & é\n\n| a | b |\n| --- | --- |\n| c |  |"
+    )
     assert (document.title, document.author) == ("The Book", "A. Writer")
 
 

@@ -1,0 +1,133 @@
+"""Tables of all file formats: merged cells are filled in one way, and written as Markdown."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from conspectus.deferred import dataclass
+from conspectus.sources.files.extract import PAGE_BREAK, one_line
+
+MAX_SPAN = 100
+MAX_COPIED_LENGTH = 1_000
+FREE_COPIES = 2_000
+COPIES_PER_CHARACTER = 20
+SEPARATOR_LENGTH = 3
+_PIPE = re.compile(r"(?<!\\)\|")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell as a file stores it, with the columns and rows that it spans.
+
+    A continued cell repeats the cell above it: the way of DOCX and PPTX to store all but the first row of a
+    cell that is merged downwards.
+    """
+
+    text: str
+    columns: int = 1
+    rows: int = 1
+    is_continued: bool = False
+
+
+BLANK = Cell("")
+
+
+def fill_merged(rows: Iterable[Sequence[Cell]]) -> list[list[Cell]]:
+    """Return the rows with each cell repeated in all rows and columns that it spans.
+
+    A row without text of its own becomes a row without cells. Copies of a text over `MAX_COPIED_LENGTH` are
+    blank. The repeated characters are limited by those that the table stores, so that a few bytes cannot
+    fill the memory; beyond the limit no cell is repeated.
+    """
+    stored_rows = list(rows)
+    size = sum(
+        min(len(cell.text), MAX_COPIED_LENGTH) + SEPARATOR_LENGTH for row in stored_rows for cell in row
+    )
+    filling = _Filling(copies_left=FREE_COPIES + COPIES_PER_CHARACTER * size)
+    return [filling.fill_row(number, row) for number, row in enumerate(stored_rows)]
+
+
+class _Filling:
+    """The state of filling a table from above: which cells reach down into the next rows."""
+
+    def __init__(self, copies_left: int) -> None:
+        self._copies_left = copies_left
+        self._above: dict[int, Cell] = {}
+        self._reaching: dict[int, tuple[Cell, int]] = {}
+
+    def fill_row(self, number: int, row: Sequence[Cell]) -> list[Cell]:
+        """Return the cells of a row from its first column on; none if the row has no text of its own."""
+        filled: list[Cell] = []
+        has_text = False
+        for stored in row:
+            while (reaching := self._reaching.get(len(filled))) and reaching[1] >= number:
+                self._copy(reaching[0], filled)
+            cell = self._above.get(len(filled), stored) if stored.is_continued else stored
+            has_text = has_text or bool(cell.text)
+            start = len(filled)
+            filled.append(cell)
+            for _ in range(1, stored.columns):
+                if self._copies_left > 0:
+                    self._copy(cell, filled)
+            if stored.rows > 1 and self._copies_left > 0:
+                self._reaching |= dict.fromkeys(range(start, len(filled)), (cell, number + stored.rows - 1))
+        if not has_text:
+            return []
+        self._fill_end(number, filled)
+        self._above = dict(enumerate(filled))
+        return filled
+
+    def _fill_end(self, number: int, filled: list[Cell]) -> None:
+        """Add the cells of earlier rows that stand right of the last cell of this row."""
+        reaching = {column: span for column, span in self._reaching.items() if span[1] >= number}
+        self._reaching = reaching
+        for column in sorted(column for column in reaching if column >= len(filled)):
+            while len(filled) < column and self._copies_left > 0:
+                self._copy(BLANK, filled)
+            if self._copies_left > 0:
+                self._copy(reaching[column][0], filled)
+
+    def _copy(self, cell: Cell, filled: list[Cell]) -> None:
+        copy = cell if len(cell.text) <= MAX_COPIED_LENGTH else BLANK
+        filled.append(copy)
+        self._copies_left -= len(copy.text) + SEPARATOR_LENGTH
+        if self._copies_left <= 0:
+            self._reaching = {}
+
+
+def render_cells(rows: Iterable[Sequence[Cell]]) -> str:
+    """Return a Markdown table whose merged cells are filled. A page break counts in the first copy only."""
+    texts: list[list[str]] = []
+    written: set[int] = set()
+    for row in fill_merged(rows):
+        texts.append(
+            [cell.text.replace(PAGE_BREAK, "") if id(cell) in written else cell.text for cell in row]
+        )
+        written.update(map(id, row))
+    return render_table(texts)
+
+
+def flatten_cell(markdown: str) -> str:
+    """Return the content of a cell on one line. In a table in it, semicolons divide rows, commas cells."""
+    flat = ""
+    for line in markdown.split("\n"):
+        if not line.startswith("| "):
+            flat += f" {line}"
+        elif line.strip("| -"):
+            cells = map(one_line, _PIPE.split(line)[1:-1])
+            flat += f" {', '.join(filter(None, cells))};"
+    return one_line(flat).removesuffix(";")
+
+
+def render_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table without blank rows and blank columns at the end."""
+    cell_texts = {text: one_line(_PIPE.sub(r"\|", text)) for text in {text for row in rows for text in row}}
+    filled = [cells for row in rows if any(cells := [cell_texts[text] for text in row])]
+    width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
+    if not width:
+        return ""
+    stored = sum(map(len, filled))
+    # Markdown allows short rows; a few long ones must not make all rows of a large table long.
+    is_padded = width * len(filled) <= FREE_COPIES + COPIES_PER_CHARACTER * stored
+    padding = [""] * width if is_padded else []
+    lines = [f"| {' | '.join([*row, *padding][:width])} |" for row in filled]
+    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])

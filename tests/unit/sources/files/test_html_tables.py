@@ -1,0 +1,93 @@
+"""Tables of HTML: merged cells, nested tables, layout tables and hostile sizes."""
+
+import time
+
+import pytest
+
+from conspectus.sources.files.html import read_html, visible
+
+SENTENCES = "<p>" + "The quick brown fox jumps over the lazy dog near the river bank. " * 5 + "</p>"
+MERGED = """<table><caption>Sales by quarter</caption><thead><tr><th>Year<th>Quarter<th>Sales</thead>
+<tr><td rowspan=2>2025</td><td>Q1</td><td>100</td></tr><tr><td>Q2</td><td>150</td></tr><tr></tr>
+<tr><td> </td><td></td></tr><tr><td colspan="2">Total</td><td>250</td></tr></table>"""
+
+
+def visible_text(html: str) -> str:
+    return visible(html.encode(), "utf-8").text()
+
+
+def test_merged_cells_are_filled_and_empty_rows_gone() -> None:
+    assert visible_text(f"before{MERGED}after") == (
+        "before\n\nSales by quarter\n\n| Year | Quarter | Sales |\n| --- | --- | --- |\n| 2025 | Q1 | 100 |\n"
+        "| 2025 | Q2 | 150 |\n| Total | Total | 250 |\n\nafter"
+    )
+
+
+def test_the_main_part_of_a_page_has_the_same_tables() -> None:
+    pytest.importorskip("trafilatura")
+    page = read_html(f"<body><main><h1>Fox</h1>{SENTENCES}{MERGED}{SENTENCES}</main></body>")
+    assert page.notice is None
+    lines = [line.strip() for line in page.text.split("\n")]
+    start = lines.index("Sales by quarter")
+    assert lines[start + 2] == "| Year | Quarter | Sales |"
+    assert lines[start + 4 : start + 7] == [
+        "| 2025 | Q1 | 100 |",
+        "| 2025 | Q2 | 150 |",
+        "| Total | Total | 250 |",
+    ]
+
+
+def test_a_table_without_header_cells_is_a_markdown_table_in_the_main_part() -> None:
+    pytest.importorskip("trafilatura")
+    table = "<table><tr><!-- r --><td>Voltage of the pump<td>230 volts<tr><td>Power<td>5 watts</table>"
+    page = read_html(f"<body><main><h1>Fox</h1>{SENTENCES}{table}{SENTENCES}</main></body>")
+    assert "| Voltage of the pump | 230 volts | \n|---|---|\n| Power | 5 watts |" in page.text
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("<tr><td>a<td>b<tr><td rowspan=0>c<td>d<tr><td>e", "| a | b |\n| --- | --- |\n| c | d |\n| c | e |"),
+        ("<tr><td>a<td>b|c<tr><td colspan=x>d", "| a | b\\|c |\n| --- | --- |\n| d |  |"),
+        ("<tr><td>a<td>b<td rowspan=2>c<tr><td>d", "| a | b | c |\n| --- | --- | --- |\n| d |  | c |"),
+        ("<td>a<td>b", "| a | b |\n| --- | --- |"),
+        ("<tr><td>alone", "alone"),
+        ("<tr><td>first<tr><td>second", "first\n\nsecond"),
+        ("<tr><th>name<tr><td>x", "| name |\n| --- |\n| x |"),
+        ("<tr><td><p>two<p>parts<td>b<br>c", "| two parts | b c |\n| --- | --- |"),
+        ("<tr><td></table>", ""),
+    ],
+)
+def test_a_table_of_any_shape_is_readable(table: str, text: str) -> None:
+    assert visible_text(f"<table>{table}</table>") == text
+
+
+def test_tables_in_tables_are_kept() -> None:
+    inner = "<table><tr><td>Volt<td>230<tr><td>Watt<td>5</table>"
+    with_header = f"<table><tr><th>Part<th>Facts<tr><td>Pump<td>{inner}<tr><td>Fan<td>none</table>"
+    assert visible_text(with_header) == (
+        "| Part | Facts |\n| --- | --- |\n| Pump | Volt, 230; Watt, 5 |\n| Fan | none |"
+    )
+    layout = f"<table><tr><td><h2>Menu</h2><td>{inner}</table>"
+    assert visible_text(layout) == "## Menu\n\n| Volt | 230 |\n| --- | --- |\n| Watt | 5 |"
+    role = "<table role=presentation><tr><td>left<td>right</table>"
+    assert visible_text(role) == "left\n\nright"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<table>" + "<tr><td colspan=1000 rowspan=65534>" + "x" * 900 + "<tr><td>y" * 20_000,
+        "<table><tr>" + "<td rowspan=9999>x" * 10_000 + "<tr><td>y" * 20_000,
+        "<table><tr>" + "<td>x" * 20_000 + "<tr><td>y" * 20_000,
+        "<table><tr>" + "<td colspan=100 rowspan=99>" * 20_000,
+        "<table><tr><td>" * 20_000 + "x" * 100_000,
+        "<table><tr><th>h<th colspan=100 rowspan=100>|x" * 5_000,
+    ],
+    ids=["spans", "columns", "wide", "blank", "nested", "nested-spans"],
+)
+def test_a_hostile_table_stays_small_and_quick(page: str) -> None:
+    start = time.process_time()
+    text = visible_text(page)
+    assert time.process_time() - start < 10
+    assert len(text) < 60 * len(page)
