@@ -15,7 +15,8 @@ from typer.main import get_command
 import conspectus
 from conspectus.cli import declared as cli_declared
 from conspectus.cli import options as shared
-from conspectus.cli.derived import Command, operation_at
+from conspectus.cli.command import Command
+from conspectus.cli.derived import Derivation
 from conspectus.cli.main import COMMANDS, GROUPS, build_app
 from conspectus.engine import Engine
 from conspectus.engine.tasks import TaskService
@@ -95,7 +96,7 @@ def derived_options() -> Iterator[tuple[str, Command, Parameter, Any]]:
         by_command.setdefault(path, {})[option.name.removesuffix("_")] = option
     for path, command in derived_commands():
         if isinstance(command, Command):
-            for leaf in command.leaves(operation_at(command.operation)):
+            for leaf in Derivation(command).leaves():
                 yield f"{path} {leaf.name}", command, leaf, by_command[path][leaf.name]
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import typer
 from rich.console import RenderableType
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.output import cell, dump_line, note, rows_table, write
 from conspectus.cli.session import Opening, Session
 from conspectus.cli.streams import MAX_TEXT_LENGTH

@@ -15,7 +15,6 @@ from conspectus.cli.options import Searched
 from conspectus.cli.output import cell, dump, note, printable, rows_table, show, write
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
-from conspectus.engine.search import MIN_SIMILARITY
 from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable, InvalidInput
 from conspectus.model.chat import (
     Allocation,
@@ -28,6 +27,7 @@ from conspectus.model.chat import (
     Sources,
     Usage,
 )
+from conspectus.model.query import DEFAULT_MIN_SIMILARITY
 
 USUAL: Final = Allocation()
 PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
@@ -146,7 +146,7 @@ def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
         request.allocation.context,
         collection=request.collection,
         filter=request.filter,
-        min_similarity=MIN_SIMILARITY if floor == "default" else floor,
+        min_similarity=DEFAULT_MIN_SIMILARITY if floor == "default" else floor,
         min_confidence=request.min_confidence,
         min_trust=request.min_trust,
     )

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from conspectus.cli.derived import Arguments, Command
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.documents import receipt_line
 from conspectus.cli.errors import confirm
 from conspectus.cli.options import Confirmation

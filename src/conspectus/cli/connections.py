@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 from rich.console import RenderableType
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Waiting, jobs_table, show_job
 from conspectus.cli.options import Confirmation

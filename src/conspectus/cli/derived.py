@@ -3,20 +3,18 @@
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
 from pkgutil import resolve_name
 from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
-from rich.console import RenderableType
-
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import LISTS, Declared, members_of
 from conspectus.cli.options import Common, InScope, Limit
 from conspectus.cli.options import Filter as FilterOption
 from conspectus.cli.output import cell, progress
-from conspectus.cli.session import Opening, Session
-from conspectus.deferred import dataclass
+from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
@@ -25,112 +23,71 @@ from conspectus.operations.operation import OMITTED, REQUIRED, Operation, Parame
 from conspectus.text.times import parse_instant
 
 SHORT: Final = {"limit": "--limit -n", "wait": "--wait/--no-wait"}
-Arguments = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command that calls one operation and prints its result.
+class Derivation:
+    """The arguments and options of a command, which are those of its operation, and the call."""
 
-    Required parameters are arguments, the others are options; the collection is that of the session. Names,
-    types, help, bounds and defaults are those of the operation.
-
-    Args:
-        operation: module and method, such as `people:PeopleService.whoami`; of a method that is no operation,
-            the module of its service, such as `engine.jobs:JobService.get`.
-        picture: the readable form of the result: a function, or a text with `{result}` and the arguments.
-        arguments: the arguments with their names in the usage, if they are not the required parameters.
-        only: the other parameters that are offered; None: all.
-        element: a list of records, of which the command has the fields of a single one.
-        service: the service, if it is not that of the engine.
-        options: other names of options.
-        defaults: other defaults.
-        fixed: parameters that are not offered, with their arguments.
-        extra: a dataclass of options that are no parameters.
-        prepare: called before the operation, and may ask for confirmation or change the arguments.
-        show: prints the result in place of `picture`.
-        document: the members of the JSON document with their arguments, if it is not the result.
-        limit: the default of an option for the length of a result that is a whole list; 0: none.
-        nothing: the remark for an empty result, which has an exit code of its own; None: none.
-        any_collection: without --collection, those of all collections.
-        opening: differences from the usual session.
-    """
-
-    operation: str
-    help: str
-    picture: str | Callable[[Any], RenderableType] = ""
-    arguments: Mapping[str, str] | None = None
-    only: str | None = None
-    element: str = ""
-    service: Callable[[Session], Any] | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    extra: type[Any] | None = None
-    prepare: Callable[[Session, Arguments], None] | None = None
-    show: Callable[[Session, Any, Arguments], None] | None = None
-    document: Mapping[str, str] | None = None
-    limit: int = 0
-    nothing: str | None = None
-    any_collection: bool = False
-    opening: Opening = field(default_factory=Opening)
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.operation = operation_at(command.operation)
 
     def function(self) -> Callable[..., None]:
         """Return the command as a function with a signature."""
-        operation = operation_at(self.operation)
+        command = self.command
 
         def run(session: Session, **arguments: Any) -> None:
             named = {name.removesuffix("_"): value for name, value in arguments.items()}
-            self._run(operation, session, {**self.fixed, **named})
+            self._run(session, {**command.fixed, **named})
 
-        parameters = [_keyword("session", Annotated[Session, self.opening]), *self._parameters(operation)]
+        parameters = [_keyword("session", Annotated[Session, command.opening]), *self._parameters()]
         vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        run.__doc__ = self.help
+        run.__doc__ = command.help
         return run
 
-    def leaves(self, operation: Operation) -> list[Parameter]:
+    def leaves(self) -> list[Parameter]:
         """Return the parameters that are offered: the arguments in order, then the options."""
         leaves = {
             leaf.name: leaf
-            for parameter in self._sent(operation)
+            for parameter in self._sent()
             if parameter.location != "header" and Scope not in members_of(parameter.hint)
             for leaf in parameter.leaves
         }
-        if "collection" not in (self.arguments or ()):
+        if "collection" not in (self.command.arguments or ()):
             leaves.pop("collection", None)
         required = [name for name, leaf in leaves.items() if leaf.default is REQUIRED]
-        names = [*(required if self.arguments is None else self.arguments)]
-        offered = leaves if self.only is None else self.only.split()
+        names = [*(required if self.command.arguments is None else self.command.arguments)]
+        offered = leaves if self.command.only is None else self.command.only.split()
         names += [name for name in offered if name not in names]
-        return [leaves[name] for name in names if name not in self.fixed]
+        return [leaves[name] for name in names if name not in self.command.fixed]
 
-    def _sent(self, operation: Operation) -> Iterator[Parameter]:
+    def _sent(self) -> Iterator[Parameter]:
         """Yield the parameters of the method, with the record of which a list has a single one."""
-        for parameter in operation.parameters:
-            if parameter.name == self.element:
+        for parameter in self.operation.parameters:
+            if parameter.name == self.command.element:
                 yield replace(parameter, hint=get_args(parameter.hint)[0], is_spread=True)
             else:
                 yield parameter
 
-    def _parameters(self, operation: Operation) -> Iterator[inspect.Parameter]:
-        if any(Scope in members_of(parameter.hint) for parameter in operation.parameters):
+    def _parameters(self) -> Iterator[inspect.Parameter]:
+        if any(Scope in members_of(parameter.hint) for parameter in self.operation.parameters):
             yield _keyword("scope", InScope)
-        for leaf in self.leaves(operation):
+        for leaf in self.leaves():
             yield self._parameter(leaf)
-        if self.extra is not None:
-            yield _keyword("extra", self.extra)
-        if self.limit:
-            yield _keyword("limit", Limit, self.limit)
+        if self.command.extra is not None:
+            yield _keyword("extra", self.command.extra)
+        if self.command.limit:
+            yield _keyword("limit", Limit, self.command.limit)
 
     def _parameter(self, leaf: Parameter) -> inspect.Parameter:
         if leaf.hint == Filter:
             return _keyword(leaf.name, FilterOption, [])
-        usage = self.arguments or {}
-        is_argument = leaf.name in usage or (self.arguments is None and leaf.default is REQUIRED)
-        default = self.defaults.get(leaf.name, leaf.default)
+        usage = self.command.arguments or {}
+        is_argument = leaf.name in usage or (self.command.arguments is None and leaf.default is REQUIRED)
+        default = self.command.defaults.get(leaf.name, leaf.default)
         kind = _terminal_type(leaf.hint)
-        flags = self.options.get(leaf.name, SHORT.get(leaf.name, f"--{leaf.name.replace('_', '-')}"))
+        flags = self.command.options.get(leaf.name, SHORT.get(leaf.name, f"--{leaf.name.replace('_', '-')}"))
         metavar = usage.get(leaf.name, leaf.name.upper())
         declared = Declared(leaf.annotation, "", () if is_argument else flags.split(), is_argument, metavar)
         if default is OMITTED:
@@ -140,50 +97,48 @@ class Command:
         name = f"{leaf.name}_" if leaf.name in Common.__dataclass_fields__ else leaf.name
         return _keyword(name, Annotated[kind | None if default is None else kind, declared], default)
 
-    def _run(self, operation: Operation, session: Session, arguments: Arguments) -> None:
-        if self.prepare is not None:
-            self.prepare(session, arguments)
-        result = self._call(operation, session, arguments)
-        if self.show is not None:
-            self.show(session, result, arguments)
+    def _run(self, session: Session, arguments: Arguments) -> None:
+        if self.command.prepare is not None:
+            self.command.prepare(session, arguments)
+        result = self._call(session, arguments)
+        if self.command.show is not None:
+            self.command.show(session, result, arguments)
             return
         document = result
-        if self.document is not None:
-            document = {member: arguments[name] for member, name in self.document.items()}
-        if isinstance(self.picture, str):
-            session.show(document, cell(self.picture.format(result=result, **arguments)))
-        elif self.nothing is None:
-            session.show(document, self.picture(result))
+        if self.command.document is not None:
+            document = {member: arguments[name] for member, name in self.command.document.items()}
+        if isinstance(self.command.picture, str):
+            session.show(document, cell(self.command.picture.format(result=result, **arguments)))
+        elif self.command.nothing is None:
+            session.show(document, self.command.picture(result))
             if hasattr(result, "next"):
                 session.note_next(result)
         else:
-            session.show_or_exit(document, self.picture(result), self.nothing, matches=result)
+            session.show_or_exit(document, self.command.picture(result), self.command.nothing, matches=result)
 
-    def _call(self, operation: Operation, session: Session, arguments: Arguments) -> Any:
+    def _call(self, session: Session, arguments: Arguments) -> Any:
         """Return the result, or the part of it that is shown; bars show the progress of the method."""
-        if self.service is None:
-            call = operation.of(cast(Any, session.engine))
+        if self.command.service is None:
+            call = self.operation.of(cast(Any, session.engine))
         else:
-            call = getattr(self.service(session), operation.method.__name__)
-        named = dict(self._name_arguments(operation, session, arguments))
-        if "progress" in inspect.signature(operation.method).parameters:
+            call = getattr(self.command.service(session), self.operation.method.__name__)
+        named = dict(self._name_arguments(session, arguments))
+        if "progress" in inspect.signature(self.operation.method).parameters:
             with progress() as bars:
                 result = call(**named, progress=bars)
         else:
             result = call(**named)
-        if self.element:
+        if self.command.element:
             [result] = result
-        return result[: arguments["limit"]] if self.limit else result
+        return result[: arguments["limit"]] if self.command.limit else result
 
-    def _name_arguments(
-        self, operation: Operation, session: Session, arguments: Arguments
-    ) -> Iterator[tuple[str, object]]:
+    def _name_arguments(self, session: Session, arguments: Arguments) -> Iterator[tuple[str, object]]:
         """Yield the arguments of the method by name."""
-        usual = session.common.collection if self.any_collection else session.collection
+        usual = session.common.collection if self.command.any_collection else session.collection
         arguments = {"collection": usual, **arguments}
-        if "collection" in operation.local:
+        if "collection" in self.operation.local:
             yield "collection", arguments["collection"]
-        for parameter in self._sent(operation):
+        for parameter in self._sent():
             name = parameter.name
             if Scope in members_of(parameter.hint):
                 scope = arguments[name]
@@ -195,7 +150,7 @@ class Command:
                     if leaf.name in arguments
                 }
                 record = record_of(parameter.hint)(**fields)
-                yield name, [record] if name == self.element else record
+                yield name, [record] if name == self.command.element else record
             elif name in arguments and not (arguments[name] is None and parameter.default is OMITTED):
                 yield name, _convert(parameter.hint, arguments[name])
 

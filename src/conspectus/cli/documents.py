@@ -8,8 +8,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import PARTIAL, confirm
 from conspectus.cli.options import Purge, Selection, Wait, Yes
 from conspectus.cli.output import cell, erasure_text, progress, rows_table, write

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from conspectus.cli.derived import Command
+from conspectus.cli.command import Command
 from conspectus.cli.output import cell, rows_table
 from conspectus.cli.session import Opening
 from conspectus.cli.streams import MAX_TEXT_LENGTH

@@ -11,8 +11,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.tree import Tree
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument, option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.options import Limit, MinTrustOption, Wait, Yes, instant
 from conspectus.cli.output import cell, progress, rows_table, valid, write, written

@@ -8,8 +8,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import FAILED, PARTIAL
 from conspectus.cli.output import cell, facts_table, progress, rows_table
 from conspectus.cli.session import NewSession, Session

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli.derived import Command
+from conspectus.cli.command import Command
 from conspectus.cli.errors import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common
 from conspectus.cli.session import PROGRAM, spread
@@ -104,8 +104,10 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     app = _group("The context engine for language models.")
     for name, target in COMMANDS.items():
         if not first or name in first or first & OWN:
-            module, _, command = target.partition(".")
-            _add(app, name, getattr(_module(module), command))
+            module, _, attribute = target.partition(".")
+            command = getattr(_module(module), attribute)
+            is_listed_only = bool(first) and name not in first
+            app.command(name)(_outline(command) if is_listed_only else spread(_function_of(command)))
     groups = {"": app}
     for path, (about, modules) in GROUPS.items():
         above, _, group_name = path.rpartition(" ")
@@ -115,7 +117,7 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
             table = f"{path.upper().replace(' ', '_')}_COMMANDS"
             tables = (getattr(_module(module), table) for module in modules.split())
             for name, command in chain.from_iterable(commands.items() for commands in tables):
-                _add(groups[path], name, command)
+                groups[path].command(name)(spread(_function_of(command)))
     app.info.name, app.info.epilog = PROGRAM, EXIT_CODES
     app.callback(invoke_without_command=True)(_before)
     return app
@@ -129,8 +131,18 @@ def _module(name: str) -> ModuleType:
     return importlib.import_module(f"conspectus.cli.{name}")
 
 
-def _add(group: typer.Typer, name: str, command: Command | Callable[..., None]) -> None:
-    group.command(name)(spread(command.function() if isinstance(command, Command) else command))
+def _outline(command: Command | Callable[..., None]) -> Callable[[], None]:
+    """Return a function with the help of a command, whose options are not looked up."""
+
+    def run() -> None:
+        pass
+
+    run.__doc__ = command.help if isinstance(command, Command) else command.__doc__
+    return run
+
+
+def _function_of(command: Command | Callable[..., None]) -> Callable[..., None]:
+    return command.function() if isinstance(command, Command) else command
 
 
 def _before(

@@ -11,7 +11,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.derived import Arguments, Command
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.output import (
     cell,

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.options import (
     AsOf,
     Format,

@@ -12,8 +12,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument, option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Waiting, job_picture, report
 from conspectus.cli.lines import read_lines, write_pages

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 import typer
 from rich.console import Group, RenderableType
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument, option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.options import (
     Instant,
     MaxTokens,

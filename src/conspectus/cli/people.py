@@ -6,8 +6,8 @@ from typing import Annotated, Final
 import typer
 from rich.console import RenderableType
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.options import Confirmation
 from conspectus.cli.output import rows_table

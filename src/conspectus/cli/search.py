@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from conspectus.cli.command import Command
 from conspectus.cli.declared import option
-from conspectus.cli.derived import Command
 from conspectus.cli.options import Connected, Format, Limit, MaxTokens, Query, Tokenizer
 from conspectus.cli.output import cell, dump, plain_table, rows_table, write
 from conspectus.cli.session import Session

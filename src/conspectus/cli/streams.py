@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument, option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.documents import receipt_line
 from conspectus.cli.errors import FAILED, PARTIAL, confirm
 from conspectus.cli.options import (

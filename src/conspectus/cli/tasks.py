@@ -11,8 +11,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument, option
-from conspectus.cli.derived import Arguments, Command
 from conspectus.cli.errors import INVALID, PARTIAL, confirm
 from conspectus.cli.options import Wait, Yes
 from conspectus.cli.output import cell, facts_table, progress, rows_table, written

@@ -14,7 +14,7 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.chat.vague_prompts import names_nothing
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.people import PeopleService
-from conspectus.engine.search import MIN_SIMILARITY, SearchService
+from conspectus.engine.search import SearchService
 from conspectus.errors import Conflict, NotFound, PermissionDenied, as_field
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id, period
@@ -56,7 +56,7 @@ from conspectus.model.parameters import (
     PageLimit,
     QueryText,
 )
-from conspectus.model.query import Query, QueryContext, WindowTokens
+from conspectus.model.query import DEFAULT_MIN_SIMILARITY, Query, QueryContext, WindowTokens
 from conspectus.model.records import Source, StoredChunk, Written
 from conspectus.model.results import ContextWindow, Hit
 from conspectus.retrieval.chains import chain_of
@@ -356,7 +356,7 @@ class ChannelService(Service):
                 collection=access.collection.id,
                 filter=MESSAGES if everywhere else _in_channel(member_channels),
                 limit=MAX_RELATED_HITS,
-                min_similarity=MIN_SIMILARITY,
+                min_similarity=DEFAULT_MIN_SIMILARITY,
             )
         )
         near = select_related(retrieval.hits, here.id)
@@ -379,7 +379,9 @@ def _min_similarity_for(query: ChannelQuery) -> float | None:
     """Return the minimum similarity of the options; None if the profile has its own."""
     profile_minimum = profile_by_name(query.profile).min_similarity
     return (
-        MIN_SIMILARITY if query.min_similarity is None and profile_minimum is None else query.min_similarity
+        DEFAULT_MIN_SIMILARITY
+        if query.min_similarity is None and profile_minimum is None
+        else query.min_similarity
     )
 
 

@@ -17,12 +17,12 @@ from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.deferred import dataclass
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.search import MIN_SIMILARITY, SearchService
+from conspectus.engine.search import SearchService
 from conspectus.errors import ConspectusError, InvalidInput, NotFound, PermissionDenied, as_field
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Citations, Failure, Sources
 from conspectus.model.filter import And, Eq, Not, names_texts
-from conspectus.model.query import EVERYWHERE, Budget, Query
+from conspectus.model.query import DEFAULT_MIN_SIMILARITY, EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.model.trust import least
@@ -234,7 +234,7 @@ class ChatService(Service):
         return "tasks" if has_tasks else "passages"
 
     async def _retrieve_passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        query = _query_of(request, draft, floor=self._floor_of(request, MIN_SIMILARITY))
+        query = _query_of(request, draft, floor=self._floor_of(request, DEFAULT_MIN_SIMILARITY))
         maximum = self._parts.settings.max_window_tokens
         tokens = min(draft.room.context - draft.frame, maximum)
         previous = self._previous_state(request)

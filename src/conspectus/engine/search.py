@@ -29,6 +29,7 @@ from conspectus.model.parameters import (
     UserName,
 )
 from conspectus.model.query import (
+    DEFAULT_MIN_SIMILARITY,
     DEFAULT_WINDOW_TOKENS,
     EVERYWHERE,
     Query,
@@ -55,8 +56,6 @@ from conspectus.text.clean import clean
 from conspectus.window.build import WindowOptions, window_form
 
 RERANKED_HITS = 5
-MIN_SIMILARITY = 0.25
-"""The minimum similarity: unrelated texts rarely have a higher one with the shipped model."""
 MAX_FITTED_CANDIDATES = 20
 """Maximum number of candidates for which the necessary budget is computed."""
 MAX_JUDGED_CHUNKS = 1_000
@@ -310,7 +309,7 @@ class SearchService(Service):
         filter = options.get("filter", query.filter if isinstance(query, Query) else EVERYTHING)
         window_options: QueryWindowOptions = {
             "collection": EVERYWHERE,
-            "min_similarity": None if names_texts(filter) else MIN_SIMILARITY,
+            "min_similarity": None if names_texts(filter) else DEFAULT_MIN_SIMILARITY,
             **options,
         }
         return await self.window(query, max_tokens, **window_options)

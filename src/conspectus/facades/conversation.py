@@ -10,7 +10,6 @@ from typing import Any
 
 from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.engine.search import MIN_SIMILARITY
 from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
     REPLY_TO,
@@ -20,13 +19,14 @@ from conspectus.model.channels import (
     ReplyChain,
     WindowMessage,
 )
+from conspectus.model.query import DEFAULT_MIN_SIMILARITY
 from conspectus.model.records import Receipt, Written
 
 DEFAULT_MAX_TOKENS = 4_000
 USUAL_MIN_SCORE = 0.7
 """The usual `min_score` of programs whose embedding model rates almost all pairs of texts above 0.7.
 
-It stands for the engine's MIN_SIMILARITY, as the models here rate most relevant messages below 0.7.
+It stands for the engine's DEFAULT_MIN_SIMILARITY, as the models here rate most relevant messages below 0.7.
 """
 
 
@@ -151,8 +151,10 @@ def similarity_of(score: float) -> float:
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
         raise InvalidInput("min_score", f"is {score!r}; must be from 0 to 1")
     if score <= USUAL_MIN_SCORE:
-        return MIN_SIMILARITY * score / USUAL_MIN_SCORE
-    return MIN_SIMILARITY + (1.0 - MIN_SIMILARITY) * (score - USUAL_MIN_SCORE) / (1.0 - USUAL_MIN_SCORE)
+        return DEFAULT_MIN_SIMILARITY * score / USUAL_MIN_SCORE
+    return DEFAULT_MIN_SIMILARITY + (1.0 - DEFAULT_MIN_SIMILARITY) * (score - USUAL_MIN_SCORE) / (
+        1.0 - USUAL_MIN_SCORE
+    )
 
 
 def _message(message: WindowMessage) -> ContextMessage:

@@ -34,6 +34,8 @@ RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
 
 DEFAULT_WINDOW_TOKENS: Final = 2_000
 """Tokens of a window whose budget is not given."""
+DEFAULT_MIN_SIMILARITY: Final = 0.25
+"""Of windows: unrelated texts rarely have a higher one with the shipped model."""
 EVERYWHERE = "*"
 """The name for all collections that the person may read at least in part."""
 
