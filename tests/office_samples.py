@@ -94,11 +94,23 @@ def shape(*lines: str, placeholder: str | None = None) -> str:
     return f"<p:sp><p:nvSpPr><p:nvPr>{reserved}</p:nvPr></p:nvSpPr><p:txBody>{inner}</p:txBody></p:sp>"
 
 
-def xlsx(sheets: Mapping[str, str]) -> bytes:
-    """A workbook with the rows of each sheet."""
-    listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="r{n}"/>' for n, name in enumerate(sheets, 1))
+def xlsx(
+    sheets: Mapping[str, str], *, merged: str = "", hidden: str = "", formats: Sequence[str] = ()
+) -> bytes:
+    """A workbook with the rows of each sheet.
+
+    `merged` is a merged range of every sheet, `hidden` the name of a hidden sheet. Style 2 and those after it
+    have the formats.
+    """
+    states = {name: 'state="hidden"' * (name == hidden) for name in sheets}
+    listed = "".join(
+        f'<sheet name="{name}" sheetId="{n}" {states[name]} r:id="r{n}"/>' for n, name in enumerate(sheets, 1)
+    )
     targets = [(f"r{n}", "worksheet", f"worksheets/s{n}.xml") for n in range(1, len(sheets) + 1)]
-    styles = '<numFmts count="0"/><cellXfs count="2"><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
+    codes = "".join(f'<numFmt numFmtId="{n}" formatCode="{code}"/>' for n, code in enumerate(formats, 170))
+    own = "".join(f'<xf numFmtId="{n}"/>' for n in range(170, 170 + len(formats)))
+    styles = f'<numFmts>{codes}</numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>{own}</cellXfs>'
+    ranges = f'<mergeCells><mergeCell ref="{merged}"/></mergeCells>' if merged else ""
     return zipped(
         {
             "_rels/.rels": links(("r1", "officeDocument", "xl/workbook.xml")),
@@ -108,7 +120,7 @@ def xlsx(sheets: Mapping[str, str]) -> bytes:
             "xl/styles.xml": f'<styleSheet xmlns="{SHEETS}">{styles}</styleSheet>',
             **{
                 f"xl/worksheets/s{n}.xml": f'<worksheet xmlns="{SHEETS}"><sheetData>{rows}</sheetData>'
-                "</worksheet>"
+                f"{ranges}</worksheet>"
                 for n, rows in enumerate(sheets.values(), 1)
             },
         }

@@ -88,7 +88,7 @@ def _zipped(data: bytes, unpacked: int) -> Extract:
         # This checks the unpacked size of all parts.
         for name in archive.names():
             archive.read(name)
-        return read_sheets(data)
+        return read_sheets(data, Archive(data, unpacked) if "xl/workbook.xml" in names else None)
     for folder, read in (("word/", read_word), ("ppt/", read_slides)):
         if any(name.startswith(folder) for name in names):
             return read(archive)

@@ -1,0 +1,75 @@
+"""The tables of a sheet: blocks of cells that blank rows and columns divide."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+MAX_DIVIDED_COLUMNS = 200
+
+Rows: TypeAlias = Sequence[Sequence[str]]
+
+
+def split_blocks(rows: Rows) -> Iterator[Rows]:
+    """Yield the tables of a sheet one by one, those side by side from left to right.
+
+    A blank row or column alone divides nothing, because people leave them inside of tables too: what follows
+    must begin with a row of names.
+    """
+    block: list[Sequence[str]] = []
+    is_after_blank = False
+    for number, row in enumerate(rows):
+        if not any(row):
+            is_after_blank = True
+            continue
+        following = rows[number + 1] if number + 1 < len(rows) else ()
+        if block and is_after_blank and _begins_table(row, following, block[-1]):
+            yield from _split_columns(block)
+            block = []
+        block.append(row)
+        is_after_blank = False
+    yield from _split_columns(block)
+
+
+def _begins_table(row: Sequence[str], following: Sequence[str], above: Sequence[str]) -> bool:
+    """Return whether a row has names: over figures, or over other columns than those of the table above."""
+    if not _has_names(row) or not any(following):
+        return False
+    is_over_figures = any(text and _is_figure(below) for text, below in zip(row, following, strict=False))
+    return is_over_figures or _filled_columns(row) != _filled_columns(above)
+
+
+def _split_columns(block: Rows) -> Iterator[Rows]:
+    """Yield the tables that stand side by side in a block. Those of equal height are one with a gap."""
+    width = max(map(len, block), default=0)
+    start = 0
+    if width <= MAX_DIVIDED_COLUMNS:
+        filled = {column for row in block for column, text in enumerate(row) if text}
+        for column in sorted(column for column in filled if column > 0 and column - 1 not in filled):
+            left, right = [row[start:column] for row in block], [row[column:] for row in block]
+            have_names = _has_names(_first_row(left)) and _has_names(_first_row(right))
+            if have_names and _extent(left) != _extent(right):
+                yield left
+                start = column
+    yield [row[start:] for row in block]
+
+
+def _first_row(rows: Rows) -> Sequence[str]:
+    return next((row for row in rows if any(row)), ())
+
+
+def _extent(rows: Rows) -> tuple[int, int]:
+    """Return the numbers of the first and the last row with text."""
+    numbers = [number for number, row in enumerate(rows) if any(row)]
+    return (numbers[0], numbers[-1]) if numbers else (0, 0)
+
+
+def _filled_columns(row: Sequence[str]) -> frozenset[int]:
+    return frozenset(column for column, text in enumerate(row) if text)
+
+
+def _has_names(row: Sequence[str]) -> bool:
+    names = [text for text in row if text]
+    return len(names) > 1 and not any(map(_is_figure, names))
+
+
+def _is_figure(text: str) -> bool:
+    return text.lstrip("+-")[:1].isdecimal()

@@ -1,0 +1,129 @@
+"""Cells of an XLSX whose shown text differs from their value: percentages, long numbers and errors."""
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from conspectus.sources.files.zip_xml import (
+    Archive,
+    attribute,
+    child,
+    local,
+    main_part,
+    number,
+    relations,
+)
+
+Position: TypeAlias = tuple[int, int]
+
+BUILT_IN_FORMATS = {9: "0%", 10: "0.00%"}
+MAX_EXACT_DIGITS = 15
+"""Digits that a double keeps exactly."""
+
+_LITERALS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]')
+_DECIMALS = re.compile(r"\.([0#?]+)")
+_REFERENCE = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
+_NEEDS_TEXT = re.compile(rb"""t=["']e["']|>-?[0-9]{16,40}<""")
+
+
+class ShownTexts:
+    """The texts of cells as a workbook shows them, by sheet."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        workbook = main_part(archive)
+        targets = relations(archive, workbook)
+        sheets = child(archive.xml(workbook), "sheets")
+        self._parts = {
+            attribute(sheet, "name"): targets[identifier].target
+            for sheet in ([] if sheets is None else sheets)
+            if (identifier := _relation_id(sheet)) in targets
+        }
+        styles = next((link.target for link in targets.values() if link.kind == "styles"), "")
+        self._percent_decimals = _percent_styles(archive.xml(styles))
+
+    def of_sheet(self, name: str) -> Mapping[Position, str]:
+        """Return the texts of a sheet by row and column, both from 0, where they differ from the values."""
+        data = self._archive.read(self._parts.get(name, ""))
+        if not data or not (self._percent_decimals or _NEEDS_TEXT.search(data)):
+            return {}
+        return dict(self._read_cells(data))
+
+    def _read_cells(self, data: bytes) -> Iterator[tuple[Position, str]]:
+        rows = etree.iterparse(
+            io.BytesIO(data),
+            tag="{*}row",
+            no_network=True,
+            resolve_entities=False,
+            recover=True,
+            huge_tree=True,
+        )
+        for _, row in rows:
+            for cell in row:
+                reference = _REFERENCE.fullmatch(cell.get("r", "")) if local(cell) == "c" else None
+                stored = child(cell, "v") if reference else None
+                text = "" if stored is None else self._shown(cell, (stored.text or "").strip())
+                if reference and text:
+                    yield (int(reference[2]) - 1, _column(reference[1])), text
+            row.clear()
+            while row.getprevious() is not None:
+                del row.getparent()[0]
+
+    def _shown(self, cell: Any, stored: str) -> str:
+        """Return the text that a cell shows; empty if it is that of its value."""
+        kind = cell.get("t", "n")
+        if kind == "e":
+            return stored
+        decimals = self._percent_decimals.get(number(cell.get("s")))
+        if kind != "n" or len(stored) > 40:
+            return ""
+        if decimals is not None:
+            return _percentage(stored, decimals)
+        return stored if len(stored) > MAX_EXACT_DIGITS and stored.removeprefix("-").isdecimal() else ""
+
+
+def _percentage(stored: str, decimals: int) -> str:
+    try:
+        share = float(stored)
+    except ValueError:
+        return ""
+    if not abs(share) < 10**MAX_EXACT_DIGITS:
+        return ""
+    step = Decimal(1).scaleb(-decimals)
+    return f"{(Decimal(repr(share)) * 100).quantize(step, ROUND_HALF_UP):f}%"
+
+
+def _percent_styles(styles: Any) -> Mapping[int, int]:
+    """Return the decimals of each cell style that shows a percentage, by the number of the style."""
+    formats = dict(BUILT_IN_FORMATS)
+    for element in styles.iter():
+        if local(element) == "numFmt":
+            formats[number(attribute(element, "numFmtId"), -1)] = attribute(element, "formatCode")
+    cell_styles = child(styles, "cellXfs")
+    codes = [
+        formats.get(number(attribute(style, "numFmtId")), "")
+        for style in ([] if cell_styles is None else cell_styles)
+    ]
+    percent: dict[int, int] = {}
+    for position, code in enumerate(codes):
+        positive = _LITERALS.sub("", code.split(";")[0][:200])
+        if "%" in positive:
+            decimals = _DECIMALS.search(positive)
+            percent[position] = min(len(decimals[1]), MAX_EXACT_DIGITS) if decimals else 0
+    return percent
+
+
+def _relation_id(sheet: Any) -> str:
+    return next((str(value) for name, value in sheet.attrib.items() if name.endswith("}id")), "")
+
+
+def _column(letters: str) -> int:
+    """Return the number of a column from 0: column Z is 25, and 26 follows."""
+    column = 0
+    for letter in letters:
+        column = 26 * column + ord(letter) - ord("A") + 1
+    return column - 1

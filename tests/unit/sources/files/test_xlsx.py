@@ -1,0 +1,86 @@
+"""Workbooks as they are shown: formats, errors, merged cells, hidden sheets and several tables in a sheet."""
+
+import pytest
+from tests.office_samples import row, xlsx
+
+from conspectus.sources.files.local_files import LocalFiles
+
+FILES = LocalFiles()
+
+
+def sheet_text(rows: str, **options) -> str:
+    [document] = FILES.parse_bytes(xlsx({"S": rows}, **options), "a.xlsx").documents
+    return document.text.removeprefix("## S\n\n")
+
+
+def shown_cell(stored: str, *, code: str = "", kind: str = "n") -> str:
+    style = 2 if code else 0
+    cell = f'<row r="1"><c r="A1" s="{style}" t="{kind}"><v>{stored}</v></c></row>'
+    return sheet_text(cell, formats=(code,)).split("\n")[0].strip("| ")
+
+
+@pytest.mark.parametrize(
+    ("stored", "code", "text"),
+    [
+        ("0.125", "0.0%", "12.5%"),
+        ("0.125", "0%", "13%"),
+        ("-0.28999999999999998", "0.00%", "-29.00%"),
+        ("0.5", "#,##0.0%;[Red]-#,##0.0%", "50.0%"),
+        ("0.5", "0.0&quot;%&quot;", "0.5"),
+        ("1e300", "0%", "1e+300"),
+        ("1.5", "[h]:mm", "36:00"),
+        ("1.0003125", "[h]:mm:ss", "24:00:27"),
+        ("45292", "d.m.yyyy", "2024-01-01"),
+        ("45292.99999999", "yyyy-mm-dd hh:mm", "2024-01-02"),
+        ("45292.75", "yyyy-mm-dd hh:mm", "2024-01-01 18:00:00"),
+        ("12345678901234567", "", "12345678901234567"),
+        ("-12345678901234567", "", "-12345678901234567"),
+        ("0.1", "", "0.1"),
+    ],
+)
+def test_a_number_is_read_as_it_is_shown(stored: str, code: str, text: str) -> None:
+    assert shown_cell(stored, code=code) == text
+
+
+def test_an_error_is_text() -> None:
+    assert shown_cell("#DIV/0!", kind="e") == "#DIV/0!"
+    assert sheet_text('<row r="3"><c r="C3"><v>1</v></c><c r="D3" t="e"><v>#N/A</v></c></row>') == (
+        "| 1 | #N/A |\n| --- | --- |"
+    )
+
+
+def test_merged_cells_are_filled() -> None:
+    rows = row(2, "Year", "Quarter", "Sales") + row(3, "2025", "Q1", "100") + row(4, "", "Q2", "150")
+    assert sheet_text(rows, merged="A3:A4") == (
+        "| Year | Quarter | Sales |\n| --- | --- | --- |\n| 2025 | Q1 | 100 |\n| 2025 | Q2 | 150 |"
+    )
+    assert sheet_text(row(1, "Report") + row(2, "a", "b"), merged="A1:XFD1") == (
+        "| Report | Report |\n| --- | --- |\n| a | b |"
+    )
+
+
+def test_hidden_sheets_are_left_out_with_a_notice() -> None:
+    parsed = FILES.parse_bytes(xlsx({"S": row(1, "x"), "Secret": row(1, "y")}, hidden="Secret"), "a.xlsx")
+    assert [document.text for document in parsed.documents] == ["## S\n\n| x |\n| --- |"]
+    assert parsed.notice == "hidden sheets were left out: Secret"
+
+
+def test_two_blocks_are_two_tables() -> None:
+    rows = row(1, "Name", "Age") + row(2, "Ann", "40") + row(4, "City", "People") + row(5, "Ulm", "9")
+    assert sheet_text(rows) == (
+        "| Name | Age |\n| --- | --- |\n| Ann | 40 |\n\n| City | People |\n| --- | --- |\n| Ulm | 9 |"
+    )
+
+
+def test_blocks_side_by_side_are_two_tables() -> None:
+    rows = row(1, "Name", "Age", "", "City", "People") + row(2, "Ann", "40", "", "Ulm", "9")
+    assert sheet_text(rows + row(3, "Bob", "41")) == (
+        "| Name | Age |\n| --- | --- |\n| Ann | 40 |\n| Bob | 41 |\n\n"
+        "| City | People |\n| --- | --- |\n| Ulm | 9 |"
+    )
+    assert len(sheet_text(rows).split("\n\n")) == 1
+
+
+def test_a_blank_row_inside_a_table_divides_nothing() -> None:
+    rows = row(1, "Name", "City") + row(2, "Ann", "Ulm") + row(4, "Bob", "Bonn") + row(5, "Eve", "Jena")
+    assert len(sheet_text(rows).split("\n\n")) == 1
