@@ -340,8 +340,9 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     sentences = []
     for variable in sorted(environment):
         if variable.startswith(PREFIX) and variable not in names | OTHER_VARIABLES:
-            nearest = difflib.get_close_matches(variable, sorted(names), 1)
-            advice = f"did you mean {nearest[0]}?" if nearest else "see the reference of settings"
+            name = variable.removeprefix(PREFIX)
+            nearest = difflib.get_close_matches(name, sorted(own.removeprefix(PREFIX) for own in names), 1)
+            advice = f"did you mean {PREFIX}{nearest[0]}?" if nearest else "see the reference of settings"
             sentences.append(f"{variable} is no setting, and has no effect; {advice}")
     return sentences
 
