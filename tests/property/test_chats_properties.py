@@ -53,7 +53,7 @@ Wanted: TypeAlias = list[tuple[str, dict[str, object]]]
 SLACK_FREE = sorted({*FIELDS, "client_msg_id", "replies"} - {"type", "text", "ts"})
 DISCORD_FREE = sorted({*FIELDS, "embeds"} - {"id", "content"})
 LINE_FREE = sorted({*FIELDS} - {"text", "id", "key"})
-KINDS = st.sampled_from([None, "bot_message", "channel_join", "me_message", "bot_add", "thread_broadcast"])
+KINDS = st.sampled_from([None, "bot_message", "channel_topic", "me_message", "bot_add", "thread_broadcast"])
 TEXT = st.text(min_size=1, max_size=30).filter(lambda text: text.strip() != "")
 
 

@@ -110,15 +110,16 @@ class ConspectusMemoryService(EngineUser, BaseMemoryService):
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Delete a memory. Its event is stored again if its session is added again."""
-        selection = MemorySelection(ids=(memory_id or "",))
+        if not memory_id:
+            return
+        selection = MemorySelection(ids=(memory_id,))
         scope = Scope(user_id, app_name)
 
         async def work(engine: AnyEngine) -> None:
             with nothing_yet():
                 await engine.memory.forget(selection, scope=scope, collection=self._collection)
 
-        if memory_id:
-            await self._access.run(work)
+        await self._access.run(work)
 
     async def _add(self, new: Sequence[NewMemory], scope: Scope) -> None:
         if new:
