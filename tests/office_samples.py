@@ -149,7 +149,8 @@ def epub(chapters: Mapping[str, str], *, parts: Mapping[str, str] | None = None)
             "mimetype": "application/epub+zip",
             "META-INF/container.xml": '<container><rootfile full-path="OPS/a.opf"/></container>',
             "OPS/a.opf": '<package xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
-            "<dc:title>The Book</dc:title><dc:creator>A. Writer</dc:creator></metadata>"
+            "<dc:title>The Book</dc:title><dc:creator>A. Writer</dc:creator><dc:creator>"
+            "B. Writer</dc:creator><dc:language>de</dc:language></metadata>"
             f"<manifest>{manifest}</manifest><spine>{spine}</spine></package>",
             **{
                 f"OPS/{name} x.xhtml": f"<!DOCTYPE html><html><body>{text}</body></html>"

@@ -1,12 +1,13 @@
 """DOCX: headings, lists with their numbers, tables, notes, text boxes and formulas as Markdown.
 
 This code reads the XML itself, because neither mammoth, markitdown nor kreuzberg keeps charts and the numbers
-of headings (measured on docling's documents; see ADR 0006). Deleted text, headers and footers are skipped.
+of headings (measured on docling's documents; see ADR 0006). Deleted and hidden text is skipped.
 Page numbers are those of the last rendering in the word processor, else of manual page breaks.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
@@ -44,7 +45,12 @@ LEFT_OUT = frozenset({
     "sdtPr", "rt", "proofErr",
 })  # fmt: skip
 NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
+MARGINS = {"headerReference": "Header", "footerReference": "Footer"}
+OFF = frozenset({"0", "false", "off"})
 STYLES_ABOVE = 10
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_DIGIT = re.compile(r"\d")
 
 Inline: TypeAlias = Callable[[Any], str]
 
@@ -63,7 +69,8 @@ def read_word(archive: Archive) -> Extract:
     body = child(document, "body")
     blocks = list(reader.blocks(document if body is None else body))
     notes = [note for kind, one in NOTES.items() for note in reader.notes(name, kind, one)]
-    text, places = paged(joined([*blocks, *notes]))
+    margins = dict.fromkeys(reader.margins(document))
+    text, places = paged(joined([*blocks, *notes, *margins]))
     return Extract(text, MEDIA_TYPE, title=reader.title, places=places)
 
 
@@ -111,6 +118,21 @@ class _Reader:
             if local(note) == one and text:
                 yield f"[^{one}-{attribute(note, 'id')[:9]}]: {text}"
 
+    def margins(self, document: Any) -> Iterator[str]:
+        """Return the headers and footers of all sections, without those that only number pages."""
+        references = [node for node in document.iter() if local(node) in MARGINS]
+        margins = {attribute(reference, "id"): MARGINS[local(reference)] for reference in references}
+        for identifier, margin in margins.items():
+            relation = self.links.get(identifier)
+            if relation is None or relation.external:
+                continue
+            reader = replace(self, links=relations(self.archive, relation.target), boxes=[])
+            blocks = reader.blocks(self.archive.xml(relation.target))
+            text = flatten_cell(joined(blocks).replace(PAGE_BREAK, "")).lstrip("# ")
+            is_page_number = bool(_DIGIT.search(text)) and len(_WORD.findall(text)) < 2
+            if text and not is_page_number:
+                yield f"{margin}: {text}"
+
     def _paragraph(self, paragraph: Any) -> str:
         text = self._inside(paragraph)
         properties = child(paragraph, "pPr")
@@ -142,7 +164,7 @@ class _Reader:
 
     def _inline(self, element: Any) -> str:
         name = local(element)
-        if name in LEFT_OUT:
+        if name in LEFT_OUT or (name == "r" and _is_hidden(element)):
             return ""
         if name == "t":
             return element.text or ""
@@ -205,6 +227,11 @@ class _Reader:
     def _control(self, element: Any) -> str:
         checked = value(element, "sdtPr", "checkbox", "checked")
         return self._inside(element) if checked is None else "[x]" if checked in {"1", "true"} else "[ ]"
+
+
+def _is_hidden(run: Any) -> bool:
+    hidden = child(run, "rPr", "vanish")
+    return hidden is not None and attribute(hidden, "val", "true") not in OFF
 
 
 _MARKS = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}

@@ -27,12 +27,20 @@ def read_book(archive: Archive) -> Extract:
         raise Refused("is encrypted: its publisher allows only certain programs to read it")
     texts = [_chapter(archive.read(chapter)) for chapter in chapters if chapter.lower() not in locked]
     metadata = child(package, "metadata")
-    described = () if metadata is None else reversed(metadata)
-    details = {local(element): (element.text or "").strip() for element in described}
-    text = "\n\n".join(filter(None, texts))
+    details = {name: _details(metadata, name) for name in ("title", "creator", "language")}
     return Extract(
-        text, "application/epub+zip", title=details.get("title", ""), author=details.get("creator") or None
+        "\n\n".join(filter(None, texts)),
+        "application/epub+zip",
+        title=next(iter(details["title"]), ""),
+        author=", ".join(details["creator"]) or None,
+        metadata={"language": details["language"][0]} if details["language"] else {},
     )
+
+
+def _details(metadata: Any | None, name: str) -> list[str]:
+    """Return the texts of the elements of that name in the metadata of a book."""
+    elements = () if metadata is None else (element for element in metadata if local(element) == name)
+    return list(filter(None, (" ".join((element.text or "").split()) for element in elements)))
 
 
 def _chapter(data: bytes) -> str:

@@ -23,13 +23,15 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
     """Return the text of a workbook; `archive` has the parts of an XLSX. Raises Refused."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        shown = None if archive is None else ShownTexts(archive)
+        shown_texts = None if archive is None else ShownTexts(archive)
         sheets = workbook.sheets_metadata
         names = [sheet.name for sheet in sheets if sheet.visible == SheetVisibleEnum.Visible]
         blocks = [
             block
             for name in names
-            for block in _sheet(workbook.get_sheet_by_name(name), shown.of_sheet(name) if shown else {})
+            for block in _sheet(
+                workbook.get_sheet_by_name(name), shown_texts.of_sheet(name) if shown_texts else {}
+            )
         ]
     except CalamineError as error:
         reason = str(error)
@@ -47,14 +49,14 @@ def _notice_of(hidden: Sequence[str]) -> str | None:
     return f"hidden sheets were left out: {', '.join(hidden[:MAX_NAMED_SHEETS])}{more}"
 
 
-def _sheet(sheet: CalamineSheet, shown: Mapping[Position, str]) -> Iterator[str]:
+def _sheet(sheet: CalamineSheet, shown_texts: Mapping[Position, str]) -> Iterator[str]:
     """Yield the name of a sheet and its tables, if it has text."""
     left = sheet.start[1] if sheet.start else 0
     rows: list[list[str]] = [
         [_cell_text(value) for value in row] if any(value != "" for value in row) else []
         for row in sheet.iter_rows()
     ]
-    for (row, column), text in shown.items():
+    for (row, column), text in shown_texts.items():
         _set_text(rows, row, column - left, text)
     tables = [text for block in split_blocks(_filled(rows, sheet, left)) if (text := render_table(block))]
     if tables:

@@ -3,6 +3,7 @@
 import pytest
 from tests.office_samples import (
     DRAWING,
+    OPC,
     WORD,
     docx,
     epub,
@@ -141,6 +142,32 @@ def test_notes_links_boxes_and_changes_are_told_apart() -> None:
     )
 
 
+def test_hidden_text_is_not_read() -> None:
+    run = "<w:r><w:rPr><w:vanish{}/></w:rPr><w:t>{}</w:t></w:r>"
+    visible_run = run.format(' w:val="0"', "shown")
+    assert word(f"<w:p>{run.format('', 'hidden')}{visible_run}</w:p>") == "shown"
+
+
+def test_headers_and_footers_stand_once_at_the_end() -> None:
+    links_of_document = (
+        f'<Relationships xmlns="{OPC}"><Relationship Id="h" Type="x/header" Target="h.xml"/>'
+        '<Relationship Id="f" Type="x/footer" Target="f.xml"/><Relationship Id="n" Type="x/footer" '
+        'Target="n.xml"/></Relationships>'
+    )
+    references = "".join(
+        f'<w:{kind}Reference r:id="{name}"/>'
+        for kind, name in (("header", "h"), ("header", "h"), ("footer", "f"), ("footer", "n"))
+    )
+    parts = {
+        "word/_rels/document.xml.rels": links_of_document,
+        "word/h.xml": f'<w:hdr xmlns:w="{WORD}">{grid(cell("Heron Line") + cell("Tariff 2026"))}</w:hdr>',
+        "word/f.xml": f'<w:ftr xmlns:w="{WORD}">{paragraph("Confidential")}</w:ftr>',
+        "word/n.xml": f'<w:ftr xmlns:w="{WORD}">{paragraph("Page 1 of 3")}</w:ftr>',
+    }
+    text = word(paragraph("body") + f"<w:sectPr>{references}</w:sectPr>", parts=parts)
+    assert text == "body\n\nHeader: Heron Line, Tariff 2026\n\nFooter: Confidential"
+
+
 def test_formulas_become_latex() -> None:
     math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
     run = "<m:r><m:t>{}</m:t></m:r>"
@@ -202,7 +229,8 @@ def test_a_book_is_read_in_its_order() -> None:
         document.text
         == "# One\n\n- x\n\n- y\n\n- z\n\n## Zwei\n\nü & é\n\n| a | b |\n| --- | --- |\n| c |  |"
     )
-    assert (document.title, document.author) == ("The Book", "A. Writer")
+    assert (document.title, document.author) == ("The Book", "A. Writer, B. Writer")
+    assert document.metadata["language"] == "de"
 
 
 def test_a_protected_book_is_refused() -> None:
