@@ -98,7 +98,7 @@ WRONG: list[dict[str, Any]] = [
     {**MESSAGE, "history": [{"role": "system", "content": "x"}]},
     {**MESSAGE, "history": [{"role": "user"}]},
     {**MESSAGE, "history": [{"role": "user", "content": "x"}] * 201},
-    {**MESSAGE, "budget": {"context": 5_001}},
+    {**MESSAGE, "budget": {"context": 100_001}},
     {**MESSAGE, "budget": {"answer": -1}},
     {**MESSAGE, "budget": {"other": 1}},
     {**MESSAGE, "format": "prose"},

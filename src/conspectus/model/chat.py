@@ -98,7 +98,7 @@ class Allocation(Checked):
     """
 
     system: Annotated[TokenLimit, "Tokens of the instructions."] = 500
-    context: Annotated[int, Range(0, 5_000), "Tokens of the context."] = 1_500
+    context: Annotated[int, Range(0, 100_000), "Tokens of the context."] = 1_500
     question: Annotated[TokenLimit, "Tokens reserved for the message."] = 200
     answer: Annotated[TokenLimit, "Most tokens of the answer."] = 800
     history: Annotated[TokenLimit, "Most tokens of earlier turns."] = 2_000
