@@ -58,9 +58,3 @@ class Command:
     nothing: str | None = None
     any_collection: bool = False
     opening: Opening = field(default_factory=Opening)
-
-    def function(self) -> Callable[..., None]:
-        """Return the command as a function with a signature; its operation is loaded."""
-        from conspectus.cli.derived import Derivation
-
-        return Derivation(self).function()

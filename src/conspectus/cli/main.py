@@ -142,7 +142,12 @@ def _outline(command: Command | Callable[..., None]) -> Callable[[], None]:
 
 
 def _function_of(command: Command | Callable[..., None]) -> Callable[..., None]:
-    return command.function() if isinstance(command, Command) else command
+    """Return the function of a command. A declared one loads its operation."""
+    if not isinstance(command, Command):
+        return command
+    from conspectus.cli.derived import Derivation
+
+    return Derivation(command).function()
 
 
 def _before(

@@ -72,7 +72,7 @@ def require_known_operations(options: ToolOptions) -> None:
 class OperationArguments(Arguments):
     """The arguments of operations."""
 
-    name: str = Field("", max_length=100, description="Operation, or a word to find some; none: all.")
+    name: str = Field("", max_length=100, description="Operation, or a word to find some.")
     arguments: dict[str, Any] | None = Field(None, description="Call it with these; none: describe it.")
 
 

@@ -71,9 +71,7 @@ class HistoryArguments(ScopedArguments):
 
 @tool()
 async def recall(call: ToolCall, arguments: RecallArguments) -> str:
-    """Find memories, best first, with id, time and speaker; or with window=true build the context for the
-    next turn.
-    """
+    """Find memories, best first, with id, time and speaker; or with window a context."""
     if arguments.window:
         return await _window(call, arguments)
     nothing = MemoryRetrieval("no_match", ())
