@@ -268,8 +268,8 @@ async def test_silence_has_an_end_and_is_not_asked_again() -> None:
 
 
 async def test_work_that_grows_with_the_store_may_take_its_time() -> None:
-    slow = replace(build_answer({"embedded": 3}), delay=0.3)
-    async with connect_remote({f"{API}/collections/default/wait": slow}, seconds=0.05) as (engine, _):
+    slow = replace(build_answer({"embedded": 3}), delay=1.5)
+    async with connect_remote({f"{API}/collections/default/wait": slow}, seconds=1) as (engine, _):
         assert await engine.documents.wait_until_embedded() == 3
 
 
