@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +18,6 @@ from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.messages import (
     MessageImportOptions,
-    grant_to_members,
     handed_in,
     named,
     states_threads,
@@ -98,10 +96,8 @@ class RemoteChannels(RemoteService, ChannelService):
             return await self._delete_messages(channel, target_collection.id)
 
         link = options.get("link", True) and not states_threads(read)
-        report = await take_in(read, put, delete, options.get("progress"))
-        if grant_members:
-            grant = partial(self._grant_to_member, target_collection.id)
-            report = replace(report, notices=(*report.notices, *await grant_to_members(read, grant)))
+        grant = partial(self._grant_to_member, target_collection.id) if grant_members else None
+        report = await take_in(read, put, delete, grant=grant, progress=options.get("progress"))
         if options.get("wait", False):
             await self._open_sibling(RemoteDocuments).wait_until_embedded(
                 collection=target_collection.id, progress=options.get("progress")

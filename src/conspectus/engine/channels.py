@@ -22,7 +22,6 @@ from conspectus.ingest.messages import (
     GrantMembers,
     MessageImportOptions,
     Threading,
-    grant_to_members,
     handed_in,
     named,
     states_threads,
@@ -252,10 +251,8 @@ class ChannelService(Service):
             return await self._delete_messages(channel, stored_collection.id)
 
         link = options.get("link", True) and not states_threads(read)
-        report = await take_in(read, put, delete, options.get("progress"))
-        if grant_members:
-            grant = partial(self._grant_to_member, stored_collection.id)
-            report = replace(report, notices=(*report.notices, *await grant_to_members(read, grant)))
+        grant = partial(self._grant_to_member, stored_collection.id) if grant_members else None
+        report = await take_in(read, put, delete, grant=grant, progress=options.get("progress"))
         await self._context.embed(
             stored_collection, wait=options.get("wait", False), progress=options.get("progress")
         )

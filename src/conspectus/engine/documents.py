@@ -21,7 +21,7 @@ from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.open_indexes import When
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import given_before, quarantined
-from conspectus.model.annotations import Example, Length, Range
+from conspectus.model.annotations import Example, Length
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter, require_document_fields
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.parameters import (
@@ -30,6 +30,7 @@ from conspectus.model.parameters import (
     Cursor,
     DocumentIdentifier,
     DocumentKey,
+    ExportLimit,
     Fingerprint,
     PageLimit,
     Purge,
@@ -227,9 +228,7 @@ class DocumentService(Service):
         collection: CollectionName = "default",
         filter: DocumentFilter = EVERYTHING,
         after: Cursor | None = None,
-        limit: Annotated[
-            int | None, Range(1, "max_export_lines"), "Maximum lines of a page.", Example(10)
-        ] = None,
+        limit: ExportLimit | None = None,
     ) -> DocumentExport:
         """Export a page of documents, messages and tasks as JSON Lines, in the order they were added.
 

@@ -224,9 +224,14 @@ async def take_in(
     archive: ChatArchive,
     put: Callable[[ChannelArchive, Iterable[NewMessage]], Awaitable[Sequence[Written]]],
     delete: Callable[[ChannelArchive], Awaitable[int]],
-    progress: Progress | None = None,
+    *,
+    grant: Callable[[ChannelArchive, str], Awaitable[bool]] | None,
+    progress: Progress | None,
 ) -> ImportReport:
-    """Store every channel with `put` and `delete` the messages that are gone, and say what that did."""
+    """Store every channel with `put` and `delete` the messages that are gone, and say what that did.
+
+    With `grant`, members of private channels get a role, as `_grant_to_members` says.
+    """
     outcomes: Counter[str] = Counter()
     deleted = 0
     sizes: dict[str, int] = {}
@@ -243,18 +248,19 @@ async def take_in(
     private_notice = (
         (f"{private} private channels: everyone who sees the collection sees them",) if private else ()
     )
+    members_notice = () if grant is None else await _grant_to_members(archive, grant)
     return ImportReport(
         kind=archive.kind,
         channels=sizes,
         added=outcomes["added"],
         replaced=outcomes["replaced"] + outcomes["updated"],
         unchanged=outcomes["unchanged"],
-        notices=(*archive.notices, *private_notice),
+        notices=(*archive.notices, *private_notice, *members_notice),
         deleted=deleted,
     )
 
 
-async def grant_to_members(
+async def _grant_to_members(
     archive: ChatArchive, grant: Callable[[ChannelArchive, str], Awaitable[bool]]
 ) -> tuple[str, ...]:
     """Give members of private channels a role with `grant`, which says whether an account has that name.

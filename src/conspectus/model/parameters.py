@@ -47,6 +47,7 @@ FeedbackIdentifier = Annotated[Name, "Id of a feedback.", Example(EXAMPLE_ID)]
 KeyIdentifier = Annotated[Name, "Id of an API key.", Example("0195f3a1c2d47e80b6a4c1d2e3f40d0d")]
 
 PageLimit = Annotated[int, Range(1, "max_page_rows"), "Maximum number of results.", Example(10)]
+ExportLimit = Annotated[int, Range(1, "max_export_lines"), "Maximum lines of a page.", Example(10)]
 GraphLimit = Annotated[int, Range(1, "max_limit"), "Maximum number of results.", Example(10)]
 HitLimit = Annotated[int, Range(0, "max_limit"), "Maximum number of hits.", Example(10)]
 Cursor = Annotated[str, Length(0, MAX_NAME), "The `next` of the page before.", Example("bmV4dA")]
