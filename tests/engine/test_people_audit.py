@@ -1,7 +1,7 @@
 """Audited operations: every write about people, and changes of settings, leave a row without secrets."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 
 import conspectus
 from conspectus.engine import Engine
+from conspectus.errors import PermissionDenied
 from conspectus.model.access import SCOPES, AuditEntry, Principal
 from conspectus.model.memory import Retention, Scope
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
@@ -58,7 +59,13 @@ WRITES: Mapping[str, Work] = {
         "git", "markdown", {"path": str(a.folder)}, collection="wiki"
     ),
     "delete_connection": lambda a: a.owner.connections.delete("docs", collection="wiki"),
+    "set_entity_extraction": lambda a: a.owner.graph.set_entity_extraction(collection="wiki"),
+    "delete_graph": lambda a: a.owner.graph.delete("parts", collection="wiki"),
+    "reembed": lambda a: a.owner.maintenance.reembed("vectors:3", collection="wiki"),
 }
+OF_PEOPLE = [operation.name for operation in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS) if operation.audited]
+LIMITED_BY_THE_KEY = {"create_key", "revoke_key", "rotate_key"}
+"""A key with an origin makes, renews and revokes keys like itself."""
 
 
 @pytest.fixture
@@ -74,6 +81,7 @@ async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
         await engine.people.add_member("crew", "bob")
         await engine.collections.create("wiki")
         await engine.collections.get_or_create_source("pages", collection="wiki")
+        await engine.graph.get_or_create("parts", collection="wiki")
         await engine.people.grant("wiki", BOB, "viewer")
         await engine.retention.set(Retention(days=9), scope=Scope("bob"))
         await engine.connections.create("docs", "markdown", {"path": str(pages)}, collection="wiki")
@@ -107,6 +115,15 @@ async def test_an_audited_operation_leaves_a_row(audited: Audited, name: str) ->
         and TEXT not in row_text
         and str(audited.folder) not in row_text
     )
+
+
+@pytest.mark.parametrize("name", sorted({*OF_PEOPLE} - LIMITED_BY_THE_KEY))
+async def test_accounts_are_changed_by_a_person_only(audited: Audited, name: str) -> None:
+    crawler = replace(audited, owner=audited.owner.with_origin("web"))
+    rows = await audited.rows()
+    with pytest.raises(PermissionDenied, match="a person"):
+        await WRITES[name](crawler)
+    assert await audited.rows() == rows
 
 
 async def test_what_changes_nothing_leaves_no_row(audited: Audited) -> None:

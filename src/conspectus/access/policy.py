@@ -218,6 +218,12 @@ def require_owner(person: Person, action: str) -> None:
         raise PermissionDenied(action, "the owner account")
 
 
+def require_owner_in_person(person: Person, action: str) -> None:
+    """Raise PermissionDenied unless the owner of the store acts, and not a model or crawler for it."""
+    require_owner(person, action)
+    require_own_origin(person, action)
+
+
 def require_embedder(person: Person, embedder: str, usual: str) -> None:
     """Raise PermissionDenied for an embedder that may read local files or cost money.
 

@@ -101,6 +101,7 @@ class GraphService(Service):
         access.require("manager", "delete a graph", source=source.id)
         summary = await self._parts.graphs.summary(source.id)
         await self._core.records.delete_source(source.id)
+        await self._context.note_change("delete_graph", source.id, access.collection.id)
         return GraphReceipt(summary.nodes, summary.edges)
 
     async def add_nodes(
@@ -284,7 +285,10 @@ class GraphService(Service):
 
         Disabling it deletes the mentions that were found. Raises NotFound or PermissionDenied.
         """
-        return await self._context.set_entity_extraction(collection, enabled=enabled)
+        changed = await self._context.set_entity_extraction(collection, enabled=enabled)
+        detail = "enabled" if enabled else "disabled"
+        await self._context.note_change("set_entity_extraction", changed.id, changed.id, detail)
+        return changed
 
     async def wait_until_extracted(
         self, *, collection: CollectionName = "default", progress: Progress | None = None

@@ -111,6 +111,7 @@ class MaintenanceService(Service):
         await self._context.retry_failed(old, refused=True)
         if old.space == new.space:
             return await self._documents.wait_until_embedded(collection=old.id, progress=progress)
+        await self._context.note_change("reembed", old.id, old.id, new.space.model)
         vector_count = await move(core.records, core.open_indexes, old, new, progress=progress)
         await self._parts.indexes.forget(old, old.space)
         await self._context.embed((await self._authorized.collection(old.id)).redacted, wait=True)

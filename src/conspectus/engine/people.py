@@ -15,6 +15,7 @@ from conspectus.access.policy import (
     require_grantor,
     require_own_origin,
     require_owner,
+    require_owner_in_person,
     require_scope,
     require_within,
     role_on,
@@ -75,7 +76,7 @@ class PeopleService(Service):
         self, name: Annotated[str, Length(1, 100), "Name of the user.", Example("ann")]
     ) -> User:
         """Create a user. Only the owner account may do this. Raises InvalidInput or Conflict."""
-        require_owner(self._person, "make accounts")
+        require_owner_in_person(self._person, "make accounts")
         self._context.screened("users.name", account_name(name))
         if await self._authorized.has_prefix(f"{name}/"):
             raise Conflict("user", name, "is the prefix of names of collections; rename those first")
@@ -101,7 +102,7 @@ class PeopleService(Service):
         disabled: Annotated[bool, "Whether the user has no access.", Example(True)] = True,
     ) -> User:
         """Disable a user from the next request on, or enable it. Raises NotFound."""
-        require_owner(self._person, "disable accounts")
+        require_owner_in_person(self._person, "disable accounts")
         account = await self._require_other_than_owner(user)
         detail = "disabled" if disabled else "enabled"
         change = self._context.change("set_user_disabled", account.id, account.name, detail=detail)
@@ -124,7 +125,7 @@ class PeopleService(Service):
         Only the owner account may do this. Raises NotFound, or Conflict if it owns collections and there is
         no `transfer_to`, or that account has some of the same names.
         """
-        require_owner(self._person, "delete accounts")
+        require_owner_in_person(self._person, "delete accounts")
         account = await self._require_other_than_owner(user)
         heir = None if transfer_to is None else await self._directory.user(transfer_to)
         if heir == account:
@@ -142,7 +143,7 @@ class PeopleService(Service):
         self, name: Annotated[str, Length(1, 100), "Name of the group.", Example("operators")]
     ) -> Group:
         """Create a group. Only the owner account may do this. Raises InvalidInput or Conflict."""
-        require_owner(self._person, "make groups")
+        require_owner_in_person(self._person, "make groups")
         self._context.screened("groups.name", account_name(name))
         group = Group(GroupId(str(uuid4())), name, self._parts.clock())
         await self._parts.accounts.add_group(group, self._context.change("create_group", group.id, name))
@@ -155,7 +156,7 @@ class PeopleService(Service):
 
     async def delete_group(self, group: GroupName) -> None:
         """Delete a group with its grants. Only the owner account may do this. Raises NotFound."""
-        require_owner(self._person, "delete groups")
+        require_owner_in_person(self._person, "delete groups")
         deleted = await self._directory.group(group)
         change = self._context.change("delete_group", deleted.id, deleted.name)
         await self._parts.accounts.delete_group(deleted.id, change)
@@ -167,14 +168,14 @@ class PeopleService(Service):
 
     async def add_member(self, group: GroupName, user: UserName) -> None:
         """Add a user to a group. Only the owner account may do this. Raises NotFound."""
-        require_owner(self._person, "change groups")
+        require_owner_in_person(self._person, "change groups")
         joined, member = await self._directory.group(group), await self._directory.user(user)
         change = self._context.change("add_member", member.id, member.name, detail=f"group {joined.name}")
         await self._parts.accounts.join(joined.id, member.id, change)
 
     async def remove_member(self, group: GroupName, user: UserName) -> None:
         """Remove a user from a group. Only the owner account may do this. Raises NotFound."""
-        require_owner(self._person, "change groups")
+        require_owner_in_person(self._person, "change groups")
         left, member = await self._directory.group(group), await self._directory.user(user)
         change = self._context.change("remove_member", member.id, member.name, detail=f"group {left.name}")
         await self._parts.accounts.leave(left.id, member.id, change)

@@ -30,6 +30,7 @@ COLLECTION_OPERATIONS: Final = (
         wrapped="embedded",
         problems=(501,),
         for_models="named",
+        audited=True,
     ),
     Operation(CollectionService.get, "GET", _COLLECTION, tagged=True, id="get_collection"),
     Operation(

@@ -11,7 +11,7 @@ _IN: Final = ("collection",)
 
 GRAPH_OPERATIONS: Final = (
     Operation(GraphService.list_entities, "GET", _ENTITIES),
-    Operation(GraphService.set_entity_extraction, "PUT", _ENTITIES, for_models="named"),
+    Operation(GraphService.set_entity_extraction, "PUT", _ENTITIES, for_models="named", audited=True),
     Operation(GraphService.extract_entities, "POST", f"{_ENTITIES}/extract", reads=True),
     Operation(
         GraphService.wait_until_extracted,
@@ -50,6 +50,14 @@ GRAPH_OPERATIONS: Final = (
     Operation(GraphService.neighbors, "GET", f"{_GRAPH}/neighbors"),
     Operation(GraphService.search_nodes, "POST", f"{_GRAPH}/find", query=_IN, reads=True),
     Operation(GraphService.snapshot, "GET", f"{_GRAPH}/at", id="get_graph_snapshot"),
-    Operation(GraphService.delete, "DELETE", _GRAPH, unhurried=True, id="delete_graph", for_models="named"),
+    Operation(
+        GraphService.delete,
+        "DELETE",
+        _GRAPH,
+        unhurried=True,
+        id="delete_graph",
+        for_models="named",
+        audited=True,
+    ),
 )
 """In matching order: a name may contain a slash, so the shorter path comes last."""
