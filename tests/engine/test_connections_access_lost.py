@@ -144,6 +144,16 @@ async def test_a_remote_without_a_usable_answer_hides_nothing(scene: WikiScene, 
     assert await sees(scene.viewer)
 
 
+async def test_silence_after_a_refusal_gives_nothing_back(scene: WikiScene) -> None:
+    refused = await scene.close_wiki(REFUSALS[0])
+    for outage in OUTAGES:
+        silent = await scene.close_wiki(outage)
+        assert (silent.access, silent.access_since) == ("lost", refused.access_since)
+        assert not await sees(scene.viewer)
+    assert (await scene.open_wiki()).access == "granted"
+    assert await sees(scene.viewer)
+
+
 @pytest.mark.parametrize("scene", [1], indirect=True)
 async def test_an_unreachable_remote_hides_its_pages_after_the_hours_of_the_setting(scene: WikiScene) -> None:
     connection = await scene.close_wiki(OUTAGES[0])

@@ -385,9 +385,14 @@ class ConnectionSources:
             await self._set_access("granted", None)
 
     async def hide(self, access: RemoteAccess) -> None:
-        """Record that the remote refused or did not answer, and hide the pages when the settings say so."""
+        """Record that the remote refused or did not answer, and hide the pages when the settings say so.
+
+        A refusal holds until the remote lists the pages again: silence after it gives nothing back.
+        """
         settings = self._context.parts.settings
         wiki = self._connection
+        if wiki.access == "lost":
+            access = "lost"
         since = self._context.parts.clock()
         if wiki.access == access and wiki.access_since is not None:
             since = wiki.access_since
