@@ -127,6 +127,25 @@ async def test_what_is_hidden_is_as_what_does_not_exist(scene: WikiScene) -> Non
     assert "green" in window.text
 
 
+async def test_administrators_are_told_who_reads_what_is_hidden(scene: WikiScene) -> None:
+    listed = (await scene.owner.documents.list(collection="shared")).documents
+    page = next(document for document in listed if "Safe" in document.title)
+    names = {reader.name for reader in await scene.owner.people.list_readers(page.id)}
+    assert names == {"owner", "viewer", "editor"}
+    await scene.close_wiki(REFUSALS[0])
+    assert [reader.name for reader in await scene.owner.people.list_readers(page.id)] == ["owner"]
+    explained = await scene.owner.search.explain_as("safe", 200, user="viewer", collection="shared")
+    assert [grant.role for grant in explained.missing_grants] == ["manager"]
+
+
+async def test_a_page_that_went_meanwhile_does_not_come_back(scene: WikiScene) -> None:
+    await scene.close_wiki(REFUSALS[0])
+    await scene.site.delete("Main", "Safe")
+    connection = await scene.open_wiki(scene.editor)
+    assert (connection.state, connection.access) == ("complete", "granted")
+    assert not await sees(scene.viewer)
+
+
 async def test_an_editor_who_cannot_see_the_pages_brings_them_back(scene: WikiScene) -> None:
     await scene.close_wiki(REFUSALS[0])
     await scene.site.put("Main", "Safe", "The combination is new.")

@@ -29,7 +29,7 @@ from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
 from conspectus.model.connections import Connection
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
-from conspectus.model.ids import ChunkId, DocumentId, JobId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, JobId, SourceId
 from conspectus.model.jobs import IngestReport, Job, JobPage, JobState
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
@@ -187,6 +187,11 @@ class AuthorizedReader:
         """Return the ids of the sources of a connection, hidden ones included, for a sync that shows them."""
         sources = await self._everything.sources(connection.collection)
         return [source.id for source in sources if source.metadata.get("wiki") == connection.id]
+
+    async def hidden_sources(self, collection: CollectionId) -> list[SourceId]:
+        """Return the ids of the sources of a collection that only managers read now."""
+        hidden, now = await self._accounts.hidden_sources(collection), self._clock()
+        return [source for source, hidden_from in hidden.items() if hidden_from <= now]
 
     async def source(self, access: CollectionAccess, name: str) -> Source | None:
         """Return the source with that id or name; None if none is readable."""
@@ -511,13 +516,11 @@ class AuthorizedReader:
         roles = access_of(self.person, collection, grants)
         if at_least(roles.collection, "manager"):
             return roles
-        hidden = await self._accounts.hidden_sources(collection.id)
-        now = self._clock()
-        barred = [source for source, hidden_from in hidden.items() if hidden_from <= now]
-        if not barred:
+        hidden = await self.hidden_sources(collection.id)
+        if not hidden:
             return roles
         sources = await self._everything.sources(collection.id)
-        return without_hidden(roles, [source.id for source in sources], barred)
+        return without_hidden(roles, [source.id for source in sources], hidden)
 
 
 class AuthorizedJobs:

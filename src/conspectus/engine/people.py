@@ -373,12 +373,14 @@ class PeopleService(Service):
         await self._require_managed(access.collection.id)
         users = [user for user in await self._parts.accounts.users() if not user.disabled]
         readers: list[DocumentReader] = []
+        is_hidden = stored.source in await self._authorized.hidden_sources(access.collection.id)
+        lowest: Role = "manager" if is_hidden else "viewer"
         origins_by_user = await self._read_origins(access.collection, users)
         for user in users:
             origins_by_source = origins_by_user[user.id]
             origins = origins_by_source[None] + origins_by_source.get(stored.source, [])
-            if origins:
-                role = highest(origin.role for origin in origins)
+            role = highest(origin.role for origin in origins) if origins else None
+            if role is not None and at_least(role, lowest):
                 readers.append(DocumentReader(user.id, user.name, role, tuple(origins)))
         return readers
 

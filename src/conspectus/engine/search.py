@@ -14,7 +14,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import AuditEntry
+from conspectus.model.access import AuditEntry, Role
 from conspectus.model.annotations import Example, Range
 from conspectus.model.filter import EVERYTHING, names_texts
 from conspectus.model.ids import CollectionId
@@ -357,11 +357,13 @@ class SearchService(Service):
             candidate.source for candidate in window.trace if candidate.status in {"included", "truncated"}
         )
         grants = []
+        hidden = await self._authorized.hidden_sources(access.collection.id)
         for source in await self._authorized.sources_by_name(access, list(candidates)):
             is_visible = other_access is not None and other_access.visible([source])
             if source.id in candidates and not is_visible:
                 counts = (candidates[source.id], passages[source.id])
-                grants.append(MissingGrant(source.id, source.name, "viewer", *counts))
+                role: Role = "manager" if source.id in hidden else "viewer"
+                grants.append(MissingGrant(source.id, source.name, role, *counts))
         grants.sort(key=lambda grant: (-grant.passages, -grant.candidates, grant.source_name))
         return tuple(grants)
 
