@@ -114,3 +114,21 @@ async def test_files_named_one_by_one_are_like_their_folder(engine: Engine, fold
     assert len(await list_keys(engine)) == 3
     third = await engine.documents.add_files(files, source="one", prune=True)
     assert (third.unchanged, third.pruned) == (3, 0)
+
+
+@pytest.mark.parametrize("query", ["menu", "menu.md", "kitchen", "abstract", "what is on the kitchen menu?"])
+async def test_heading_file_and_folder_find_a_document(engine: Engine, folder: Path, query: str) -> None:
+    for name in ("kitchen/menu.md", "office/plan.md", "office/report.md"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("# Abstract\n\nSoup and bread.", encoding="utf-8")
+    await engine.documents.add_files([folder])
+    hits = (await engine.retrieve(query, limit=4)).hits
+    found = [hit.document.key for hit in hits]
+    assert "kitchen/menu.md" in (found if query == "abstract" else found[:1])
+
+
+async def test_a_file_that_moved_is_found_by_its_new_place(engine: Engine, folder: Path) -> None:
+    await engine.add(conspectus.NewDocument("Soup.", key="k", metadata={"path": "old.md"}))
+    await engine.add(conspectus.NewDocument("Soup.", key="k", metadata={"path": "fresh.md"}))
+    assert [hit.document.key for hit in (await engine.retrieve("fresh")).hits] == ["k"]
+    assert (await engine.retrieve("old")).outcome == "no_match"

@@ -13,7 +13,7 @@ from tests.mcp.conftest import BACKUPS, FERRY, answer_data, answer_text, client,
 async def test_search_names_documents_with_their_ids(engine: Engine, shelf: dict[str, str]) -> None:
     async with client(engine) as session:
         answer = await answer_text(session, "search", query="when does the ferry leave", limit=1)
-        assert answer.startswith(f"[1] Ferry (document {shelf['Ferry']}, characters 0 to ")
+        assert answer.startswith(f"[1] Ferry, f (document {shelf['Ferry']}, characters 0 to ")
         assert "The ferry leaves at noon" in answer
         read = await answer_text(session, "read_document", document=shelf["Ferry"])
         assert read.endswith(f"\n\n{FERRY}")

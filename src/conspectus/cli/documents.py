@@ -22,6 +22,7 @@ from conspectus.model.quarantine import QuarantinePage
 from conspectus.model.records import Receipt, Written
 from conspectus.model.reports import FilesReport, Page
 from conspectus.operations.operation import REQUIRED
+from conspectus.text.document_names import name_with_key
 
 MAX_FILES: Final = 1_000
 """Default length of lists of files."""
@@ -136,7 +137,13 @@ def _show_text(session: Session, file_text: FileText, _: Arguments) -> None:
 
 def _make_quarantine_table(page: QuarantinePage) -> RenderableType:
     rows = (
-        (one.id, one.pattern, one.origin, cell(one.title or one.key, limit=40), cell(one.text, limit=120))
+        (
+            one.id,
+            one.pattern,
+            one.origin,
+            cell(name_with_key(one.title, one.key), limit=60),
+            cell(one.text, limit=120),
+        )
         for one in page.documents
     )
     return rows_table(("id", "pattern", "origin", "title", "text"), rows)

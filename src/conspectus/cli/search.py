@@ -28,6 +28,7 @@ from conspectus.model.results import (
     TraceEntry,
     WindowPart,
 )
+from conspectus.text.document_names import name_with_key
 
 if TYPE_CHECKING:
     from conspectus.window.focus import Focus
@@ -258,7 +259,7 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
             str(entry.tokens),
             f"{entry.score:.3f}",
             cell(" ".join(f"{name} {value:+.3f}" for name, value in entry.parts.items())),
-            cell(entry.title or entry.document, limit=60),
+            cell(name_with_key(entry.title, entry.key) or entry.document, limit=60),
             cell(entry.reason + _describe_budget(entry)),
         )
     used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
 from conspectus.errors import TEXT_FAULTS, InvalidInput, UnindexableText
-from conspectus.model.index import TermStatistic
+from conspectus.model.index import ANALYZED_TEXT, TermStatistic
 from conspectus.ports import Floats, Ids, Probe, Vectors
 
 Analyse: TypeAlias = Callable[[str], Sequence[str]]
@@ -104,9 +104,9 @@ def idf(total: int, documents: int) -> float:
 
 
 def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:
-    """Return the identity of an index configuration. The analyzer is identified by its output on a sample."""
+    """Return the identity of an index: its analyzer (by its output on a sample), texts and parameters."""
     sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{sample[:16]} {dimensions} {bm25.k1} {bm25.b}"
+    return f"{sample[:16]} {ANALYZED_TEXT} {dimensions} {bm25.k1} {bm25.b}"
 
 
 def occurrences(text: str, analyse: Analyse) -> tuple[Counter[str], int]:

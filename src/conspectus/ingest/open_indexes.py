@@ -157,7 +157,7 @@ class OpenIndexes:
         suspects: list[IndexedChunk] = []
         async for batch in batches:
             suspects += await asyncio.to_thread(self._suspects, batch, language)
-        faults = await self._texts.find_faults(language, [chunk.passage for chunk in suspects])
+        faults = await self._texts.find_faults(language, [chunk.analyzed_text for chunk in suspects])
         reasons = {chunk.chunk.id: fault for chunk, fault in zip(suspects, faults, strict=True) if fault}
         if reasons:
             await self._records.mark_unindexable(opened.collection.id, reasons)
@@ -184,7 +184,7 @@ class OpenIndexes:
         if not marked:
             return
         language = opened.collection.language
-        faults = await self._texts.find_faults(language, [chunk.passage for chunk in marked])
+        faults = await self._texts.find_faults(language, [chunk.analyzed_text for chunk in marked])
         mended = {chunk.chunk.id: None for chunk, fault in zip(marked, faults, strict=True) if fault is None}
         if mended:
             await self._records.mark_unindexable(opened.collection.id, mended)

@@ -13,7 +13,7 @@ from conspectus.errors import (
 from conspectus.ingest.document_fields import Preparation, cleaned, fingerprint_of, period, storable
 from conspectus.ingest.quarantine import attack_of, quarantined_form
 from conspectus.model.ids import DocumentId
-from conspectus.model.index import passage
+from conspectus.model.index import analyzed_text
 from conspectus.model.records import (
     Chunk,
     Document,
@@ -118,7 +118,7 @@ def _split(
     pieces = _pieces(new, text, places, by)
     if by.analyse is not None:
         for piece in pieces:
-            by.analyse(passage(document, piece.text))
+            by.analyse(analyzed_text(document, piece.text))
     began = [0, *(piece.end for piece in pieces)]
     return PreparedDocument(
         document=document,

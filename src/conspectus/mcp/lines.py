@@ -8,6 +8,7 @@ from conspectus.model.memory import Memory, MemoryHit
 from conspectus.model.records import Document
 from conspectus.model.results import Citation, Hit, TraceEntry
 from conspectus.model.trust import level_mark
+from conspectus.text.document_names import key_beside_title, name_with_key
 from conspectus.text.printing import on_one_line
 from conspectus.window.render import renderer_by_name
 
@@ -47,7 +48,8 @@ def document_name(document: Document) -> str:
 def hit_lines(number: int, hit: Hit) -> str:
     """Return a passage with its citation and its text."""
     chunk, document = hit.chunk, hit.document
-    facts = [document_name(document)]
+    key = key_beside_title(document.title, document.location) if document.kind in {"page", "task"} else ""
+    facts = [document_name(document), *([shorten(key)] if key else [])]
     facts += [f"p. {chunk.page}"] if chunk.page is not None else []
     facts += [shorten(chunk.heading)] if chunk.heading else []
     facts += [time_text(document.occurred.start)] if document.occurred is not None else []
@@ -76,7 +78,8 @@ def trace_line(candidate: TraceEntry) -> str:
     """Return a candidate with its status, the reason, its score and the parts."""
     reason = on_one_line(candidate.reason) or candidate.status
     status = reason if reason.startswith(candidate.status) else f"{candidate.status}: {reason}"
-    head = f"{candidate.rank}. {status} —{level_mark(candidate.trust)} {shorten(candidate.title)}"
+    name = shorten(name_with_key(candidate.title, candidate.key))
+    head = f"{candidate.rank}. {status} —{level_mark(candidate.trust)} {name}"
     chunk = f"document {candidate.document}, chunk {candidate.chunk}, {candidate.tokens} tokens"
     return f"{head} ({chunk}; score {candidate.score:.3g}{score_terms(candidate.parts)})"
 

@@ -10,6 +10,10 @@ from conspectus.model.filter import Row, document_row
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Change, Chunk, Collection, Document, Kind, Written
 
+ANALYZED_TEXT = "with places"
+"""The definition of `analyzed_text`. An index made under another one is rebuilt when it is opened."""
+MAX_PLACE_PARTS = 4
+"""Most parts of a path that are searched: the name of the file and its nearest folders."""
 AUTHORED: frozenset[Kind] = frozenset({"message", "memory"})
 
 
@@ -27,9 +31,14 @@ class IndexedChunk:
         return passage(self.document, self.chunk.text)
 
     @property
+    def analyzed_text(self) -> str:
+        """Return the text whose terms are indexed: the passage, and the place of a file."""
+        return analyzed_text(self.document, self.chunk.text)
+
+    @property
     def term_text(self) -> str:
-        """The passage, whose terms are indexed; of a chunk that cannot be analyzed, the empty text."""
-        return self.passage if self.chunk.unindexable is None else ""
+        """Return the analyzed text; of a chunk that cannot be analyzed, the empty text."""
+        return self.analyzed_text if self.chunk.unindexable is None else ""
 
     def row(self) -> Row:
         """The chunk as `matches` sees it."""
@@ -115,3 +124,22 @@ def passage(document: Document, text: str) -> str:
     if document.author is not None and document.kind in AUTHORED:
         text = f"{document.author}: {text}"
     return f"{document.title}\n{text}" if document.title else text
+
+
+def analyzed_text(document: Document, text: str) -> str:
+    """Return the text whose terms are indexed of a chunk: its passage, and the place of a file."""
+    place = place_words(document)
+    return f"{place}\n{passage(document, text)}" if place else passage(document, text)
+
+
+def place_words(document: Document) -> str:
+    """Return the name of a document's file and its nearest folders, but not what the title says already.
+
+    A member of an archive has its path inside the archive, too. Empty for a document that was no file.
+    """
+    path = document.metadata.get("path")
+    if not isinstance(path, str):
+        return ""
+    place = document.location if document.location.startswith(f"{path}/") else path
+    parts = [part for part in place.split("/") if part][-MAX_PLACE_PARTS:]
+    return " ".join(part for part in parts if part not in document.title)

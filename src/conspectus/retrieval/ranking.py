@@ -11,7 +11,7 @@ from conspectus.graph.expansion import GraphCandidates
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId, SourceId
-from conspectus.model.index import passage
+from conspectus.model.index import analyzed_text
 from conspectus.model.records import Collection, EmbeddingSpace, StoredChunk
 from conspectus.ports import Candidates, Embedder, Ids, Index, Probe
 from conspectus.retrieval.boosts import identifier_boost
@@ -159,7 +159,7 @@ def _best_quoting(probe: Probe, candidates: Candidates) -> list[int]:
 
 def _phrase_shares(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
     """Return the phrase score of each text by chunk id."""
-    texts = [passage(row.document, row.chunk.text) for row in rows]
+    texts = [analyzed_text(row.document, row.chunk.text) for row in rows]
     shares = phrase_boost(phrase_words(probe.words or ""), texts).tolist()
     return dict(zip((row.chunk.id for row in rows), shares, strict=True))
 

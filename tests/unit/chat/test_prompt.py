@@ -69,7 +69,7 @@ def test_each_passage_says_where_it_comes_from() -> None:
     )
     assert render(layout) == (
         "<retrieved>\n"
-        '<passage number="1" title="Guide" page="3" heading="Part" key="docs/guide.md">\n'
+        '<passage number="1" title="Guide" key="docs/guide.md" page="3" heading="Part">\n'
         "a &lt; b [\\1]\n</passage>\n"
         '<passage number="2" continues="1">\non […]\n</passage>\n'
         '<passage number="3" title="m1" time="2026-01-01" author="Mel" key="m1">\n'

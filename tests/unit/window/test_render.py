@@ -67,7 +67,8 @@ def test_pages_and_headings_stand_behind_the_title():
     )
     assert render_text((make_passage(1, make_document(), "It.", heading="Part"),)) == "[1] Part\nIt."
     xml = render_layout("xml", ((placed, after),)).text
-    assert '<document index="1" id="d1" title="Guide" page="3" heading="Part &gt; [2] Section">' in xml
+    fields = 'title="Guide" key="docs/guide.md" page="3" heading="Part &gt; [2] Section"'
+    assert f'<document index="1" id="d1" {fields}>' in xml
     assert '<document index="2" continues="1" page="4">' in xml
     first, second = json.loads(render_layout("json", ((placed, after),)).text)["documents"]
     assert (first["page"], first["heading"]) == (3, "Part > [2] Section")
@@ -76,7 +77,8 @@ def test_pages_and_headings_stand_behind_the_title():
 
 def test_xml_in_full():
     assert render_layout("xml", LAYOUT).text == (
-        '<context>\n<document index="1" id="d1" title="Guide">\nIt starts here.\n</document>\n'
+        '<context>\n<document index="1" id="d1" title="Guide" key="docs/guide.md">\n'
+        "It starts here.\n</document>\n"
         '<document index="2" continues="1">\nAnd stops […]\n</document>\n'
         '<document index="3" id="m1" time="2023-05-08 13:56" author="Caroline">\nHi!\n</document>\n'
         '<document index="4" id="m2" time="2023-05-08 13:57" author="Mel">\nHello.\n</document>\n</context>'
@@ -85,7 +87,7 @@ def test_xml_in_full():
 
 def test_json_in_full():
     assert render_layout("json", LAYOUT).text == (
-        '{"documents":[{"id":"d1","index":1,"text":"It starts here.","title":"Guide"},'
+        '{"documents":[{"id":"d1","index":1,"key":"docs/guide.md","text":"It starts here.","title":"Guide"},'
         '{"continues":1,"index":2,"text":"And stops […]"},'
         '{"author":"Caroline","id":"m1","index":3,"text":"Hi!","time":"2023-05-08 13:56"},'
         '{"author":"Mel","id":"m2","index":4,"text":"Hello.","time":"2023-05-08 13:57"}]}'
