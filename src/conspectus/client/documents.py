@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import add
 from pathlib import Path
 from typing import Unpack
 from urllib.parse import quote
@@ -22,6 +21,7 @@ from conspectus.client.request import (
 )
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
+from conspectus.engine.line_order import NumberedLine, parents_first
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.files import Intake, Root, placed, take_in
@@ -105,20 +105,23 @@ class RemoteDocuments(RemoteService, DocumentService):
         collection: str = "default",
         progress: Progress | None = None,
     ) -> Sequence[Written]:
-        written: list[Written] = []
-        before = 0
-        all_lines = lines.split("\n") if isinstance(lines, str) else lines
-        for batch in portions(all_lines, len, most=LINES_PER_REQUEST, room=CHARACTERS_PER_REQUEST):
-            request = request_for(DocumentService.import_lines, lines=batch, collection=collection)
+        written: dict[int, Written] = {}
+        numbered = (line for line in parents_first(lines) if line.text.strip())
+        requests = portions(
+            numbered, lambda line: len(line.text), most=LINES_PER_REQUEST, room=CHARACTERS_PER_REQUEST
+        )
+        for batch in requests:
+            texts = [line.text for line in batch]
+            request = request_for(DocumentService.import_lines, lines=texts, collection=collection)
             try:
-                written += await self._channel.several(Written, request)
+                outcomes = await self._channel.several(Written, request)
             except InvalidInput as fault:
-                renumber(fault, partial(add, before))
+                renumber(fault, partial(_number_of, batch))
                 raise
-            before += len(batch)
+            written |= {line.number: outcome for line, outcome in zip(batch, outcomes, strict=True)}
             if progress is not None:
                 progress("importing", len(written), 0)
-        return written
+        return [outcome for _, outcome in sorted(written.items())]
 
     async def _list_quarantined(self, collection: str) -> Sequence[Quarantined]:
         """Return the quarantined documents of a collection, which only its managers may see."""
@@ -158,6 +161,11 @@ class RemoteDocuments(RemoteService, DocumentService):
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
         return await self._channel.several(Written, _make_write(batch, source))
+
+
+def _number_of(batch: Sequence[NumberedLine], position: int) -> int:
+    """Return the number in the file of a line of a request, counted from 1."""
+    return batch[position - 1].number
 
 
 def _select_matching(quarantined: Sequence[Quarantined], where: Filter) -> list[Quarantined]:

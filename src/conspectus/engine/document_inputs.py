@@ -4,18 +4,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.engine.context import Service
-from conspectus.ingest.prepare import own_spans
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.prepare import describe, own_spans
 from conspectus.ingest.quarantine import KEPT
-from conspectus.model.records import Chunk, Document, DocumentChanges, NewDocument, Source, TextPosition
+from conspectus.model.records import (
+    Chunk,
+    Document,
+    DocumentChanges,
+    EmbeddingSpace,
+    NewDocument,
+    Source,
+    TextPosition,
+)
+from conspectus.text.vectors import unpack_row
 
 
 class DocumentInputs(Service, checked=False):
     """Reads stored documents as new ones."""
 
     async def read(
-        self, stored: Document, source: Source, changes: DocumentChanges | None = None
+        self,
+        stored: Document,
+        source: Source,
+        space: EmbeddingSpace | None,
+        changes: DocumentChanges | None = None,
     ) -> NewDocument:
-        """Return a stored document as it was written; without its text if the changes replace it."""
+        """Return a stored document as it was written; without its text if the changes replace it.
+
+        `space` is that of its collection. A vector that the writer gave is among the fields.
+        """
         fields = {name: getattr(stored, name) for name in KEPT}
         if changes is not None and "text" in changes:
             return NewDocument(text="", **fields)
@@ -24,8 +41,31 @@ class DocumentInputs(Service, checked=False):
         has_pages = any(chunk.page is not None for chunk in chunks)
         # The headings of Markdown and reStructuredText are in the text.
         has_positions = has_pages or stored.syntax not in {"markdown", "rst"}
-        spans = own_spans(chunks, new, self._context.preparation(source))
-        return replace(new, places=_positions(chunks) if has_positions else (), spans=spans)
+        preparation = self._context.preparation(source)
+        spans = own_spans(chunks, new, preparation)
+        new = replace(new, places=_positions(chunks) if has_positions else (), spans=spans)
+        return replace(new, vector=await self._read_given_vector(stored, new, space, preparation))
+
+    async def _read_given_vector(
+        self, stored: Document, new: NewDocument, space: EmbeddingSpace | None, preparation: Preparation
+    ) -> tuple[float, ...] | None:
+        """Return the vector that the writer gave with a document; None for one that an embedder made.
+
+        Where there is an embedder, the fingerprint tells: it includes a vector that was given.
+        """
+        if space is None or not stored.chunks or self._fingerprint(new, preparation) == stored.fingerprint:
+            return None
+        rows = await self._parts.summaries.vectors([stored.id], space)
+        if stored.id not in rows:
+            return None
+        vector = unpack_row(rows[stored.id])
+        if space.is_of_callers:
+            return vector
+        with_vector = replace(new, vector=vector)
+        return vector if self._fingerprint(with_vector, preparation) == stored.fingerprint else None
+
+    def _fingerprint(self, new: NewDocument, preparation: Preparation) -> str:
+        return describe(new, preparation)[0].fingerprint
 
 
 def _positions(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:

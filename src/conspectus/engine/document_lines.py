@@ -2,22 +2,25 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
-from itertools import groupby
+from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
-from conspectus.access.policy import require_scope
+from conspectus.access.policy import at_least, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.document_inputs import DocumentInputs
+from conspectus.engine.line_order import NumberedLine, parents_first
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.prepare import describe
-from conspectus.model.filter import And, Eq, Filter, In
+from conspectus.ingest.quarantine import given_before
+from conspectus.model.filter import And, Eq, Filter, In, document_row, matches
+from conspectus.model.quarantine import as_given, quarantine_pattern
 from conspectus.model.records import (
     Document,
+    EmbeddingSpace,
     Json,
     NewDocument,
     Period,
@@ -33,11 +36,13 @@ from conspectus.text.times import canonical, parse_instant
 EXPORTED_KINDS: Final = ("page", "message", "task")
 OTHER_KINDS: Final = ("caption", "event", "memory")
 """Kinds with an export of their own."""
-NOT_IN_LINES: Final = frozenset({"if_match", "vector"})
+QUARANTINED: Final = "quarantined"
+"""The first word of a cursor among quarantined documents, and their name among what is left out."""
+NOT_IN_LINES: Final = frozenset({"if_match"})
+BESIDE_FIELDS: Final = frozenset({"source", "source_kind", "source_metadata", "vector_space"})
+"""What a line says beside the fields of its document."""
 FIELDS: Final = frozenset(field.name for field in fields(NewDocument)) - NOT_IN_LINES
 DEFAULTS: Final = asdict(NewDocument(text=""))
-MARK: Final = "\ufeff"
-"""The byte order mark that some programs write at the start of a file."""
 
 LineObject = Mapping[str, Json]
 
@@ -53,6 +58,20 @@ class DocumentLine:
     source: str
     source_kind: SourceKind
     content: LineObject
+
+    @property
+    def source_metadata(self) -> Mapping[str, Json] | None:
+        """The metadata of the source; None if the line does not say."""
+        metadata = self.content.get("source_metadata")
+        return metadata if isinstance(metadata, Mapping) else None
+
+    def in_space(self, space: EmbeddingSpace | None) -> "DocumentLine":
+        """Return the line without a vector of another embedding model than that of the collection."""
+        name = self.content.get("vector_space")
+        if name is None or (space is not None and name == space.name):
+            return self
+        content = {field: self.content[field] for field in self.content.keys() - {"vector", "vector_space"}}
+        return replace(self, content=content)
 
     @property
     def key(self) -> str:
@@ -78,16 +97,55 @@ class DocumentLines(Service, checked=False):
     ) -> DocumentExport:
         """Return a page of lines; the last one counts what is left out."""
         access = await self._authorized.collection(collection)
-        condition = And((In("kind", EXPORTED_KINDS), filter))
         size = limit or self._parts.settings.max_export_lines
-        documents, cursor = await self._authorized.list(access, condition, after=after, limit=size)
+        if after is not None and after.partition(" ")[0] == QUARANTINED:
+            documents, cursor = await self._read_quarantined(access, filter, after, size)
+        else:
+            documents, cursor = await self._read_visible(access, filter, after, size)
         contents = await self._contents(access, documents)
-        left_out: dict[str, int] = {}
-        for kind in OTHER_KINDS if cursor is None else ():
-            count = await self._authorized.count(access, And((Eq("kind", kind), filter)), status=None)
-            left_out |= {f"{kind}s".replace("memorys", "memories"): count} if count else {}
+        left_out = {} if cursor is not None else await self._count_left_out(access, filter)
         lines = tuple(json.dumps(contents[document.id], ensure_ascii=False) for document in documents)
         return DocumentExport(lines, cursor, left_out)
+
+    async def _read_visible(
+        self, access: CollectionAccess, filter: Filter, after: str | None, limit: int
+    ) -> tuple[Sequence[Document], str | None]:
+        """Return documents, and the cursor of the rest, which are quarantined ones at last."""
+        condition = And((In("kind", EXPORTED_KINDS), filter))
+        documents, cursor = await self._authorized.list(access, condition, after=after, limit=limit)
+        if cursor is None and self._may_review(access):
+            quarantined, _ = await self._authorized.quarantined(access, after=None, limit=1)
+            cursor = QUARANTINED if quarantined else None
+        return documents, cursor
+
+    async def _read_quarantined(
+        self, access: CollectionAccess, filter: Filter, after: str, limit: int
+    ) -> tuple[Sequence[Document], str | None]:
+        """Return those of a page of quarantined documents that match, and the cursor of the rest."""
+        if not self._may_review(access):
+            return (), None
+        position = after.partition(" ")[2] or None
+        page, following = await self._authorized.quarantined(access, after=position, limit=limit)
+        matching = [document for document in page if _is_exported(document, filter)]
+        return matching, None if following is None else f"{QUARANTINED} {following}"
+
+    def _may_review(self, access: CollectionAccess) -> bool:
+        """Return whether the person may read quarantined texts."""
+        is_manager = at_least(access.roles.collection, "manager")
+        return is_manager and self._person.origin in {None, "user"}
+
+    async def _count_left_out(self, access: CollectionAccess, filter: Filter) -> Mapping[str, int]:
+        """Count what no line contains, by name."""
+        counts: dict[str, int] = {}
+        for kind in OTHER_KINDS:
+            count = await self._authorized.count(access, And((Eq("kind", kind), filter)), status=None)
+            counts[f"{kind}s".replace("memorys", "memories")] = count
+        if not self._may_review(access):
+            pages = [page async for page in self._authorized.withheld(access, filter)]
+            counts[QUARANTINED] = sum(
+                as_given(document).kind in EXPORTED_KINDS for page in pages for document in page
+            )
+        return {name: count for name, count in counts.items() if count}
 
     async def write(
         self, lines: str | Iterable[str], collection: str, *, progress: Progress | None
@@ -96,42 +154,23 @@ class DocumentLines(Service, checked=False):
         require_scope(self._person, "write", "write")
         longest = self._parts.settings.max_request_bytes
         written: dict[int, Written] = {}
-        orphans: list[DocumentLine] = []
-        for batch in _batches(lines, longest=longest):
-            ready, waiting = await self._split_by_parent(batch, collection)
-            orphans += waiting
-            written |= await self._write_batch(ready, collection)
+        for batch in _batches(parents_first(lines), longest=longest):
+            written |= await self._write_batch(batch, collection)
             if progress is not None:
                 progress("importing", len(written), 0)
-        for _, group in groupby(orphans, key=lambda line: line.source):
-            written |= await self._write_batch(list(group), collection)
         if written:
             access = await self._authorized.collection(collection)
             await self._context.embed(access.collection, wait=False)
         return [outcome for _, outcome in sorted(written.items())]
 
-    async def _split_by_parent(
-        self, batch: Sequence[DocumentLine], collection: str
-    ) -> tuple[list[DocumentLine], list[DocumentLine]]:
-        """Return the lines whose parents are in the batch or stored, and those that come before theirs."""
-        keys = {line.key for line in batch}
-        missing = {line.parent for line in batch if line.parent is not None and line.parent not in keys}
-        if not missing:
-            return list(batch), []
-        source, access = await self._writer.writable(batch[0].source, collection, batch[0].source_kind)
-        ids = [message_id(source.id, key) for key in sorted(missing)]
-        keys |= {document.key for document in await self._authorized.inside(access, ids)}
-        ready = [line for line in batch if line.parent is None or line.parent in keys]
-        return ready, [line for line in batch if line.parent is not None and line.parent not in keys]
-
     async def _write_batch(self, batch: Sequence[DocumentLine], collection: str) -> dict[int, Written]:
         """Write the documents of one source; those that are stored just so stay. Return them by line."""
-        if not batch:
-            return {}
-        source, access = await self._writer.writable(batch[0].source, collection, batch[0].source_kind)
+        source, access = await self._open_source(batch[0], collection)
+        batch = [line.in_space(access.collection.space) for line in batch]
         ids = [message_id(source.id, line.key) for line in batch]
-        stored = {document.id: document for document in await self._authorized.inside(access, ids)}
-        contents = await self._contents(access, list(stored.values()))
+        documents = await self._authorized.inside(access, ids, quarantined=True)
+        stored = {document.id: document for document in documents}
+        contents = await self._contents(access, documents)
         changed = [
             (id, line) for id, line in zip(ids, batch, strict=True) if contents.get(id) != line.content
         ]
@@ -139,9 +178,17 @@ class DocumentLines(Service, checked=False):
         outcomes = await self._context.write(new, source) if new else ()
         by_id = {id: outcome for (id, _), outcome in zip(changed, outcomes, strict=True)}
         return {
-            line.number: by_id.get(id) or Written(id, "unchanged", stored[id].chunks)
+            line.number: by_id.get(id) or _report_unchanged(stored[id])
             for id, line in zip(ids, batch, strict=True)
         }
+
+    async def _open_source(self, line: DocumentLine, collection: str) -> tuple[Source, CollectionAccess]:
+        """Return the source of a line, to write to, with the metadata that the line says."""
+        source, access = await self._writer.writable(line.source, collection, line.source_kind)
+        metadata = line.source_metadata
+        if metadata is None or metadata == source.metadata:
+            return source, access
+        return await self._writer.source(line.source, collection, metadata, line.source_kind)
 
     def _document(self, line: DocumentLine, source: Source) -> NewDocument:
         """Return the document of a line. Raises InvalidInput with the number of the line."""
@@ -159,22 +206,42 @@ class DocumentLines(Service, checked=False):
         self, access: CollectionAccess, documents: Sequence[Document]
     ) -> dict[str, LineObject]:
         """Return what the lines of documents say, by id."""
-        parents = {document.parent for document in documents if document.parent is not None}
-        keys = {parent.id: parent.key for parent in await self._authorized.inside(access, sorted(parents))}
-        source_ids = {document.source for document in documents}
-        sources = {
-            source.id: source for source in await self._authorized.sources_by_name(access, sorted(source_ids))
-        }
+        keys = await self._read_keys(access, [document.parent for document in documents if document.parent])
+        source_ids = sorted({document.source for document in documents})
+        sources = {source.id: source for source in await self._authorized.sources_by_name(access, source_ids)}
+        space = access.collection.space
         contents: dict[str, LineObject] = {}
         for document in documents:
             source = sources[document.source]
-            new = await self._inputs.read(document, source)
+            if document.kind == "quarantined":
+                new = replace(given_before(document), trust="quarantined")
+            else:
+                new = await self._inputs.read(document, source, space)
             content = _content(new, source)
             content.pop("parent", None)
-            if document.parent in keys:
+            if document.parent is not None and document.parent in keys:
                 content["parent"] = keys[document.parent]
+            if new.vector is not None and space is not None:
+                content["vector_space"] = space.name
             contents[document.id] = content
         return contents
+
+    async def _read_keys(self, access: CollectionAccess, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the keys of documents by id."""
+        documents = await self._authorized.inside(
+            access, sorted(set(ids)), quarantined=self._may_review(access)
+        )
+        return {document.id: document.key for document in documents}
+
+
+def _is_exported(document: Document, filter: Filter) -> bool:
+    """Return whether a quarantined document would be in an export of the filter if it were released."""
+    given = as_given(document)
+    return given.kind in EXPORTED_KINDS and matches(filter, document_row(given))
+
+
+def _report_unchanged(document: Document) -> Written:
+    return Written(document.id, "unchanged", document.chunks, quarantine_pattern(document))
 
 
 def _content(new: NewDocument, source: Source) -> dict[str, Json]:
@@ -182,6 +249,8 @@ def _content(new: NewDocument, source: Source) -> dict[str, Json]:
     content: dict[str, Any] = {"source": source.name}
     if source.kind != "manual":
         content["source_kind"] = source.kind
+    if source.metadata:
+        content["source_metadata"] = dict(source.metadata)
     line_fields = {
         name: getattr(new, name) for name in ("key", "title", "text", *sorted(FIELDS)) if name in FIELDS
     }
@@ -210,16 +279,18 @@ def _decode(line_fields: Mapping[str, Any]) -> dict[str, Any]:
             TextPosition(position["start"], position.get("page"), tuple(position.get("headings", ())))
             for position in decoded["places"]
         )
+    if decoded.get("vector") is not None:
+        decoded["vector"] = tuple(decoded["vector"])
     if "spans" in decoded:
         decoded["spans"] = tuple(map(tuple, decoded["spans"]))
     return decoded
 
 
-def _batches(lines: str | Iterable[str], *, longest: int) -> Iterator[list[DocumentLine]]:
+def _batches(lines: Iterable[NumberedLine], *, longest: int) -> Iterator[list[DocumentLine]]:
     """Yield lines of one source without repeated keys. Raises InvalidInput."""
     batch: dict[str, DocumentLine] = {}
     size = 0
-    for number, text in enumerate(lines.split("\n") if isinstance(lines, str) else lines, 1):
+    for number, text in lines:
         line = _read(number, text, longest)
         if line is None:
             continue
@@ -237,9 +308,7 @@ def _batches(lines: str | Iterable[str], *, longest: int) -> Iterator[list[Docum
 def _read(number: int, text: str, longest: int) -> DocumentLine | None:
     """Return a line; None for an empty one. Raises InvalidInput."""
     name = f"line {number}"
-    if not isinstance(text, str):
-        raise InvalidInput(name, "is not a string")
-    text = (text.removeprefix(MARK) if number == 1 else text).strip()
+    text = text.strip()
     if not text:
         return None
     if len(text) > longest:
@@ -263,7 +332,9 @@ def _require_fields(name: str, content: Mapping[str, Any]) -> None:
     for field in ("source", "key", "text"):
         if not isinstance(content.get(field), str):
             raise InvalidInput(name, f"{field} must be a string")
-    if unknown := sorted(content.keys() - FIELDS - {"source", "source_kind"}):
+    if unknown := sorted(content.keys() - FIELDS - BESIDE_FIELDS):
         raise InvalidInput(name, f"{unknown[0]} is not a field; give {', '.join(sorted(FIELDS))} and source")
+    if not isinstance(content.get("source_metadata", {}), dict):
+        raise InvalidInput(name, "source_metadata must be an object")
     if content.get("kind", "page") not in EXPORTED_KINDS:
         raise InvalidInput(name, f"kind must be one of {', '.join(EXPORTED_KINDS)}")

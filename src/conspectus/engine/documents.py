@@ -232,9 +232,10 @@ class DocumentService(Service):
     ) -> DocumentExport:
         """Export a page of documents, messages and tasks as JSON Lines, in the order they were added.
 
-        A line holds what was given: text, source, fields, pages and sections, but no vectors. `after` is a
-        cursor; a page has `limit` lines, or as many as the settings allow. Captions, events and memories have
-        exports of their own; they are counted in `left_out` of the last page.
+        A line holds what was given: text, fields, pages and sections, the source with its metadata, and a
+        vector unless the embedder makes it. Quarantined documents follow, if you may review them. `after` is
+        a cursor; a page has `limit` lines, or as many as the settings allow. Captions, events and memories
+        have exports of their own; they are counted in `left_out` of the last page.
         """
         require_document_fields(filter)
         return await self._lines.page(collection, filter, after=after, limit=limit)
@@ -277,7 +278,9 @@ class DocumentService(Service):
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
-            new = replace(await self._inputs.read(stored, source, changes), **changes)
+            new = replace(
+                await self._inputs.read(stored, source, access.collection.space, changes), **changes
+            )
             try:
                 written = await self._context.write([new], source, if_match=stored.fingerprint)
             except PreconditionFailed:

@@ -52,6 +52,11 @@ class EmbeddingSpace:
         """The name of the space, as stores and messages show it."""
         return f"{self.model}/{self.dimensions}/{self.version}"
 
+    @property
+    def is_of_callers(self) -> bool:
+        """Whether callers give all vectors (`vectors:N`), so that no embedder makes any."""
+        return self.model == "vectors"
+
 
 @dataclass(frozen=True, slots=True)
 class Period(Checked):

@@ -22,7 +22,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class DocumentExport:
-    """Documents as lines of JSON, complete but for their vectors, and the cursor of the rest.
+    """Documents as lines of JSON, complete but for vectors of the embedder, and the cursor of the rest.
 
     `left_out` of the last page counts by name what no line contains.
     """

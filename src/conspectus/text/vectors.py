@@ -9,11 +9,18 @@ from conspectus.errors import InvalidInput, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 
 MAX_DIMENSIONS = 65_536
+ROUNDING_ERROR = 2.0**-11
+"""Largest relative error of the length of a unit vector whose numbers were rounded to float16."""
 
 
 def pack_rows(vectors: NDArray[np.float32]) -> list[bytes]:
     """Return rows as little-endian float16, the form in the records."""
     return [row.tobytes() for row in vectors.astype("<f2")]
+
+
+def unpack_row(row: bytes) -> tuple[float, ...]:
+    """Return a row of the records as the shortest numbers that give the same row again."""
+    return tuple(float(str(number)) for number in np.frombuffer(row, "<f2"))
 
 
 def check_rows(rows: NDArray[np.float32], space: EmbeddingSpace, count: int) -> NDArray[np.float32]:
@@ -32,7 +39,10 @@ def check_rows(rows: NDArray[np.float32], space: EmbeddingSpace, count: int) -> 
 
 
 def unit(numbers: Sequence[float]) -> NDArray[np.float32]:
-    """Return a vector with length 1. Raises InvalidInput unless it is a finite, nonzero row of numbers."""
+    """Return a vector with length 1; one that has it as precisely as the records keep it stays as it is.
+
+    Raises InvalidInput unless it is a finite, nonzero row of numbers.
+    """
     try:
         vector = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError) as fault:
@@ -43,5 +53,7 @@ def unit(numbers: Sequence[float]) -> NDArray[np.float32]:
     if not np.isfinite(largest) or largest == 0.0:
         raise InvalidInput("vector", "must be finite and not zero")
     scaled = vector / largest
-    result: NDArray[np.float32] = (scaled / np.linalg.norm(scaled)).astype(np.float32)
+    length = float(np.linalg.norm(scaled))
+    is_unit = abs(length * largest - 1.0) <= ROUNDING_ERROR
+    result: NDArray[np.float32] = (vector if is_unit else scaled / length).astype(np.float32)
     return result
