@@ -125,6 +125,18 @@ def test_a_chain_is_shown_within_its_limit(shell: Shell) -> None:
     assert shell("messages", "thread", "nowhere", "4").code == 3
 
 
+def test_a_window_of_several_channels_names_the_channel_of_a_message(shell: Shell) -> None:
+    add_messages(shell)
+    assert "help," not in shell("context", "API key").out
+    shell("messages", "add", "other", "the API key of the other team")
+    printed = shell("context", "API key").out
+    assert ("] help, 2" in printed, "] other, 2" in printed) == (True, True)
+    documents = json.loads(shell("context", "API key", "--format", "json", "--json").json["text"])[
+        "documents"
+    ]
+    assert {document["title"] for document in documents} == {"help", "other"}
+
+
 def test_context_is_printed_and_nothing_is_said_so(shell: Shell) -> None:
     add_messages(shell)
     shell("messages", "add", "other", "the API key of the other team")
@@ -134,6 +146,8 @@ def test_context_is_printed_and_nothing_is_said_so(shell: Shell) -> None:
     for more, channels in ((["--related"], ["help", "other"]), ([], ["help"])):
         window = shell("messages", "context", "help", "API key", *more, "--json").json
         assert window["channels"] == channels
+    vague = shell("messages", "context", "help", "Did that work?", "--thread", "1")
+    assert (vague.code, "ann: how do I set up my API key" in vague.out) == (0, True)
     assert shell("messages", "context", "help", "API key", "--max-tokens", "0").code == 2
     assert shell("messages", "context", "help", "API key", "--min-similarity", "2").code == 2
     assert shell("messages", "context", "help", "API key", "--at", "yesterday").code == 2

@@ -44,6 +44,7 @@ class WindowLimits:
     """The limits of a context window."""
 
     max_tokens: MaxTokens = 4_000
+    thread: Annotated[str | None, option(ChannelQuery, "thread", "--thread")] = None
     related: Annotated[bool, option(ChannelQuery, "related", "--related")] = False
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
@@ -109,6 +110,7 @@ def context(channel: Channel, query: Query, session: Session, limits: WindowLimi
         query,
         channel=channel,
         collection=session.collection,
+        thread=limits.thread,
         at=instant(limits.at),
         related=limits.related,
         min_similarity=limits.min_similarity,

@@ -1,13 +1,13 @@
 """Context windows of hits: their budgets, and the thread in which a long one is made."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext
 from conspectus.engine.long_work import Work, WorkKind
 from conspectus.errors import InvalidInput
-from conspectus.model.ids import UserId
+from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.model.query import Budget
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.settings import Settings
@@ -71,6 +71,8 @@ class WindowMaker:
     ) -> ContextWindow:
         """Build a window from hits."""
         renderer, count = renderer_by_name(format), self._core.parts.counter(budget.tokenizer)
+        if not options.labels:
+            options = replace(options, labels=await self._name_channels(retrieval))
         previous_hits = options.previous.hits.values() if options.previous else ()
         seconds = estimate_packing_seconds([*retrieval.hits, *previous_hits], budget)
         if seconds < LONG_SECONDS and not options.fits_from:
@@ -82,3 +84,18 @@ class WindowMaker:
 
         kind: WorkKind = "explanation" if options.fits_from else "window"
         return await self._core.long_work.run(build, kind=kind, user=self._user)
+
+    async def _name_channels(self, retrieval: Retrieval) -> Mapping[str, str]:
+        """Return the names of the channels of messages by source id, if there are several."""
+        messages = [hit.document for hit in retrieval.hits if hit.document.kind == "message"]
+        collections: dict[SourceId, CollectionId] = {
+            message.source: message.collection for message in messages
+        }
+        if len(collections) < 2:
+            return {}
+        names: dict[str, str] = {}
+        for collection in set(collections.values()):
+            ids = [source for source, holder in collections.items() if holder == collection]
+            sources = await self._core.records.sources(collection, names=ids)
+            names |= {source.id: source.name for source in sources}
+        return names

@@ -42,12 +42,12 @@ def window_form(options: Mapping[str, object], rest: type[T]) -> tuple[WindowFor
 class WindowOptions:
     """What a window shows besides its hits.
 
-    `labels` are names of streams by source id, shown for captions and events without a title; `zones` are
-    time zones of streams by source id (default: UTC). With `parts`, the window is counted once more for the
-    parts of the whole budget. `fits_from` is the number of candidates, of those left out or cut, for which a
-    budget of up to `max_fitting_tokens` is looked for that holds them, best first, until `is_over`; with
-    `document`, only its candidates count. The window begins with those passages of the `previous` one that
-    may be shown.
+    `labels` are names of streams and channels by source id, shown for captions, events and messages without a
+    title; `zones` are time zones of streams by source id (default: UTC). With `parts`, the window is counted
+    once more for the parts of the whole budget. `fits_from` is the number of candidates, of those left out or
+    cut, for which a budget of up to `max_fitting_tokens` is looked for that holds them, best first, until
+    `is_over`; with `document`, only its candidates count. The window begins with those passages of the
+    `previous` one that may be shown.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)

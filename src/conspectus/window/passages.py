@@ -49,7 +49,7 @@ class WindowPassage:
     passage of the same document, separated by a gap. `page` is the page of its first chunk, `heading` the
     heading at its start. `left_out` counts the messages of its thread omitted before it, `rest` those omitted
     after the last passage. `answers` says whether it is a reply; None if threads are unknown. `stream` is the
-    name of its stream, if the window has stream names, and `zone` the time zone of its times.
+    name of its stream or channel, if the window has names, and `zone` the time zone of its times.
     """
 
     number: int

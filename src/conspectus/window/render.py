@@ -102,6 +102,8 @@ class TextRenderer(Renderer):
 
     The number of an untrusted passage is followed by `(untrusted)`.
 
+    Messages of several channels have the channel: `[1] support, 2023-05-08 13:56 Caroline: …`.
+
     A blank line separates groups. In threads of known length, `[4] ↪ 14:05 Melanie: …` is a reply, and a line
     `[… 12 messages left out]` marks omitted messages. A line of a document that starts like one of these is
     escaped with a backslash, so no document can imitate a passage.
@@ -147,7 +149,7 @@ class TextRenderer(Renderer):
             line = " ".join((*_write_stream_prefix(passage, before), text))
             return f"{number} {_mark_reply(passage, line)}"
         when = _write_time(document, last, brief=self.brief)
-        header = " ".join(filter(None, (_title_after(document, last), when, _author(document))))
+        header = " ".join(filter(None, (_name_after(passage, before), when, _author(document))))
         line = f"{header}: {text}" if header else text
         return f"{number} {_mark_reply(passage, line)}"
 
@@ -374,11 +376,10 @@ def _stream(passage: WindowPassage) -> str:
     return on_one_line(passage.document.title) or on_one_line(passage.stream)
 
 
-def _title_after(document: Document, before: Document | None) -> str:
-    title = on_one_line(document.title)
-    if title and (before is None or before.title != document.title):
-        return title + ","
-    return ""
+def _name_after(passage: WindowPassage, before: WindowPassage | None) -> str:
+    """Return the title or channel of a message, unless the line before has it."""
+    name = _stream(passage)
+    return f"{name}," if name and (before is None or _stream(before) != name) else ""
 
 
 def _author(document: Document) -> str:

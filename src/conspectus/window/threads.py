@@ -11,7 +11,7 @@ from conspectus.window.stream_times import is_streamed
 
 
 class Threads:
-    """Positions of messages in known threads, and names and time zones of streams."""
+    """Positions of messages in known threads, and names and time zones of streams and channels."""
 
     def __init__(
         self,
@@ -29,8 +29,8 @@ class Threads:
         return bool(self._outlines)
 
     def stream(self, document: Document) -> str:
-        """Return the stream name of a caption or event; empty if unknown."""
-        if self._streams and is_streamed(document):
+        """Return the stream of a caption or event or the channel of a message by name; empty if unknown."""
+        if self._streams and (is_streamed(document) or document.kind == "message"):
             return self._streams.get(document.source, "")
         return ""
 

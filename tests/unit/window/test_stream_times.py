@@ -157,10 +157,10 @@ def test_each_stream_is_named_once_by_its_title_else_by_its_label() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
-def test_without_captions_labels_change_nothing(form: str) -> None:
+def test_without_captions_and_messages_labels_change_nothing(form: str) -> None:
     texts = [
         (make_caption("p", 0, kind="page", thread=None), "one"),
-        (make_caption("m", 0, kind="message"), "two"),
+        (make_caption("t", 0, kind="task", thread=None), "two"),
     ]
     assert pack(*texts, form=form, labels={"kitchen": "Kitchen"}) == pack(*texts, form=form)
 
