@@ -26,7 +26,7 @@ from conspectus import NewDocument, Query, Settings
 from conspectus.engine import Engine
 from conspectus.evals.datasets import read_retrieval_set, spread
 from conspectus.evals.stores import fresh_engine
-from conspectus.model.files import parsed_path
+from conspectus.model.files import parse_path
 from conspectus.providers.tokenizers import counter
 from conspectus.text.analyzer import STOP_WORDS
 
@@ -126,14 +126,12 @@ class OurFiles:
         pattern = "|".join(map(re.escape, words))
         matches = await self._engine.files.grep(pattern, ignore_case=True, limit=300, max_tokens=GREP_TOKENS)
         lines = [
-            (parsed_path(file.path).key, line.number, line.text)
+            (parse_path(file.path).key, line.number, line.text)
             for file in matches.files
             for line in file.lines
         ]
         spans = [
-            (parsed_path(file.path).key, line.start, line.end)
-            for file in matches.files
-            for line in file.lines
+            (parse_path(file.path).key, line.start, line.end) for file in matches.files for line in file.lines
         ]
         return Shown(spans, matches.tokens, lines)
 

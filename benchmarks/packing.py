@@ -29,7 +29,7 @@ from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.providers.tokenizers import counter
 from conspectus.text.sentences import sentences
 from conspectus.window.build import build_window
-from conspectus.window.passages import SelectedChunk, grouped, join_passages
+from conspectus.window.passages import SelectedChunk, group_pieces, join_passages
 from conspectus.window.render import renderer_by_name
 from conspectus.window.threads import Threads
 
@@ -87,7 +87,7 @@ def rendered(pieces: Sequence[SelectedChunk], budget: int) -> int:
     """What a window of these pieces costs, in the format of a window of this budget."""
     renderer = RENDERER.within(budget)
     groups, number = [], 1
-    for group in grouped(pieces):
+    for group in group_pieces(pieces):
         passages = join_passages(group, number, Threads())
         groups.append(renderer.group(passages))
         number += len(passages)

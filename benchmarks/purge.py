@@ -106,7 +106,7 @@ async def purge(engine: Engine, document: str, times: Times) -> None:
     times.answers.append(time.perf_counter() - begun)
 
     async def is_erased() -> bool:
-        return not await engine._context.core.records.unfinished_purges()
+        return not await engine._context.core.records.list_unfinished_purges()
 
     if not receipt.purged:
         await until(is_erased, seconds=LONGEST_SECONDS)

@@ -42,7 +42,7 @@ def open_lock(path: Path) -> int:
 
 
 @contextmanager
-def written(path: Path, *, new: bool = True) -> Iterator[IO[bytes]]:
+def open_for_writing(path: Path, *, new: bool = True) -> Iterator[IO[bytes]]:
     """A file to write, on disk after the block.
 
     Raises OSError, also for a symbolic link, and with `new` for a file that exists.

@@ -6,7 +6,7 @@ import pytest
 
 from conspectus.cli.errors import exit_code
 from conspectus.cli.main import run
-from conspectus.cli.output import cell, plain, printable
+from conspectus.cli.output import cell, printable, to_json_value
 from conspectus.cli.search import bar
 from conspectus.errors import (
     ConspectusError,
@@ -134,4 +134,4 @@ def test_cells_and_bars_have_one_width() -> None:
 
 
 def test_numbers_that_json_lacks_become_null() -> None:
-    assert plain({"a": (float("nan"), float("inf"), 1.5, True)}) == {"a": [None, None, 1.5, True]}
+    assert to_json_value({"a": (float("nan"), float("inf"), 1.5, True)}) == {"a": [None, None, 1.5, True]}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from conspectus.cli.memory import memories_picture, recalled_picture
+from conspectus.cli.memory import draw_recalled_memories, memories_picture
 from conspectus.model.memory import NewMemory, Scope
 from tests.memories import store
 
@@ -21,7 +21,7 @@ async def test_ids_can_be_copied_at_any_width(tmp_path: Path, width: int) -> Non
         await engine.memory.add("Elsewhere.", scope=Scope("ann"))
         listed = await engine.memory.list(scope=Scope("ann"))
         recalled = await engine.memory.recall("Who moved to the sea?", scope=ANN)
-    for picture in (memories_picture(listed.memories), recalled_picture(recalled.memories)):
+    for picture in (memories_picture(listed.memories), draw_recalled_memories(recalled.memories)):
         file = io.StringIO()
         Console(file=file, width=width, color_system=None).print(picture)
         lines = file.getvalue().splitlines()

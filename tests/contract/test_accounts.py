@@ -100,7 +100,7 @@ async def test_people_know_whom_the_model_says(records: SqlRecords) -> None:
         for store in (stored, model):
             await change_at_random(store, random.Random(seed))
         for user in USERS:
-            assert await stored.acquaintances(user.id) == await model.acquaintances(user.id)
+            assert await stored.list_acquaintances(user.id) == await model.list_acquaintances(user.id)
 
 
 async def test_jobs_and_connections_go_to_the_heir(records: SqlRecords) -> None:

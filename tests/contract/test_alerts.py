@@ -45,7 +45,7 @@ async def test_twenty_thousand_events_at_once_and_then_again(alerts: SqlAlerts, 
     for name in ids:
         await alerts.put(replace(PLAIN, id=name, name=name), maximum=20)
     for expected in (20_000, 0):
-        checked = [Checked(alert, alert.checked + 1, matches) for alert in await alerts.owned(ANNA)]
+        checked = [Checked(alert, alert.checked + 1, matches) for alert in await alerts.list_alerts_of(ANNA)]
         assert await alerts.record(checked, now=NOON) == expected
     assert len(await matches_of(alerts, alert="a07", limit=2_000)) == 1_000
     assert (await records.check()) == []
@@ -57,4 +57,4 @@ async def test_alerts_go_with_their_owner(alerts: SqlAlerts, records: SqlRecords
     await accounts.add_user(replace(a_user("anna"), id=ANNA))
     await alerts.put(PLAIN, maximum=1)
     await accounts.delete_user(ANNA)
-    assert await alerts.owned(ANNA) == []
+    assert await alerts.list_alerts_of(ANNA) == []

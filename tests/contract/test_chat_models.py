@@ -31,17 +31,17 @@ class ScriptedScene:
 
         self.model.says = says
 
-    def hang(self, after: int) -> None:
+    def hang_after(self, after: int) -> None:
         self.model.after, self.model.hangs = after, True
 
-    async def hanging(self) -> None:
+    async def wait_until_hanging(self) -> None:
         await self.model.hanging.wait()
 
-    async def left(self) -> None:
+    async def wait_until_left(self) -> None:
         assert (self.model.open, self.model.broken_off) == (0, 1)
         self.model.hangs = False
 
-    def asked(self) -> list[tuple[list[Message], int, float | None]]:
+    def list_requests(self) -> list[tuple[list[Message], int, float | None]]:
         return [
             ([*request.messages], request.max_tokens, request.temperature) for request in self.model.asked
         ]
@@ -61,18 +61,18 @@ class ServedScene:
     def break_off(self, after: int) -> None:
         self.server.plan.append(stumbling("cut", after=after))
 
-    def hang(self, after: int) -> None:
+    def hang_after(self, after: int) -> None:
         self.server.plan.append(stumbling("silent", after=after))
 
-    async def hanging(self) -> None:
+    async def wait_until_hanging(self) -> None:
         await self.server.silent.wait()
 
-    async def left(self) -> None:
+    async def wait_until_left(self) -> None:
         async with asyncio.timeout(30):
             await self.server.leaving.wait()
         assert self.server.left == 1
 
-    def asked(self) -> list[tuple[list[Message], int, float | None]]:
+    def list_requests(self) -> list[tuple[list[Message], int, float | None]]:
         return [
             (messages_of(call), call.body["max_tokens"], call.body.get("temperature"))
             for call in self.server.calls

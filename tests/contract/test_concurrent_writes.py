@@ -252,7 +252,7 @@ async def test_the_second_waits_for_the_first(emptied_url: str, tmp_path: Path, 
         done.set()
         assert go.wait(LONG)
 
-    with one.transactions.recording(hold):
+    with one.transactions.record_in_writes(hold):
         begun = asyncio.ensure_future(first(one))
         assert await asyncio.to_thread(done.wait, LONG)
     following = asyncio.create_task(fault_of(second(other)))

@@ -113,7 +113,7 @@ async def test_a_work_that_is_undone_leaves_nothing_in_the_index(shop: Shop, oth
         raise Conflict("document", "bad", "is refused after it was written")
 
     async def refused() -> None:
-        with transactions.recording(refuse), pytest.raises(Conflict):
+        with transactions.record_in_writes(refuse), pytest.raises(Conflict):
             await shop.records.write([prepared("bad", "a bad fox")])
 
     wait = transactions.write(lambda _: time.sleep(0.2))

@@ -34,7 +34,7 @@ async def main(path, name):
         batch = [prepared(f"{name}-{number}-{part}", *[f"{name}{part} "] * 20) for part in range(5)]
         await records.write(batch)
         print(number, flush=True)
-        waiting = await records.unembedded("shelf", SPACE, limit=7)
+        waiting = await records.list_unembedded("shelf", SPACE, limit=7)
         await records.put_vectors("shelf", SPACE, [(each.chunk.id, vector(1)) for each in waiting])
         await records.delete([f"{name}-{number - 3}-0"])
 
@@ -178,7 +178,7 @@ async def test_a_purge_leaves_no_byte_of_what_was_deleted(path: Path) -> None:
         [*remaining, prepared("a", f"{marker} " * 3000, title=marker, metadata={"m": marker})]
     )
     await records.write([prepared("a", *[f"{marker} {number} " for number in range(500)], author=marker)])
-    waiting = await records.unembedded(SHELF, SPACE, limit=1000)
+    waiting = await records.list_unembedded(SHELF, SPACE, limit=1000)
     await records.put_vectors(SHELF, SPACE, [(stored.chunk.id, vector(1)) for stored in waiting])
     assert holding(path.parent, marker) != []
     await records.delete([DocumentId("a")])

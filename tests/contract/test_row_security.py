@@ -69,7 +69,7 @@ async def allowed_documents(records: SqlRecords, accounts: SqlAccounts, person: 
     documents_allowed: set[str] = set()
     for home in await records.collections():
         access = access_of(person, home, grants)
-        hidden = await accounts.hidden_sources(home.id)
+        hidden = await accounts.list_hidden_sources(home.id)
         where = visible(
             without_hidden(access, [source.id for source in await records.sources(home.id)], hidden)
         )

@@ -39,7 +39,7 @@ async def test_a_memory_is_written_in_few_statements(address: str) -> None:
             await engine.memory.add(text, scope=ANN)
         with counting() as counted:
             await engine.memory.add("Ann lives in Rome again", scope=ANN)
-            await engine._context.core.open_indexes.followed()
+            await engine._context.core.open_indexes.wait_until_idle()
         recalled = await engine.memory.recall("Rome again", scope=ANN)
         assert recalled.memories[0].memory.text == "Ann lives in Rome again"
     maximum = Counted(10, 2) if address.startswith("postgresql") else Counted(10, 1)
@@ -63,11 +63,11 @@ async def test_a_memory_that_is_waited_for_is_embedded_in_few_statements(address
 async def test_memories_right_after_each_other_are_indexed_from_what_is_at_hand(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         await engine.memory.add("Ann lives in Rome", scope=ANN)
-        await engine._context.core.open_indexes.followed()
+        await engine._context.core.open_indexes.wait_until_idle()
         with counting() as counted:
             for town in ("Oslo", "Bern", "Riga", "Cork"):
                 await engine.memory.add(f"Ann was in {town}", scope=ANN)
-            await engine._context.core.open_indexes.followed()
+            await engine._context.core.open_indexes.wait_until_idle()
         recalled = await engine.memory.recall("Riga", scope=ANN, limit=1)
         assert recalled.memories[0].memory.text == "Ann was in Riga"
     assert counted.transactions <= 4 * 2

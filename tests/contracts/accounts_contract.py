@@ -131,7 +131,7 @@ class AccountsContract:
                 await attempt
         assert await accounts.user(ANNA) == a_user("anna")
         assert await accounts.key(KeyId("lost")) is None
-        await accounts.used(KeyId("lost"), NOON)
+        await accounts.note_key_use(KeyId("lost"), NOON)
         await accounts.leave(nothing, nobody)
 
     async def test_a_user_is_disabled_and_let_in_again(self, accounts: Accounts, peopled: None) -> None:
@@ -156,7 +156,7 @@ class AccountsContract:
         carl, dora = UserId("carl-id"), UserId("dora-id")
 
         async def names_known_to(user: UserId) -> str:
-            acquaintances = await accounts.acquaintances(user)
+            acquaintances = await accounts.list_acquaintances(user)
             users = [user.name for user in acquaintances.users]
             return " ".join([*users, *(group.name for group in acquaintances.groups)])
 
@@ -197,8 +197,8 @@ class AccountsContract:
     async def test_a_key_is_used_and_revoked(self, accounts: Accounts, peopled: None) -> None:
         """The time of the first revocation stays."""
         await accounts.add_key(a_key("door"), "hash")
-        await accounts.used(KeyId("door"), NOON)
-        await accounts.used(KeyId("door"), NOON + MINUTE)
+        await accounts.note_key_use(KeyId("door"), NOON)
+        await accounts.note_key_use(KeyId("door"), NOON + MINUTE)
         assert (await accounts.key(KeyId("door")) or ())[1:2] == ("hash",)
         revoked = replace(a_key("door"), last_used=NOON + MINUTE, revoked=NOON + 2 * MINUTE)
         assert await accounts.revoke_key(KeyId("door"), NOON + 2 * MINUTE) == revoked
@@ -247,14 +247,14 @@ class AccountsContract:
 
     async def test_sources_are_hidden_from_an_instant_on(self, accounts: Accounts, peopled: None) -> None:
         """And shown again; a source that does not exist changes nothing."""
-        assert await accounts.hidden_sources(WIKI) == {}
+        assert await accounts.list_hidden_sources(WIKI) == {}
         await accounts.hide_sources([PAGES, SourceId("missing")], since=NOON)
-        assert await accounts.hidden_sources(WIKI) == {PAGES: NOON}
-        assert await accounts.hidden_sources(DIARY) == {}
+        assert await accounts.list_hidden_sources(WIKI) == {PAGES: NOON}
+        assert await accounts.list_hidden_sources(DIARY) == {}
         await accounts.hide_sources([PAGES], since=NOON + MINUTE)
-        assert await accounts.hidden_sources(WIKI) == {PAGES: NOON + MINUTE}
+        assert await accounts.list_hidden_sources(WIKI) == {PAGES: NOON + MINUTE}
         await accounts.hide_sources([PAGES], since=None)
-        assert await accounts.hidden_sources(WIKI) == {}
+        assert await accounts.list_hidden_sources(WIKI) == {}
 
     async def test_what_is_deleted_takes_its_grants_along(
         self, accounts: Accounts, catalog: Catalog, peopled: None

@@ -63,8 +63,8 @@ class AlertsContract:
         new = replace(PLAIN, filter=where, streams=(NOTES,), webhook=HOOK, min_similarity=None)
         stored = await alerts.put(new, maximum=1)
         assert stored == replace(new, checked=newest) == await alerts.alert("a")
-        assert await alerts.owned(ANNA) == [stored]
-        assert await alerts.owned(UserId("bo")) == []
+        assert await alerts.list_alerts_of(ANNA) == [stored]
+        assert await alerts.list_alerts_of(UserId("bo")) == []
         assert await alerts.behind() == []
 
     async def test_putting_it_again_changes_it_where_it_is(self, alerts: Alerts, records: Records) -> None:
@@ -151,7 +151,7 @@ class AlertsContract:
         await alerts.put(PLAIN, maximum=1)
         await tell(alerts, PLAIN, match("a", 0, 1))
         await records.delete_collection(CollectionId(SHELF))
-        assert await alerts.owned(ANNA) == []
+        assert await alerts.list_alerts_of(ANNA) == []
         assert await matches_of(alerts) == []
 
     async def test_deliveries_are_due_until_they_are_final(self, alerts: Alerts, records: Records) -> None:
@@ -159,7 +159,7 @@ class AlertsContract:
         await filled(records, "a", "b")
         hooked = await alerts.put(replace(PLAIN, webhook=HOOK), maximum=1)
         await tell(alerts, hooked, match("a", 0, 1), match("b", 60, 61))
-        assert await alerts.waiting(now=NOON) == ["a"]
+        assert await alerts.list_due_alerts(now=NOON) == ["a"]
         first = await alerts.due("a", now=NOON)
         assert first is not None
         assert (first.document, first.delivery, first.id) == ("a", "pending", f"a-{first.number}")
@@ -168,7 +168,7 @@ class AlertsContract:
         second = await alerts.due("a", now=NOON)
         assert second is not None
         await alerts.set_delivery(second.number, Delivery("delivered", 1))
-        assert await alerts.waiting(now=NOON) == []
+        assert await alerts.list_due_alerts(now=NOON) == []
         again = await alerts.due("a", now=later)
         assert again == replace(first, attempts=1, error="away")
         await alerts.set_delivery(first.number, Delivery("failed", 2, "gone"))
@@ -181,7 +181,7 @@ class AlertsContract:
         hooked = await alerts.put(replace(PLAIN, webhook=HOOK), maximum=1)
         await tell(alerts, hooked, match("a", 0, 1))
         for earlier, waiting in ((timedelta(minutes=1), []), (timedelta(hours=1), ["a"])):
-            assert await alerts.waiting(now=NOON - earlier) == waiting
+            assert await alerts.list_due_alerts(now=NOON - earlier) == waiting
             assert (await alerts.due("a", now=NOON - earlier) is not None) == bool(waiting)
 
     async def test_without_its_webhook_nothing_is_left_to_send(
@@ -192,7 +192,7 @@ class AlertsContract:
         hooked = await alerts.put(replace(PLAIN, webhook=HOOK), maximum=1)
         await tell(alerts, hooked, match("a", 0, 1))
         await alerts.put(PLAIN, maximum=1)
-        assert await alerts.waiting(now=NOON) == []
+        assert await alerts.list_due_alerts(now=NOON) == []
         assert [alert_match.delivery for alert_match in await matches_of(alerts)] == ["none"]
 
     async def test_events_come_in_pages(self, alerts: Alerts, records: Records) -> None:

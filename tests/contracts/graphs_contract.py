@@ -57,7 +57,7 @@ class GraphsContract:
         assert (await shelf.graphs.edges([], limit=5)).edges == ()
         assert await shelf.graphs.nodes_by_id([PEOPLE.id], []) == []
         assert (await shelf.graphs.summary(PEOPLE.id)).nodes == 0
-        assert await shelf.graphs.at(PEOPLE.id, NOON) == ([], [])
+        assert await shelf.graphs.read_at(PEOPLE.id, NOON) == ([], [])
         with pytest.raises(NotFound):
             await shelf.graphs.summary(SourceId("gone"))
         with pytest.raises(NotFound):
@@ -320,6 +320,6 @@ class GraphsContract:
         await shelf.graphs.add(adding(dated, link, edge("c", "b")))
         years = {}
         for number in (1999, 2000, 2005, 2010, 2011):
-            nodes, edges = await shelf.graphs.at(PEOPLE.id, year(number))
+            nodes, edges = await shelf.graphs.read_at(PEOPLE.id, year(number))
             years[number] = (len(nodes), len(edges))
         assert years == {1999: (2, 1), 2000: (3, 2), 2005: (3, 3), 2010: (3, 3), 2011: (2, 1)}

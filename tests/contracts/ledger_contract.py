@@ -263,8 +263,8 @@ class ReplaysContract:
         await ended.begin("ann", "k", "f", at=NOON)
         await replays.begin("ann", "k", "f", at=NOON + MINUTE)
         with (
-            ended.recording("ann", "k", at=NOON),
-            ended.watching() as commits,
+            ended.record_claim("ann", "k", at=NOON),
+            ended.count_commits() as commits,
             pytest.raises(LockLost),
         ):
             await store_elsewhere()
@@ -286,10 +286,10 @@ class ReplaysContract:
         first, keep = (ended, store_elsewhere) if dies else (replays, store)
         for key in ("stored", "began", "other"):
             await first.begin("ann", key, "f", at=NOON)
-        with first.recording("ann", "stored", at=NOON):
+        with first.record_claim("ann", "stored", at=NOON):
             await keep()
             await keep()
-        with first.recording("ann", "began", at=NOON):
+        with first.record_claim("ann", "began", at=NOON):
             begun = asyncio.create_task(keep())
         await begun
         await keep()
@@ -309,7 +309,7 @@ class ReplaysContract:
 
     async def test_what_a_block_stores_is_counted(self, replays: IdempotencyStore, store: Store) -> None:
         """Of what it starts, too, and not of what others store meanwhile."""
-        with replays.watching() as commits:
+        with replays.count_commits() as commits:
             begun = asyncio.create_task(store())
         await begun
         await store()
@@ -320,12 +320,12 @@ class ReplaysContract:
     ) -> None:
         """And what an earlier request goes on to store is not the next one's."""
         await replays.begin("ann", "k", "f", at=NOON)
-        with replays.recording("ann", "k", at=NOON):
+        with replays.record_claim("ann", "k", at=NOON):
             await store()
         await replays.finish("ann", "k", {"status": 201})
         assert await replays.begin("ann", "k", "f", at=NOON) == {"status": 201}
         await replays.begin("ann", "again", "f", at=NOON)
-        with replays.recording("ann", "again", at=NOON):
+        with replays.record_claim("ann", "again", at=NOON):
             await replays.finish("ann", "again", None)
             await replays.begin("ann", "again", "f", at=NOON + MINUTE)
             await store()

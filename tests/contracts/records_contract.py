@@ -71,7 +71,7 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
             records.list(gone, EVERYTHING),
             records.delete_collection(gone),
             records.switch_space(gone, SPACE),
-            records.unembedded(gone, SPACE, limit=1),
+            records.list_unembedded(gone, SPACE, limit=1),
             records.put_source(notes("a", gone)),
             records.reader(gone, SPACE).last_sequence(),
             records.text(NOBODY),

@@ -15,12 +15,12 @@ from tests.support.samples import NOON, OTHER_SPACE, SHELF, SPACE, notes, prepar
 
 async def texts_waiting(records: Records, space: EmbeddingSpace = SPACE, limit: int = 100) -> list[str]:
     """The texts of chunks that lack a vector."""
-    return [stored.chunk.text for stored in await records.unembedded(SHELF, space, limit=limit)]
+    return [stored.chunk.text for stored in await records.list_unembedded(SHELF, space, limit=limit)]
 
 
 async def embed_all(records: Records, space: EmbeddingSpace = SPACE) -> int:
     """Give every chunk that lacks one a vector."""
-    waiting = await records.unembedded(SHELF, space, limit=1000)
+    waiting = await records.list_unembedded(SHELF, space, limit=1000)
     return await records.put_vectors(
         SHELF, space, [(stored.chunk.id, vector(stored.chunk.id)) for stored in waiting]
     )
@@ -206,7 +206,7 @@ class HistoryContract:
         """Only when all its chunks have one; those of chunks that are gone are dropped."""
         await records.write([prepared("a", "one ", "two"), prepared("b", "three")])
         assert await texts_waiting(records) == ["one ", "two", "three"]
-        first, second, third = await records.unembedded(SHELF, SPACE, limit=3)
+        first, second, third = await records.list_unembedded(SHELF, SPACE, limit=3)
         pairs = [(third.chunk.id, vector(3)), (ChunkId(999), vector(9)), (first.chunk.id, vector(1))]
         assert await records.put_vectors(SHELF, SPACE, pairs) == 2
         assert [await status_of(records, key) for key in "ab"] == ["pending", "embedded"]
@@ -234,11 +234,11 @@ class HistoryContract:
         """By where their documents end, from the start of a range to before its stop."""
         await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("c", "four")])
         first, second, third, fourth = [
-            stored.chunk.id for stored in await records.unembedded(SHELF, SPACE, limit=4)
+            stored.chunk.id for stored in await records.list_unembedded(SHELF, SPACE, limit=4)
         ]
 
         async def among(start: int, stop: int, limit: int = 9) -> list[int]:
-            unembedded = await records.unembedded(SHELF, SPACE, limit=limit, among=range(start, stop))
+            unembedded = await records.list_unembedded(SHELF, SPACE, limit=limit, among=range(start, stop))
             return [stored.chunk.id for stored in unembedded]
 
         async def oldest(start: int) -> int | None:
@@ -335,7 +335,7 @@ class HistoryContract:
         assert await records.counts(SHELF) == dict.fromkeys(names, 0) | {"sources": 1}
         await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("empty")])
         await records.fail(DocumentId("b"), "refused")
-        [first, _] = await records.unembedded(SHELF, SPACE, limit=10)
+        [first, _] = await records.list_unembedded(SHELF, SPACE, limit=10)
         await records.put_vectors(SHELF, SPACE, [(first.chunk.id, vector(1))])
         expected = {"sources": 1, "documents": 3, "chunks": 3, "vectors": 1, "pending": 1, "error": 1}
         assert await records.counts(SHELF) == {**expected, "unindexable": 0}
@@ -343,7 +343,7 @@ class HistoryContract:
     async def test_marks_of_chunks_that_cannot_be_analyzed(self, records: Records, stocked: None) -> None:
         """A chunk and its document have the reason until it is removed, or the text is replaced."""
         await records.write([prepared("a", "one ", "two"), prepared("b", "three")])
-        [first, second, third] = await records.unembedded(SHELF, SPACE, limit=10)
+        [first, second, third] = await records.list_unembedded(SHELF, SPACE, limit=10)
         reader = records.reader(SHELF, SPACE)
         before = await reader.last_sequence()
         reasons = {second.chunk.id: "LookupError", third.chunk.id: "IndexError", ChunkId(10**6): "TypeError"}

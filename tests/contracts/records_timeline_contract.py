@@ -124,10 +124,10 @@ class TimelineContract:
             stretches = await records.stretches(NOTES, spans, limit=limit, last=last)
             assert names(stretches) == expected.split()
         assert await records.stretches(NOTES, [], limit=5) == []
-        assert await records.spots(NOTES, []) == []
+        assert await records.list_positions(NOTES, []) == []
         for ranges in (spans, [between(None, None)], [between(15, 45, contains=True)]):
             read = await records.stretches(NOTES, ranges, limit=99)
-            spots = await records.spots(NOTES, ranges)
+            spots = await records.list_positions(NOTES, ranges)
             assert {spot.document: (spot.start, spot.end) for spot in spots} == {
                 document.id: (
                     to_microseconds(document.occurred.start),

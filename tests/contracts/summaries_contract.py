@@ -51,7 +51,7 @@ class SummariesContract:
         again = NewSummary("a", "other", "another text", ())
         await store.add(NOTES, again)
         assert await store.text("a") == "what a says"
-        assert set(await store.stored(["a", "b"])) == {"a"}
+        assert set(await store.select_stored(["a", "b"])) == {"a"}
 
     async def test_what_was_made_of_a_deleted_caption_goes_with_it(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
@@ -110,7 +110,7 @@ class SummariesContract:
         await records.delete_source(NOTES)
         assert await store.text("a") is None
         assert await store.borders(NOTES, "r") == []
-        assert await store.standing(NOTES) is None
+        assert await store.get_live_summary(NOTES) is None
         assert await records.check() == []
 
     async def test_borders_are_those_that_were_given_last(
@@ -156,13 +156,13 @@ class SummariesContract:
         self, store: Summaries, captions: list[PreparedDocument]
     ) -> None:
         """The last one; none where it was taken back."""
-        assert await store.standing(NOTES) is None
+        assert await store.get_live_summary(NOTES) is None
         for number in (1, 2):
             summary = SavedSummary(UserId(f"u{number}"), {"stream": "r\u00f6hre", "n": number}, NOON)
             await store.stand(NOTES, summary)
-            assert await store.standing(NOTES) == summary
+            assert await store.get_live_summary(NOTES) == summary
         await store.stand(NOTES, None)
-        assert await store.standing(NOTES) is None
+        assert await store.get_live_summary(NOTES) is None
         with pytest.raises(NotFound):
             await store.stand(SourceId("none"), SavedSummary(UserId("ann"), {}, NOON))
 

@@ -102,7 +102,7 @@ async def main():
     async with bootstrap.open("data", settings=chosen) as engine:
         app = application(engine, chosen)
         async with app.router.lifespan_context(app):
-            await app.state.readiness.begun()
+            await app.state.readiness.wait_until_begun()
             deferred = [each for each in app.router.routes if isinstance(each, DeferredRoute)]
             assert len(deferred) > 100 and not any("made" in vars(each) for each in deferred)
 asyncio.run(main())

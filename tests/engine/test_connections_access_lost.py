@@ -181,7 +181,7 @@ async def test_an_unreachable_remote_hides_its_pages_after_the_hours_of_the_sett
     sources = await scene.owner.collections.list_sources(collection="shared")
     (page_source,) = [source.id for source in sources if source.kind == "wiki"]
     accounts = scene.owner._context.parts.accounts
-    hidden = await accounts.hidden_sources(connection.collection)
+    hidden = await accounts.list_hidden_sources(connection.collection)
     assert hidden == {page_source: connection.access_since + timedelta(hours=1)}
     await accounts.hide_sources([page_source], since=connection.access_since)
     assert not await sees(scene.viewer)

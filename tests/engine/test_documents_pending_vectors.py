@@ -14,7 +14,7 @@ from conspectus import Engine, Settings
 from conspectus.errors import ProviderError
 from conspectus.model.jobs import Upload
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.web.serve import at_work
+from conspectus.web.serve import run_work
 
 SETTINGS = Settings()
 FAULTS = ["openai: sent 1 vectors of [8] dimensions, not 2 of 8", "openai: sent a zero vector"]
@@ -131,7 +131,7 @@ async def test_a_server_embeds_what_another_process_left(tmp_path: Path) -> None
     text = conspectus.NewMessage("a heron in the reeds " * 300)
     async with (
         conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as server,
-        at_work(server, SETTINGS, log),
+        run_work(server, SETTINGS, log),
     ):
         idle = Settings(run_background_jobs="off")
         async with conspectus.open(tmp_path, settings=idle, embedder=HashedEmbedder()) as engine:

@@ -14,8 +14,8 @@ from tests.memories import ANN, BOB, SETTINGS, keys, person, said, say, store
 
 from conspectus import Engine
 from conspectus.errors import InvalidInput, PermissionDenied
-from conspectus.memory.retention import days_before, holding, read_from, rule_address, strictest
-from conspectus.memory.scopes import holds
+from conspectus.memory.retention import combine_rules, days_before, read_from, rule_address, strictest
+from conspectus.memory.scopes import includes_scope
 from conspectus.model.access import Principal
 from conspectus.model.jobs import Job
 from conspectus.model.memory import NewMemory, Retention, RetentionRule, Scope
@@ -50,8 +50,8 @@ def test_a_rule_is_read_as_it_was_written(scope: Scope) -> None:
     SCOPES,
 )
 def test_the_strictest_rule_holds(rules: list[tuple[Scope, Retention]], home: Scope) -> None:
-    strictest_rule = holding(rules, home)
-    matching = [rule for scope, rule in rules if holds(scope, home)]
+    strictest_rule = combine_rules(rules, home)
+    matching = [rule for scope, rule in rules if includes_scope(scope, home)]
     assert (strictest_rule is None) == (not matching)
     if strictest_rule is not None:
         assert strictest_rule.days == min(rule.days for rule in matching if rule.days is not None)

@@ -40,7 +40,7 @@ async def write_in_turn(records: SqlRecords, writer: int, collection: Collection
             other = PLACES[(PLACES.index(collection) + 1) % len(PLACES)]
             batch.append(text_of(other, f"{collection} {key}", f"{number} "))
         await records.write(batch)
-        waiting = await records.unembedded(collection, SPACE, limit=5)
+        waiting = await records.list_unembedded(collection, SPACE, limit=5)
         await records.put_vectors(collection, SPACE, [(missing.chunk.id, vector(1)) for missing in waiting])
         if number % 3 == 2:
             await records.delete([DocumentId(f"{collection} {key}")])

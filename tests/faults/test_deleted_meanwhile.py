@@ -15,7 +15,7 @@ from conspectus import Engine
 from conspectus.errors import Conflict, IndexDamaged, IndexReplaced, NotFound, StorageBusy, StorageError
 from conspectus.index.bm25 import Bm25, identity_of
 from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuilder, Options, build_segment
-from conspectus.index.segments.manifest import locked, remove
+from conspectus.index.segments.manifest import lock_folder, remove
 from conspectus.index.segments.segment import Shape, open_segment
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ingest.open_indexes import WORTH_WRITING
@@ -235,10 +235,10 @@ def test_several_processes_may_delete_the_same_index(tmp_path: Path) -> None:
 
 def test_an_index_that_is_built_is_emptied_but_not_gone(tmp_path: Path) -> None:
     (tmp_path / "segment-a").mkdir()
-    with locked(tmp_path) as mine:
+    with lock_folder(tmp_path) as mine:
         assert mine
         assert not remove(tmp_path, wait_seconds=0.1)
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
     assert remove(tmp_path)
-    with locked(tmp_path) as mine:
+    with lock_folder(tmp_path) as mine:
         assert mine

@@ -13,7 +13,7 @@ from conspectus import Engine, Settings
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.ports import Embedder
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.web.serve import at_work
+from conspectus.web.serve import run_work
 from tests.programs import program
 from tests.support.embedders import PickyEmbedder
 from tests.waiting import until
@@ -58,7 +58,7 @@ async def running_server(url: str, cache: Path, embedder: Embedder) -> AsyncIter
     settings = replace(SETTINGS, cache=str(cache))
     async with (
         conspectus.open(url, settings=settings, embedder=embedder) as engine,
-        at_work(engine, settings, structlog.wrap_logger(logging.getLogger("test"))),
+        run_work(engine, settings, structlog.wrap_logger(logging.getLogger("test"))),
     ):
         yield engine
 

@@ -106,7 +106,7 @@ async def work_in_turn(records: SqlRecords, name: str) -> None:
     for number in range(12):
         batch = [prepared(f"{name}-{number}-{part}", *[f"{name}{part} "] * 10) for part in range(3)]
         await records.write(batch)
-        waiting = await records.unembedded(SHELF, SPACE, limit=20)
+        waiting = await records.list_unembedded(SHELF, SPACE, limit=20)
         await records.put_vectors(SHELF, SPACE, [(missing.chunk.id, vector(1)) for missing in waiting])
         assert await records.text(DocumentId(f"{name}-{number}-1")) == f"{name}1 " * 10
         assert await records.count(SHELF, EVERYTHING) >= 3 * (number + 1)

@@ -73,7 +73,7 @@ async def test_a_purge_leaves_no_byte_of_what_was_deleted(server: PostgresProces
             [*remaining, prepared("a", f"{MARKER} " * 3000, title=MARKER, metadata={"m": MARKER})]
         )
         await records.write([prepared("a", *[f"{MARKER} {number} " for number in range(500)], author=MARKER)])
-        waiting = await records.unembedded(SHELF, SPACE, limit=1000)
+        waiting = await records.list_unembedded(SHELF, SPACE, limit=1000)
         await records.put_vectors(SHELF, SPACE, [(missing.chunk.id, vector(1)) for missing in waiting])
         server.run("ANALYZE", database=url.rpartition("/")[2].partition("?")[0])
         assert await asyncio.to_thread(is_in_tables, server, MARKER)

@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import sync
-from conspectus.index.segments.manifest import locked
+from conspectus.index.segments.manifest import lock_folder
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
@@ -46,7 +46,7 @@ async def wait_until_erased(store: Path) -> None:
 
 
 async def is_done(records: SqlRecords) -> bool:
-    return not await records.unfinished_purges()
+    return not await records.list_unfinished_purges()
 
 
 @pytest.mark.parametrize("all_of_it", [False, True])
@@ -92,7 +92,7 @@ async def test_a_caller_waits_for_seconds_and_the_erasure_goes_on(
     (manifest,) = tmp_path.glob("index/**/manifest.json")
     async with conspectus.open(tmp_path, settings=SMALL, embedder=HashedEmbedder()) as engine:
         engine._context.core.purges.max_wait_seconds = 0.1
-        with locked(manifest.parent) as mine:
+        with lock_folder(manifest.parent) as mine:
             assert mine
             receipt = await engine.documents.delete(document, purge=True)
             assert (receipt.documents, receipt.purged, receipt.erasure_pending) == (1, False, True)

@@ -11,7 +11,7 @@ import pytest
 
 from conspectus.errors import IndexDamaged, IndexReplaced, StorageError, StorageTooNew
 from conspectus.index.segments.build import Options, SubprocessBuilder
-from conspectus.index.segments.manifest import FORMAT, decoding, forget, read_text, write_text
+from conspectus.index.segments.manifest import FORMAT, convert_decoding_errors, forget, read_text, write_text
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
@@ -168,7 +168,7 @@ async def test_an_error_in_files_that_are_replaced_by_now_is_damage(tmp_path: Pa
     segment = await build_index(tmp_path / "index", history(6, size=60))
     for gone in ("vectors.bin", "segment.json"):
         (segment / gone).unlink()
-        with pytest.raises(IndexDamaged, match="is missing"), decoding([segment]):
+        with pytest.raises(IndexDamaged, match="is missing"), convert_decoding_errors([segment]):
             raise ValueError("a number that no file has")
 
 

@@ -69,12 +69,12 @@ async def test_what_somebody_builds_stays(engine: Engine, postgres_url: str) -> 
 async def test_what_a_collection_moves_to_is_not_stray(engine: Engine, postgres_url: str) -> None:
     home = await engine.collections.get("kept")
     records = await open_records(postgres_url)
-    waiting = await records.unembedded(home.id, SPACE, limit=9)
+    waiting = await records.list_unembedded(home.id, SPACE, limit=9)
     await records.put_vectors(
         home.id, SPACE, [(missing.chunk.id, bytes(2 * SPACE.dimensions)) for missing in waiting]
     )
     names = set(query_names(postgres_url, "SELECT name FROM conspectus_indexes"))
-    shelf = await engine._context.core.open_indexes.another(home, SPACE)
+    shelf = await engine._context.core.open_indexes.open_unlisted(home, SPACE)
     await shelf.index.rebuild()
     await shelf.index.close()
     await engine.maintenance.reindex(collection="kept")

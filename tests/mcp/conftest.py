@@ -12,7 +12,7 @@ from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.mcp.server import build_server
-from conspectus.mcp.tool import ToolOptions, listed_names
+from conspectus.mcp.tool import ToolOptions, split_names
 from conspectus.mcp.tool_list import TOOLS
 from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument
@@ -48,7 +48,7 @@ def client(
     operations: str = "",
 ) -> Client:
     """A client whose server answers with this engine, and offers these operations too."""
-    added = listed_names(operations)
+    added = split_names(operations)
     options = ToolOptions(maximum, Scope() if scope is None else scope, operations=added)
     return Client(build_server(lambda _context: engine, options), mode=mode)
 

@@ -12,7 +12,7 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.mcp.operation_tools import TABLE_OPERATIONS, TEXT_OPERATIONS
 from conspectus.mcp.server import build_server
-from conspectus.mcp.tool import ToolOptions, listed_names
+from conspectus.mcp.tool import ToolOptions, split_names
 from conspectus.mcp.tool_list import TOOLS
 from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
@@ -201,7 +201,7 @@ async def test_an_operation_is_offered_where_the_setting_names_it(engine: Engine
         why = await refused(session, "delete_collection", collection="old")
         assert why.startswith("invalid_input: name: unknown operation")
         assert "delete_collection" not in await answer_text(session, "operations", name="collection")
-    options = ToolOptions(8_000, operations=listed_names("delete_collection, add_feedback"))
+    options = ToolOptions(8_000, operations=split_names("delete_collection, add_feedback"))
     async with Client(build_server(lambda _context: engine, options)) as session:
         assert "delete_collection" in await answer_text(session, "operations", name="collection")
         await answer_text(session, "delete_collection", collection="old")

@@ -19,7 +19,7 @@ from conspectus.records.core.schema import SHARED_COUNTERS, make_tables
 from conspectus.records.core.sqlite import begin_migration, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import VERSION, metadata
-from conspectus.records.transfer.sqlite_copies import checked
+from conspectus.records.transfer.sqlite_copies import check_copy
 
 MIGRATIONS = Path(migrations.__file__).parent
 INDEXES = "SELECT name, tbl_name, trim(sql, char(10)) FROM sqlite_master WHERE type = 'index'"
@@ -89,7 +89,7 @@ def test_the_newest_migration_is_the_version_that_the_program_knows() -> None:
 def test_a_backup_of_a_migrated_store_holds_what_is_expected(tmp_path: Path) -> None:
     migrate_to(tmp_path / "made", "head")
     run_sql(tmp_path / "made", "UPDATE counters SET value = 5 WHERE name = 'change'; ANALYZE")
-    version, sums = checked(tmp_path / "made")
+    version, sums = check_copy(tmp_path / "made")
     assert (version, sums["counters"].rows) == (VERSION, len(SHARED_COUNTERS))
 
 
@@ -111,7 +111,7 @@ async def test_a_version_that_never_was_is_refused(tmp_path: Path, version: str)
     await (await open_records(path)).close()
     await asyncio.to_thread(run_sql, path, f"UPDATE alembic_version SET version_num = '{version}'")
     with pytest.raises(StorageError, match="holds no store"):
-        await asyncio.to_thread(checked, path)
+        await asyncio.to_thread(check_copy, path)
     with pytest.raises(StorageError, match="restore a backup"):
         await open_records(path)
 

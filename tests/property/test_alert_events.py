@@ -94,6 +94,6 @@ async def test_in_many_parts_nothing_is_left_out_or_told_twice(records: SqlRecor
         expected_runs = runs(times)
         assert len(expected_runs) <= len(events) <= CAPTIONS
         assert len({event.document for event in events}) == len(events)
-        again = await alerts.owned(ANNA)
+        again = await alerts.list_alerts_of(ANNA)
         last = next(alert for alert in again if alert.name == events[0].alert.name)
         assert await alerts.record([Checked(last, last.checked + 1, tuple(matches))], now=NOON) == 0

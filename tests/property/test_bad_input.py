@@ -21,7 +21,7 @@ from conspectus import Engine, Eq, NewDocument, Query, RemoteEngine, Settings
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.model.annotations import base_of
-from conspectus.model.checks import Checked, hints, shown
+from conspectus.model.checks import Checked, format_value, hints
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
@@ -128,7 +128,7 @@ async def find_faults(engine: Engine | RemoteEngine, *, share: int) -> dict[str,
         except ConspectusError:
             continue
         except BUGS as fault:
-            faults[f"{name}({argument}={shown(make())})"] = f"{type(fault).__name__}: {fault!s:.80}"
+            faults[f"{name}({argument}={format_value(make())})"] = f"{type(fault).__name__}: {fault!s:.80}"
     assert len(tried) > 5_000
     return faults
 

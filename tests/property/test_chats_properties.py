@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.chat_exports import discord, folder, posted, read, said, slack, zipped
 
 from conspectus.errors import ConspectusError
-from conspectus.ingest.document_fields import named, storable
+from conspectus.ingest.document_fields import check_name, storable
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChatArchive
 from conspectus.settings import Settings
 from conspectus.sources.chats.irc_lines import IrcEntry, parse_line
@@ -75,7 +75,7 @@ def assert_sound(archive: ChatArchive) -> None:
     """What comes out can be stored as it is."""
     assert len({channel.name for channel in archive.channels}) == len(archive.channels)
     for channel in archive.channels:
-        assert named("source", channel.name)
+        assert check_name("source", channel.name)
         storable(channel.metadata, Settings())
         keys = [message.key for message in channel.messages]
         assert len(set(keys)) == len(keys) > 0

@@ -206,7 +206,9 @@ async def compare_histories(stores: Stores, steps: list[Any]) -> None:
             expected = await remembered.edges(BOTH, limit=100)
             page = await stored.edges(BOTH, limit=100)
             assert sorted(page.edges, key=str) == sorted(expected.edges, key=str)
-            assert await stored.at(PEOPLE.id, year(2001)) == await remembered.at(PEOPLE.id, year(2001))
+            assert await stored.read_at(PEOPLE.id, year(2001)) == await remembered.read_at(
+                PEOPLE.id, year(2001)
+            )
             assert await stored.nodes_by_name(BOTH, NAMES) == await remembered.nodes_by_name(BOTH, NAMES)
         assert await records.check() == []
 

@@ -105,7 +105,7 @@ def test_merged_segments_are_those_that_would_be_written(
 def test_rows_that_are_extended_are_those_that_would_be_written(cuts: list[list[IndexedChunk]]) -> None:
     shape = Shape(DIMENSIONS, Bm25(), 10**6, 10**6)
     newest = NewestRows(shape)
-    segments = [newest.extended(cut, str.split) for cut in ids_in_order(cuts)]
+    segments = [newest.with_chunks(cut, str.split) for cut in ids_in_order(cuts)]
     for size, segment in enumerate(segments, start=1):
         every = [chunk for cut in ids_in_order(cuts)[:size] for chunk in cut]
         written = build_in_memory(every, shape, str.split)

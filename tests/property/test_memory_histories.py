@@ -17,7 +17,7 @@ from tests.support.postgres_server import PostgresProcess
 
 import conspectus
 from conspectus import Engine
-from conspectus.memory.scopes import holds
+from conspectus.memory.scopes import includes_scope
 from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 
 HOMES = [
@@ -79,7 +79,7 @@ class Model:
     def read(self, scope: Scope) -> list[Item]:
         """What reading in a scope gives, in order."""
         return sorted(
-            (memory for memory in self.items.values() if holds(scope, memory.home)),
+            (memory for memory in self.items.values() if includes_scope(scope, memory.home)),
             key=lambda memory: memory.order,
         )
 
@@ -100,7 +100,7 @@ class Model:
         """What the rules do not let stay in a conversation: of a copy, one rule after the other."""
         turns = [turn for turn in self.read(home) if turn.home == home and not (turn.pinned or turn.note)]
         gone: set[Item] = set()
-        for rule in (rule for scope, rule in self.rules.items() if holds(scope, home)):
+        for rule in (rule for scope, rule in self.rules.items() if includes_scope(scope, home)):
             if rule.days is not None:
                 gone |= {turn for turn in turns if turn.age >= rule.days}
             if rule.max_count is not None:
@@ -180,7 +180,7 @@ class Life:
             await self.engine.retention.set(Retention(days, maximum), scope=scope)
 
     async def apply(self, scope: Scope | None) -> None:
-        homes = [home for home in HOMES if scope is None or holds(scope, home)]
+        homes = [home for home in HOMES if scope is None or includes_scope(scope, home)]
         gone = [memory for home in homes for memory in self.model.over_retention(home)]
         preview = await self.engine.retention.apply(scope=scope, dry_run=True)
         receipt = await self.engine.retention.apply(scope=scope)

@@ -118,7 +118,7 @@ def test_the_history_does_not_matter(
 )
 def test_counts_come_back_from_weights(counts: dict[int, int], length: int, average: float) -> None:
     weights = Weights(Bm25(), average)
-    row = weights.encoded(counts, length) | {"length": length}
+    row = weights.encode_terms(counts, length) | {"length": length}
     assert {number: int(weights.counts([row], number)[0]) for number in counts} == counts
     assert weights.counts([row], 2**32 - 2).tolist() == [0.0]
 

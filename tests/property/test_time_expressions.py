@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conspectus.text.stream_clocks import StreamClock, zone_by_name
 from conspectus.text.times import EPOCH
-from conspectus.time_expressions import ClockFace, described, find_time
+from conspectus.time_expressions import ClockFace, describe, find_time
 
 _VOCABULARY = (
     "at before after until since from to between and in the first last five 5 minutes minute hour half an a "
@@ -51,8 +51,8 @@ def test_every_question_is_read_without_fault(question: str, face: ClockFace) ->
     assert expression.start is None or expression.end is None or expression.start <= expression.end
     assert expression.phrase
     assert expression == find_time(question, face)
-    description = described(expression, face)
-    assert description == described(expression, face)
+    description = describe(expression, face)
+    assert description == describe(expression, face)
     assert expression.phrase in description
 
 

@@ -97,7 +97,7 @@ def test_the_rules_look_at_what_they_are_about() -> None:
         "await self._records.collections()",
         "found = parts.records.reader(home, None)",
         "read = partial(core.records.hydrate, ids)",
-        "SearchContext(index=i, hydrate=core.records.hydrate, filter=place.narrowed(query.filter))",
+        "SearchContext(index=i, hydrate=core.records.hydrate, filter=place.restrict_filter(query.filter))",
     ],
 )
 def test_reading_around_it_is_found(planted: str) -> None:
@@ -119,7 +119,7 @@ def test_a_permission_filter_elsewhere_is_found(planted: str) -> None:
 @pytest.mark.parametrize(
     "allowed",
     [
-        "SearchContext(index=i, hydrate=self._authorized.rows(place), filter=place.narrowed(query.filter))",
+        "SearchContext(index=i, hydrate=self._authorized.rows(a), filter=a.restrict_filter(query.filter))",
         "await self._core.records.delete(ids)",
         "await write(self._core.records, batch, by)",
         "self.records = parts.records",

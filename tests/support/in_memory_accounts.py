@@ -133,7 +133,7 @@ class MemoryAccounts(Accounts):
         named = [account for account in self._users.values() if account.name == name_or_id]
         return self._users.get(UserId(name_or_id)) or (named[0] if named else None)
 
-    async def acquaintances(self, user: UserId) -> Acquaintances:
+    async def list_acquaintances(self, user: UserId) -> Acquaintances:
         users = [other for other in self._users.values() if other.owner or self._shares(user, other.id)]
         own_groups = {group for group, member in self._members if member == user}
         own_places = self._places({user}, own_groups)
@@ -224,7 +224,7 @@ class MemoryAccounts(Accounts):
         self._keys[key] = replace(stored_key, revoked=stored_key.revoked or at), stored
         return self._keys[key][0]
 
-    async def used(self, key: KeyId, at: datetime) -> None:
+    async def note_key_use(self, key: KeyId, at: datetime) -> None:
         if key in self._keys:
             stored_key, stored = self._keys[key]
             self._keys[key] = replace(stored_key, last_used=at), stored
@@ -264,7 +264,7 @@ class MemoryAccounts(Accounts):
             grant for grant in self._standing() if grant.grantee in own_groups | {Principal("user", user)}
         ]
 
-    async def hidden_sources(self, collection: CollectionId) -> Mapping[SourceId, datetime]:
+    async def list_hidden_sources(self, collection: CollectionId) -> Mapping[SourceId, datetime]:
         stored = {source.id for source in self._catalog.sources.values() if source.collection == collection}
         return {source: since for source, since in self._hidden.items() if source in stored}
 

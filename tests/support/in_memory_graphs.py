@@ -174,7 +174,7 @@ class MemoryGraphs(KeptGraphs, Graphs):
             self._graphs[graph], types.total(), relations.total(), _ordered(types), _ordered(relations)
         )
 
-    async def at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
+    async def read_at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
         here = [stored.as_read for (home, _), stored in sorted(self._nodes.items()) if home == graph]
         nodes = [node for node in here if _holds(node, instant)]
         there = {node.id for node in nodes}

@@ -187,7 +187,7 @@ class MemoryReplays:
         """Nothing: claims end at once or never."""
 
     @contextmanager
-    def recording(self, person: str, key: str, *, at: datetime) -> Iterator[None]:
+    def record_claim(self, person: str, key: str, *, at: datetime) -> Iterator[None]:
         """A block in which whatever is stored counts as stored for the request that claimed the key then."""
         claim = self._own.get((person, key))
         token = self._noted.set(claim if claim is not None and claim.at == at else None)
@@ -197,7 +197,7 @@ class MemoryReplays:
             self._noted.reset(token)
 
     @contextmanager
-    def watching(self) -> Iterator[Commits]:
+    def count_commits(self) -> Iterator[Commits]:
         """A block that counts how often it stores."""
         token = self._watched.set(Commits())
         try:

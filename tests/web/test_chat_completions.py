@@ -148,7 +148,9 @@ async def test_it_ends_at_a_stop_and_so_does_the_models_call(tmp_path: Path, str
 )
 def test_text_up_to_a_stop_however_it_is_cut(pieces: list[str], stops: list[str]) -> None:
     text, until = "".join(pieces), Until(stops)
-    passed_text = "".join([until.release_text(piece) for piece in pieces if not until.found] + [until.rest()])
+    passed_text = "".join(
+        [until.release_text(piece) for piece in pieces if not until.found] + [until.flush()]
+    )
     positions = [(text.find(stop) + len(stop), text.find(stop)) for stop in stops if stop in text]
     assert (passed_text, until.found) == (text[: min(positions)[1]] if positions else text, bool(positions))
 

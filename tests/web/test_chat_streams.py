@@ -77,8 +77,8 @@ def deltas(*texts: str) -> list[ChatEvent]:
 
 
 async def read_all(stream: ChatStream, first: int = 0) -> Sequence[ChatEvent]:
-    with stream.reading(first) as reader:
-        return await reader.rest()
+    with stream.open_reader(first) as reader:
+        return await reader.read_rest()
 
 
 async def test_all_readers_get_all_events(streams: Streams) -> None:
@@ -123,8 +123,8 @@ async def test_a_model_without_readers_is_stopped_at_once(streams: Streams) -> N
     model = Model()
     model.say(Sources("off"))
     stream = await streams.start(model)
-    with stream.reading() as one:
-        with stream.reading():
+    with stream.open_reader() as one:
+        with stream.open_reader():
             await one.more()
         await run_until_idle()
         assert not model.stopped
@@ -137,13 +137,13 @@ async def test_a_reader_who_comes_back_in_time_keeps_it_going() -> None:
     streams, model = Streams(chat_disconnect_grace_seconds=60), Model()
     model.say(Sources("off"))
     stream = await streams.start(model)
-    with stream.reading() as reader:
+    with stream.open_reader() as reader:
         await reader.more()
     await run_until_idle()
     assert not model.stopped
-    with stream.reading(1) as reader:
+    with stream.open_reader(1) as reader:
         model.say(Delta("a"), None)
-        assert await reader.rest() == deltas("a")
+        assert await reader.read_rest() == deltas("a")
     await streams.close()
 
 
@@ -176,7 +176,7 @@ async def test_only_so_many_read_one_answer(streams: Streams) -> None:
     stream = await streams.start(model)
     with ExitStack() as reading:
         for _ in range(10):
-            reading.enter_context(streams.find(stream.id, 0, person=ANN).reading())
+            reading.enter_context(streams.find(stream.id, 0, person=ANN).open_reader())
         with pytest.raises(Overloaded):
             streams.find(stream.id, 0, person=ANN)
         with pytest.raises(NotFound):
@@ -225,17 +225,17 @@ async def test_what_is_kept_is_bounded_and_the_model_waits_for_a_slow_reader() -
     streams, model = Streams(chat_replay_bytes=2_000), Model()
     model.say(Sources("off"), *deltas(*"abcdefghij" * 10), None)
     stream = await streams.start(model)
-    with stream.reading() as slow:
+    with stream.open_reader() as slow:
         await run_until_idle()
         assert (model.taken, stream.finished) == (20, False)
         read = [*await slow.more()]
         await run_until_idle()
         assert model.taken == 40
-        read += await slow.rest()
+        read += await slow.read_rest()
     assert read == [Sources("off"), *deltas(*"abcdefghij" * 10)]
     assert len(stream.since(stream.count - 1)) == 1
-    assert stream.keeps(stream.count - 10)
-    assert not stream.keeps(stream.count - 30)
+    assert stream.has_buffered(stream.count - 10)
+    assert not stream.has_buffered(stream.count - 30)
     with pytest.raises(NotFound):
         streams.find(stream.id, 1, person=ANN)
     await streams.close()
@@ -245,7 +245,7 @@ async def test_without_a_reader_the_newest_are_kept_and_the_model_goes_on() -> N
     streams, model = Streams(chat_replay_bytes=2_000, chat_disconnect_grace_seconds=60), Model()
     model.say(Sources("off"), *deltas(*"a" * 500), None)
     stream = await streams.start(model)
-    with stream.reading():
+    with stream.open_reader():
         pass
     await stream.wait_until_ended()
     assert (stream.finished, stream.count) == (True, 501)

@@ -188,7 +188,7 @@ async def test_there_is_room_for_so_many() -> None:
     async def receive() -> Any:
         await waiting.wait()
 
-    async with source.listeners.ended(ANN, receive), source.listeners.ended(ANN, receive):
+    async with source.listeners.watch_end(ANN, receive), source.listeners.watch_end(ANN, receive):
         with pytest.raises(Overloaded):
             source.listeners.require_room(LOCAL_OWNER)
     source.listeners.require_room(LOCAL_OWNER)
@@ -201,7 +201,7 @@ async def test_one_user_cannot_take_all_the_room() -> None:
     async def receive() -> Any:
         await waiting.wait()
 
-    async with source.listeners.ended(ANN, receive):
+    async with source.listeners.watch_end(ANN, receive):
         with pytest.raises(Overloaded):
             source.listeners.require_room(replace(ANN, key=KeyId("another")))
         source.listeners.require_room(BOB)

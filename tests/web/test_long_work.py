@@ -106,7 +106,7 @@ async def running_site(
             listener.listen()
             server = Server(app, all_settings)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            await server.begun()
+            await server.wait_until_answering()
             yield Site(engine, embedder, listener.getsockname()[:2], server, serving)
             server.should_exit = True
             await serving

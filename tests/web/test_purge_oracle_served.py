@@ -130,7 +130,7 @@ async def finish_purges(store: Path) -> None:
         records = engine._context.core.records
 
         async def is_done() -> bool:
-            return not await records.unfinished_purges()
+            return not await records.list_unfinished_purges()
 
         await until(is_done)
         left, lying = in_store(store)

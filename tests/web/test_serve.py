@@ -24,7 +24,7 @@ import pytest
 
 from conspectus import sync
 from conspectus.model.jobs import Job
-from conspectus.web.logs import forwarded, logger
+from conspectus.web.logs import forward_library_logs, logger
 from conspectus.web.supervisor import MAX_PROCESSES
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import PATIENCE, blocking_until
@@ -184,7 +184,7 @@ def test_a_port_that_is_taken_costs_no_key(tmp_path: Path) -> None:
 
 def test_what_libraries_say_becomes_a_line_without_content() -> None:
     stream = io.StringIO()
-    with forwarded(logger("info", stream)):
+    with forward_library_logs(logger("info", stream)):
         logging.getLogger("uvicorn.error").warning("refused %s", "Zanzibar")
         logging.getLogger("conspectus.ingest").warning("failed with %s", "storage_busy")
         logging.getLogger("uvicorn.error").info("nothing of note")

@@ -39,7 +39,7 @@ class Directory:
         if self._knows_all or is_uuid(name):
             user = await self._accounts.user(name)
         else:
-            user = _find_account((await self._accounts.acquaintances(self._person.id)).users, name)
+            user = _find_account((await self._accounts.list_acquaintances(self._person.id)).users, name)
         if user is None:
             raise self._not_found("user", name)
         return user
@@ -49,7 +49,7 @@ class Directory:
         if self._knows_all or is_uuid(name):
             groups = await self._accounts.groups()
         else:
-            groups = (await self._accounts.acquaintances(self._person.id)).groups
+            groups = (await self._accounts.list_acquaintances(self._person.id)).groups
         group = _find_account(groups, name)
         if group is None:
             raise self._not_found("group", name)

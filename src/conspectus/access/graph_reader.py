@@ -120,12 +120,14 @@ class VisibleGraphs:
         """Return a summary of each graph."""
         return [await self.graphs.summary(graph) for graph in self.ids]
 
-    async def at(self, instant: datetime, min_trust: MinTrust | None = None) -> tuple[list[Node], list[Edge]]:
+    async def read_graph_at(
+        self, instant: datetime, min_trust: MinTrust | None = None
+    ) -> tuple[list[Node], list[Edge]]:
         """Return the nodes of an instant, and the edges between them."""
         nodes: list[Node] = []
         edges: list[Edge] = []
         for graph in self.ids:
-            graph_nodes, graph_edges = await self.graphs.at(graph, instant)
+            graph_nodes, graph_edges = await self.graphs.read_at(graph, instant)
             nodes += graph_nodes
             edges += await self._drop_hidden_evidence(graph_edges)
         levels = levels_from(min_trust)
@@ -134,7 +136,7 @@ class VisibleGraphs:
             trusted_nodes, [edge for edge in edges if edge.trust in levels]
         )
 
-    async def everything(
+    async def read_whole_graph(
         self, *, by: int, min_trust: MinTrust | None = None
     ) -> tuple[list[Node], list[Edge]]:
         """Return all nodes and the edges between them, read in pages of `by`."""
@@ -172,7 +174,7 @@ class AuthorizedMentions:
     def __init__(self, names: MentionStore, access: CollectionAccess, where: Filter = EVERYTHING) -> None:
         self._names = names
         self._access = access
-        within = bound(access.narrowed(where))
+        within = bound(access.restrict_filter(where))
         self._sources = None if within is None else sorted(within)
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
@@ -204,7 +206,7 @@ async def visible_graphs(
     """
     if named is not None:
         return await _find_sources(authorized, access, named)
-    within = bound(access.narrowed(where))
+    within = bound(access.restrict_filter(where))
     graphs = [source.id for source in await authorized.sources(access) if source.kind == GRAPH]
     return [graph for graph in graphs if within is None or graph in within]
 

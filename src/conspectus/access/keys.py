@@ -64,7 +64,7 @@ class Keys:
             self._last_written.popitem(last=False)
         if last_written is None or now - last_written >= MIN_USE_INTERVAL:
             self._last_written[key.id] = now
-            await self._accounts.used(key.id, now)
+            await self._accounts.note_key_use(key.id, now)
 
 
 def hash_of(secret: str) -> str:

@@ -42,7 +42,7 @@ def access_of(person: Person, collection: Collection, grants: Sequence[Grant]) -
 
 def without_hidden(access: Access, sources: Iterable[SourceId], hidden: Iterable[SourceId]) -> Access:
     """Return access to these sources of a collection but for the hidden ones, which only managers read."""
-    barred = frozenset(source for source in hidden if not at_least(role_on(access, source), "manager"))
+    barred = frozenset(source for source in hidden if not includes_role(role_on(access, source), "manager"))
     if not barred:
         return access
     roles = {source: role_on(access, source) for source in sources if source not in barred}
@@ -70,14 +70,14 @@ def origins_of(
     return origins
 
 
-def sees(access: Access) -> bool:
+def can_see(access: Access) -> bool:
     """Return whether the person may read anything; otherwise the collection does not exist for them."""
     return access.collection is not None or bool(access.sources)
 
 
-def edits_any(access: Access) -> bool:
+def can_edit_any(access: Access) -> bool:
     """Whether the person has the role editor on the collection or on one of its sources."""
-    return any(at_least(role_on(access, source), "editor") for source in (None, *access.sources))
+    return any(includes_role(role_on(access, source), "editor") for source in (None, *access.sources))
 
 
 def visible(access: Access) -> Filter:
@@ -90,16 +90,16 @@ def visible(access: Access) -> Filter:
     return In("source", tuple(sorted(access.sources))) if access.sources else Or()
 
 
-def narrowed(access: Access, where: Filter) -> Filter:
+def restrict_filter(access: Access, where: Filter) -> Filter:
     """Restrict a filter to what the person may read."""
     allowed = visible(access)
     return where if allowed == EVERYTHING else And((allowed, where))
 
 
-def counted_sources(access: Access, where: Filter) -> tuple[SourceId, ...]:
+def select_counted_sources(access: Access, where: Filter) -> tuple[SourceId, ...]:
     """Return the sources whose term frequencies count: those in the filter that the person may read."""
     named = bound(where)
-    within = named if named is None else bound(narrowed(access, where))
+    within = named if named is None else bound(restrict_filter(access, where))
     return tuple(sorted(within or ()))
 
 
@@ -129,17 +129,17 @@ def visible_jobs(access: Access, person: Person, collection: CollectionId) -> Jo
     """Return the filter for a person's visible jobs: all, or those of readable sources and their own."""
     if access.is_whole:
         return JobPlace(collection)
-    return JobPlace(collection, tuple(sorted(access.sources)), person.id if sees(access) else None)
+    return JobPlace(collection, tuple(sorted(access.sources)), person.id if can_see(access) else None)
 
 
-def shows_job(access: Access, person: Person, job: Job) -> bool:
+def can_see_job(access: Access, person: Person, job: Job) -> bool:
     """Return whether the person may read a job of that collection."""
-    return access.is_whole or (sees(access) and (job.owner == person.id or job.source in access.sources))
+    return access.is_whole or (can_see(access) and (job.owner == person.id or job.source in access.sources))
 
 
 def may_change_job(access: Access, person: Person, job: Job) -> bool:
     """Return whether the person may cancel and retry a job: an own one, or with the role editor."""
-    is_editor = at_least(role_on(access, job.source), "editor")
+    is_editor = includes_role(role_on(access, job.source), "editor")
     return "write" in person.scopes and (job.owner == person.id or is_editor)
 
 
@@ -151,7 +151,7 @@ def role_on(access: Access, source: SourceId | None) -> Role | None:
     return highest(roles) if roles else None
 
 
-def at_least(role: Role | None, needed: Role) -> bool:
+def includes_role(role: Role | None, needed: Role) -> bool:
     """Return whether a role includes another."""
     return role is not None and ROLES.index(role) >= ROLES.index(needed)
 
@@ -163,7 +163,7 @@ def highest(roles: Iterable[Role]) -> Role:
 
 def require_role(role: Role | None, needed: Role, action: str) -> None:
     """Raise PermissionDenied unless the role, on something readable, is high enough."""
-    if not at_least(role, needed):
+    if not includes_role(role, needed):
         raise PermissionDenied(action, f"the role {needed}")
 
 
@@ -193,9 +193,9 @@ def require_within(person: Person, mine: Key | None, key: Key, action: str) -> N
         raise PermissionDenied(action, "a key whose origin is trusted as much")
 
 
-def needed_scopes(user: User, *, owns_collection: bool, grants: Sequence[Grant]) -> tuple[Scope, ...]:
+def choose_scopes(user: User, *, owns_collection: bool, grants: Sequence[Grant]) -> tuple[Scope, ...]:
     """Return the scopes of what a user may do: `admin` only with a role that gives roles to others."""
-    manages = any(at_least(grant.role, "manager") for grant in grants)
+    manages = any(includes_role(grant.role, "manager") for grant in grants)
     return SCOPES if user.owner or owns_collection or manages else ("read", "write")
 
 
@@ -239,7 +239,7 @@ def require_embedder(person: Person, embedder: str, usual: str) -> None:
 def require_grantor(role: Role | None, granted: Role) -> None:
     """Raise PermissionDenied unless a role may grant or revoke another."""
     limit = GRANTS_UP_TO.get(role) if role is not None else None
-    if limit is None or not at_least(limit, granted):
+    if limit is None or not includes_role(limit, granted):
         raise PermissionDenied(
             f"grant or revoke the role {granted}", "the role owner" if limit else "the role manager"
         )

@@ -10,17 +10,17 @@ from datetime import datetime
 from conspectus.access.policy import (
     access_of,
     among,
-    at_least,
     bound,
-    counted_sources,
+    can_see,
+    can_see_job,
+    choose_scopes,
+    includes_role,
     may_change_job,
-    narrowed,
-    needed_scopes,
     require_role,
     require_scope,
+    restrict_filter,
     role_on,
-    sees,
-    shows_job,
+    select_counted_sources,
     visible_jobs,
     without_hidden,
 )
@@ -69,18 +69,18 @@ class CollectionAccess:
         """The collection without numbers that reveal how much the person may not read."""
         return self.collection if self.sees_all else replace(self.collection, sequence=0)
 
-    def narrowed(self, where: Filter = EVERYTHING) -> Filter:
+    def restrict_filter(self, where: Filter = EVERYTHING) -> Filter:
         """Restrict a filter to what the person may read here."""
-        return narrowed(self.roles, where)
+        return restrict_filter(self.roles, where)
 
-    def counted_sources(self, where: Filter) -> tuple[SourceId, ...]:
+    def select_counted_sources(self, where: Filter) -> tuple[SourceId, ...]:
         """Return the sources in a filter that the person may read."""
-        return counted_sources(self.roles, where)
+        return select_counted_sources(self.roles, where)
 
-    def shows(self, document: Document, *, quarantined: bool = False) -> bool:
+    def can_see_document(self, document: Document, *, quarantined: bool = False) -> bool:
         """Return whether the person may read a document of this collection, or could after its release."""
         return (quarantined or document.kind != "quarantined") and matches(
-            self.narrowed(), document_row(document)
+            self.restrict_filter(), document_row(document)
         )
 
     def visible(self, sources: Sequence[Source]) -> list[Source]:
@@ -104,7 +104,7 @@ class AuthorizedReader:
         self._accounts = accounts
         self._clock = clock
 
-    def qualified_name(self, name: str) -> str:
+    def qualify_name(self, name: str) -> str:
         """Return the full name of a collection that this person creates."""
         prefix = f"{self.person.name}/"
         return name if self.person.owner or name.startswith(prefix) else prefix + name
@@ -122,7 +122,7 @@ class AuthorizedReader:
         accesses = [
             CollectionAccess(collection, await self._roles(collection, grants)) for collection in collections
         ]
-        return [access for access in accesses if sees(access.roles)]
+        return [access for access in accesses if can_see(access.roles)]
 
     async def find(self, name: str) -> CollectionAccess | None:
         """Return the collection with that id or name, the person's own first; None if none is readable.
@@ -131,12 +131,12 @@ class AuthorizedReader:
         """
         require_scope(self.person, "read", "read")
         grants = await self._grants()
-        qualified_name = self.qualified_name(name)
+        qualified_name = self.qualify_name(name)
         by_name = await self._records.collection(name)
         qualified = by_name if qualified_name == name else await self._records.collection(qualified_name)
         is_id = by_name is not None and by_name.id == name
         for collection in (by_name, qualified) if is_id else (qualified, by_name):
-            if collection is not None and sees(roles := await self._roles(collection, grants)):
+            if collection is not None and can_see(roles := await self._roles(collection, grants)):
                 return CollectionAccess(collection, roles)
         return None
 
@@ -144,12 +144,12 @@ class AuthorizedReader:
         """Return a collection as `find` does, with its source, in one read. Each write begins with this."""
         require_scope(self.person, "read", "read")
         grants = await self._grants()
-        qualified_name = self.qualified_name(name)
+        qualified_name = self.qualify_name(name)
         names = tuple(dict.fromkeys((name, qualified_name)))
         pairs = await self._records.find_with_sources(names, source)
         pairs = sorted(pairs, key=lambda pair: (pair[0].id != name, pair[0].name != qualified_name))
         for collection, sources in pairs:
-            if sees(roles := await self._roles(collection, grants)):
+            if can_see(roles := await self._roles(collection, grants)):
                 access = CollectionAccess(collection, roles)
                 readable = access.visible(sources)
                 return access, max(readable, key=lambda candidate: candidate.id == source, default=None)
@@ -167,12 +167,12 @@ class AuthorizedReader:
         collections = await self._everything.collections()
         return any(collection.name.startswith(prefix) for collection in collections)
 
-    async def needed_scopes(self, user: User) -> tuple[Scope, ...]:
+    async def choose_scopes(self, user: User) -> tuple[Scope, ...]:
         """Return the scopes of a key for all that a user may do."""
         grants = await self._accounts.grants_of(user.id)
         collections = await self._everything.collections()
         owns_collection = any(collection.owner == user.id for collection in collections)
-        return needed_scopes(user, owns_collection=owns_collection, grants=grants)
+        return choose_scopes(user, owns_collection=owns_collection, grants=grants)
 
     async def exists(self, collection: str) -> bool:
         """Return whether any collection, readable or not, has that id."""
@@ -188,9 +188,9 @@ class AuthorizedReader:
         sources = await self._everything.sources(connection.collection)
         return [source.id for source in sources if source.metadata.get("wiki") == connection.id]
 
-    async def hidden_sources(self, collection: CollectionId) -> list[SourceId]:
+    async def list_hidden_sources(self, collection: CollectionId) -> list[SourceId]:
         """Return the ids of the sources of a collection that only managers read now."""
-        hidden, now = await self._accounts.hidden_sources(collection), self._clock()
+        hidden, now = await self._accounts.list_hidden_sources(collection), self._clock()
         return [source for source, hidden_from in hidden.items() if hidden_from <= now]
 
     async def source(self, access: CollectionAccess, name: str) -> Source | None:
@@ -234,7 +234,7 @@ class AuthorizedReader:
         return [
             (document, access)
             for document, access in pairs
-            if sees(access.roles) and access.shows(document, quarantined=quarantined)
+            if can_see(access.roles) and access.can_see_document(document, quarantined=quarantined)
         ]
 
     async def inside(
@@ -245,7 +245,8 @@ class AuthorizedReader:
         return [
             document
             for document in documents
-            if document.collection == access.collection.id and access.shows(document, quarantined=quarantined)
+            if document.collection == access.collection.id
+            and access.can_see_document(document, quarantined=quarantined)
         ]
 
     async def document(self, document: str) -> tuple[Document, CollectionAccess]:
@@ -293,10 +294,12 @@ class AuthorizedReader:
         """
         if document.thread is None:
             return list(await self.chunks(document))[:1], 1
-        thread = await self.threaded(document, (document.id,), limit)
+        thread = await self.read_thread_of(document, (document.id,), limit)
         return list(thread.chunks), thread.total
 
-    async def threaded(self, document: Document, around: Sequence[DocumentId], limit: int) -> StoredThread:
+    async def read_thread_of(
+        self, document: Document, around: Sequence[DocumentId], limit: int
+    ) -> StoredThread:
         """Return the thread of a document that was read before.
 
         A thread is in one source, so all of it is readable.
@@ -305,7 +308,7 @@ class AuthorizedReader:
             return StoredThread()
         return await self._records.thread(document.source, document.thread, limit=limit, around=around)
 
-    async def named_thread(
+    async def read_thread(
         self, access: CollectionAccess, channels: frozenset[SourceId], thread: str, *, limit: int
     ) -> list[StoredChunk]:
         """Return the first chunks of the messages in a thread of readable channels.
@@ -376,10 +379,12 @@ class AuthorizedReader:
         self._require_visible(access, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
 
-    async def spots(self, access: CollectionAccess, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
+    async def list_caption_positions(
+        self, access: CollectionAccess, source: Source, spans: Sequence[Span]
+    ) -> Sequence[Spot]:
         """Return the positions of the captions in any of the spans of a readable source."""
         self._require_visible(access, source)
-        return await self._records.spots(source.id, spans)
+        return await self._records.list_positions(source.id, spans)
 
     async def extent(self, access: CollectionAccess, source: Source, *, counted: bool = True) -> Extent:
         """Return the number of captions of a readable source, and their first and last times."""
@@ -390,7 +395,7 @@ class AuthorizedReader:
         """Return the number of the newest change of a collection, from which reading can continue."""
         return await self._records.reader(access.collection.id, None).last_sequence()
 
-    async def written_since(
+    async def list_written_since(
         self, access: CollectionAccess, source: Source, sequence: int, *, limit: int
     ) -> tuple[int, list[tuple[int, Document]]]:
         """Return the documents of a source that were written after a change, each with its cursor.
@@ -419,7 +424,7 @@ class AuthorizedReader:
         async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
             rows = await self._records.hydrate(ids)
             rows = [row for row in rows if row.document.collection == access.collection.id]
-            return rows if access.sees_all else [row for row in rows if access.shows(row.document)]
+            return rows if access.sees_all else [row for row in rows if access.can_see_document(row.document)]
 
         return read
 
@@ -433,7 +438,7 @@ class AuthorizedReader:
         status: Status | None = None,
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of readable documents that match, and the cursor of the next page."""
-        allowed = And((Not(QUARANTINED), access.narrowed(where)))
+        allowed = And((Not(QUARANTINED), access.restrict_filter(where)))
         return await self._records.list(
             access.collection.id, allowed, after=after, limit=limit, status=status
         )
@@ -446,11 +451,11 @@ class AuthorizedReader:
         documents = await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
         return [document for document in documents if document.kind != "quarantined"]
 
-    async def quarantined(
+    async def list_quarantined(
         self, access: CollectionAccess, *, after: str | None, limit: int
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of the quarantined documents that the person may read, if they were released."""
-        allowed = access.narrowed(QUARANTINED)
+        allowed = access.restrict_filter(QUARANTINED)
         return await self._records.list(access.collection.id, allowed, after=after, limit=limit)
 
     async def column_texts(self, access: CollectionAccess) -> AsyncIterator[Sequence[ColumnText]]:
@@ -461,7 +466,7 @@ class AuthorizedReader:
         """
         within = None if access.sees_all else [source.id for source in await self.sources(access)]
         reaches: list[Reach] = ["source"]
-        if at_least(access.roles.collection, "manager"):
+        if includes_role(access.roles.collection, "manager"):
             reaches.append("collection")
         if self.person.owner:
             reaches.append("store")
@@ -475,7 +480,9 @@ class AuthorizedReader:
                 if after is None:
                     break
 
-    async def stored(self, access: CollectionAccess, where: Filter) -> AsyncIterator[Sequence[Document]]:
+    async def iterate_matching(
+        self, access: CollectionAccess, where: Filter
+    ) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the documents that match, quarantined ones by what was given, for deletions."""
         async for page in self._pages(access, And((Not(QUARANTINED), where))):
             yield page
@@ -493,7 +500,7 @@ class AuthorizedReader:
         after: str | None = None
         while True:
             page, after = await self._records.list(
-                access.collection.id, access.narrowed(where), after=after, limit=MAX_CHECKED
+                access.collection.id, access.restrict_filter(where), after=after, limit=MAX_CHECKED
             )
             yield page
             if after is None:
@@ -501,7 +508,7 @@ class AuthorizedReader:
 
     async def count(self, access: CollectionAccess, where: Filter, *, status: Status | None = None) -> int:
         """Return the number of readable documents that match."""
-        allowed = And((Not(QUARANTINED), access.narrowed(where)))
+        allowed = And((Not(QUARANTINED), access.restrict_filter(where)))
         return await self._records.count(access.collection.id, allowed, status=status)
 
     def _require_visible(self, access: CollectionAccess, source: Source) -> None:
@@ -514,9 +521,9 @@ class AuthorizedReader:
 
     async def _roles(self, collection: Collection, grants: Sequence[Grant]) -> Access:
         roles = access_of(self.person, collection, grants)
-        if at_least(roles.collection, "manager"):
+        if includes_role(roles.collection, "manager"):
             return roles
-        hidden = await self.hidden_sources(collection.id)
+        hidden = await self.list_hidden_sources(collection.id)
         if not hidden:
             return roles
         sources = await self._everything.sources(collection.id)
@@ -539,7 +546,7 @@ class AuthorizedJobs:
         job = await self._job_store.job(JobId(job_id))
         accesses = {access.collection.id: access for access in await self._authorized.collections()}
         access = None if job is None else accesses.get(job.collection)
-        if job is None or access is None or not shows_job(access.roles, self._authorized.person, job):
+        if job is None or access is None or not can_see_job(access.roles, self._authorized.person, job):
             raise NotFound("job", job_id)
         return self._with_actions(job, access), access
 

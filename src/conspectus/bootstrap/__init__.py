@@ -28,9 +28,9 @@ from conspectus.bootstrap.models import (
     Embedders,
     Models,
     Rerankers,
-    checked_names,
     embedding_model,
     extractor_of,
+    validate_extractor_setting,
 )
 from conspectus.bootstrap.store_address import absolute, address_of, require_store
 from conspectus.engine import Engine
@@ -98,7 +98,7 @@ async def open(
     models = Models(options, embedder)
     judge = reranker or models.rerankers.by_name(options.reranker)
     speaker = chat_model or models.speaker()
-    checked_names(options)
+    validate_extractor_setting(options)
     parts = replace(await components_at(address, options, models), reranker=judge, chat_model=speaker)
     parts = replace(parts, names=replace(parts.names, make_extractor=partial(extractor_of, options, speaker)))
     models.notes.write_to(parts.request_log)

@@ -254,11 +254,11 @@ def _make_embedding_parts(address: StoreAddress, turns: Turns) -> EmbeddingParts
 
 def _if_shared(address: StoreAddress, turns: Turns) -> Turns:
     """Return the locks if processes share the work; otherwise each process proceeds at once."""
-    return turns if address.is_shared else _unshared
+    return turns if address.is_shared else _make_local_lock
 
 
 @asynccontextmanager
-async def _unshared(_name: str) -> AsyncIterator[Lock]:
+async def _make_local_lock(_name: str) -> AsyncIterator[Lock]:
     """A lock that no other process uses."""
     from conspectus.records.jobs.locks import FileHold
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from conspectus.errors import ChatNotConfigured, InvalidInput, MissingExtra, ProviderError
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retries import RetryPolicy
 from conspectus.ports import Embedder
@@ -187,7 +187,7 @@ _SPACY = "spacy:"
 _GLINER = "gliner:"
 
 
-def checked_names(settings: Settings) -> None:
+def validate_extractor_setting(settings: Settings) -> None:
     """Validate the setting of the entity extractor. Raises InvalidInput."""
     extractor = settings.entity_extractor
     folder = extractor.removeprefix(_SPACY).removeprefix(_GLINER)
@@ -197,7 +197,7 @@ def checked_names(settings: Settings) -> None:
 
 def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtractor:
     """Return the extractor of the settings. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
-    checked_names(settings)
+    validate_extractor_setting(settings)
     extractor = settings.entity_extractor
     if extractor == _RULES:
         from conspectus.graph.entity_rules import RuleExtractor
@@ -206,11 +206,11 @@ def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtr
     if extractor.startswith(_SPACY):
         from conspectus.providers.local_entities import spacy_names
 
-        return spacy_names(expanded(extractor.removeprefix(_SPACY)), key_of)
+        return spacy_names(expand_home(extractor.removeprefix(_SPACY)), key_of)
     if extractor.startswith(_GLINER):
         from conspectus.providers.local_entities import gliner_names
 
-        return gliner_names(expanded(extractor.removeprefix(_GLINER)), key_of)
+        return gliner_names(expand_home(extractor.removeprefix(_GLINER)), key_of)
     if chat_model is None:
         raise ChatNotConfigured
     from conspectus.providers.chat_entities import ChatNames

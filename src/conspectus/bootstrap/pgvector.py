@@ -14,7 +14,7 @@ from conspectus.errors import ConspectusError
 from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change, Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.records.core.changes import appended_changes, changes_since, known_updates
+from conspectus.records.core.changes import changes_since, known_updates, list_appended_changes
 from conspectus.records.core.chunk_reads import chunks_between
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import run_guarded, transact
@@ -214,7 +214,7 @@ class PgvectorSync:
 
     def __call__(self, connection: Connection) -> None:
         """Update the indexes just before the transaction is committed."""
-        changed_ids = appended_changes(connection)
+        changed_ids = list_appended_changes(connection)
         if not changed_ids:
             return
         updates_by_collection = known_updates(connection)

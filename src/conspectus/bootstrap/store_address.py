@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.settings import RECORDS, Settings
 
@@ -42,13 +42,13 @@ def is_address(path: str | Path) -> bool:
 
 def absolute(path: str | Path) -> str | Path:
     """Return the same address, independent of the working directory."""
-    return str(path) if is_address(path) else expanded(path).absolute()
+    return str(path) if is_address(path) else expand_home(path).absolute()
 
 
 def address_of(path: str | Path, settings: Settings) -> StoreAddress:
     """Return the address of a path or a `postgresql://` URL. Raises InvalidInput."""
     if not is_address(path):
-        folder = expanded(path).absolute()
+        folder = expand_home(path).absolute()
         return StoreAddress(str(folder / RECORDS), folder, is_shared=False)
     address = str(path)
     if not address.startswith(SERVERS):
@@ -56,7 +56,7 @@ def address_of(path: str | Path, settings: Settings) -> StoreAddress:
     parts = urlsplit(address)
     open_to_all = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     digest = hashlib.blake2b(open_to_all.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    cache = expanded(settings.cache or CACHE).absolute()
+    cache = expand_home(settings.cache or CACHE).absolute()
     return StoreAddress(address, cache / digest, is_shared=True)
 
 

@@ -75,11 +75,16 @@ class Telemetry:
     def span(self, name: str, attributes: Mapping[str, Any], kind: str, parent: Any = None) -> Iterator[Any]:
         """A span of this name, the current one; of an error it has the code, as its message may hold text."""
         unseen = {"record_exception": False, "set_status_on_exception": False}
-        with self.apart(name, attributes, kind, parent) as span, self._api.use_span(span, **unseen):
+        with (
+            self.open_detached_span(name, attributes, kind, parent) as span,
+            self._api.use_span(span, **unseen),
+        ):
             yield span
 
     @contextmanager
-    def apart(self, name: str, attributes: Mapping[str, Any], kind: str, parent: Any = None) -> Iterator[Any]:
+    def open_detached_span(
+        self, name: str, attributes: Mapping[str, Any], kind: str, parent: Any = None
+    ) -> Iterator[Any]:
         """The same, but not the current one: a generator may be resumed in another context."""
         present = {key: value for key, value in attributes.items() if value is not None}
         start, measured = time.perf_counter(), dict(present)
@@ -254,7 +259,7 @@ def _chat(telemetry: Telemetry, method: Callable[..., Any]) -> Callable[..., Any
             "gen_ai.request.model": model,
             "gen_ai.request.max_tokens": options.get("max_tokens"),
         }
-        with telemetry.apart(f"chat {model}", attributes, "CLIENT") as span:
+        with telemetry.open_detached_span(f"chat {model}", attributes, "CLIENT") as span:
             async for piece in method(self, *arguments, **options):
                 if isinstance(piece, Usage):
                     telemetry.used(attributes, piece, span)

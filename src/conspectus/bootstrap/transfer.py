@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from conspectus.bootstrap.store_address import StoreAddress, address_of, database_of, is_address
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobFiles
-from conspectus.private import make_folder, sync, written
+from conspectus.private import make_folder, open_for_writing, sync
 from conspectus.settings import RECORDS, Settings
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def move(
     StorageError.
     """
     from conspectus.records.core.database import transact
-    from conspectus.records.jobs.files import unfinished_jobs
+    from conspectus.records.jobs.files import list_unfinished_jobs
     from conspectus.records.transfer.target import Target
     from conspectus.records.transfer.transfer import Move
 
@@ -75,7 +75,7 @@ def move(
             with TemporaryDirectory() as copies:
                 source_files = _job_files(here, source_database, Path(copies))
                 target_files = _job_files(there, target_database, Path(copies))
-                jobs = transact(source_database, source_database.reading, unfinished_jobs)
+                jobs = transact(source_database, source_database.reading, list_unfinished_jobs)
                 asyncio.run(_copy_job_files(source_files, target_files, jobs=jobs))
 
         moved = Move(source_database, Target(target_database), progress=progress, without=aside).run(
@@ -184,7 +184,7 @@ def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
     """
     if is_address(folder):
         raise InvalidInput("to", "is a database; restore to a folder and `conspectus migrate` from there")
-    folder = expanded(folder).absolute()
+    folder = expand_home(folder).absolute()
     with _disk(folder), _empty_folder(folder) as work:
         manifest = _unpack(file, work, settings)
         for name in FILES:
@@ -217,7 +217,7 @@ def _copy_files(
     folder: Path, work: Path, settings: Settings, progress: Progress | None
 ) -> tuple[dict[str, Path], datetime]:
     """Copy all data of a store. Returns the files by path in the store, and the time of the snapshot."""
-    from conspectus.records.transfer.sqlite_copies import copy_online, unfinished_jobs
+    from conspectus.records.transfer.sqlite_copies import copy_online, list_unfinished_jobs
 
     copies: dict[Path, Path] = {}
     moments = []
@@ -240,16 +240,16 @@ def _copy_files(
         at_moment=take_files,
         progress=progress,
     )
-    jobs = frozenset(unfinished_jobs(work / RECORDS))
+    jobs = frozenset(list_unfinished_jobs(work / RECORDS))
     job_files = {path.as_posix(): copy for path, copy in copies.items() if path.parts[1] in jobs}
     return {RECORDS: work / RECORDS, **job_files}, moments[0]
 
 
 def _describe(members: Mapping[str, Path], moment: datetime) -> "Manifest":
     from conspectus.records.transfer.backup import Manifest, TableSum, member_of
-    from conspectus.records.transfer.sqlite_copies import checked
+    from conspectus.records.transfer.sqlite_copies import check_copy
 
-    version, sums = checked(members[RECORDS])
+    version, sums = check_copy(members[RECORDS])
     return Manifest(
         program=importlib.metadata.version("conspectus"),
         version=version,
@@ -261,18 +261,18 @@ def _describe(members: Mapping[str, Path], moment: datetime) -> "Manifest":
 
 def _unpack(file: Path, work: Path, settings: Settings) -> "Manifest":
     """Unpack all members into a folder and check them."""
-    from conspectus.records.transfer.backup import TableSum, opened, unpack
-    from conspectus.records.transfer.sqlite_copies import checked
+    from conspectus.records.transfer.backup import TableSum, open_archive, unpack
+    from conspectus.records.transfer.sqlite_copies import check_copy
 
-    with opened(file, max_bytes=settings.max_restored_bytes) as (archive, manifest):
+    with open_archive(file, max_bytes=settings.max_restored_bytes) as (archive, manifest):
         if manifest.size > (free := shutil.disk_usage(work).free):
             raise StorageError(f"{work} has {free} bytes free, the backup needs {manifest.size}")
         for name in manifest.members:
             target = work / name
             make_folder(target.parent)
-            with written(target) as copied:
+            with open_for_writing(target) as copied:
                 unpack(archive, manifest, name, copied)
-    version, sums = checked(work / RECORDS)
+    version, sums = check_copy(work / RECORDS)
     tables = {name: TableSum(table.rows, str(table)) for name, table in sums.items()}
     if (version, tables) != (manifest.version, manifest.tables):
         raise UnreadableFile(str(file), "its tables do not match its manifest")

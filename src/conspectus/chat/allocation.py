@@ -62,7 +62,7 @@ def _as_json(schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
-def room(allocation: Allocation, *, window: int, system: int, question: int) -> TokenAllowance:
+def count_tokens_left(allocation: Allocation, *, window: int, system: int, question: int) -> TokenAllowance:
     """Return the tokens left for history and context beside `system` and `question`, in tokens.
 
     If the question exceeds its share, it reduces the history, then the context. If the context window is too

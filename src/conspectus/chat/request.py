@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.chat.allocation import TokenAllowance, cost, options_cost, room, trim_history
+from conspectus.chat.allocation import TokenAllowance, cost, count_tokens_left, options_cost, trim_history
 from conspectus.chat.prompt import NOTHING_FOUND, Prompt
 from conspectus.chat.query_rewriting import standalone
 from conspectus.deferred import dataclass
@@ -59,7 +59,7 @@ def draft_chat(request: ChatRequest, settings: Settings, *, window: int, count: 
     free = max(window - system - question - shares.answer, 0)
     if options > free:
         raise TooLarge("tools", size=options, limit=free, unit="tokens with the schema of the answer")
-    left = room(shares, window=window - options, system=system, question=question)
+    left = count_tokens_left(shares, window=window - options, system=system, question=question)
     sent = prompt.with_history(trim_history(prompt.history, count, left.history))
     spoken_turns = [turn for turn in history if turn.role != "tool" and turn.content]
     query = standalone(message, spoken_turns)[: settings.max_query_characters] if look else ""

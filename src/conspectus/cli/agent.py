@@ -17,9 +17,9 @@ from conspectus.cli.output import rows_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.trust import MinTrust
-from conspectus.private import FOLDER, make_folder, written
+from conspectus.private import FOLDER, make_folder, open_for_writing
 
 NAME: Final = "conspectus"
 MODULE: Final = Path(hook.__file__).stem
@@ -123,7 +123,7 @@ def _data(session: Session) -> Path:
     data_dir = str(session.common.data_dir or session.settings.path)
     if "://" in data_dir:
         raise InvalidInput("data_dir", "must be a folder; hooks work on a data directory of this machine")
-    return expanded(data_dir).resolve()
+    return expand_home(data_dir).resolve()
 
 
 def _base(*, project: bool) -> Path:
@@ -262,7 +262,7 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     new = path.with_name(f".{path.name}.{os.getpid()}")
-    with written(new) as file:
+    with open_for_writing(new) as file:
         file.write(text.encode())
     new.chmod(mode)
     new.replace(path)

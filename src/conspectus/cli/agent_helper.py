@@ -116,7 +116,7 @@ def branch_of(folder: str) -> str:
     for parent in (path, *path.parents):
         git = parent / ".git"
         if git.is_file():
-            git = Path(hook.linked_directory(str(git)))
+            git = Path(hook.read_linked_directory(str(git)))
         head = git / "HEAD"
         if head.is_file():
             reference = hook.read_path(str(head))[:500]

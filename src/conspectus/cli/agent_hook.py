@@ -218,7 +218,7 @@ def common_directory(git: str) -> str | None:
     The repository is asked, not the file: it has the worktree's directory below its own `worktrees`, and
     that names the `.git` file.
     """
-    linked = linked_directory(git)
+    linked = read_linked_directory(git)
     pointer = os.path.join(linked, "commondir")
     if not os.path.isfile(pointer):
         return None
@@ -234,7 +234,7 @@ def common_directory(git: str) -> str | None:
     return common if len(owners) == 1 else None
 
 
-def linked_directory(git: str) -> str:
+def read_linked_directory(git: str) -> str:
     """Return the directory that a `.git` file names."""
     named = read_path(git).removeprefix("gitdir:").strip()
     return os.path.realpath(os.path.join(os.path.dirname(git), named))

@@ -73,7 +73,7 @@ def ask(
     request = ChatRequest(
         query,
         collection=session.collection,
-        filter=session.where(searched),
+        filter=session.build_filter(searched),
         min_similarity="default" if searched.min_similarity is None else searched.min_similarity,
         min_confidence=searched.min_confidence,
         min_trust=searched.min_trust,

@@ -16,7 +16,7 @@ from conspectus.cli.output import moment, rows_table
 from conspectus.cli.session import Opening, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.connections import Connection
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.jobs import Job
 from conspectus.model.parameters import ConnectionName
 
@@ -63,7 +63,7 @@ def _options(values: Sequence[str]) -> dict[str, Any]:
             raise InvalidInput("option", f"{pair!r} is not KEY=VALUE")
         options[name] = _list(value) if value.startswith("[") else TRUTH.get(value, value)
     if "path" in options:
-        options["path"] = str(expanded(options["path"]).absolute())
+        options["path"] = str(expand_home(options["path"]).absolute())
     return options
 
 

@@ -46,7 +46,7 @@ def argument(owner: Any, name: str = "", *, metavar: str | None = None) -> Decla
     return Declared(owner, name, is_argument=True, metavar=metavar or name.upper())
 
 
-def resolved(annotation: Any) -> Any:
+def resolve_annotation(annotation: Any) -> Any:
     """Return the annotation of a command's parameter with its option as Typer reads it."""
     if get_origin(annotation) is not Annotated:
         return annotation

@@ -50,7 +50,7 @@ class Derivation:
         """Return the parameters that are offered: the arguments in order, then the options."""
         leaves = {
             leaf.name: leaf
-            for parameter in self._sent()
+            for parameter in self._iterate_parameters()
             if parameter.location != "header" and Scope not in members_of(parameter.hint)
             for leaf in parameter.leaves
         }
@@ -62,7 +62,7 @@ class Derivation:
         names += [name for name in offered if name not in names]
         return [leaves[name] for name in names if name not in self.command.fixed]
 
-    def _sent(self) -> Iterator[Parameter]:
+    def _iterate_parameters(self) -> Iterator[Parameter]:
         """Yield the parameters of the method, with the record of which a list has a single one."""
         for parameter in self.operation.parameters:
             if parameter.name == self.command.element:
@@ -138,7 +138,7 @@ class Derivation:
         arguments = {"collection": usual, **arguments}
         if "collection" in self.operation.local:
             yield "collection", arguments["collection"]
-        for parameter in self._sent():
+        for parameter in self._iterate_parameters():
             name = parameter.name
             if Scope in members_of(parameter.hint):
                 scope = arguments[name]

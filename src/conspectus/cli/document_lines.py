@@ -23,7 +23,7 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STDIO,
 ) -> None:
     """Export documents, messages and tasks as JSON Lines."""
-    where, target = session.where(selection), sys.stdout
+    where, target = session.build_filter(selection), sys.stdout
     pages = partial(session.engine.documents.export, collection=session.collection, filter=where)
     with progress() as bars, ExitStack() as files:
         if output != STDIO:

@@ -16,7 +16,7 @@ from conspectus.cli.output import cell, erasure_text, progress, rows_table, writ
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.text_input import STDIO, read_text
 from conspectus.errors import InvalidInput, UnreadableFile
-from conspectus.model.files import FilePage, FileText, GrepResult, expanded, path_of
+from conspectus.model.files import FilePage, FileText, GrepResult, expand_home, path_of
 from conspectus.model.filter import EVERYTHING, And, In
 from conspectus.model.quarantine import QuarantinePage
 from conspectus.model.records import Receipt, Written
@@ -75,7 +75,7 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete documents by id, filter or source."""
-    where = session.where(selection)
+    where = session.build_filter(selection)
     if not ids and where == EVERYTHING:
         raise InvalidInput("delete", "give ids, --filter or --source")
     where = And((where, In("document", tuple(ids)))) if ids else where
@@ -96,7 +96,7 @@ def head(
 
 
 def _filter_selection(session: Session, arguments: Arguments) -> None:
-    arguments["filter"] = session.where(arguments["extra"])
+    arguments["filter"] = session.build_filter(arguments["extra"])
 
 
 def _complete_path(session: Session, arguments: Arguments) -> None:
@@ -183,7 +183,7 @@ def _require_files(paths: Sequence[str]) -> None:
     for path in paths:
         if path.startswith(("http://", "https://")):
             raise InvalidInput("paths", f"{path} is the address of a page; use: conspectus ingest {path}")
-        if not expanded(path).exists():
+        if not expand_home(path).exists():
             raise UnreadableFile(path, "does not exist")
 
 

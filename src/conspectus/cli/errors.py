@@ -43,7 +43,7 @@ MEANINGS = {
 
 
 @contextmanager
-def reported(*, as_json: bool) -> Iterator[None]:
+def report_errors(*, as_json: bool) -> Iterator[None]:
     """Convert errors to a message (with `--json`, a document on stdout) and an exit code."""
     try:
         yield

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from conspectus.cli.errors import FAILED
 from conspectus.cli.options import MaxTokens, Selection
-from conspectus.cli.output import note, plain_table, progress, similarity_table
+from conspectus.cli.output import make_plain_table, note, progress, similarity_table
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
@@ -85,7 +85,7 @@ def init(
     limit: MaxQueries = 100,
 ) -> None:
     """Make an evaluation set from the stored documents."""
-    evaluation_set = questions_about(list(_iterate_stored(session, session.where(selection))), limit)
+    evaluation_set = questions_about(list(_iterate_stored(session, session.build_filter(selection))), limit)
     write_evidence_set(evaluation_set, directory)
     summary = {
         "directory": str(directory),
@@ -102,7 +102,7 @@ def compare(
 ) -> None:
     """Compare two evaluations, with confidence intervals."""
     differences = compare_reports(_report(first), _report(second))
-    table = plain_table("measure", "first", "second", "difference", "95 % interval", "queries")
+    table = make_plain_table("measure", "first", "second", "difference", "95 % interval", "queries")
     for name, difference in differences.items():
         interval = f"{difference['low']:+.1f} to {difference['high']:+.1f}"
         means = (
@@ -258,7 +258,7 @@ def _measure(session: Session, measure: Callable[..., Coroutine[Any, Any, T]]) -
 
 def figures_table(figures: Mapping[str, object]) -> RenderableType:
     """Return nested results, one per line."""
-    table = plain_table("measure", "value")
+    table = make_plain_table("measure", "value")
     for name, value in figures.items():
         inner = value if isinstance(value, Mapping) else {"": value}
         for part, figure in () if name == BY_QUESTION else inner.items():
@@ -272,7 +272,7 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
 
 def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
     """Return the results of several methods side by side."""
-    table = plain_table("measure", *figures)
+    table = make_plain_table("measure", *figures)
     for name in dict.fromkeys(
         name for report in figures.values() for name in report if name not in {BY_QUESTION, WINDOWS}
     ):

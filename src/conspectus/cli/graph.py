@@ -15,7 +15,7 @@ from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument, option
 from conspectus.cli.errors import confirm
 from conspectus.cli.options import Limit, MinTrustOption, Wait, Yes, instant
-from conspectus.cli.output import cell, progress, rows_table, valid, write, written
+from conspectus.cli.output import cell, format_value, progress, rows_table, valid, write
 from conspectus.cli.session import NewSession, Opening, Session
 from conspectus.cli.text_input import STDIO, read_text
 from conspectus.deferred import dataclass
@@ -113,7 +113,7 @@ def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> Renderab
     rows = (
         (
             node.id, node.type, node.name if node.name != node.id else "",
-            cell(written(node.aliases), limit=MAX_TEXT_LENGTH), valid(node.valid_from, node.valid_until),
+            cell(format_value(node.aliases), limit=MAX_TEXT_LENGTH), valid(node.valid_from, node.valid_until),
             cell(
                 json.dumps(dict(node.properties), ensure_ascii=False) if node.properties else "",
                 limit=MAX_TEXT_LENGTH,

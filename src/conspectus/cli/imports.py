@@ -22,7 +22,7 @@ from conspectus.ingest.document_fields import Preparation
 from conspectus.ingest.prepare import describe
 from conspectus.memory.documents import document_of
 from conspectus.memory.jsonl import new_line
-from conspectus.memory.scopes import checked
+from conspectus.memory.scopes import check_scope
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import OWN, MemoryWritten, NewMemory, Scope
 from conspectus.model.pages import portions
@@ -242,7 +242,7 @@ class Importer:
             if isinstance(target, Scope):
                 into = self._into or Scope()
                 pairs = zip(astuple(target), astuple(into), strict=True)
-                target = checked(Scope(*(scope_part or other for scope_part, other in pairs)))
+                target = check_scope(Scope(*(scope_part or other for scope_part, other in pairs)))
             if isinstance(new, NewMemory):
                 document = document_of(new, Scope(), now=self._limits.now, beside={})
                 metadata = describe(document, self._limits)[0].metadata.get(OWN)

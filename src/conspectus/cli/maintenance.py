@@ -15,13 +15,13 @@ from conspectus.cli.command import Arguments, Command
 from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.output import (
     cell,
+    make_plain_table,
     note,
-    plain,
-    plain_table,
     printable,
     progress,
     rows_table,
     similarity_table,
+    to_json_value,
 )
 from conspectus.cli.session import Session
 from conspectus.model.records import Json
@@ -53,8 +53,8 @@ def _make_speed_column() -> "ProgressColumn":
 def _show_check(session: Session, report: CheckReport, _: Arguments) -> None:
     summary: dict[str, Json] = {
         "clean": report.clean,
-        "records": plain(report.records),
-        "index": plain(report.index),
+        "records": to_json_value(report.records),
+        "index": to_json_value(report.index),
     }
     session.show(summary, check_table(report))
     if not report.clean:
@@ -120,7 +120,7 @@ def show_version(
     )
     table = rows_table(("feature", "extra", "installed", "missing packages"), rows)
     heading = f"conspectus {facts['version']}, Python {facts['python']}"
-    session.show({**facts, "features": plain(features)}, Group(heading, table))
+    session.show({**facts, "features": to_json_value(features)}, Group(heading, table))
 
 
 def _find_missing(package: str, extra: str) -> Iterator[str]:
@@ -259,7 +259,7 @@ def check_table(report: CheckReport) -> RenderableType:
     """Return every difference."""
     if report.clean:
         return Text("records and index agree")
-    table = plain_table("where", "chunk", "problem", "detail")
+    table = make_plain_table("where", "chunk", "problem", "detail")
     for problem in report.records:
         table.add_row("records", "", "damaged", cell(problem))
     for name, problems in report.index.items():
@@ -277,7 +277,7 @@ def _backup_json(receipt: "BackupReceipt") -> dict[str, Json]:
         "moment": manifest.moment,
         "program": manifest.program,
         "version": manifest.version,
-        "tables": {name: plain(table) for name, table in manifest.tables.items()},
+        "tables": {name: to_json_value(table) for name, table in manifest.tables.items()},
         "files": len(manifest.members),
     }
 
@@ -316,14 +316,14 @@ def _move_json(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
     return {
         "from": receipt.source,
         "to": receipt.target,
-        "moment": plain(moved.moment),
+        "moment": to_json_value(moved.moment),
         "sequence": moved.sequence,
         "held_seconds": round(moved.held_seconds, 3),
         "rounds": moved.rounds,
         "written": moved.written,
         "resumed": moved.resumed,
         "tables": tables,
-        "indexed": plain(indexed),
+        "indexed": to_json_value(indexed),
     }
 
 

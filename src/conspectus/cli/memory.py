@@ -118,7 +118,7 @@ def memories_picture(memories: Sequence[Memory]) -> RenderableType:
         head = (
             cell(moment(memory.document.occurred)),
             cell(memory.id, style="dim"),
-            who(memory),
+            name_speaker(memory),
             cell(scope_text),
             marks(memory),
         )
@@ -129,7 +129,7 @@ def memories_picture(memories: Sequence[Memory]) -> RenderableType:
     return Group(*lines)
 
 
-def recalled_picture(hits: Sequence[MemoryHit]) -> RenderableType:
+def draw_recalled_memories(hits: Sequence[MemoryHit]) -> RenderableType:
     """Return each memory below a line with its score and origins."""
     lines: list[RenderableType] = []
     for number, hit in enumerate(hits, 1):
@@ -137,7 +137,7 @@ def recalled_picture(hits: Sequence[MemoryHit]) -> RenderableType:
         head_parts = (
             cell(f"{number} {', '.join(hit.origins)}", style="bold"),
             cell(moment(memory.document.occurred)),
-            who(memory),
+            name_speaker(memory),
         )
         score = cell(f"{hit.score:.3f}", style="dim")
         head = Text("  ").join(part for part in (*head_parts, marks(memory), score, cell(memory.id)) if part)
@@ -150,11 +150,14 @@ def recent_table(turns: Sequence[RecentMemory]) -> RenderableType:
     """Return the newest turns, oldest first, with their tokens."""
     rows = (
         (
-            moment(turn.memory.document.occurred), who(turn.memory), turn.tokens, "cut" if turn.cut else "",
+            moment(turn.memory.document.occurred),
+            name_speaker(turn.memory),
+            turn.tokens,
+            "cut" if turn.cut else "",
             cell(turn.text, limit=MAX_LINE_LENGTH),
         )
         for turn in turns
-    )  # fmt: skip
+    )
     return rows_table(("time", "author", "tokens", "", "text"), rows)
 
 
@@ -169,7 +172,7 @@ def receipt_text(receipt: MemoryReceipt) -> str:
     return gone + erasure_text(purged=receipt.purged, is_pending=receipt.erasure_pending)
 
 
-def who(memory: Memory) -> Text:
+def name_speaker(memory: Memory) -> Text:
     """Return the speaker or role of a memory."""
     return cell(memory.document.author or memory.document.role or "")
 
@@ -213,7 +216,9 @@ def recall(query: Query, session: MemorySession, scope: InScope, options: Recall
     if (since := recalled.since) is not None:
         counts = f"{since.recorded} recorded, {since.changed} changed, {since.deleted} deleted"
         session.note(f"since then: {counts}")
-    session.show_or_exit(recalled, recalled_picture(recalled.memories), "no match", matches=recalled.memories)
+    session.show_or_exit(
+        recalled, draw_recalled_memories(recalled.memories), "no match", matches=recalled.memories
+    )
 
 
 def context(

@@ -29,10 +29,10 @@ from conspectus.cli.output import (
     cell,
     moment,
     note,
-    plain,
     printable,
     progress,
     rows_table,
+    to_json_value,
     valid,
 )
 from conspectus.cli.session import MemorySession, NewMemorySession, Opening, Session
@@ -297,7 +297,9 @@ def _memory_picture(memory: Memory) -> RenderableType:
         "from": None if memory.cites is None else memory.cites.memory,
         "quote": None if memory.cites is None else memory.cites.quote,
         "entities": memory.entities,
-        "metadata": json.dumps(plain(memory.metadata), ensure_ascii=False) if memory.metadata else None,
+        "metadata": json.dumps(to_json_value(memory.metadata), ensure_ascii=False)
+        if memory.metadata
+        else None,
     }
     table = rows_table(("", ""), ((cell(name, style="bold"), fact) for name, fact in values.items() if fact))
     table.show_header = False

@@ -29,7 +29,7 @@ PROGRESS_SECONDS = 10.0
 """Seconds between two lines of progress where there is no terminal."""
 
 
-def plain(value: object) -> Json:
+def to_json_value(value: object) -> Json:
     """Convert any result to JSON: dataclasses by field, times in ISO 8601, non-finite numbers as null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -38,11 +38,11 @@ def plain(value: object) -> Json:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(name): plain(member) for name, member in value.items()}
+        return {str(name): to_json_value(member) for name, member in value.items()}
     if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, list | tuple):
-        return [plain(member) for member in value]
+        return [to_json_value(member) for member in value]
     return str(value)
 
 
@@ -119,7 +119,7 @@ def _progress_lines(seconds: float) -> "Progress":
     return report
 
 
-def plain_table(*columns: str) -> Table:
+def make_plain_table(*columns: str) -> Table:
     """Return a table without lines, whose cells wrap."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -136,9 +136,11 @@ def erasure_text(*, purged: bool, is_pending: bool) -> str:
 
 def rows_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
     """Return a table of rows, formatted by `written`; Text is unchanged."""
-    table = plain_table(*columns)
+    table = make_plain_table(*columns)
     for row in rows:
-        table.add_row(*(content if isinstance(content, Text) else cell(written(content)) for content in row))
+        table.add_row(
+            *(content if isinstance(content, Text) else cell(format_value(content)) for content in row)
+        )
     return table
 
 
@@ -149,7 +151,7 @@ def facts_table(facts: Mapping[str, object]) -> Table:
     )
 
 
-def written(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a value: integers with separators, times to the second, lists with commas."""
     match value:
         case None | False:
@@ -161,7 +163,7 @@ def written(value: object) -> str:
         case datetime():
             return f"{value:%Y-%m-%d %H:%M:%S}"
         case Period():
-            return written(value.start)
+            return format_value(value.start)
         case tuple() | list():
             return ", ".join(map(str, value))
         case _:
@@ -170,7 +172,7 @@ def written(value: object) -> str:
 
 def moment(value: datetime | Period | None) -> str:
     """Format a time to the second; a dash if there is none."""
-    return written(value) or "-"
+    return format_value(value) or "-"
 
 
 def valid(start: datetime | None, end: datetime | None) -> str:
@@ -182,7 +184,7 @@ def valid(start: datetime | None, end: datetime | None) -> str:
 
 def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
     """Similarities of related and unrelated texts: 5th, 50th and 95th percentile."""
-    table = plain_table("similarity", "related", "unrelated")
+    table = make_plain_table("similarity", "related", "unrelated")
     for name, similarity in figures.items():
         table.add_row(cell(name), _percentiles(similarity.related), _percentiles(similarity.unrelated))
     return table
@@ -191,7 +193,7 @@ def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
 def _document(value: object, *, indent: int | None = None) -> str:
     """Return the value as JSON, with terminal control characters escaped."""
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-    written = json.dumps(plain(value), ensure_ascii=ascii_only, indent=indent)
+    written = json.dumps(to_json_value(value), ensure_ascii=ascii_only, indent=indent)
     return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
 
 

@@ -71,7 +71,7 @@ def _groups_table(groups: Sequence[Group]) -> RenderableType:
 
 
 def _readers_table(readers: Sequence[DocumentReader]) -> RenderableType:
-    rows = ((reader.name, reader.role, _because(reader.origins)) for reader in readers)
+    rows = ((reader.name, reader.role, _explain_role(reader.origins)) for reader in readers)
     return rows_table(("user", "role", "by"), rows)
 
 
@@ -81,14 +81,14 @@ def _roles_table(roles: Sequence[EffectiveRole]) -> RenderableType:
             effective.collection_name,
             effective.source_name or "all",
             effective.role or "-",
-            _because(effective.origins),
+            _explain_role(effective.origins),
         )
         for effective in roles
     )
     return rows_table(("collection", "source", "role", "by"), rows)
 
 
-def _because(origins: Sequence[RoleOrigin]) -> str:
+def _explain_role(origins: Sequence[RoleOrigin]) -> str:
     """Where a role comes from."""
     names = {"user": "grant", "collection_owner": "owns the collection", "store_owner": "owns the store"}
     return (
@@ -158,7 +158,7 @@ def _show_revoked(session: Session, is_revoked: bool, _: Arguments) -> None:
     session.show({"revoked": is_revoked}, "Revoked." if is_revoked else "No such grant.", matches=is_revoked)
 
 
-def _everywhere(session: Session, arguments: Arguments) -> None:
+def _set_collection(session: Session, arguments: Arguments) -> None:
     arguments["collection"] = None if arguments["extra"].everywhere else session.collection
 
 
@@ -274,7 +274,7 @@ GRANTS_COMMANDS: Final = {
     ),
     "effective": Command(
         "people:PeopleService.effective_roles", "List the roles of a user, and where each comes from.",
-        _roles_table, extra=Everywhere, prepare=_everywhere, limit=100,
+        _roles_table, extra=Everywhere, prepare=_set_collection, limit=100,
     ),
     "readers": Command(
         "people:PeopleService.list_readers", "List the users who can read a document, and why.",

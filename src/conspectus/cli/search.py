@@ -13,7 +13,7 @@ from rich.text import Text
 from conspectus.cli.command import Command
 from conspectus.cli.declared import option
 from conspectus.cli.options import Connected, Format, Limit, MaxTokens, Query, Tokenizer
-from conspectus.cli.output import cell, dump, plain_table, rows_table, write
+from conspectus.cli.output import cell, dump, make_plain_table, rows_table, write
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
@@ -113,7 +113,7 @@ def context(
     """Print the context window for a query."""
     scope = _scope(session, searched)
 
-    def filled(maximum: int) -> ContextWindow:
+    def open_window(maximum: int) -> ContextWindow:
         return session.engine.window(
             query,
             reserve.budget(maximum, query),
@@ -123,9 +123,11 @@ def context(
             **scope,
         )
 
-    window = filled(max_tokens)
+    window = open_window(max_tokens)
     if window.outcome == "found":
-        require_nonempty(max_tokens, lambda maximum: filled(maximum).tokens > 0, has_text=window.tokens > 0)
+        require_nonempty(
+            max_tokens, lambda maximum: open_window(maximum).tokens > 0, has_text=window.tokens > 0
+        )
     print_window(session, window, window, text.form)
     _finish(session, window)
 
@@ -251,7 +253,7 @@ def snippet(hit: Hit, focus: "Focus") -> Text:
 
 def trace_table(window: ContextWindow, limit: int) -> RenderableType:
     """Return the first candidates with their parts, status and reason."""
-    table = plain_table("#", "status", "tokens", "score", "parts", "title", "reason")
+    table = make_plain_table("#", "status", "tokens", "score", "parts", "title", "reason")
     for entry in window.trace[:limit]:
         table.add_row(
             str(entry.rank),
@@ -285,7 +287,7 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
     """Return the filters, and the place and time of the query, as arguments of the engine."""
     return {
         "collection": session.collection,
-        "filter": session.where(searched),
+        "filter": session.build_filter(searched),
         "min_similarity": searched.min_similarity,
         "min_confidence": searched.min_confidence,
         "min_trust": searched.min_trust,

@@ -66,7 +66,7 @@ class Fixed:
         maximum = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
         scope = Scope(self.user, agent_of(self.agent, self.project), self.conversation)
         tools = importlib.import_module(TOOLS)
-        added = tools.listed_names(settings.mcp_operations)
+        added = tools.split_names(settings.mcp_operations)
         options: ToolOptions = tools.ToolOptions(maximum, scope, self.tokenizer, added)
         return options
 
@@ -110,7 +110,7 @@ def serve(
 ) -> None:
     """Run the HTTP server. The first start prints the owner's API key."""
     session.require_here()
-    base = _at(session.settings, host, port)
+    base = _with_address(session.settings, host, port)
     settings = replace(
         base,
         workers=base.workers if workers is None else workers,
@@ -158,7 +158,7 @@ def worker(
     def tell(fault: BaseException) -> None:
         log.error("worker_failed", **logs.fault_facts(fault))
 
-    with logs.forwarded(log):
+    with logs.forward_library_logs(log):
         went_well = asyncio.run(
             _work(session.common.data_dir or settings.path, settings, heartbeat_file, tell)
         )
@@ -180,7 +180,7 @@ def mcp(session: Session, fixed: Fixed, listening: Listening) -> None:
         asyncio.run(_speak(session, partial(transports.serve_stdio, options=options)))
 
 
-def _at(settings: Settings, host: str | None, port: int | None) -> Settings:
+def _with_address(settings: Settings, host: str | None, port: int | None) -> Settings:
     """Return the settings with the given address."""
     return replace(
         settings,
@@ -270,7 +270,7 @@ async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitabl
 def _listen(session: Session, listening: Listening, options: "ToolOptions") -> None:
     if session.common.url is not None:
         raise InvalidInput("url", "cannot be used with --http; a server serves MCP at /mcp itself")
-    settings = _at(session.settings, listening.host, listening.port)
+    settings = _with_address(session.settings, listening.host, listening.port)
     announce = partial(_announce, as_json=session.json, path="/mcp")
     with frozen_gc():
         server = importlib.import_module(SERVER)

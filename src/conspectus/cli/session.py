@@ -25,8 +25,8 @@ from typing import (
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.declared import resolved
-from conspectus.cli.errors import NOTHING, reported
+from conspectus.cli.declared import resolve_annotation
+from conspectus.cli.errors import NOTHING, report_errors
 from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note, show
 from conspectus.errors import ConspectusError, InvalidInput, NotFound
@@ -106,7 +106,7 @@ class Session:
         is_set = default != Settings().default_collection
         return self.common.collection or (default if is_set else self._usual or default)
 
-    def where(self, selection: Selection) -> Filter:
+    def build_filter(self, selection: Selection) -> Filter:
         """Return the filter of a selection, with the names of sources replaced by their ids.
 
         In a search of all collections a name may belong to several sources, so names are not replaced.
@@ -230,14 +230,14 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         for name, bundle in bundles.items():
             arguments[name] = bundle(**{option.name: arguments.pop(option.name) for option in fields(bundle)})
         common: Common = arguments.pop("session").within(ctx.obj)
-        with reported(as_json=common.json), _begun(common, opening) as session:
+        with report_errors(as_json=common.json), _open_session(common, opening) as session:
             command(session=session, **arguments)
 
     parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in bundles:
             kind = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(kind=kind, annotation=resolved(hints[name])))
+            parameters.append(parameter.replace(kind=kind, annotation=resolve_annotation(hints[name])))
         else:
             parameters.extend(_options(bundles[name]))
     vars(call).update(__signature__=inspect.Signature(parameters))
@@ -253,14 +253,14 @@ def _options(bundle: type[Any]) -> list[inspect.Parameter]:
             option.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=[] if option.default is MISSING else option.default,
-            annotation=resolved(hints[option.name]),
+            annotation=resolve_annotation(hints[option.name]),
         )
         for option in fields(bundle)
     ]
 
 
 @contextmanager
-def _begun(common: Common, opening: Opening) -> Iterator[Session]:
+def _open_session(common: Common, opening: Opening) -> Iterator[Session]:
     with ExitStack() as closing:
         session = Session(common, closing, **opening)
         try:

@@ -109,7 +109,7 @@ class Scale:
         """Return the position of a time, in cells from the left."""
         return (second - self.first) / self.seconds
 
-    def touched(self, span: Span) -> range:
+    def find_overlapped_cells(self, span: Span) -> range:
         """Return the cells that overlap a time range; an instant is in one cell."""
         begins, ends = self.place(span[0]), self.place(span[1])
         if begins > self.cells or ends < 0:
@@ -139,7 +139,7 @@ def density(spans: Iterable[Span], scale: Scale) -> list[float]:
     """Return the number of ranges in each cell, relative to the maximum."""
     counts = [0] * scale.cells
     for span in spans:
-        for number in scale.touched(span):
+        for number in scale.find_overlapped_cells(span):
             counts[number] += 1
     maximum = max(counts) or 1
     return [count / maximum for count in counts]
@@ -149,7 +149,7 @@ def coverage(spans: Iterable[Span], scale: Scale) -> list[float]:
     """Return the covered fraction of each cell; the shortest range is still visible."""
     shares = [0.0] * scale.cells
     for start, end in _join_ranges(spans):
-        for number in scale.touched((start, end)):
+        for number in scale.find_overlapped_cells((start, end)):
             inside = min(scale.place(end), number + 1) - max(scale.place(start), number)
             shares[number] = min(1.0, shares[number] + max(inside, 1e-9))
     return shares

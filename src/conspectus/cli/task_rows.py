@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from conspectus.deferred import dataclass
-from conspectus.engine.task_documents import checked
+from conspectus.engine.task_documents import check_task
 from conspectus.errors import InvalidInput
 from conspectus.model.tasks import Task
 
@@ -51,7 +51,7 @@ def task_of(row: object) -> Task:
             raise InvalidInput(
                 str(name), f"is not a field of a task; expected one of {', '.join(sorted(FIELDS))}"
             )
-    return checked(
+    return check_task(
         Task(
             id=_file_text(row, "id"),
             title=_file_text(row, "title"),

@@ -15,7 +15,7 @@ from conspectus.cli.command import Arguments, Command
 from conspectus.cli.declared import argument, option
 from conspectus.cli.errors import INVALID, PARTIAL, confirm
 from conspectus.cli.options import Wait, Yes
-from conspectus.cli.output import cell, facts_table, progress, rows_table, written
+from conspectus.cli.output import cell, facts_table, format_value, progress, rows_table
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.task_rows import TaskRow, read_tasks
 from conspectus.deferred import dataclass
@@ -115,7 +115,7 @@ def _show_page(session: Session, page: TaskPage, _: Arguments) -> None:
     rows = (
         (
             task.id, task.status, task.priority or "-", cell(task.title, limit=80),
-            cell(written(task.tags), limit=40), task.has_attachments, f"{task.updated:%Y-%m-%d %H:%M}",
+            cell(format_value(task.tags), limit=40), task.has_attachments, f"{task.updated:%Y-%m-%d %H:%M}",
         )
         for task in page.tasks
     )  # fmt: skip
@@ -218,9 +218,9 @@ def _outcome(written: TaskWritten) -> RenderableType:
 def _picture(task: StoredTask, attachments: Iterable[StoredAttachment]) -> RenderableType:
     facts = {
         "id": task.id, "title": task.title, "status": task.status, "priority": task.priority or "none",
-        "tags": written(task.tags), "description": task.description,
+        "tags": format_value(task.tags), "description": task.description,
         **{name: str(value) for name, value in task.metadata.items()},
-        "created": written(task.created), "updated": written(task.updated),
+        "created": format_value(task.created), "updated": format_value(task.updated),
     }  # fmt: skip
     table = facts_table(facts)
     for attachment in attachments:

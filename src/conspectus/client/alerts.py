@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from conspectus.client.event_stream import live, read_event
+from conspectus.client.event_stream import follow, read_event
 from conspectus.client.operations import derive_client
 from conspectus.client.transport import RemoteService
 from conspectus.engine.alerts import AlertService
@@ -22,7 +22,7 @@ class RemoteAlerts(RemoteService, AlertService):
         self, *, alert: str | None = None, after: int | None = None
     ) -> AsyncGenerator[AlertEvent, None]:
         query = {} if alert is None else {"alert": alert}
-        async with aclosing(live(self._channel, "/alerts/stream", query, after=after)) as events:
+        async with aclosing(follow(self._channel, "/alerts/stream", query, after=after)) as events:
             async for event in events:
                 if event.name == ALERT_EVENT:
                     yield read_event(self._channel, AlertEvent, event)

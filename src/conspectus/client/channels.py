@@ -18,14 +18,14 @@ from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.messages import (
     MessageImportOptions,
-    handed_in,
-    named,
+    name_upload_in_errors,
+    open_upload,
     states_threads,
     take_in,
 )
 from conspectus.model.access import Principal
 from conspectus.model.channels import ArchiveKind, ChannelArchive, ImportReport, NewMessage
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Written
 
@@ -73,9 +73,9 @@ class RemoteChannels(RemoteService, ChannelService):
     ) -> ImportReport:
         target_collection = await self._open_sibling(RemoteCollections).get_or_create(collection)
         with TemporaryDirectory() as folder:
-            path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
-            with named(archive):
-                read = await asyncio.to_thread(self._archives.read, expanded(path), kind=kind)
+            path = open_upload(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
+            with name_upload_in_errors(archive):
+                read = await asyncio.to_thread(self._archives.read, expand_home(path), kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
             target = await self._open_sibling(RemoteCollections).get_or_create_source(

@@ -67,7 +67,7 @@ class RemoteChat(RemoteService, ChatService):
             if not last:
                 raise
             if not attempts or isinstance(fault, NotFound):
-                raise self._channel.lost("it cannot be resumed") from fault
+                raise self._channel.make_lost_answer_error("it cannot be resumed") from fault
         path = path_of("chat", ("chat", last.rpartition(":")[0]))
         again = Request("GET", path, headers={"Last-Event-ID": last})
         async with aclosing(self._events(again, last=last, attempts=attempts - 1)) as events:
@@ -81,7 +81,7 @@ class RemoteChat(RemoteService, ChatService):
                 if (event.name, event.data) == ("message", DONE):
                     return
                 yield event
-        raise self._channel.lost("it ended before the last event")
+        raise self._channel.make_lost_answer_error("it ended before the last event")
 
     def _decode(self, event: ServerEvent) -> ChatEvent | None:
         """Return what a server-sent event stands for; None for events of newer servers."""

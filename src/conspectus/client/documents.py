@@ -86,14 +86,14 @@ class RemoteDocuments(RemoteService, DocumentService):
         intake = Intake(self._files, self._write, progress)
         quarantined = await self._list_quarantined(target.id)
 
-        async def stored(where: Filter) -> AsyncIterator[Document | Quarantined]:
+        async def iterate_matching(where: Filter) -> AsyncIterator[Document | Quarantined]:
             async for page in pages(self.list, collection=collection, filter=where, limit=LIST_LIMIT):
                 for document in page.documents:
                     yield document
             for one in _select_matching(quarantined, where):
                 yield one
 
-        report = await take_in(intake, roots, stored, self.delete, prune=prune)
+        report = await take_in(intake, roots, iterate_matching, self.delete, prune=prune)
         if wait:
             await self.wait_until_embedded(collection=target.id, progress=progress)
         return report

@@ -90,7 +90,7 @@ READY: Final = "ready"
 FAILED: Final = "error"
 
 
-async def live(
+async def follow(
     channel: Transport, path: str, query: Mapping[str, str], *, after: int | None
 ) -> AsyncGenerator[ServerEvent, None]:
     """Yield the events from now on, or after an id. No event is lost between connections.
@@ -148,7 +148,7 @@ class _Connections:
         if begun:
             self._vain = 0
         elif self._vain > TIMES:
-            raise self._channel.lost("it ended before the first event")
+            raise self._channel.make_lost_answer_error("it ended before the first event")
 
 
 def _object(channel: Transport, event: ServerEvent) -> dict[str, object]:

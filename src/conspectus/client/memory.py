@@ -12,7 +12,7 @@ from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.batch_writes import batches
 from conspectus.memory.jsonl_reader import renumber
-from conspectus.memory.scopes import named_scope, named_scope_or_all
+from conspectus.memory.scopes import choose_scope, choose_scope_or_all
 from conspectus.model.memory import MEMORY, NO_SCOPE, MemoryWritten, NewMemory, Scope, ScopeNames
 from conspectus.model.pages import portions
 from conspectus.ports import Progress
@@ -36,7 +36,7 @@ class RemoteMemory(RemoteService, MemoryService):
         progress: Progress | None = None,
         **names: Unpack[ScopeNames],
     ) -> Sequence[MemoryWritten]:
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         all_memories = [memories] if isinstance(memories, str | NewMemory) else memories
         where = {"scope": scope, "collection": collection, "wait": False}
         sent = batches(NewMemory(memory) if isinstance(memory, str) else memory for memory in all_memories)
@@ -59,7 +59,7 @@ class RemoteMemory(RemoteService, MemoryService):
         progress: Progress | None = None,
         **names: Unpack[ScopeNames],
     ) -> Sequence[MemoryWritten]:
-        scope = named_scope_or_all(scope, names)
+        scope = choose_scope_or_all(scope, names)
         where = {"collection": collection, "scope": scope}
         done: list[MemoryWritten] = []
         before = 0

@@ -14,7 +14,7 @@ from conspectus.client.request import Request, instant_json, metadata_json, path
 from conspectus.client.transport import RemoteService, Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied
-from conspectus.memory.scopes import checked, named_scope_or_all
+from conspectus.memory.scopes import check_scope, choose_scope_or_all
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_to_json
@@ -58,7 +58,7 @@ def _remote(method: Callable[..., Any], operation: Operation) -> Callable[..., A
             names = cast(
                 ScopeNames, {name: named[name] for name in ScopeNames.__annotations__ if name in named}
             )
-            values["scope"] = named_scope_or_all(values["scope"], names)
+            values["scope"] = choose_scope_or_all(values["scope"], names)
         return await _answer(self._channel, operation, request_of(operation, values))
 
     return call
@@ -179,7 +179,7 @@ def _json_value(hint: Any, value: Any) -> Json:
         case _ if is_dataclass(value):
             field_types = hints(type(value))
             if isinstance(value, Scope):
-                checked(value)
+                check_scope(value)
             return {
                 field.name: _json_value(field_types[field.name], getattr(value, field.name))
                 for field in fields(value)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound, UnreadableFile
 from conspectus.ingest.document_fields import period, storable
-from conspectus.model.checks import LARGEST, shown
+from conspectus.model.checks import LARGEST, format_value
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Json, Metadata, NewDocument
 from conspectus.settings import Settings
@@ -154,7 +154,7 @@ def to_json(value: object) -> Json:
         case _ if is_dataclass(value):
             return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
         case _:
-            raise InvalidInput("value", f"{shown(value)} cannot be written as JSON")
+            raise InvalidInput("value", f"{format_value(value)} cannot be written as JSON")
 
 
 def _is_number(value: float) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Final, Unpack
 
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.event_stream import live, read_event
+from conspectus.client.event_stream import follow, read_event
 from conspectus.client.operations import derive_client, request_for
 from conspectus.client.request import Request, path_of
 from conspectus.client.transport import RemoteService
@@ -17,7 +17,7 @@ from conspectus.engine.streams import StreamService
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.captions import CaptionImportOptions
 from conspectus.model.captions import CaptionImport, LiveCaption, NewCaption
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Json, Written
 from conspectus.ports import Progress
@@ -80,13 +80,13 @@ class RemoteStreams(RemoteService, StreamService):
             await self._open_sibling(RemoteDocuments).wait_until_embedded(
                 collection=collection, progress=progress
             )
-        return _together(reports)
+        return _combine_reports(reports)
 
     async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None
     ) -> AsyncGenerator[LiveCaption, None]:
         path, query = path_of("streams", ("stream", stream), "stream"), {"collection": clean(collection)}
-        async with aclosing(live(self._channel, path, query, after=after)) as events:
+        async with aclosing(follow(self._channel, path, query, after=after)) as events:
             async for event in events:
                 if event.name == CAPTION_EVENT:
                     yield read_event(self._channel, LiveCaption, event)
@@ -102,7 +102,7 @@ class RemoteStreams(RemoteService, StreamService):
             if isinstance(file, Upload):
                 uploads.append(file)
                 continue
-            for one in self._files.discover([expanded(file)]):
+            for one in self._files.discover([expand_home(file)]):
                 inside |= set() if one.is_named else {len(uploads)}
                 uploads.append(Upload(one.name, one.path))
         often = Counter(PurePath(upload.name).name for upload in uploads)
@@ -115,7 +115,7 @@ class RemoteStreams(RemoteService, StreamService):
         return named, inside
 
 
-def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
+def _combine_reports(reports: Iterable[CaptionImport]) -> CaptionImport:
     """Combine the reports of all files."""
     streams: Counter[str] = Counter()
     total = CaptionImport({}, 0, 0, 0)

@@ -98,25 +98,25 @@ class Transport:
 
     async def answer(self, request: Request) -> Any:
         """Return the JSON of the response (None: empty). Raises the error that the server reports."""
-        return await self._patiently(partial(self._answer_once, request, uuid4().hex))
+        return await self._retry_patiently(partial(self._answer_once, request, uuid4().hex))
 
     async def pieces(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Yield a response as it arrives. Raises the error of the server before the first piece."""
         async with AsyncExitStack() as stack:
-            response = await self._patiently(partial(self._begun, request, stack))
+            response = await self._retry_patiently(partial(self._begin_response, request, stack))
             try:
                 async for piece in self._read_limited(response):
                     yield piece
             except httpx.TimeoutException as fault:
                 raise self._silent(fault) from fault
             except httpx.RequestError as fault:
-                raise self.lost(_reason(fault)) from fault
+                raise self.make_lost_answer_error(_reason(fault)) from fault
 
     async def pause(self, attempt: int) -> None:
         """Wait before the next connection of a stream."""
         await self._limits.patience.sleep(self._limits.patience.wait(attempt, None))
 
-    def lost(self, reason: str) -> ServerUnavailable:
+    def make_lost_answer_error(self, reason: str) -> ServerUnavailable:
         """Return the error for a response that ended early."""
         return ServerUnavailable(self._url, f"the connection was lost: {reason}")
 
@@ -124,7 +124,7 @@ class Transport:
         """Return the error for a response that cannot be understood."""
         return ServerUnavailable(self._url, f"not a response of a Conspectus server: {reason}")
 
-    async def _patiently(self, do: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_patiently(self, do: Callable[[], Awaitable[T]]) -> T:
         patience, attempt = self._limits.patience, 0
         while True:
             try:
@@ -138,13 +138,13 @@ class Transport:
 
     async def _answer_once(self, request: Request, key: str) -> Any:
         with self._faults(request):
-            async with self._sent(request, key) as response:
+            async with self._send(request, key) as response:
                 return self._decode_response(request, response, await self._read_body(response))
 
-    async def _begun(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
+    async def _begin_response(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
         """Send a request, and return the response when its head has arrived. The stack closes it."""
         with self._faults(request):
-            response = await stack.enter_async_context(self._sent(request, uuid4().hex))
+            response = await stack.enter_async_context(self._send(request, uuid4().hex))
             if not response.is_success:
                 self._decode_response(request, response, await self._read_body(response))
             return response
@@ -163,11 +163,11 @@ class Transport:
         except httpx.ConnectError as fault:
             raise _Retry(ServerUnavailable(self._url, f"cannot be reached: {_reason(fault)}")) from fault
         except httpx.RequestError as fault:
-            lost = self.lost(_reason(fault))
+            lost = self.make_lost_answer_error(_reason(fault))
             raise (lost if request.once else _Retry(lost)) from fault
 
     @asynccontextmanager
-    async def _sent(self, request: Request, key: str) -> AsyncIterator[httpx.Response]:
+    async def _send(self, request: Request, key: str) -> AsyncIterator[httpx.Response]:
         if os.getpid() != self._process:
             raise ForkedEngine
         if self._http.is_closed:

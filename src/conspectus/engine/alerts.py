@@ -66,15 +66,15 @@ class AlertService(Service):
         if alert.webhook is not None:
             with as_field("webhook", was="url"):
                 self._core.poster().check(alert.webhook)
-        self._context.screened("alerts.name", name, collection_id)
-        self._context.screened("alerts.filter", as_json, collection_id)
-        self._context.screened("alerts.webhook", alert.webhook, collection_id)
+        self._context.screen_value("alerts.name", name, collection_id)
+        self._context.screen_value("alerts.filter", as_json, collection_id)
+        self._context.screen_value("alerts.webhook", alert.webhook, collection_id)
         owned_alert = Alert(
             id=stable_id("alert", self._person.id, collection_id, name),
             owner=self._person.id,
             collection=collection_id,
             name=name,
-            query=self._context.screened("alerts.query", clean(alert.query), collection_id),
+            query=self._context.screen_value("alerts.query", clean(alert.query), collection_id),
             streams=tuple(dict.fromkeys(streams)),
             filter=filter_from_json(as_json),
             min_similarity=alert.min_similarity,
@@ -96,7 +96,7 @@ class AlertService(Service):
         else:
             readable = [await self._authorized.collection(collection)]
         accesses = {access.collection.id: access for access in readable}
-        owned = await self._parts.alerts.rows.owned(self._person.id)
+        owned = await self._parts.alerts.rows.list_alerts_of(self._person.id)
         return [
             _without_unreadable_fields(alert, accesses[CollectionId(alert.collection)])
             for alert in owned
@@ -198,7 +198,7 @@ class AlertService(Service):
         try:
             person = await self._context.person_of(UserId(alert.owner))
             authorized = self._context.as_person(person).authorized
-            return (await authorized.collection(CollectionId(alert.collection))).shows
+            return (await authorized.collection(CollectionId(alert.collection))).can_see_document
         except NotFound:
             return None
 

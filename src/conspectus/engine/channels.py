@@ -22,8 +22,8 @@ from conspectus.ingest.messages import (
     GrantMembers,
     MessageImportOptions,
     Threading,
-    handed_in,
-    named,
+    name_upload_in_errors,
+    open_upload,
     states_threads,
     take_in,
 )
@@ -43,7 +43,7 @@ from conspectus.model.channels import (
     ReplyChain,
     WindowMessage,
 )
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.filter import And, Eq, Filter, Not, document_row, matches, with_min_trust
 from conspectus.model.ids import EXAMPLE_ID, SourceId
 from conspectus.model.jobs import Upload
@@ -230,7 +230,7 @@ class ChannelService(Service):
         stored_collection = await self._writer.collection(collection)
         with TemporaryDirectory() as folder:
             path = await asyncio.to_thread(self._archive_path, archive, Path(folder))
-            with named(archive):
+            with name_upload_in_errors(archive):
                 read = await asyncio.to_thread(self._parts.make_archives().read, path, kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
@@ -284,10 +284,10 @@ class ChannelService(Service):
     def _archive_path(self, archive: str | Path | Upload, folder: Path) -> Path:
         """Return the readable archive. Only the owner account may give a path of this machine."""
         if isinstance(archive, Upload):
-            return handed_in(archive, folder)
+            return open_upload(archive, folder)
         if not self._person.owner:
             raise PermissionDenied("read files of the machine that holds the store", "its owner account")
-        return expanded(archive)
+        return expand_home(archive)
 
     async def _earlier_messages(
         self, access: CollectionAccess, channel: Source, batch: Sequence[NewMessage]
@@ -334,7 +334,7 @@ class ChannelService(Service):
         for row in rows:
             document = row.document
             is_recent = document.occurred is not None and document.occurred.start >= at - MAX_THREAD_AGE
-            if is_recent and access.shows(document) and matches(where, document_row(document)):
+            if is_recent and access.can_see_document(document) and matches(where, document_row(document)):
                 return document.thread
         return None
 

@@ -9,7 +9,7 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
-from conspectus.ingest.document_fields import named
+from conspectus.ingest.document_fields import check_name
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.ids import is_stable_id, is_uuid
 from conspectus.model.parameters import (
@@ -69,7 +69,7 @@ class CollectionService(Service):
         """
         if is_uuid(name):
             raise InvalidInput("name", NO_ID)
-        qualified_name = self._authorized.qualified_name(name)
+        qualified_name = self._authorized.qualify_name(name)
         existing = await self._authorized.find(qualified_name)
         if existing is not None and existing.collection.name == qualified_name:
             raise Conflict("collection", name, "exists already")
@@ -105,8 +105,8 @@ class CollectionService(Service):
             require_account(self._person, access.collection, "rename a collection")
             full_name = await self._writer.free_name(name, access.collection)
         id = access.collection.id
-        self._context.screened("collections.name", name, id)
-        description = self._context.screened("collections.description", description, id)
+        self._context.screen_value("collections.name", name, id)
+        description = self._context.screen_value("collections.description", description, id)
         changed = await self._core.records.change_collection(id, name=full_name, description=description)
         fields = {"name": name, "description": description}
         detail = ", ".join(field for field, text in fields.items() if text is not None)
@@ -117,7 +117,7 @@ class CollectionService(Service):
         """Delete a collection with everything in it. Raises NotFound."""
         access = await self._context.collection_with_role(collection, "owner", "delete a collection")
         stored_collection = access.collection
-        async with self._context.purging(purge, stored_collection.id) as erasure:
+        async with self._context.open_deletion(purge, stored_collection.id) as erasure:
             # Without the collection its index cannot be found, so the index is deleted first.
             await self._forget_index(stored_collection)
             receipt = await self._core.records.delete_collection(stored_collection.id)
@@ -173,12 +173,12 @@ class CollectionService(Service):
         new_name = None
         if name is not None:
             access.require("manager", "rename a source")
-            new_name = named("source", name)
+            new_name = check_name("source", name)
             if is_stable_id(new_name):
                 raise InvalidInput("source", NO_ID)
         new_metadata = None if metadata is None else self._writer.storable(metadata)
-        self._context.screened("sources.name", name, stored_source.collection)
-        new_metadata = self._context.screened("sources.metadata", new_metadata, stored_source.collection)
+        self._context.screen_value("sources.name", name, stored_source.collection)
+        new_metadata = self._context.screen_value("sources.metadata", new_metadata, stored_source.collection)
         require_same_connection(access, stored_source, new_metadata)
         changed = await self._core.records.change_source(
             stored_source.id, name=new_name, metadata=new_metadata
@@ -194,7 +194,7 @@ class CollectionService(Service):
         """Delete a source with its documents, and return how many of each were deleted. Raises NotFound."""
         stored_source, access = await self._require_source(source, collection)
         self._require_manager(access, stored_source, "delete a source")
-        async with self._context.purging(purge, stored_source.collection) as erasure:
+        async with self._context.open_deletion(purge, stored_source.collection) as erasure:
             receipt = await self._core.records.delete_source(stored_source.id)
             await self._context.note_change("delete_source", stored_source.id, stored_source.collection)
         return replace(receipt, purged=erasure.purged, erasure_pending=erasure.pending)

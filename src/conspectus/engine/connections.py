@@ -19,7 +19,7 @@ from conspectus.errors import (
     InvalidInput,
 )
 from conspectus.ingest.connection_followers import Follow, Followers
-from conspectus.ingest.document_fields import named, storable
+from conspectus.ingest.document_fields import check_name, storable
 from conspectus.model.access import Person
 from conspectus.model.annotations import Example
 from conspectus.model.connections import Connection
@@ -84,13 +84,13 @@ class ConnectionService(Service):
         _refuse_secrets(options)
         if any(existing.name == name for existing in await self._authorized_jobs.connections(access)):
             raise Conflict("connection", name, "exists already")
-        self._context.screened("connections.name", name, access.collection.id)
-        self._context.screened("connections.options", options, access.collection.id)
+        self._context.screen_value("connections.name", name, access.collection.id)
+        self._context.screen_value("connections.options", options, access.collection.id)
         connection = Connection(
             id=str(uuid4()),
             collection=access.collection.id,
             owner=self._person.id,
-            name=named("name", name),
+            name=check_name("name", name),
             connector=connector,
             options=storable(options, self._parts.settings),
         )

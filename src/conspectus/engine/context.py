@@ -30,7 +30,7 @@ from conspectus.errors import (
     StorageBusy,
     WriteOutcomeUnknown,
 )
-from conspectus.ingest.batch_writes import Complete, embedded, write
+from conspectus.ingest.batch_writes import Complete, embed_batch, write
 from conspectus.ingest.column_rules import screen_column
 from conspectus.ingest.connection_followers import Followers
 from conspectus.ingest.document_fields import Preparation
@@ -184,7 +184,7 @@ class EngineCore:
             await self._fetcher.close()
         await self.names.close()
         await self.backfill.close()
-        await self.open_indexes.followed()
+        await self.open_indexes.wait_until_idle()
         await self.parts.release()
         await self.open_indexes.close()
         await self.records.close()
@@ -285,9 +285,9 @@ class EngineContext:
             review = AuditEntry(str(uuid4()), actor, actor, collection, " ".join(ids), now, action)
             await self.parts.accounts.add_audit(review)
 
-    def purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[Erasure]:
+    def open_deletion(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[Erasure]:
         """Return a block for deletions. With `purge`, their texts are erased from disk at its end."""
-        return self.core.purges.purging(*collections) if purge else nullcontext(Erasure())
+        return self.core.purges.open_deletion(*collections) if purge else nullcontext(Erasure())
 
     async def write(
         self,
@@ -324,9 +324,9 @@ class EngineContext:
         """
         steps: list[Complete] = []
         if embedder is not None and not isinstance(embedder, EmbedQueue):
-            steps.append(partial(embedded, embedder))
+            steps.append(partial(embed_batch, embedder))
         if collection.names and self.parts.settings.entity_extractor != "chat":
-            steps.append(self.core.names.mentioned)
+            steps.append(self.core.names.with_mentions)
 
         async def complete(batch: list[PreparedDocument]) -> list[PreparedDocument]:
             for step in steps:
@@ -343,7 +343,7 @@ class EngineContext:
         await self.core.open_indexes.catch_up(source.collection, outcome.update)
         return outcome.written[0]
 
-    def screened(
+    def screen_value(
         self, column: str, value: T, collection: CollectionId | None = None, *, field: str = ""
     ) -> T:
         """Return a value for `table.column` after the rules for secrets, personal data and attacks.
@@ -433,7 +433,7 @@ class EngineContext:
         has_work = self.core.backfill.knows_of_work(collection.id)
         if space is None or has_work is False:
             return
-        if not wait and self.core.backfill.of(collection.id).failed_within(rested):
+        if not wait and self.core.backfill.of(collection.id).has_failed_within(rested):
             return
         if not (wait or has_work or await self.core.records.count_unembedded(collection.id, space)):
             return
@@ -447,7 +447,7 @@ class EngineContext:
         self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
     ) -> None:
         names = self.core.names
-        if not wait and names.of(collection.id).failed_within(rested):
+        if not wait and names.of(collection.id).has_failed_within(rested):
             return
         if names.knows_of_work(collection.id) is False:
             return

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Unpack
 
-from conspectus.access.policy import edits_any, require_own_origin, require_scope
+from conspectus.access.policy import can_edit_any, require_own_origin, require_scope
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.document_inputs import DocumentInputs
 from conspectus.engine.document_lines import DocumentLines
@@ -20,7 +20,7 @@ from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import Intake, Root, placed, take_in
 from conspectus.ingest.open_indexes import When
 from conspectus.ingest.plain_texts import as_documents
-from conspectus.ingest.quarantine import given_before, quarantined
+from conspectus.ingest.quarantine import restore_document, to_quarantined
 from conspectus.model.annotations import Example, Length
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter, require_document_fields
 from conspectus.model.ids import EXAMPLE_ID
@@ -128,7 +128,7 @@ class DocumentService(Service):
         access = await self._authorized.collection(stored_collection.id)
 
         async def read_stored(where: Filter) -> AsyncIterator[Document]:
-            async for page in self._authorized.stored(access, where):
+            async for page in self._authorized.iterate_matching(access, where):
                 for document in page:
                     yield document
 
@@ -316,8 +316,8 @@ class DocumentService(Service):
         collections = {document.collection for document, _ in documents}
         if purge and len(documents) < len(set(document_ids)):
             accesses = await self._authorized.collections()
-            collections |= {access.collection.id for access in accesses if edits_any(access.roles)}
-        async with self._context.purging(purge and bool(collections), *collections) as erasure:
+            collections |= {access.collection.id for access in accesses if can_edit_any(access.roles)}
+        async with self._context.open_deletion(purge and bool(collections), *collections) as erasure:
             receipt = await self._core.records.delete(
                 [document.id for document, _ in documents], now=self._parts.clock()
             )
@@ -353,8 +353,8 @@ class DocumentService(Service):
         access = await self._authorized.collection(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
-        async with self._context.purging(purge, access.collection.id) as erasure:
-            async for page in self._authorized.stored(access, filter):
+        async with self._context.open_deletion(purge, access.collection.id) as erasure:
+            async for page in self._authorized.iterate_matching(access, filter):
                 total += await self.delete([document.id for document in page])
         return replace(total, purged=erasure.purged, erasure_pending=erasure.pending)
 
@@ -365,8 +365,8 @@ class DocumentService(Service):
         require_own_origin(self._person, REVIEW_ACTION)
         access = await self._authorized.collection(collection)
         access.require("manager", REVIEW_ACTION)
-        documents, cursor = await self._authorized.quarantined(access, after=after, limit=limit)
-        return QuarantinePage(tuple(map(quarantined, documents)), cursor)
+        documents, cursor = await self._authorized.list_quarantined(access, after=after, limit=limit)
+        return QuarantinePage(tuple(map(to_quarantined, documents)), cursor)
 
     async def release_quarantined(self, document: DocumentIdentifier) -> Written:
         """Release a quarantined document after review: from now on it is in results, at its own level.
@@ -383,6 +383,6 @@ class DocumentService(Service):
         access.require("manager", REVIEW_ACTION)
         source = await self._authorized.require_source(access, stored.source)
         await self._context.note_review("release", documents)
-        written = await self._context.release(given_before(stored), source, if_match=stored.fingerprint)
+        written = await self._context.release(restore_document(stored), source, if_match=stored.fingerprint)
         await self._context.embed(access.collection, wait=False)
         return written

@@ -149,10 +149,12 @@ class EventService(Service):
         self, access: CollectionAccess, where: Filter, words: str
     ) -> Sequence[ChunkId] | None:
         """Return the chunks that contain any of the words; None if the index cannot tell for all."""
-        if not Language(access.collection.language).telling(words):
+        if not Language(access.collection.language).content_terms(words):
             return None
         opened = await self._core.open_indexes.current(access.collection)
-        candidates = await opened.index.search(Probe(access.narrowed(where), words, None, MAX_CANDIDATES))
+        candidates = await opened.index.search(
+            Probe(access.restrict_filter(where), words, None, MAX_CANDIDATES)
+        )
         ids = [ChunkId(int(number)) for number in candidates.ids[candidates.words > 0]]
         return ids if len(ids) < MAX_CANDIDATES else None
 

@@ -31,7 +31,7 @@ from conspectus.model.files import (
     GrepOptions,
     GrepResult,
     PathParts,
-    parsed_path,
+    parse_path,
     path_of,
 )
 from conspectus.model.filter import (
@@ -126,7 +126,7 @@ class FileService(Service):
 
         `after` is a cursor. Raises NotFound.
         """
-        parts, begin = parsed_path(path), None if after is None else parsed_path(after)
+        parts, begin = parse_path(path), None if after is None else parse_path(after)
         if parts.source:
             entries = await self._list_entries(await self._require_folder(path, parts), begin, limit)
             if not entries and parts.key and after is None:
@@ -163,7 +163,7 @@ class FileService(Service):
 
         With `start`, the text begins at that character if it is after the first line. Raises NotFound.
         """
-        parts = parsed_path(path)
+        parts = parse_path(path)
         document = await self._find_file(await self._require_folder(path, parts)) if parts.source else None
         if document is None:
             raise NotFound("file", path)
@@ -208,7 +208,7 @@ class FileService(Service):
         NotFound.
         """
         selection = FileSelection(_valid_glob(name), filter)
-        begin = None if after is None else parsed_path(after)
+        begin = None if after is None else parse_path(after)
         entries: list[FileEntry] = []
         async for folder, documents in self._documents_below(await self._list_folders(path), begin):
             entries += [folder.entry(document) for document in documents if selection.has(document)]
@@ -299,7 +299,7 @@ class FileService(Service):
 
     async def _list_folders(self, path: str) -> Sequence[Folder]:
         """Return the sources at a path, with the key that it names. Raises NotFound."""
-        parts = parsed_path(path)
+        parts = parse_path(path)
         if parts.source:
             return [await self._require_folder(path, parts)]
         accesses = (

@@ -10,7 +10,7 @@ from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.graph_access import STOPPED, GraphAccess
-from conspectus.engine.graph_entries import checked_traversal
+from conspectus.engine.graph_entries import check_traversal
 from conspectus.errors import (
     InvalidInput,
     NotFound,
@@ -20,7 +20,7 @@ from conspectus.errors import (
     as_field,
 )
 from conspectus.graph.english_words import singular_of
-from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
+from conspectus.graph.entity_linking import Surroundings, contains_whole_name, description_of, link, rivals_of
 from conspectus.graph.entity_rules import phrases, with_gazetteer
 from conspectus.graph.export import to_json
 from conspectus.graph.gazetteer import Gazetteer
@@ -92,11 +92,11 @@ class GraphService(Service):
     async def list(self, *, collection: CollectionName = "default") -> Sequence[GraphSummary]:
         """List the graphs of a collection that you may read, by name, with their sizes."""
         access = await self._authorized.collection(collection)
-        return await self._access.of(access, await self._access.visible(access)).summaries()
+        return await self._access.of(access, await self._access.list_visible(access)).summaries()
 
     async def delete(self, graph: GraphName, *, collection: CollectionName = "default") -> GraphReceipt:
         """Delete a graph with everything in it; return the number of nodes and edges."""
-        source, access = await self._access.readable(graph, collection)
+        source, access = await self._access.get_readable(graph, collection)
         require_scope(self._person, "write", "write")
         access.require("manager", "delete a graph", source=source.id)
         summary = await self._parts.graphs.summary(source.id)
@@ -115,8 +115,8 @@ class GraphService(Service):
 
         Raises InvalidInput or TooLarge.
         """
-        source, access = await self._access.writable(graph, collection)
-        return await self._access.store(self._access.entries(source, access).adding(nodes))
+        source, access = await self._access.get_writable(graph, collection)
+        return await self._access.store(self._access.entries(source, access).prepare_adding(nodes))
 
     async def add_edges(
         self,
@@ -131,16 +131,18 @@ class GraphService(Service):
         began no later; one that began later ends it. Raises DanglingEdges that names every end without a
         node, NotFound for evidence that cannot be read, InvalidInput or TooLarge.
         """
-        source, access = await self._access.writable(graph, collection)
+        source, access = await self._access.get_writable(graph, collection)
         return await self._access.store(
-            await self._access.proved(access, self._access.entries(source, access).adding(edges=edges))
+            await self._access.check_evidence(
+                access, self._access.entries(source, access).prepare_adding(edges=edges)
+            )
         )
 
     async def get_node(
         self, node: NodeName, *, graph: GraphName = "default", collection: CollectionName = "default"
     ) -> Node:
         """Return the node of that id. Raises NotFound."""
-        return await _require_node(await self._access.graph(graph, collection), node)
+        return await _require_node(await self._access.get_visible(graph, collection), node)
 
     async def list_nodes(
         self,
@@ -153,7 +155,7 @@ class GraphService(Service):
         limit: GraphLimit = 100,
     ) -> NodePage:
         """List a page of nodes by id, those from a level on; `after` is a cursor."""
-        graphs = await self._access.graph(graph, collection)
+        graphs = await self._access.get_visible(graph, collection)
         return await graphs.nodes(type=type, min_trust=min_trust, after=after, limit=limit)
 
     async def list_edges(
@@ -170,7 +172,7 @@ class GraphService(Service):
 
         With `min_trust`, only those from that level on.
         """
-        graphs = await self._access.graph(graph, collection)
+        graphs = await self._access.get_visible(graph, collection)
         if node is not None:
             await _require_node(graphs, node)
         return await graphs.edges(node=node, min_trust=min_trust, after=after, limit=limit)
@@ -183,8 +185,8 @@ class GraphService(Service):
         collection: CollectionName = "default",
     ) -> GraphReceipt:
         """Delete nodes with their edges; return how many. Unknown ids count 0."""
-        source = await self._access.edited(graph, collection, "delete nodes")
-        return await self._parts.graphs.delete_nodes(source.id, self._access.bounded_ids("nodes", nodes))
+        source = await self._access.get_editable(graph, collection, "delete nodes")
+        return await self._parts.graphs.delete_nodes(source.id, self._access.check_id_count("nodes", nodes))
 
     async def delete_edges(
         self,
@@ -194,8 +196,8 @@ class GraphService(Service):
         collection: CollectionName = "default",
     ) -> GraphReceipt:
         """Delete edges by id; unknown ids count 0. Edges that a deleted edge had ended stay ended."""
-        source = await self._access.edited(graph, collection, "delete edges")
-        return await self._parts.graphs.delete_edges(source.id, self._access.bounded_ids("edges", edges))
+        source = await self._access.get_editable(graph, collection, "delete edges")
+        return await self._parts.graphs.delete_edges(source.id, self._access.check_id_count("edges", edges))
 
     async def neighbors(
         self,
@@ -209,8 +211,8 @@ class GraphService(Service):
 
         Raises NotFound or InvalidInput.
         """
-        graphs = await self._access.graph(graph, collection)
-        checked_walk = checked_traversal(walk, self._parts.settings)
+        graphs = await self._access.get_visible(graph, collection)
+        checked_walk = check_traversal(walk, self._parts.settings)
         neighbors = await graphs.walk([node], checked_walk)
         if not neighbors:
             await _require_node(graphs, node)
@@ -236,7 +238,7 @@ class GraphService(Service):
         if len(query) > settings.max_query_characters:
             limited = settings.max_query_characters
             raise TooLarge("query", size=len(query), limit=limited, unit="characters")
-        graphs = await self._access.graph(graph, collection)
+        graphs = await self._access.get_visible(graph, collection)
         words = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(query)))
         exact_matches, levels = await graphs.nodes_by_name([key_of(query)]), levels_from(min_trust)
         hits = {node.id: NodeHit(node, 1.0) for _, node in exact_matches if node.trust in levels}
@@ -255,7 +257,9 @@ class GraphService(Service):
     ) -> GraphState:
         """Return the graph at an instant: the nodes and edges that were valid then, from a level on."""
         instant = parse_instant(at)
-        nodes, edges = await (await self._access.graph(graph, collection)).at(instant, min_trust)
+        nodes, edges = await (await self._access.get_visible(graph, collection)).read_graph_at(
+            instant, min_trust
+        )
         return GraphState(instant, tuple(nodes), tuple(edges))
 
     async def export(
@@ -270,12 +274,14 @@ class GraphService(Service):
         """Export a graph, or its state at an instant, as JSON, GraphML or SVG, from a level on."""
         if format not in GRAPH_FORMS:
             raise InvalidInput("format", f"must be one of {', '.join(GRAPH_FORMS)}")
-        graphs = await self._access.graph(graph, collection)
+        graphs = await self._access.get_visible(graph, collection)
         name = graphs.sources[0].name
         if at is None:
-            nodes, edges = await graphs.everything(by=self._parts.settings.max_limit, min_trust=min_trust)
+            nodes, edges = await graphs.read_whole_graph(
+                by=self._parts.settings.max_limit, min_trust=min_trust
+            )
         else:
-            nodes, edges = await graphs.at(parse_instant(at), min_trust)
+            nodes, edges = await graphs.read_graph_at(parse_instant(at), min_trust)
         return await asyncio.to_thread(_serialize_graph, format, name, nodes, edges)
 
     async def set_entity_extraction(
@@ -330,7 +336,7 @@ class GraphService(Service):
         Raises TooLarge, or the errors of the entity extractor of the settings.
         """
         access = await self._authorized.collection(collection)
-        graphs = await self._access.visible(access)
+        graphs = await self._access.list_visible(access)
         return (await self._linker.names_in(text, self._access.of(access, graphs)))[0]
 
     async def link_entities(
@@ -350,7 +356,7 @@ class GraphService(Service):
         Raises NotFound, TooLarge, or InvalidInput for a mention outside the text.
         """
         least = self._parts.settings.entity_link_min_percent / 100 if min_score is None else min_score
-        graphs = await self._access.graph(graph, collection)
+        graphs = await self._access.get_visible(graph, collection)
         return await self._linker.link_mentions(text, graphs, mention=mention, threshold=least)
 
     async def merge_nodes(
@@ -370,14 +376,14 @@ class GraphService(Service):
 
         Raises NotFound, PermissionDenied, or InvalidInput if no other node is given.
         """
-        source = await self._access.edited(graph, collection, "merge nodes")
+        source = await self._access.get_editable(graph, collection, "merge nodes")
         merged_ids = [
-            node for node in dict.fromkeys(self._access.bounded_ids("nodes", nodes)) if node != into
+            node for node in dict.fromkeys(self._access.check_id_count("nodes", nodes)) if node != into
         ]
         if not merged_ids:
             raise InvalidInput("nodes", "names no other node")
         before = (into, *merged_ids)
-        reason = self._context.screened("graph_events.reason", reason, source.collection)
+        reason = self._context.screen_value("graph_events.reason", reason, source.collection)
         event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (into,), reason)
         origin = self._person.origin or "user"
         return await self._parts.graphs.merge(source.id, into, merged_ids, event, origin=origin)
@@ -394,12 +400,12 @@ class GraphService(Service):
 
         Raises NotFound, PermissionDenied, or Conflict if one of the nodes exists again.
         """
-        source = await self._access.edited(graph, collection, "split a node")
+        source = await self._access.get_editable(graph, collection, "split a node")
         events = await self._parts.graphs.events(source.id)
         merged = next((event for event in events if event.number == merge and event.kind == "merge"), None)
         if merged is None:
             raise NotFound("merge", str(merge))
-        reason = self._context.screened("graph_events.reason", reason, source.collection)
+        reason = self._context.screen_value("graph_events.reason", reason, source.collection)
         by = self._person.name
         event = NodeEvent(0, "split", self._parts.clock(), by, merged.after, merged.before, reason)
         return list(await self._parts.graphs.split(source.id, merge, event))
@@ -412,7 +418,7 @@ class GraphService(Service):
         collection: CollectionName = "default",
     ) -> Sequence[NodeEvent]:
         """List the merges and splits of a graph in order: all, or those of one node."""
-        return await (await self._access.graph(graph, collection)).events(node)
+        return await (await self._access.get_visible(graph, collection)).events(node)
 
     async def _wait_for_entities(self, access: CollectionAccess, progress: Progress | None) -> int:
         if access.sees_all:
@@ -528,7 +534,7 @@ class EntityLinker(Service, checked=False):
                 id: frozenset(terms(description)) - frozenset(terms(rivals[id].name))
                 for id, description in about.items()
             },
-            recent=frozenset(node.id for node in everyone.values() if named_whole(node, there)),
+            recent=frozenset(node.id for node in everyone.values() if contains_whole_name(node, there)),
             close=await self._similarities_to(text, about, graphs),
         )
 

@@ -13,7 +13,7 @@ from conspectus.engine.context import EngineContext, EngineCore, Service
 from conspectus.engine.graph_entries import Entries
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge
 from conspectus.graph.expansion import GraphCandidates
-from conspectus.ingest.document_fields import named
+from conspectus.ingest.document_fields import check_name
 from conspectus.model.filter import Filter
 from conspectus.model.graph import Edge, GraphWritten, Neighbor, NewEdge, NewNode, Node, Traversal
 from conspectus.model.ids import SourceId, is_stable_id
@@ -42,7 +42,7 @@ class GraphAccess(Service, checked=False):
         """Return the sources of these graphs."""
         return self._reader.of(access, graphs)
 
-    async def readable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
+    async def get_readable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph with its collection, if both are readable. Raises NotFound."""
         access = await self._authorized.collection(collection)
         source = await self._reader.find(access, _source_name_of(graph), graph)
@@ -50,13 +50,13 @@ class GraphAccess(Service, checked=False):
             raise NotFound("graph", graph)
         return source, access
 
-    async def visible(self, access: CollectionAccess) -> list[Source]:
+    async def list_visible(self, access: CollectionAccess) -> list[Source]:
         """Return the readable graphs of a collection by name."""
         return await self._reader.visible(access)
 
-    async def graph(self, graph: str, collection: str) -> VisibleGraphs:
+    async def get_visible(self, graph: str, collection: str) -> VisibleGraphs:
         """Return a readable graph. Raises NotFound."""
-        source, access = await self.readable(graph, collection)
+        source, access = await self.get_readable(graph, collection)
         return self._reader.of(access, [source])
 
     async def get_or_create(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
@@ -66,22 +66,22 @@ class GraphAccess(Service, checked=False):
         if source is None and is_stable_id(graph):
             raise NotFound("graph", graph)
         if access is None or source is None:
-            source_name = named("graph", _source_name_of(named("graph", graph)))
+            source_name = check_name("graph", _source_name_of(check_name("graph", graph)))
             source, access = await self._writer.source(source_name, collection, None, "graph")
         if source.kind != "graph":
             raise Conflict("source", source.name, "is not a graph")
         return source, access
 
-    async def writable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
+    async def get_writable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph to write to; it is created if the user may do so."""
         source, access = await self.get_or_create(graph, collection)
         require_scope(self._person, "write", "write")
         access.require("editor", "write into a graph", source=source.id)
         return source, access
 
-    async def edited(self, graph: str, collection: str, action: str) -> Source:
+    async def get_editable(self, graph: str, collection: str, action: str) -> Source:
         """Return a graph that the user may edit. Raises NotFound or PermissionDenied."""
-        source, access = await self.readable(graph, collection)
+        source, access = await self.get_readable(graph, collection)
         require_scope(self._person, "write", "write")
         access.require("editor", action, source=source.id)
         return source
@@ -94,8 +94,10 @@ class GraphAccess(Service, checked=False):
         Existing nodes are unchanged. New ones are deleted with the last document that supports one of their
         edges.
         """
-        source, access = await self.writable(graph, collection)
-        adding = await self.proved(access, self.entries(source, access).adding(nodes, edges, passing=True))
+        source, access = await self.get_writable(graph, collection)
+        adding = await self.check_evidence(
+            access, self.entries(source, access).prepare_adding(nodes, edges, passing=True)
+        )
         written = await self.store(replace(adding, nodes=_lower_nodes(adding)))
         return written[len(adding.nodes) :]
 
@@ -106,19 +108,19 @@ class GraphAccess(Service, checked=False):
 
         Returns the edges that it had ended, each with the one that ends it now.
         """
-        source, _ = await self.writable(graph, collection)
+        source, _ = await self.get_writable(graph, collection)
         return list(await self._parts.graphs.withdraw(source.id, edge, ends=ends))
 
     async def edges_by_id(self, graph: str, collection: str, edges: Sequence[str]) -> list[Edge]:
         """Return the edges of these ids, in that order."""
-        return await (await self.graph(graph, collection)).edges_by_id(edges)
+        return await (await self.get_visible(graph, collection)).edges_by_id(edges)
 
     def entries(self, source: Source, access: CollectionAccess) -> Entries:
         """Convert nodes and edges to stored ones."""
         terms = analyzer_for(access.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock(), self._person.origin)
 
-    async def proved(self, access: CollectionAccess, adding: Adding) -> Adding:
+    async def check_evidence(self, access: CollectionAccess, adding: Adding) -> Adding:
         """Check that all evidence is readable and in the same collection. Raises NotFound.
 
         An edge has at most the level of the document that states it, and an untrusted one ends no other.
@@ -141,7 +143,7 @@ class GraphAccess(Service, checked=False):
             return []
         return list(await self._parts.graphs.add(adding))
 
-    def bounded_ids(self, field: str, values: Sequence[str]) -> list[str]:
+    def check_id_count(self, field: str, values: Sequence[str]) -> list[str]:
         """Return the ids, if there are not too many. Raises InvalidInput or TooLarge."""
         if isinstance(values, str):
             raise InvalidInput(field, "must be a sequence of ids")

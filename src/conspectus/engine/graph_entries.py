@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.ingest.document_fields import named, storable
+from conspectus.ingest.document_fields import check_name, storable
 from conspectus.ingest.quarantine import refuse_attacks, strings_in
 from conspectus.ingest.sensitive import screen_of, with_tags
 from conspectus.model.checks import require_settings
@@ -48,7 +48,7 @@ class Entries:
     now: datetime
     origin: Origin | None = None
 
-    def adding(
+    def prepare_adding(
         self, nodes: Iterable[NewNode] = (), edges: Iterable[NewEdge] = (), *, passing: bool = False
     ) -> Adding:
         """Return the validated nodes and edges to store. Raises InvalidInput or TooLarge."""
@@ -71,10 +71,12 @@ class Entries:
         begins, ends = validity(new.valid_from, new.valid_until)
         tags: set[str] = set()
         screened = partial(self._screen, tags)
-        name = named("node", screened("graph_nodes.id", new.id, "node"))
+        name = check_name("node", screened("graph_nodes.id", new.id, "node"))
         aliases = screened("graph_nodes.aliases", list(new.aliases))
-        type = named("type", screened("graph_nodes.type", new.type))
-        display_name = name if new.name is None else named("name", screened("graph_nodes.name", new.name))
+        type = check_name("type", screened("graph_nodes.type", new.type))
+        display_name = (
+            name if new.name is None else check_name("name", screened("graph_nodes.name", new.name))
+        )
         properties = self._properties("graph_nodes.properties", new.properties, tags)
         origin, trust = self._level(new.origin, new.trust)
         node = Node(
@@ -82,7 +84,7 @@ class Entries:
             graph=self.graph,
             type=type,
             name=display_name,
-            aliases=tuple(dict.fromkeys(named("alias", alias) for alias in aliases)),
+            aliases=tuple(dict.fromkeys(check_name("alias", alias) for alias in aliases)),
             properties=properties,
             recorded=self.now,
             updated=self.now,
@@ -100,9 +102,9 @@ class Entries:
         begins, ends = validity(new.valid_from, new.valid_until)
         tags: set[str] = set()
         screened = partial(self._screen, tags)
-        source = named("source", screened("graph_edges.source_id", new.source, "source"))
-        target = named("target", screened("graph_edges.target_id", new.target, "target"))
-        type = named("type", screened("graph_edges.type", new.type))
+        source = check_name("source", screened("graph_edges.source_id", new.source, "source"))
+        target = check_name("target", screened("graph_edges.target_id", new.target, "target"))
+        type = check_name("type", screened("graph_edges.type", new.type))
         origin, trust = self._level(new.origin, new.trust)
         edge = Edge(
             id=edge_id(self.graph.id, source, target, type, begins),
@@ -116,7 +118,7 @@ class Entries:
             updated=self.now,
             valid_from=begins,
             valid_until=ends,
-            evidence=None if new.evidence is None else named("evidence", new.evidence),
+            evidence=None if new.evidence is None else check_name("evidence", new.evidence),
             origin=origin,
             trust=trust,
         )
@@ -147,7 +149,7 @@ class Entries:
         return tuple(islice(dict.fromkeys(terms), MAX_TERMS))
 
 
-def checked_traversal(walk: Traversal, settings: Settings) -> Traversal:
+def check_traversal(walk: Traversal, settings: Settings) -> Traversal:
     """Return a valid traversal, with time zones. Raises InvalidInput."""
     require_settings(walk, settings)
     if walk.direction not in DIRECTIONS:
@@ -155,7 +157,7 @@ def checked_traversal(walk: Traversal, settings: Settings) -> Traversal:
     if isinstance(walk.types, str):
         raise InvalidInput("types", "must be a sequence of types")
     at = None if walk.at is None else parse_instant(walk.at)
-    types = tuple(dict.fromkeys(named("types", type) for type in walk.types))
+    types = tuple(dict.fromkeys(check_name("types", type) for type in walk.types))
     return replace(walk, types=types, min_weight=float(walk.min_weight), at=at)
 
 

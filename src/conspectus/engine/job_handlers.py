@@ -29,7 +29,7 @@ from conspectus.ingest.batch_writes import batches, write
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
-from conspectus.ingest.sensitive import reported
+from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection, RemoteAccess, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In
@@ -160,7 +160,7 @@ class JobHandlers(Service, checked=False):
             await self._finish_embedding(job)
             state = "complete"
         except ConspectusError as fault:
-            reason = reported(self._parts.settings.sensitive, str(fault), job.collection)
+            reason = mask_report(self._parts.settings.sensitive, str(fault), job.collection)
             state, error = "error", reason[:MESSAGE_LENGTH]
             if isinstance(fault, FetchFailed) and not isinstance(fault, ForbiddenAddress):
                 await store.hide("lost" if fault.refused else "unreachable")
@@ -212,7 +212,7 @@ class JobHandlers(Service, checked=False):
         counts = Counter[str](document.outcome for document in written)
         written_ids = {document.id for document in written}
         access = await self._authorized.collection(source.collection)
-        stored = self._authorized.stored(access, And((Eq("source", source.id), belonging)))
+        stored = self._authorized.iterate_matching(access, And((Eq("source", source.id), belonging)))
         gone = [document.id async for page in stored for document in page if document.id not in written_ids]
         deleted = (await self._documents.delete(gone)).documents if gone else 0
         chunks = sum(document.chunks for document in written)
@@ -241,7 +241,7 @@ async def note_stored_files(context: EngineContext, job: Job) -> None:
     where = And((Eq("source", ended.source), In(("path",), tuple(_names(ended)))))
     stored = {
         str(as_given(document).metadata["path"])
-        async for page in context.authorized.stored(access, where)
+        async for page in context.authorized.iterate_matching(access, where)
         for document in page
     }
     listed: list[Json] = [name for name in _names(ended) if name in stored]
@@ -359,7 +359,7 @@ class ConnectionSources:
             documents += [as_given(document) async for document in self._iterate_stored_documents(where)]
         return documents
 
-    async def stored(self) -> AsyncIterator[Document]:
+    async def iterate_stored_pages(self) -> AsyncIterator[Document]:
         """Return every stored page."""
         sources = In("source", tuple(source.id for source in await self._sources()))
         async for document in self._iterate_stored_documents(sources):
@@ -414,7 +414,7 @@ class ConnectionSources:
     async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection; pages whose keys are refused are listed again next time."""
         setting, here = self._context.parts.settings.sensitive, self._connection.collection
-        await self.update(cursor=reported(setting, cursor, here, of_keys=True))
+        await self.update(cursor=mask_report(setting, cursor, here, of_keys=True))
 
     async def update(self, **fields: Any) -> None:
         """Update fields of the connection, if it still exists."""
@@ -428,6 +428,8 @@ class ConnectionSources:
 
     async def _iterate_stored_documents(self, where: Filter) -> AsyncIterator[Document]:
         access = await self._authorized.collection(self._connection.collection)
-        async for page in self._authorized.stored(access, And((where, Eq(("wiki",), self._connection.id)))):
+        async for page in self._authorized.iterate_matching(
+            access, And((where, Eq(("wiki",), self._connection.id)))
+        ):
             for document in page:
                 yield document

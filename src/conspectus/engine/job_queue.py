@@ -57,14 +57,14 @@ class JobQueue(Service, checked=False):
     ) -> Job:
         """Return a job that is not stored yet."""
         origin, here = self._person.origin, access.collection.id
-        self._context.screened("jobs.arguments", arguments, here)
+        self._context.screen_value("jobs.arguments", arguments, here)
         return Job(
             id=JobId(str(uuid4())),
             kind=kind,
             owner=self._person.id,
             collection=here,
             source=source,
-            title=self._context.screened("jobs.title", title, here),
+            title=self._context.screen_value("jobs.title", title, here),
             created=self._parts.clock(),
             arguments={**arguments, **({} if origin is None else {ORIGIN: origin})},
         )

@@ -20,7 +20,7 @@ from conspectus.errors import (
     TooLarge,
     UnreadableFile,
 )
-from conspectus.ingest.document_fields import named
+from conspectus.ingest.document_fields import check_name
 from conspectus.ingest.files import source_name
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.ids import SourceId
@@ -100,7 +100,7 @@ class JobService(Service):
         secret: dict[str, Json] = {"headers": sent} if sent else {}
         if address.query:
             secret["url"] = full_url
-        target_name = source_name(full_url) if source is None else named("source", source)
+        target_name = source_name(full_url) if source is None else check_name("source", source)
         arguments = {"method": method.upper(), "source": target_name, **self._chunk_arguments(**options)}
         if secret:
             arguments["repeatable"] = False
@@ -117,7 +117,7 @@ class JobService(Service):
     ) -> Job:
         """Add uploaded files in the background; they are stored on disk when this returns the job."""
         names = await asyncio.to_thread(self._require_names, files)
-        access, target = await self._job_target(collection, named("source", source))
+        access, target = await self._job_target(collection, check_name("source", source))
         listed: list[Json] = list(names)
         title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
         arguments: dict[str, Json] = {"files": listed, "source": source, "repeatable": False}
@@ -251,7 +251,7 @@ class JobService(Service):
         settings = self._parts.settings
         if not 1 <= len(files) <= settings.max_upload_files:
             raise InvalidInput("files", f"must be from 1 to {settings.max_upload_files}")
-        names = [named("files", upload.name) for upload in files]
+        names = [check_name("files", upload.name) for upload in files]
         if len(set(names)) < len(names):
             raise InvalidInput("files", "have the same name twice")
         for upload in files:

@@ -11,7 +11,7 @@ from weakref import WeakSet, WeakValueDictionary
 from conspectus.errors import ConspectusError, Overloaded
 from conspectus.model.ids import UserId
 from conspectus.ports import CountTokens
-from conspectus.window.counting import counting_in_parts
+from conspectus.window.counting import count_in_parts
 
 T = TypeVar("T")
 WorkKind: TypeAlias = Literal["window", "explanation", "other"]
@@ -114,7 +114,7 @@ class LongWork:
         """Run a function that counts tokens, at once if the texts have few characters."""
         if characters < FEW_CHARACTERS:
             return function(count)
-        return await self.run(lambda work: function(counting_in_parts(count, tokenizer, work)), user=user)
+        return await self.run(lambda work: function(count_in_parts(count, tokenizer, work)), user=user)
 
     @property
     def running(self) -> int:

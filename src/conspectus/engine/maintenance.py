@@ -128,12 +128,12 @@ class MaintenanceService(Service):
         if not rested or self._core.backfill.may_retry(RETRY_SECONDS):
             for access in accesses:
                 await self._context.retry_failed(access.collection)
-        pending = await self._core.records.pending_collections()
+        pending = await self._core.records.list_pending_collections()
         for access in accesses:
             if access.collection.names or access.collection.id in pending:
                 await self._context.embed(access.collection, wait=False, rested=rested)
 
     async def finish_purges(self) -> None:
         """Finish purges in the background that an earlier process did not complete."""
-        if self._context.does_background_work and await self._core.records.unfinished_purges():
+        if self._context.does_background_work and await self._core.records.list_unfinished_purges():
             self._core.purges.finish()

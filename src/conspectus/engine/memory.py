@@ -14,13 +14,13 @@ from conspectus.engine.memory_writes import MemoryWriter, split_before_repeated_
 from conspectus.engine.searcher import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed
 from conspectus.ingest.batch_writes import batches
-from conspectus.memory.documents import as_input, memory_filter, superseded
+from conspectus.memory.documents import as_input, date_versions, memory_filter
 from conspectus.memory.fact_edges import with_new_end
-from conspectus.memory.retention import checked_forgetting
+from conspectus.memory.retention import check_forgetting
 from conspectus.memory.scopes import (
-    checked,
-    named_scope,
-    named_scope_or_all,
+    check_scope,
+    choose_scope,
+    choose_scope_or_all,
     scope_and_options,
     scope_of,
 )
@@ -118,11 +118,11 @@ class MemoryService(Service):
         batches of at most 500, one transaction each. Raises InvalidInput or TooLarge; the batch at fault is
         not written.
         """
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         inputs = [memories] if isinstance(memories, str | NewMemory) else memories
         written: list[MemoryWritten] = []
         with self._parts.records.one_snapshot():
-            source, access = await self._memories.source(checked(scope), collection)
+            source, access = await self._memories.source(check_scope(scope), collection)
             embedder = await self._context.embedder(access.collection)
             complete = self._context.completion(access.collection, embedder) if wait else None
             for batch in batches(
@@ -163,7 +163,7 @@ class MemoryService(Service):
                 raise InvalidInput("kind", "of an extracted fact cannot be changed")
             new = with_new_end(before, replace(as_input(before), **new_fields), new_fields)
             source = memory_sources.by_id[before.document.source]
-            new = self._facts.screened(new, source)
+            new = self._facts.screen_memory(new, source)
             if new_fields.keys() & FACT_FIELDS:
                 await self._facts.check(source, memory_sources.access, [new])
             try:
@@ -185,7 +185,7 @@ class MemoryService(Service):
         **names: Unpack[ScopeNames],
     ) -> Memory:
         """Return a memory of a scope. Raises NotFound, also for a memory of another scope."""
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         return await self._reader.memory(memory_sources, memory)
 
@@ -201,14 +201,14 @@ class MemoryService(Service):
 
         Each earlier one says from when on the next holds in its place: `superseded`.
         """
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         current = await self._reader.memory(memory_sources, memory)
         earlier = [
             memory_in(memory_sources, document, text)
             for document, text in await memory_sources.versions(current.document)
         ]
-        return superseded([*await self._reader.present(memory_sources, earlier), current])
+        return date_versions([*await self._reader.present(memory_sources, earlier), current])
 
     async def list(
         self,
@@ -242,7 +242,7 @@ class MemoryService(Service):
         **names: Unpack[ScopeNames],
     ) -> int:
         """Count the memories of a scope that match."""
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         return await (await self._reader.memory_sources(scope, collection)).count(filter)
 
     async def list_recent(
@@ -263,7 +263,7 @@ class MemoryService(Service):
 
         Defaults come from the settings. A turn that exceeds the tokens is truncated, with a mark.
         """
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         return await self._reader.recent(
             scope=scope, collection=collection, limit=limit, max_tokens=max_tokens, tokenizer=tokenizer
         )
@@ -319,7 +319,7 @@ class MemoryService(Service):
         are derived again from stored answers, without a call. A queued or running job of the same request is
         returned. Raises ChatNotConfigured, InvalidInput, NotFound or PermissionDenied.
         """
-        scope = named_scope_or_all(scope, names)
+        scope = choose_scope_or_all(scope, names)
         return await self._extraction().start(collection, scope, max_tokens=max_tokens, replay=replay)
 
     async def start(self) -> None:
@@ -347,12 +347,12 @@ class MemoryService(Service):
         `selection.pinned`. They are in no result when this returns; `purge` also waits until no file holds
         their text. A `dry_run` deletes nothing. Raises InvalidInput, NotFound or PermissionDenied.
         """
-        scope = named_scope(scope, names)
-        checked_forgetting(selection)
+        scope = choose_scope(scope, names)
+        check_forgetting(selection)
         require_scope(self._person, "write", "forget memories")
         memory_sources = await self._reader.memory_sources(scope, collection)
         purges = purge and not dry_run
-        async with self._context.purging(purges, memory_sources.access.collection.id) as erasure:
+        async with self._context.open_deletion(purges, memory_sources.access.collection.id) as erasure:
             receipt = await self._deletion.delete(memory_sources, selection, dry_run=dry_run)
             if purges:
                 await self._deletion.delete_empty_sources(memory_sources)
@@ -366,7 +366,7 @@ class MemoryService(Service):
         **names: Unpack[ScopeNames],
     ) -> Sequence[ConversationSummary]:
         """List the conversations of a scope, the newest one first."""
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         summaries = [
             ConversationSummary(
@@ -386,7 +386,7 @@ class MemoryService(Service):
         **names: Unpack[ScopeNames],
     ) -> MemoryStats:
         """Return the numbers of memories in a scope."""
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         memory_sources = await self._reader.memory_sources(scope, collection)
         totals = await memory_sources.totals()
         conversations, entities = len(await memory_sources.spans()), await memory_sources.names()
@@ -408,7 +408,7 @@ class MemoryService(Service):
         quarantined; for others than managers of the collection they are only counted, as are extracted facts
         and feedback, in `left_out` of the last page.
         """
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         return await self._exporter.page(scope, collection, after=after, limit=limit)
 
     async def import_lines(
@@ -432,5 +432,5 @@ class MemoryService(Service):
         at most 500, one transaction each. Raises InvalidInput or TooLarge with the number of the line at
         fault, whose batch is not written.
         """
-        scope = named_scope_or_all(scope, names)
+        scope = choose_scope_or_all(scope, names)
         return await self._importer.import_lines(lines, collection, scope=scope, progress=progress)

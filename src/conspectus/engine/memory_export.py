@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from conspectus.access.memory_reader import MemorySources
-from conspectus.access.policy import at_least
+from conspectus.access.policy import includes_role
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
-from conspectus.ingest.quarantine import given_before
+from conspectus.ingest.quarantine import restore_document
 from conspectus.memory.documents import GIVEN
 from conspectus.memory.jsonl import Reference, line_of
 from conspectus.memory.scopes import scope_of
@@ -75,7 +75,7 @@ class MemoryExporter(Service, checked=False):
             last = f"{QUARANTINED} {canonical(document.recorded)} {document.id}"
             before = await memory_sources.versions(document)
             marked = replace(as_given(document), trust="quarantined")
-            newest = memory_in(memory_sources, marked, given_before(document).text)
+            newest = memory_in(memory_sources, marked, restore_document(document).text)
             histories.append([*(memory_in(memory_sources, *state) for state in before), newest])
         return histories, None
 
@@ -90,7 +90,7 @@ class MemoryExporter(Service, checked=False):
 
     def _may_review(self, memory_sources: MemorySources) -> bool:
         """Return whether the person may read quarantined texts."""
-        is_manager = at_least(memory_sources.access.roles.collection, "manager")
+        is_manager = includes_role(memory_sources.access.roles.collection, "manager")
         return is_manager and self._person.origin in {None, "user"}
 
     async def _count_left_out(self, memory_sources: MemorySources) -> Mapping[str, int]:

@@ -31,9 +31,9 @@ from conspectus.errors import (
 )
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.documents import GIVEN
-from conspectus.memory.facts import PROMPT, FactForm, cited_facts, found_facts, prompts
+from conspectus.memory.facts import PROMPT, FactForm, collect_cited_facts, parse_facts, prompts
 from conspectus.memory.retention import RetentionWorker
-from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
+from conspectus.memory.scopes import MEMORIES, check_scope, end_of_prefix, includes_scope, scope_of
 from conspectus.model.filter import Eq
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job
@@ -123,7 +123,7 @@ class FactExtraction(Service, checked=False):
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         access = await self._authorized.collection(collection)
-        await self._writable_sources(access, None if scope is None else checked(scope))
+        await self._writable_sources(access, None if scope is None else check_scope(scope))
         arguments: dict[str, Json] = {
             "max_tokens": tokens,
             "replay": replay,
@@ -177,8 +177,8 @@ class FactExtraction(Service, checked=False):
         memory_sources = await self._reader.stored.memory_sources(
             access,
             begins=begins,
-            below=beyond(begins),
-            holds=lambda source: scope is None or holds(scope, scope_of(source.name)),
+            below=end_of_prefix(begins),
+            holds=lambda source: scope is None or includes_scope(scope, scope_of(source.name)),
         )
         for source_id in memory_sources.ids:
             access.require("editor", "extract facts", source=source_id)
@@ -234,7 +234,7 @@ class FactExtraction(Service, checked=False):
             readings.append(MemoryAnswers(memory, mark))
         if run.replay:
             return readings
-        stored = await self._parts.summaries.stored([reading.name for reading in readings])
+        stored = await self._parts.summaries.select_stored([reading.name for reading in readings])
         return [reading for reading in readings if reading.name not in stored]
 
     def _prompts(self, run: ExtractionRun, memory: Memory) -> list[SummaryPrompt]:
@@ -262,8 +262,8 @@ class FactExtraction(Service, checked=False):
         if reading.fault is not None:
             return
         memory = reading.memory
-        extracted = [fact for answer in reading.answers for fact in found_facts(answer)]
-        facts, refused = cited_facts(memory, extracted, run.model.name)
+        extracted = [fact for answer in reading.answers for fact in parse_facts(answer)]
+        facts, refused = collect_cited_facts(memory, extracted, run.model.name)
         written = await self._write_facts(run, source, memory, facts)
         now = await self._reader.stored.documents(sources, [memory.id])
         state = (memory.document.content_hash, memory.document.trust)
@@ -285,7 +285,7 @@ class FactExtraction(Service, checked=False):
         self, run: ExtractionRun, source: Source, memory: Memory, facts: Sequence[ExtractedFact]
     ) -> list[tuple[str, bool]]:
         """Store facts that a graph can hold; return their ids, and whether they are new."""
-        storable = [fact for fact in facts if await self._memories.accepts(source, run.access, fact)]
+        storable = [fact for fact in facts if await self._memories.can_store(source, run.access, fact)]
         if not storable:
             return []
         try:

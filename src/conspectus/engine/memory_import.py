@@ -14,10 +14,10 @@ from conspectus.engine.memory_writes import MemoryWriter
 from conspectus.errors import PreconditionFailed
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.prepare import describe
-from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
+from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merge_states, plan_import
 from conspectus.memory.jsonl import Line, Reference
 from conspectus.memory.jsonl_reader import LineReader
-from conspectus.memory.scopes import beyond, graph_name, source_name
+from conspectus.memory.scopes import end_of_prefix, graph_name, source_name
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import Memory, MemoryWritten, Scope
 from conspectus.model.records import PreparedDocument, Source
@@ -63,13 +63,13 @@ class MemoryImporter(Service, checked=False):
         return written
 
     def _screen(self, line: Line, source: Source) -> Line:
-        states = (replace(state, new=self._facts.screened(state.new, source)) for state in line.states)
+        states = (replace(state, new=self._facts.screen_memory(state.new, source)) for state in line.states)
         return replace(line, states=tuple(states))
 
     def _check_line(self, line: Line) -> None:
         """Raise InvalidInput or TooLarge for a memory that cannot be stored."""
         preparation = self._context.preparation(UNKNOWN_SOURCE)
-        for step in merged((), line):
+        for step in merge_states((), line):
             describe(current_of(step, line.scope, {}, first=False), preparation)
 
     async def _write_batch(
@@ -147,7 +147,10 @@ class MemoryImporter(Service, checked=False):
         """Return the stored memories of these lines, by id."""
         names = {source_name(line.scope) for line in batch}
         memory_sources = await self._reader.stored.memory_sources(
-            access, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
+            access,
+            begins=min(names),
+            below=end_of_prefix(max(names)),
+            holds=lambda source: source.name in names,
         )
         document_ids = [ids[Reference(line.scope, line.key)] for line in batch]
         histories: dict[str, Sequence[Memory]] = {}

@@ -3,15 +3,23 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
-from conspectus.access.policy import at_least
+from conspectus.access.policy import includes_role
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.windows import window_budget
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.memory.documents import closed_by, memory_of, naming_only
+from conspectus.memory.documents import memory_of, read_closing_memory, without_unknown_references
 from conspectus.memory.recent_turns import recent as latest
-from conspectus.memory.retention import added, selection_filter
-from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, graph_name, readable, scope_of
+from conspectus.memory.retention import add_receipts, selection_filter
+from conspectus.memory.scopes import (
+    GRAPHS,
+    check_scope,
+    common_prefix,
+    end_of_prefix,
+    graph_name,
+    readable,
+    scope_of,
+)
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import (
     MEMORY,
@@ -37,11 +45,11 @@ class MemoryReader(Service, checked=False):
 
     async def memory_sources(self, scope: Scope, collection: str) -> MemorySources:
         """Return the sources that are read for a scope. Raises NotFound for the collection."""
-        begins = beginning(checked(scope))
+        begins = common_prefix(check_scope(scope))
         return await self.stored.memory_sources(
             await self._authorized.collection(collection),
             begins=begins,
-            below=beyond(begins),
+            below=end_of_prefix(begins),
             holds=_is_source_of(scope),
         )
 
@@ -102,15 +110,17 @@ class MemoryReader(Service, checked=False):
         if not referenced_ids:
             return list(memories)
         documents = await self.stored.documents(memory_sources, sorted(referenced_ids))
-        endings = {str(document.id): closed_by(document) for document in documents}
-        return [naming_only(endings, memory) for memory in memories]
+        endings = {str(document.id): read_closing_memory(document) for document in documents}
+        return [without_unknown_references(endings, memory) for memory in memories]
 
-    async def keyed(self, memory_sources: MemorySources, source: Source, keys: Sequence[str]) -> list[Memory]:
+    async def read_by_keys(
+        self, memory_sources: MemorySources, source: Source, keys: Sequence[str]
+    ) -> list[Memory]:
         """Return the memories of these keys in one source."""
-        documents = await self.keyed_documents(memory_sources, source, keys)
+        documents = await self.read_documents_by_keys(memory_sources, source, keys)
         return await self.memories(memory_sources, documents)
 
-    async def keyed_documents(
+    async def read_documents_by_keys(
         self, memory_sources: MemorySources, source: Source, keys: Sequence[str], *, quarantined: bool = False
     ) -> list[Document]:
         """Return the documents of memories of these keys in one source, or quarantined ones too."""
@@ -119,9 +129,9 @@ class MemoryReader(Service, checked=False):
 
     async def graphs_of(self, scope: Scope, access: CollectionAccess) -> tuple[SourceId, ...]:
         """Return the graphs of all scopes that are read for a scope."""
-        begins = beginning(scope, GRAPHS)
+        begins = common_prefix(scope, GRAPHS)
         return await self.stored.graphs(
-            access, begins=begins, below=beyond(begins), holds=_is_source_of(scope)
+            access, begins=begins, below=end_of_prefix(begins), holds=_is_source_of(scope)
         )
 
 
@@ -163,7 +173,7 @@ class MemoryDeletion(Service, checked=False):
                 await self._context.note_review(
                     "delete_quarantined", [(document, access) for document in page]
                 )
-                receipt = added(
+                receipt = add_receipts(
                     receipt, await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
                 )
         if dry_run:
@@ -176,7 +186,7 @@ class MemoryDeletion(Service, checked=False):
         Granted ones stay, as do those of a user who could not create them again.
         """
         access, memories = memory_sources.access, self._context.parts.memories
-        if not at_least(access.roles.collection, "manager"):
+        if not includes_role(access.roles.collection, "manager"):
             return
         deleted = set(await memories.delete_empty(memory_sources.ids))
         names = {
@@ -185,7 +195,10 @@ class MemoryDeletion(Service, checked=False):
         if not names:
             return
         graphs = await self._reader.stored.graphs(
-            access, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
+            access,
+            begins=min(names),
+            below=end_of_prefix(max(names)),
+            holds=lambda source: source.name in names,
         )
         await memories.delete_empty(graphs)
 
@@ -215,5 +228,5 @@ async def delete_selected(
     total = MemoryReceipt(0)
     for start in range(0, len(memories), MAX_DELETED_MEMORIES):
         batch = memories[start : start + MAX_DELETED_MEMORIES]
-        total = added(total, await memory_store.forget(batch, pinned=pinned, now=now))
+        total = add_receipts(total, await memory_store.forget(batch, pinned=pinned, now=now))
     return total

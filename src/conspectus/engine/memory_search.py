@@ -11,9 +11,9 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.windows import WindowPlan, window_budget
-from conspectus.memory.documents import as_of_filter, ended, memory_filter, source_remark, validity_remark
+from conspectus.memory.documents import as_of_filter, has_ended, memory_filter, source_remark, validity_remark
 from conspectus.memory.recent_turns import recent
-from conspectus.memory.scopes import reaches, scope_of
+from conspectus.memory.scopes import applies_in, scope_of
 from conspectus.model.filter import And, document_row, matches, with_min_trust
 from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
@@ -30,7 +30,7 @@ from conspectus.model.query import Budget, Query, WindowForm
 from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.trust import least
-from conspectus.retrieval.query_checks import checked_query
+from conspectus.retrieval.query_checks import check_query
 from conspectus.text.times import render
 from conspectus.window.build import WindowOptions
 from conspectus.window.stable import Previous
@@ -178,7 +178,7 @@ class MemorySearch(Service, checked=False):
             graph=graph,
             min_trust=query.min_trust,
         )
-        index_query = checked_query(index_query, {}, self._parts.settings)
+        index_query = check_query(index_query, {}, self._parts.settings)
         if not memory_sources.sources:
             return Retrieval("no_match", ())
         graphs = () if graph is None else await self._reader.graphs_of(query.scope, memory_sources.access)
@@ -231,7 +231,7 @@ class MemorySearch(Service, checked=False):
         query, access = resolved.query, resolved.memory_sources.access
         user_sources = await self._reader.memory_sources(Scope(query.scope.user), query.collection)
         source_ids = {
-            source.id for source in user_sources.sources if reaches(scope_of(source.name), query.scope)
+            source.id for source in user_sources.sources if applies_in(scope_of(source.name), query.scope)
         }
         rows = await user_sources.notes(source_ids, limit=MAX_NOTES)
         notes = [
@@ -251,7 +251,7 @@ class MemorySearch(Service, checked=False):
             as_of=query.as_of,
         )
         retrieval = await self._searcher.search_collection(
-            checked_query(index_query, {}, self._parts.settings), access
+            check_query(index_query, {}, self._parts.settings), access
         )
         relevant = [hit.document.id for hit in retrieval.hits if hit.document.id in by_id]
         return [by_id[id] for id in dict.fromkeys((*relevant, *by_id))]
@@ -319,7 +319,7 @@ def _reasons(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str,
 
 
 def _rank_ended_lower(hit: Hit, at: datetime) -> Hit:
-    if not ended(hit.document, at):
+    if not has_ended(hit.document, at):
         return hit
     parts = {**hit.parts, FACT_ENDED_PART: FACT_ENDED_SCORE}
     return replace(hit, parts=parts, score=sum(parts.values()))

@@ -66,15 +66,17 @@ class MemoryFacts(Service, checked=False):
         now, entries = self._parts.clock(), replace(self.graphs.entries(source, access), origin=None)
         for memory in facts:
             with as_field("fact", was="node"):
-                entries.adding(ends_of_fact(memory), [edge_of_fact(memory, None, now)])
-        await self.graphs.writable(graph_name(scope_of(source.name)), access.collection.id)
+                entries.prepare_adding(ends_of_fact(memory), [edge_of_fact(memory, None, now)])
+        await self.graphs.get_writable(graph_name(scope_of(source.name)), access.collection.id)
 
-    def screened(self, new: NewMemory, source: Source) -> NewMemory:
+    def screen_memory(self, new: NewMemory, source: Source) -> NewMemory:
         """Return a memory whose fact is masked as the names of the graph will be."""
         if new.fact is None:
             return new
         masked_names = {
-            field: self._context.screened(column, getattr(new.fact, field), source.collection, field="fact")
+            field: self._context.screen_value(
+                column, getattr(new.fact, field), source.collection, field="fact"
+            )
             for field, column in COLUMNS_OF_FACT.items()
         }
         return replace(new, fact=replace(new.fact, **masked_names))
@@ -138,7 +140,7 @@ class MemoryFacts(Service, checked=False):
         if is_stated and (new.fact is None or new.fact.single or not edge.single):
             return
         collection, graph = access.collection.id, graph_name(scope_of(memory_source.name))
-        graph_source, _ = await self.graphs.readable(graph, collection)
+        graph_source, _ = await self.graphs.get_readable(graph, collection)
         begins = parse_instant(edge.valid_from or now)
         id = edge_id(graph_source.id, edge.source, edge.target, edge.type, begins)
         for stored_edge in await self.graphs.edges_by_id(graph, collection, [id]):
@@ -272,7 +274,7 @@ class MemoryWriter(Service, checked=False):
         self._reader = MemoryReader(context)
         self.facts = MemoryFacts(context)
 
-    async def accepts(self, source: Source, access: CollectionAccess, new: NewMemory) -> bool:
+    async def can_store(self, source: Source, access: CollectionAccess, new: NewMemory) -> bool:
         """Return whether a memory with its fact can be stored; the graph of its scope is created."""
         try:
             await self.facts.check(source, access, [new])
@@ -305,7 +307,7 @@ class MemoryWriter(Service, checked=False):
         complete: Complete | None = None,
     ) -> list[MemoryWritten]:
         """Write a batch without duplicate keys. With `complete`, a few also get vectors and mentions."""
-        batch = [self.facts.screened(new, source) for new in batch]
+        batch = [self.facts.screen_memory(new, source) for new in batch]
         stored, quarantined = await self._read_stored(source, access, scope, batch)
         duplicates = await self._find_near_duplicates(source, access, batch, stored)
         now = self._parts.clock()
@@ -347,7 +349,7 @@ class MemoryWriter(Service, checked=False):
         if not keys:
             return {}, {}
         memory_sources = await self._reader.memory_sources(scope, access.collection.id)
-        documents = await self._reader.keyed_documents(memory_sources, source, keys, quarantined=True)
+        documents = await self._reader.read_documents_by_keys(memory_sources, source, keys, quarantined=True)
         readable = [document for document in documents if document.kind != "quarantined"]
         memories = await self._reader.memories(memory_sources, readable)
         quarantined = {
@@ -374,7 +376,7 @@ class MemoryWriter(Service, checked=False):
             try:
                 written = await self.facts.revise(memory_sources, stored, version)
             except PreconditionFailed:
-                memories = await self._reader.keyed(memory_sources, source, [stored.document.key])
+                memories = await self._reader.read_by_keys(memory_sources, source, [stored.document.key])
                 continue
             return MemoryWritten(written.id, written.outcome, stored.near, quarantined=written.quarantined)
         document = document_of(new, stored.scope, now=self._parts.clock(), beside={})
@@ -391,7 +393,7 @@ class MemoryWriter(Service, checked=False):
             is_compared = len(batch) <= MAX_COMPARED_BATCH and new.key not in stored
             terms: frozenset[str] = near_duplicates.terms(new.text) if is_compared else frozenset()
             others = await self._find_similar(source, access, new, len(terms)) if terms else []
-            duplicates.append(tuple(near_duplicates.near(terms, others)))
+            duplicates.append(tuple(near_duplicates.find_near_duplicates(terms, others)))
         return duplicates
 
     async def _find_similar(
@@ -401,7 +403,9 @@ class MemoryWriter(Service, checked=False):
         opened = await self._core.open_indexes.current(access.collection)
         where = And((Eq("source", source.id), Eq("kind", "memory")))
         words = new.text[: self._parts.settings.max_query_characters]
-        matches = await opened.index.search(Probe(access.narrowed(where), words, None, MAX_SIMILAR_MEMORIES))
+        matches = await opened.index.search(
+            Probe(access.restrict_filter(where), words, None, MAX_SIMILAR_MEMORIES)
+        )
         min_score = least_score(matches, terms)
         chunk_ids = [
             ChunkId(chunk_id)

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from conspectus.access.account_names import account_name, label_text
 from conspectus.access.policy import (
-    at_least,
     highest,
+    includes_role,
     origins_of,
     require_grantor,
     require_own_origin,
@@ -77,7 +77,7 @@ class PeopleService(Service):
     ) -> User:
         """Create a user. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner_in_person(self._person, "make accounts")
-        self._context.screened("users.name", account_name(name))
+        self._context.screen_value("users.name", account_name(name))
         if await self._authorized.has_prefix(f"{name}/"):
             raise Conflict("user", name, "is the prefix of names of collections; rename those first")
         await self._ensure_owner_account()
@@ -134,7 +134,7 @@ class PeopleService(Service):
         detail = "" if heir_id is None else f"transferred to {heir_id}"
         name = "" if purge else account.name
         change = self._context.change("delete_user", account.id, name, detail=detail)
-        async with self._context.purging(purge):
+        async with self._context.open_deletion(purge):
             await self._parts.accounts.delete_user(
                 account.id, transfer_to=heir_id, change=change, purge=purge
             )
@@ -144,7 +144,7 @@ class PeopleService(Service):
     ) -> Group:
         """Create a group. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner_in_person(self._person, "make groups")
-        self._context.screened("groups.name", account_name(name))
+        self._context.screen_value("groups.name", account_name(name))
         group = Group(GroupId(str(uuid4())), name, self._parts.clock())
         await self._parts.accounts.add_group(group, self._context.change("create_group", group.id, name))
         return group
@@ -211,7 +211,7 @@ class PeopleService(Service):
         key = Key(
             id=KeyId(""),
             user=holder.id,
-            label=self._context.screened("keys.label", label_text(label)),
+            label=self._context.screen_value("keys.label", label_text(label)),
             scopes=await self._scopes(scopes, holder),
             created=self._parts.clock(),
             expires=self._expiry(expires, holder, request_key),
@@ -339,7 +339,7 @@ class PeopleService(Service):
             accesses = [
                 access
                 for access in await self._authorized.collections()
-                if at_least(access.roles.collection, "manager")
+                if includes_role(access.roles.collection, "manager")
             ]
         else:
             accesses = [await self._require_managed(collection)]
@@ -373,14 +373,14 @@ class PeopleService(Service):
         await self._require_managed(access.collection.id)
         users = [user for user in await self._parts.accounts.users() if not user.disabled]
         readers: list[DocumentReader] = []
-        is_hidden = stored.source in await self._authorized.hidden_sources(access.collection.id)
+        is_hidden = stored.source in await self._authorized.list_hidden_sources(access.collection.id)
         lowest: Role = "manager" if is_hidden else "viewer"
         origins_by_user = await self._read_origins(access.collection, users)
         for user in users:
             origins_by_source = origins_by_user[user.id]
             origins = origins_by_source[None] + origins_by_source.get(stored.source, [])
             role = highest(origin.role for origin in origins) if origins else None
-            if role is not None and at_least(role, lowest):
+            if role is not None and includes_role(role, lowest):
                 readers.append(DocumentReader(user.id, user.name, role, tuple(origins)))
         return readers
 
@@ -444,7 +444,7 @@ class PeopleService(Service):
     async def _scopes(self, scopes: Sequence[Scope] | None, holder: User) -> tuple[Scope, ...]:
         """Return the scopes of a new key in order; if none are given, those that its user needs."""
         if scopes is None:
-            needed = await self._authorized.needed_scopes(holder)
+            needed = await self._authorized.choose_scopes(holder)
             scopes = [scope for scope in needed if scope in self._person.scopes]
         ordered = tuple(scope for scope in SCOPES if scope in scopes)
         if not ordered or set(scopes) - set(SCOPES):

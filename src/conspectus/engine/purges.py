@@ -36,7 +36,7 @@ class Purges:
         self._closing = asyncio.Event()
 
     @asynccontextmanager
-    async def purging(self, *collections: CollectionId) -> AsyncIterator[Erasure]:
+    async def open_deletion(self, *collections: CollectionId) -> AsyncIterator[Erasure]:
         """Erase from disk what the block deletes from the collections.
 
         While somebody may still read it, and after `max_wait_seconds`, the erasure is pending and goes on in
@@ -94,9 +94,9 @@ class Purges:
         """Return whether no purge is unfinished, after an attempt unless another process makes one."""
         try:
             async with self._turns(PURGE_LOCK) as mine:
-                if mine and await self._records.unfinished_purges():
+                if mine and await self._records.list_unfinished_purges():
                     await self._purge(waits=False)
-                return not await self._records.unfinished_purges()
+                return not await self._records.list_unfinished_purges()
         except ConspectusError as fault:
             logger.warning("purge_recovery_failed code=%(code)s", {"code": fault.code})
         return False

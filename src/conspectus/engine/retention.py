@@ -17,21 +17,21 @@ from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.retention import (
     RetentionWorker,
-    checked_retention,
+    check_retention,
+    combine_rules,
     counts_of,
     days_before,
-    holding,
     oldest,
     read_from,
     rule_address,
 )
 from conspectus.memory.scopes import (
     MEMORIES,
-    beyond,
-    checked,
-    holds,
-    named_scope,
-    named_scope_or_all,
+    check_scope,
+    choose_scope,
+    choose_scope_or_all,
+    end_of_prefix,
+    includes_scope,
     scope_of,
 )
 from conspectus.model.access import Person
@@ -97,8 +97,8 @@ class RetentionRules(Service, checked=False):
         memory_sources = await self._reader.stored.memory_sources(
             access,
             begins=begins,
-            below=beyond(begins),
-            holds=lambda source: scope is None or holds(scope, scope_of(source.name)),
+            below=end_of_prefix(begins),
+            holds=lambda source: scope is None or includes_scope(scope, scope_of(source.name)),
         )
         now = self._parts.clock()
         withheld = self._reader.stored.withheld(memory_sources, Not(Eq((PINNED,), True)))
@@ -107,7 +107,7 @@ class RetentionRules(Service, checked=False):
         ]
         due: list[DocumentId] = []
         for source in memory_sources.sources:
-            rule = holding(scoped_rules, scope_of(source.name))
+            rule = combine_rules(scoped_rules, scope_of(source.name))
             if rule is None:
                 continue
             before = None if rule.days is None else days_before(now, rule.days)
@@ -158,16 +158,16 @@ class RetentionService(Service):
         Nothing is deleted now: `apply` does, or the background work. If several rules hold for a
         conversation, the strictest applies. Raises InvalidInput or PermissionDenied.
         """
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         require_scope(self._person, "write", "set a retention rule")
-        rule = checked_retention(retention)
-        checked(scope)
+        rule = check_retention(retention)
+        check_scope(scope)
         if await self._authorized.find(collection) is None:
             new_collection = await self._writer.collection(collection)
             await self._context.set_entity_extraction(new_collection.id, enabled=True)
         collection_id = await self._require_editable_scope(scope, collection)
         begins = rule_address(scope)
-        self._context.screened("retentions.begins", unquote(begins), collection_id, field="scope")
+        self._context.screen_value("retentions.begins", unquote(begins), collection_id, field="scope")
         name = stable_id("retention", collection_id, begins)
         await self._parts.memories.put_retention(
             StoredRetention(name, collection_id, begins, rule, self._person.id)
@@ -183,9 +183,9 @@ class RetentionService(Service):
         **names: Unpack[ScopeNames],
     ) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
-        scope = named_scope(scope, names)
+        scope = choose_scope(scope, names)
         require_scope(self._person, "write", "set a retention rule")
-        collection_id = await self._require_editable_scope(checked(scope), collection)
+        collection_id = await self._require_editable_scope(check_scope(scope), collection)
         name = stable_id("retention", collection_id, rule_address(scope))
         await self._parts.memories.drop_retention(name)
         await self._context.note_change("delete_retention", name, collection_id)
@@ -213,11 +213,11 @@ class RetentionService(Service):
         **names: Unpack[ScopeNames],
     ) -> MemoryReceipt:
         """Apply the retention rules of a scope, or all; with `dry_run`, only say what they would delete."""
-        scope = named_scope_or_all(scope, names)
+        scope = choose_scope_or_all(scope, names)
         require_scope(self._person, "write", "apply retention rules")
         access = await self._authorized.collection(collection)
         rules = await self._rules.of(access)
-        due = await self._rules.due(access, rules, None if scope is None else checked(scope))
+        due = await self._rules.due(access, rules, None if scope is None else check_scope(scope))
         receipt = await delete_selected(self._context, due, pinned=False, dry_run=dry_run)
         if scope is None and not dry_run:
             await self._rules.note_run(rules)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from conspectus.access.policy import at_least, require_own_origin, require_scope
+from conspectus.access.policy import includes_role, require_own_origin, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.searcher import Searcher
@@ -50,7 +50,7 @@ from conspectus.model.results import (
 )
 from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.feedback import feedback_on
-from conspectus.retrieval.query_checks import checked_query
+from conspectus.retrieval.query_checks import check_query
 from conspectus.retrieval.reranking import rerank_hits
 from conspectus.text.clean import clean
 from conspectus.window.build import WindowOptions, window_form
@@ -80,7 +80,7 @@ class SearchService(Service):
         The options are the fields of Query; the collection `*` means all that you may read. Raises NotFound
         for an unknown collection.
         """
-        return await self._searcher.search(checked_query(query, options, self._parts.settings))
+        return await self._searcher.search(check_query(query, options, self._parts.settings))
 
     async def window(
         self,
@@ -96,12 +96,12 @@ class SearchService(Service):
         """
         budget = window_budget(max_tokens, self._parts.settings)
         form, query_options = window_form(options, QueryOptions)
-        index_query = checked_query(query, query_options, self._parts.settings)
+        index_query = check_query(query, query_options, self._parts.settings)
         previous = await self._searcher.previous(form.previous, index_query)
 
         async def search(limit: int) -> Retrieval:
             return await self._searcher.search(
-                checked_query(query, {"limit": limit, **query_options}, self._parts.settings)
+                check_query(query, {"limit": limit, **query_options}, self._parts.settings)
             )
 
         window_plan = WindowPlan(once="limit" in query_options, options=WindowOptions(previous=previous))
@@ -169,7 +169,7 @@ class SearchService(Service):
             raise Conflict("user", user, "is disabled and sees nothing")
         collection_id, now = access.collection.id, self._parts.clock()
         index_query = replace(index_query, collection=collection_id)
-        text = self._context.screened("audit.query", index_query.query, collection_id)
+        text = self._context.screen_value("audit.query", index_query.query, collection_id)
         await self._parts.accounts.add_audit(
             AuditEntry(str(uuid4()), self._person.id, other.id, collection_id, text, now)
         )
@@ -216,7 +216,7 @@ class SearchService(Service):
         """
         require_scope(self._person, "write", "give feedback")
         require_own_origin(self._person, "give feedback")
-        query_text = checked_query(query, {}, self._parts.settings).query.strip()
+        query_text = check_query(query, {}, self._parts.settings).query.strip()
         if not query_text:
             raise InvalidInput("query", "has no text")
         if not 1 <= len({*used, *wrong}) <= MAX_JUDGED_CHUNKS:
@@ -230,7 +230,7 @@ class SearchService(Service):
         feedback = [feedback_on(row, query_text, user, used=row.chunk.id in used, now=now) for row in rows]
         for collection in dict.fromkeys(row.collection for row in feedback):
             space, vector = await self._query_vector(query_text, collection)
-            text = self._context.screened("feedback.query", query_text, collection)
+            text = self._context.screen_value("feedback.query", query_text, collection)
             screened = [replace(row, query=text) for row in feedback if row.collection == collection]
             await self._parts.feedback.add(screened, space=space, vector=vector)
         return feedback
@@ -325,7 +325,7 @@ class SearchService(Service):
     def _with_highest_limit(self, query: str | Query, options: QueryOptions) -> Query:
         """Return the query with the highest limit, unless one is given."""
         settings = self._parts.settings
-        return checked_query(query, {"limit": settings.max_limit, **options}, settings)
+        return check_query(query, {"limit": settings.max_limit, **options}, settings)
 
     @property
     def _explanation(self) -> WindowOptions:
@@ -357,7 +357,7 @@ class SearchService(Service):
             candidate.source for candidate in window.trace if candidate.status in {"included", "truncated"}
         )
         grants = []
-        hidden = await self._authorized.hidden_sources(access.collection.id)
+        hidden = await self._authorized.list_hidden_sources(access.collection.id)
         for source in await self._authorized.sources_by_name(access, list(candidates)):
             is_visible = other_access is not None and other_access.visible([source])
             if source.id in candidates and not is_visible:
@@ -370,4 +370,4 @@ class SearchService(Service):
 
 def _manages(access: CollectionAccess) -> bool:
     """Return whether the user manages the whole collection."""
-    return at_least(access.roles.collection, "manager")
+    return includes_role(access.roles.collection, "manager")

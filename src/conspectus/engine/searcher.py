@@ -14,7 +14,7 @@ from conspectus.engine.windows import WindowMaker, WindowPlan
 from conspectus.errors import NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.ingest.document_fields import message_id
-from conspectus.ingest.sensitive import stored_form
+from conspectus.ingest.sensitive import mask_for_lookup
 from conspectus.memory.documents import as_of_filter
 from conspectus.model.filter import EVERYTHING, And, Filter, Not, document_row, matches, with_min_trust
 from conspectus.model.ids import ChunkId, SourceId, UserId
@@ -111,8 +111,8 @@ class Searcher:
             refreshed=self._newest_index(access),
             hydrate=self._authorized.rows(access),
             embedder=embedder or NO_VECTORS,
-            filter=access.narrowed(filter),
-            sources=access.counted_sources(query.filter),
+            filter=access.restrict_filter(filter),
+            sources=access.select_counted_sources(query.filter),
             ranking_context=ranking,
             thread_chunks=await self._thread_chunks(access, ranking),
             alone=alone,
@@ -218,7 +218,7 @@ class Searcher:
         authorized, maximum = self._authorized, self._parts.settings.max_thread_chunks
         start = perf_counter()
         reader = ChainReader(
-            authorized.threaded, authorized.beginnings, authorized.passages, query.filter, maximum
+            authorized.read_thread_of, authorized.beginnings, authorized.passages, query.filter, maximum
         )
         retrieval = await with_chains(retrieval, reader, maximum=query.thread_messages)
         return replace(retrieval, timings={**retrieval.timings, "chains": (perf_counter() - start) * 1_000})
@@ -277,7 +277,7 @@ class Searcher:
             raise NotFound("channel", query_context.channel)
         thread = query_context.thread
         for access in accesses:
-            thread = stored_form(
+            thread = mask_for_lookup(
                 self._parts.settings.sensitive, "documents.thread", thread, access.collection.id
             )
         if thread is not None:
@@ -293,7 +293,7 @@ class Searcher:
         """
         keyed = [message_id(source, name) for source in sorted(channel)]
         for access in accesses:
-            if await self._authorized.named_thread(access, channel, name, limit=1):
+            if await self._authorized.read_thread(access, channel, name, limit=1):
                 return name
         for access in accesses:
             for document in await self._authorized.inside(access, keyed):
@@ -322,7 +322,7 @@ class Searcher:
         """Return chunks of the thread that a query names."""
         if ranking is None or ranking.channel is None or ranking.thread is None:
             return ()
-        rows = await self._authorized.named_thread(
+        rows = await self._authorized.read_thread(
             access, ranking.channel, ranking.thread, limit=MAX_NAMED_MESSAGES
         )
         return tuple(row.chunk.id for row in rows)
@@ -353,7 +353,7 @@ class Searcher:
         has_query = query.vector is not None or bool(query.query.strip())
         if space is None or "vector" not in query.retrievers or not has_query:
             return retrieval
-        readable = access.narrowed(query.filter)
+        readable = access.restrict_filter(query.filter)
         notice = await self._core.missing_vectors.notice_among(access.collection, readable)
         if notice is None:
             return retrieval

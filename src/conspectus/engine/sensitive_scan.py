@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
-from conspectus.access.policy import at_least
+from conspectus.access.policy import includes_role
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import Service
 from conspectus.ingest.quarantine import strings_in
@@ -60,7 +60,7 @@ class SensitiveScan(Service, checked=False):
             yield page
             if after is None:
                 break
-        if at_least(access.roles.collection, "manager"):
+        if includes_role(access.roles.collection, "manager"):
             async for page in self._authorized.withheld(access, EVERYTHING):
                 yield page
 

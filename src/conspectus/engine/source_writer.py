@@ -9,7 +9,7 @@ from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.column_rules import screen_column
-from conspectus.ingest.document_fields import named, storable
+from conspectus.ingest.document_fields import check_name, storable
 from conspectus.model.access import Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
@@ -100,7 +100,7 @@ class SourceWriter:
         if await self._authorized.source(access, source_id) is not None:
             source_id = stable_id("source", collection_id, name, self._parts.clock().isoformat())
         return await self._parts.records.put_source(
-            Source(SourceId(source_id), collection_id, named("source", name), stored, kind)
+            Source(SourceId(source_id), collection_id, check_name("source", name), stored, kind)
         )
 
     async def make_collection(
@@ -112,7 +112,7 @@ class SourceWriter:
         require_embedder(self._person, embedder or usual, usual)
         loaded = await self._parts.load_embedder(embedder or usual)
         language_name = self._parts.settings.default_language if language is None else language
-        full_name = self._authorized.qualified_name(named("collection", name))
+        full_name = self._authorized.qualify_name(check_name("collection", name))
         now, plain = self._parts.clock(), stable_id("collection", full_name)
         # A collection that was renamed may have the id that follows from the name.
         is_id_in_use = await self._authorized.exists(plain)
@@ -137,7 +137,7 @@ class SourceWriter:
             raise InvalidInput("collection", f"{name!r} is reserved for all collections")
         if is_uuid(name):
             raise InvalidInput("collection", NO_ID)
-        full_name = named("collection", name)
+        full_name = check_name("collection", name)
         if renamed is not None and renamed.owner != LOCAL:
             prefix = renamed.name.partition("/")[0]
             full_name = full_name if full_name.startswith(f"{prefix}/") else f"{prefix}/{full_name}"

@@ -32,7 +32,7 @@ from conspectus.ingest.captions import (
     by_video,
     caption_document,
     caption_id,
-    checked_against,
+    merge_repeated,
     origin_of,
     path_within,
     span_of,
@@ -51,7 +51,7 @@ from conspectus.model.captions import (
     LiveCaption,
     NewCaption,
 )
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
 from conspectus.model.parameters import (
@@ -285,7 +285,7 @@ class StreamService(Service):
         sequence = await self._authorized.newest_change(access) if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            reached, changes = await self._authorized.written_since(
+            reached, changes = await self._authorized.list_written_since(
                 access, source, sequence, limit=MAX_CHANGES
             )
             captions = [change for change in changes if change[1].kind == "caption"]
@@ -340,7 +340,7 @@ class StreamService(Service):
         """Delete captions of the file that it no longer contains."""
         access, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
-        stored = self._authorized.stored(access, where)
+        stored = self._authorized.iterate_matching(access, where)
         if gone := [
             document.id async for page in stored for document in page if document.id not in kept_keys
         ]:
@@ -355,7 +355,7 @@ class StreamService(Service):
             elif not self._person.owner:
                 raise PermissionDenied("read files of the machine that holds the store", "its owner account")
             else:
-                inside = self._parts.make_files().discover([expanded(file)])
+                inside = self._parts.make_files().discover([expand_home(file)])
                 caption_files += [(one.name, one.path, one.is_named) for one in inside]
         return caption_files
 
@@ -375,7 +375,7 @@ class StreamService(Service):
             str(document.id): document
             for document in await self._authorized.inside(access, list(dict.fromkeys(names)))
         }
-        new_documents = checked_against(documents, stored, stream, replacing=replacing)
+        new_documents = merge_repeated(documents, stored, stream, replacing=replacing)
         written = await self._context.write(new_documents, stream)
         by_id = {str(document.id): document for document in written}
         again = {name: changed(document, outcome="unchanged") for name, document in by_id.items()}

@@ -19,7 +19,7 @@ from conspectus.model.streams import Stream
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.streams import SavedSummary, Span
-from conspectus.streams.caption_batches import spot
+from conspectus.streams.caption_batches import time_key
 from conspectus.streams.summary_runner import NotStored, request_from_json, request_to_json
 from conspectus.text.stream_clocks import clock_of
 
@@ -36,7 +36,7 @@ class LiveSummaries(Service, checked=False):
     async def captions_added(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
         """Start summaries of the batches that new captions with these indexes filled."""
         _, source = await self._reader.source(stream, collection)
-        live = await self._parts.summaries.standing(source.id)
+        live = await self._parts.summaries.get_live_summary(source.id)
         if live is None or self._parts.chat_model is None:
             return
         request = await self._pipeline.resolve(request_from_json(live.request))
@@ -66,7 +66,7 @@ class LiveSummaries(Service, checked=False):
         has_time = begin[0] < float("inf")
         span = Span(start=clock_of(source).instant(begin[0])) if has_time else Span()
         captions = await self._reader.timeline(request.access, source, span)
-        later_count = sum(spot(caption) >= begin for caption in captions)
+        later_count = sum(time_key(caption) >= begin for caption in captions)
         # The last caption of a full batch is counted too.
         return later_count - last_batch.full >= size
 
@@ -81,7 +81,7 @@ class LiveSummaries(Service, checked=False):
 
     async def stream_ended(self, stream: Stream) -> None:
         """Summarize the remaining captions, then everything together."""
-        live = await self._parts.summaries.standing(stream.source.id)
+        live = await self._parts.summaries.get_live_summary(stream.source.id)
         if live is None:
             return
         request = await self._pipeline.resolve(request_from_json(live.request))

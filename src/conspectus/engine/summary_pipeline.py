@@ -105,8 +105,8 @@ class SummaryPipeline(Service, checked=False):
         instructions, schema = request.instructions, request.schema
         request = replace(
             request,
-            instructions=self._context.screened(column, instructions, collection, field="instructions"),
-            schema=self._context.screened(column, schema, collection, field="schema"),
+            instructions=self._context.screen_value(column, instructions, collection, field="instructions"),
+            schema=self._context.screen_value(column, schema, collection, field="schema"),
         )
         span = span_of(request.range, clock_of(source))
         return ResolvedSummaryRequest(request, source, access, span, form)

@@ -91,7 +91,7 @@ def is_stale(attachment: Document, task: Task) -> bool:
     }
 
 
-def restated(attachment: Document, text: str, task: Task) -> NewDocument:
+def with_task_state(attachment: Document, text: str, task: Task) -> NewDocument:
     """Return a stored attachment with the state of its task."""
     other_fields = {
         name: content for name, content in attachment.metadata.items() if name not in {"status", "priority"}
@@ -202,7 +202,7 @@ def _priority(stored: Document) -> Priority | None:
     return None if value is None else one_of("priority", value, PRIORITIES)
 
 
-def checked(task: Task) -> Task:
+def check_task(task: Task) -> Task:
     """Return a storable task. Raises InvalidInput."""
     title = _check_text("title", task.title, TITLE_LENGTH)
     if not isinstance(task.tags, list | tuple) or not all(isinstance(tag, str) for tag in task.tags):
@@ -222,7 +222,7 @@ def checked(task: Task) -> Task:
     )
 
 
-def checked_attachment(attachment: Attachment) -> Attachment:
+def check_attachment(attachment: Attachment) -> Attachment:
     """Return a storable attachment; without a text, its title is the text. Raises InvalidInput."""
     title, text = clean(attachment.title), clean(attachment.text)
     if len(title) > TITLE_LENGTH:
@@ -234,13 +234,13 @@ def checked_attachment(attachment: Attachment) -> Attachment:
     return Attachment(name, text if text.strip() else "", title, dict(attachment.metadata))
 
 
-def changed(task: Task, changes: Mapping[str, Any]) -> Task:
+def apply_changes(task: Task, changes: Mapping[str, Any]) -> Task:
     """Return the task with some fields changed. Raises InvalidInput."""
     fields = Task.__dataclass_fields__.keys() - {"id"}
     for name in changes:
         if name not in fields:
             raise InvalidInput(name, f"cannot be changed; expected one of {', '.join(sorted(fields))}")
-    return checked(replace(task, **changes))
+    return check_task(replace(task, **changes))
 
 
 def parse_status(value: str | None) -> TaskStatus | None:

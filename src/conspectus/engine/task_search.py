@@ -53,7 +53,7 @@ class TaskQuery:
     least: float
 
 
-async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
+async def find_nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
     """Return the most similar tasks and attachments, ties by task id.
 
     Raises ProviderError if the query cannot be embedded or nothing is embedded yet, and InvalidInput if the

@@ -9,22 +9,22 @@ from typing import Annotated, Unpack
 
 from conspectus.chat.task_lines import NO_TASKS, TaskLine, render_tasks
 from conspectus.engine.task_documents import (
+    apply_changes,
     attachment_document,
     attachment_key,
-    changed,
-    checked,
-    checked_attachment,
+    check_attachment,
+    check_task,
     is_stale,
     is_task,
     parse_priority,
     parse_status,
-    restated,
     task_document,
     task_key,
     to_attachment,
     to_task,
+    with_task_state,
 )
-from conspectus.engine.task_search import TaskEngine, TaskQuery, nearest
+from conspectus.engine.task_search import TaskEngine, TaskQuery, find_nearest
 from conspectus.errors import (
     InvalidInput,
     NotFound,
@@ -130,7 +130,7 @@ class TaskService:
         limit: PageLimit = 100,
     ) -> TaskPage:
         """List a page of tasks in the order in which they were created; `after` is a cursor."""
-        where = _where(status, priority)
+        where = _filter_by_state(status, priority)
         source = await self._source.find()
         if source is None:
             return TaskPage((), None)
@@ -161,7 +161,7 @@ class TaskService:
         def change(stored: StoredTask) -> Task:
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("task", task_id)
-            return changed(stored, changes)
+            return apply_changes(stored, changes)
 
         return await self._change(task_id, change, wait=wait)
 
@@ -171,7 +171,7 @@ class TaskService:
 
     async def attach(self, task_id: str, attachment: Attachment, *, wait: Wait = True) -> TaskWritten:
         """Add an attachment to a task, or replace the one of that id. Raises NotFound or InvalidInput."""
-        new = checked_attachment(attachment)
+        new = check_attachment(attachment)
         return await self._change(task_id, lambda stored: stored, wait=wait, attachment=new)
 
     async def detach(self, task_id: str, attachment_id: str) -> Receipt:
@@ -213,14 +213,14 @@ class TaskService:
         The status and the priority of an attachment are those of its task. Raises InvalidInput for values out
         of range and for a collection without vectors, ProviderError if the query cannot be embedded.
         """
-        where = _where(status, priority)
+        where = _filter_by_state(status, priority)
         if not query.strip():
             raise InvalidInput("query", "must have a visible character")
         source = await self._source.find()
         if source is None:
             return []
         within = with_min_trust(And((Eq("source", source.id), where)), min_trust)
-        return await nearest(self._engine, TaskQuery(query, source, within, limit, min_similarity))
+        return await find_nearest(self._engine, TaskQuery(query, source, within, limit, min_similarity))
 
     async def build_context(
         self,
@@ -322,7 +322,7 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
     """Return valid tasks in batches without duplicate ids. Raises InvalidInput."""
     batch: dict[str, Task] = {}
     size = 0
-    for task in map(checked, tasks):
+    for task in map(check_task, tasks):
         if task.id in batch or len(batch) == MAX_BATCH_TASKS or (batch and size > BATCH_CHARACTERS):
             yield list(batch.values())
             batch, size = {}, 0
@@ -340,7 +340,7 @@ def _is_too_much(documents: Sequence[NewDocument]) -> bool:
     )
 
 
-def _where(status: str | None, priority: str | None) -> Filter:
+def _filter_by_state(status: str | None, priority: str | None) -> Filter:
     """Return the filter of tasks and attachments in that state. Raises InvalidInput."""
     state = parse_status(status)
     urgency = parse_priority(priority)
@@ -395,7 +395,9 @@ class TaskSource:
             if not is_stale(child, task):
                 continue
             try:
-                documents.append(restated(child, await self._engine.documents.get_text(child.id), task))
+                documents.append(
+                    with_task_state(child, await self._engine.documents.get_text(child.id), task)
+                )
             except NotFound:
                 raise PreconditionFailed("attachment", child.key) from None
         if attachment is not None and stored is not None:

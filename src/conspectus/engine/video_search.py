@@ -36,13 +36,13 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import SHARE_BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
-from conspectus.retrieval.query_checks import checked_query
+from conspectus.retrieval.query_checks import check_query
 from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.stream_clocks import StreamClock, clock_of, timecode
 from conspectus.text.times import EPOCH, to_microseconds
-from conspectus.time_expressions import ClockFace, TimeExpression, described, find_time, unread_times
-from conspectus.time_expressions.clock_face import shifted
+from conspectus.time_expressions import ClockFace, TimeExpression, describe, find_time, unread_times
+from conspectus.time_expressions.clock_face import add_seconds
 from conspectus.time_expressions.vocabulary import DAY
 from conspectus.window.build import WindowOptions
 
@@ -79,7 +79,7 @@ class ParsedVideoQuery:
     def range(self) -> str | None:
         """The range for users; None for the whole stream."""
         if self.time_expression is not None:
-            return described(self.time_expression, self.face)
+            return describe(self.time_expression, self.face)
         if self.span.start is None and self.span.end is None:
             return None
         start, end = (self._format_instant(instant) for instant in (self.span.start, self.span.end))
@@ -125,8 +125,8 @@ class ResolvedStreams:
 def may_name_time(query: str, at: datetime) -> bool:
     """Return whether the query may name a time on any stream's clock: a cheap test for many streams."""
     faces = (
-        ClockFace(StreamClock(), False, EPOCH, shifted(EPOCH, CENTURY), at, live=True),
-        ClockFace(StreamClock(), True, shifted(at, -CENTURY), shifted(at, CENTURY), at, live=True),
+        ClockFace(StreamClock(), False, EPOCH, add_seconds(EPOCH, CENTURY), at, live=True),
+        ClockFace(StreamClock(), True, add_seconds(at, -CENTURY), add_seconds(at, CENTURY), at, live=True),
     )
     return any(find_time(query, face) is not None for face in faces)
 
@@ -146,7 +146,7 @@ def inside(span: Span) -> tuple[Filter, ...]:
     return tuple(bounds)
 
 
-def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
+def intersect_range(bounds: Span, start: datetime, end: datetime) -> Span:
     """Return the intersection of [start, end) with bounds."""
     first = start if bounds.start is None else max(start, bounds.start)
     last = end if bounds.end is None else min(end, bounds.end)
@@ -183,7 +183,7 @@ def named(names: Sequence[str]) -> str:
     return ", ".join([*names[:MAX_SHOWN], f"{more} more"] if more > 0 else names)
 
 
-def joined(spans: Sequence[Span]) -> list[Span]:
+def merge_ranges(spans: Sequence[Span]) -> list[Span]:
     """Merge the same time in overlapping ranges; all have the same other bounds, and both ends."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start or EPOCH, span.end or EPOCH)):
@@ -195,7 +195,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
     return merged
 
 
-def scored_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, ScoredCaption]:
+def score_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, ScoredCaption]:
     """Return hits with times as scored captions, by document. Neighbors are scored separately."""
     analyser = analyzer_for(query.access.collection.language)
     terms = frozenset(analyser.terms(query.text))
@@ -325,7 +325,7 @@ class VideoSearch(Service, checked=False):
 
     async def _resolve(self, query: StreamQuery) -> ResolvedStreams:
         """Resolve the query: the streams, the range of each, and the remaining query."""
-        checked_query(
+        check_query(
             query.query,
             {
                 "limit": query.limit,
@@ -402,7 +402,7 @@ class VideoSearch(Service, checked=False):
             min_confidence=query.min_confidence,
         )
         retrieval = await self._searcher.search_collection(
-            checked_query(index_query, {}, self._parts.settings), resolved.access, alone=True
+            check_query(index_query, {}, self._parts.settings), resolved.access, alone=True
         )
         return await self._searcher.finish(index_query, retrieval)
 
@@ -449,11 +449,13 @@ class VideoSearch(Service, checked=False):
 
     async def _find_moments(self, query: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """Return the best time ranges around hits, with the other captions in them."""
-        seen = scored_captions(query, hits)
+        seen = score_captions(query, hits)
         for name, spans in self._spans_around(query, hits[: HITS_PER_MOMENT * max(limit, 1)]).items():
             parsed = query.streams[name]
             origin = to_microseconds(parsed.clock.origin)
-            for spot in await self._authorized.spots(query.access, parsed.stream.source, spans):
+            for spot in await self._authorized.list_caption_positions(
+                query.access, parsed.stream.source, spans
+            ):
                 if spot.document not in seen:
                     times = (spot.start - origin) / 1_000_000, (spot.end - origin) / 1_000_000
                     seen[spot.document] = ScoredCaption(name, *times, nan)
@@ -489,9 +491,9 @@ class VideoSearch(Service, checked=False):
             if period is not None:
                 bounds = query.streams[hit.document.source].span
                 spans_by_stream.setdefault(hit.document.source, []).append(
-                    narrowed(bounds, period.start - near, period.end + near)
+                    intersect_range(bounds, period.start - near, period.end + near)
                 )
-        return {name: joined(spans) for name, spans in spans_by_stream.items()}
+        return {name: merge_ranges(spans) for name, spans in spans_by_stream.items()}
 
 
 def _matches(query: ResolvedStreams, document: Document) -> bool:

@@ -96,12 +96,12 @@ def _on_pages(data: EvidenceSet, field: str) -> EvidenceSet:
         for name, text in texts.items()
     )
 
-    def moved(key: str, span: Span) -> tuple[str, Span]:
+    def move_span(key: str, span: Span) -> tuple[str, Span]:
         page, start = places[key]
         return page, (start + span[0], start + span[1])
 
     moved_questions = (
-        replace(question, spans=tuple(moved(key, span) for key, span in question.spans))
+        replace(question, spans=tuple(move_span(key, span) for key, span in question.spans))
         for question in data.questions
     )
     return EvidenceSet(pages, tuple(moved_questions))

@@ -94,7 +94,7 @@ def rivals_of(mention: Mention, nodes: Sequence[Node]) -> list[Node]:
     return rivals if len(rivals) > 1 else []
 
 
-def named_whole(node: Node, keys: Set[str]) -> bool:
+def contains_whole_name(node: Node, keys: Set[str]) -> bool:
     """Return whether a text contains the whole name of a node, if the name has several words."""
     key = key_of(node.name)
     return " " in key and key in keys

@@ -8,7 +8,7 @@ from typing import Final
 from conspectus.graph.capitalized_names import Capitals
 from conspectus.graph.english_words import FUNCTION_WORDS
 from conspectus.graph.gazetteer import Gazetteer
-from conspectus.graph.written_forms import Span, fenced, forms, numbers, quoted
+from conspectus.graph.written_forms import Span, find_fenced, find_quoted, forms, numbers
 from conspectus.model.records import Mention
 from conspectus.text.late_patterns import re_pattern
 from conspectus.text.name_keys import key_of
@@ -43,11 +43,11 @@ def names_in(text: str, gazetteer: Gazetteer | None = None, *, with_numbers: boo
 
     Names of the gazetteer are found too and, `with_numbers`, plain numbers besides amounts with a unit.
     """
-    exact = chain(fenced(text), forms(text))
+    exact = chain(find_fenced(text), forms(text))
     by_hand = _find_known_spans(text, gazetteer) if gazetteer is not None else ()
     capitals = Capitals(text).spans()
     rest = numbers(text) if with_numbers else ()
-    spans = _remove_overlaps(exact, quoted(text), by_hand, capitals, rest)
+    spans = _remove_overlaps(exact, find_quoted(text), by_hand, capitals, rest)
     return _make_mentions(text, spans)
 
 

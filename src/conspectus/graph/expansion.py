@@ -103,7 +103,7 @@ def phrases(question: str) -> list[Phrase]:
     return names
 
 
-def named(candidates: Sequence[Phrase], existing: Iterable[str]) -> dict[str, Ways]:
+def select_known_names(candidates: Sequence[Phrase], existing: Iterable[str]) -> dict[str, Ways]:
     """Return the phrases that are known names, except for parts of longer names."""
     there = frozenset(existing)
     used_words: set[int] = set()
@@ -158,7 +158,7 @@ def max_mentions(value: float) -> int:
     return 0
 
 
-def starts(names: Mapping[str, Ways], nodes_by_key: Sequence[tuple[str, Node]]) -> dict[str, Ways]:
+def find_starts(names: Mapping[str, Ways], nodes_by_key: Sequence[tuple[str, Node]]) -> dict[str, Ways]:
     """Return the nodes that have a reached name, each with its best paths."""
     return best(((node.id, way) for key, node in nodes_by_key for way in names[key]), MAX_NAMES)
 
@@ -246,7 +246,7 @@ Allowed = Callable[[Sequence[int]], Awaitable[frozenset[int]]]
 """Returns the passages that match the filter of the query."""
 
 
-async def reached(
+async def traverse(
     question: str,
     scores: Mapping[int, float],
     ask: GraphExpansion,
@@ -263,7 +263,7 @@ async def reached(
         await over.passages({phrase.key: max_mentions(1.0) for phrase in candidates}) if candidates else {}
     )
     nodes = await over.nodes_by_name([phrase.key for phrase in candidates]) if candidates else ()
-    asked_for = named(candidates, [*mentioned, *(key for key, _ in nodes)])
+    asked_for = select_known_names(candidates, [*mentioned, *(key for key, _ in nodes)])
     begun = {chunk: (way,) for chunk, way in seeds(scores).items()}
     frontier: dict[int, Ways] = dict(begun)
     paths: dict[int, Ways] = {}
@@ -321,7 +321,7 @@ async def _find_names_beyond(
 ) -> Mapping[str, Ways]:
     """Return the names that graphs add: other names of reached entities, and the names behind edges."""
     nodes_by_key = await over.nodes_by_name(list(names)) if names else ()
-    nodes = starts(names, nodes_by_key)
+    nodes = find_starts(names, nodes_by_key)
     if not nodes:
         return {}
     if not hops:

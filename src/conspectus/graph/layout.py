@@ -17,7 +17,7 @@ REACH: Final = 6.0
 """Range of the repulsion between nodes, as a multiple of the ideal distance of linked nodes."""
 
 
-def placed(count: int, links: Sequence[tuple[int, int, float]]) -> Points:
+def compute_positions(count: int, links: Sequence[tuple[int, int, float]]) -> Points:
     """Return positions in the unit square. The layout is deterministic.
 
     Nodes repel nearby nodes, and links attract by their weight, less for nodes with many links. The maximum

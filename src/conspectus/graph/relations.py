@@ -94,7 +94,7 @@ def relations_of(text: str, mentions: Sequence[NodeMention]) -> list[Relation]:
 
     Nodes of one sentence are `mentioned_with` each other unless the text states a relation of the two.
     """
-    stated = stated_relations(text, mentions)
+    stated = find_relations(text, mentions)
     stated_pairs = {frozenset((relation.source, relation.target)) for relation in stated}
     pairs = {tuple(sorted(pair)) for pair in _node_pairs(mentions) if frozenset(pair) not in stated_pairs}
     co_occurrences = [
@@ -105,7 +105,7 @@ def relations_of(text: str, mentions: Sequence[NodeMention]) -> list[Relation]:
     return co_occurrences + stated
 
 
-def stated_relations(text: str, mentions: Sequence[NodeMention]) -> list[Relation]:
+def find_relations(text: str, mentions: Sequence[NodeMention]) -> list[Relation]:
     """Return the relations that a text states between neighboring mentions, each once."""
     return list(dict.fromkeys(_find_stated_relations(text, mentions)))
 

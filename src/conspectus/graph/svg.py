@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from conspectus.deferred import dataclass
-from conspectus.graph.layout import Points, placed
-from conspectus.graph.xml_text import escaped
+from conspectus.graph.layout import Points, compute_positions
+from conspectus.graph.xml_text import escape_xml
 from conspectus.model.graph import Edge, Node
 from conspectus.text.graphemes import graphemes_prefix
 
@@ -47,7 +47,7 @@ class Spot:
 def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
     """Draw the nodes with the most edges, and state how many are left out."""
     drawn, links = _select_drawn(nodes, edges)
-    spots = _spots(drawn, links)
+    spots = _compute_spots(drawn, links)
     return "".join(
         _svg_lines(name, drawn, links, spots, omitted=(len(nodes) - len(drawn), len(edges) - len(links)))
     )
@@ -61,10 +61,12 @@ def _select_drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[No
     return ordered, [edge for edge in edges if edge.source in there and edge.target in there]
 
 
-def _spots(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Spot]:
+def _compute_spots(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Spot]:
     places = {node.id: position for position, node in enumerate(nodes)}
     pairs = {tuple(sorted((places[edge.source], places[edge.target]))): edge.weight for edge in edges}
-    points: Points = placed(len(nodes), [(pair[0], pair[1], weight) for pair, weight in pairs.items()])
+    points: Points = compute_positions(
+        len(nodes), [(pair[0], pair[1], weight) for pair, weight in pairs.items()]
+    )
     degrees = Counter(end for edge in edges for end in {edge.source, edge.target})
     return {
         node.id: Spot(
@@ -84,7 +86,7 @@ def _svg_lines(
     *,
     omitted: tuple[int, int],
 ) -> Iterator[str]:
-    title = escaped(name)
+    title = escape_xml(name)
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
     yield f'<title>{title}</title>\n{STYLE}<rect class="page" width="{WIDTH}" height="{HEIGHT}"/>\n'
     yield from _links(edges, spots)
@@ -92,11 +94,11 @@ def _svg_lines(
     for node in nodes:
         spot = spots[node.id]
         circle = f'cx="{spot.x:.1f}" cy="{spot.y:.1f}" r="{spot.radius:.1f}"'
-        label = f"{escaped(node.name)} ({escaped(node.type)})"
+        label = f"{escape_xml(node.name)} ({escape_xml(node.type)})"
         yield f'<circle {circle} fill="{colours[node.type]}"><title>{label}</title></circle>\n'
     for node in nodes if len(nodes) <= MAX_NAMES else nodes[:MAX_NAMES]:
         spot = spots[node.id]
-        yield _text(spot.x, spot.y + spot.radius + 13, _short(node.name), kind="text")
+        yield _text(spot.x, spot.y + spot.radius + 13, _truncate_line(node.name), kind="text")
     yield from _legend(title, colours, omitted)
     yield "</svg>\n"
 
@@ -110,11 +112,11 @@ def _links(edges: Sequence[Edge], spots: dict[str, Spot]) -> Iterator[str]:
         path, middle = _path(spots[edge.source], spots[edge.target], beside[ends] * side)
         beside[ends] += 1
         strength = f'stroke-width="{0.8 + 1.8 * edge.weight:.1f}" opacity="{0.35 + 0.5 * edge.weight:.2f}"'
-        label = escaped(f"{edge.source} {edge.type} {edge.target}, {edge.weight:g}")
+        label = escape_xml(f"{edge.source} {edge.type} {edge.target}, {edge.weight:g}")
         line = f'<path class="link" d="{path}" {strength} marker-end="url(#head)">'
         yield f"{line}<title>{label}</title></path>\n"
         if len(edges) <= MAX_TYPES:
-            yield _text(middle[0], middle[1], _short(edge.type), kind="text small dim")
+            yield _text(middle[0], middle[1], _truncate_line(edge.type), kind="text small dim")
 
 
 def _path(start: Spot, end: Spot, bend: int) -> tuple[str, tuple[float, float]]:
@@ -154,7 +156,8 @@ def _legend(title: str, colours: dict[str, str], omitted: tuple[int, int]) -> It
         y = 50 + 20 * rank
         rest = rank == len(COLOURS) - 1 and len(colours) > len(COLOURS)
         yield f'<circle cx="26" cy="{y - 4}" r="6" fill="{colour}"/>'
-        yield f'<text class="text small" x="38" y="{y}">{escaped("other" if rest else _short(type))}</text>\n'
+        label = escape_xml("other" if rest else _truncate_line(type))
+        yield f'<text class="text small" x="38" y="{y}">{label}</text>\n'
     if any(omitted):
         missing = f"{omitted[0]:,} more nodes and {omitted[1]:,} more edges are not in this picture"
         yield f'<text class="text small" x="20" y="{HEIGHT - 16}">{missing}</text>\n'
@@ -162,11 +165,11 @@ def _legend(title: str, colours: dict[str, str], omitted: tuple[int, int]) -> It
 
 def _text(x: float, y: float, text: str, *, kind: str) -> str:
     where = f'x="{x:.1f}" y="{y:.1f}" text-anchor="middle"'
-    label = escaped(text)
+    label = escape_xml(text)
     return f'<text class="{kind} halo" {where}>{label}</text><text class="{kind}" {where}>{label}</text>\n'
 
 
-def _short(text: str) -> str:
+def _truncate_line(text: str) -> str:
     """Return a text on one line, truncated with a mark if it is long."""
     line = " ".join(text.split())
     if len(line) <= MAX_LABEL_LENGTH:

@@ -174,7 +174,7 @@ def _form_at(text: str, at: int, choice: _Forms) -> Span | None:
     return None
 
 
-def fenced(text: str) -> Iterator[Span]:
+def find_fenced(text: str) -> Iterator[Span]:
     """Find the text between single backticks."""
     if "`" in text:
         for match in _FENCED.finditer(text):
@@ -182,7 +182,7 @@ def fenced(text: str) -> Iterator[Span]:
                 yield Span(*match.span(1), "code", 0.9)
 
 
-def quoted(text: str) -> Iterator[Span]:
+def find_quoted(text: str) -> Iterator[Span]:
     """Find short quoted terms that are not speech. Capitalized terms are titles."""
     if not any(mark in text for mark in '"\u201c\u2018'):
         return

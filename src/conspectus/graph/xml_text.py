@@ -22,6 +22,6 @@ def replace_forbidden(text: str) -> str:
     return _IMPOSSIBLE.sub("\ufffd", text)
 
 
-def escaped(text: str) -> str:
+def escape_xml(text: str) -> str:
     """Escape a text for XML. Characters that XML forbids become U+FFFD."""
     return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], replace_forbidden(text))

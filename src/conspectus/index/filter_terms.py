@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, get_args
 
 from conspectus.model.filter import Field, FieldName, Row, instant
-from conspectus.model.filter_operands import composed
+from conspectus.model.filter_operands import compose_accents
 from conspectus.model.index import IndexedChunk
 from conspectus.text.times import to_microseconds
 
@@ -39,7 +39,7 @@ def encode_text(text: str) -> bytes:
 
 def comparable(text: str) -> bytes:
     """Encode a text as filters compare it."""
-    return encode_text(composed(text))
+    return encode_text(compose_accents(text))
 
 
 def fact_entries(row: Row) -> Iterator[Entry]:
@@ -102,7 +102,7 @@ def _canonical(value: object) -> tuple[str, str]:
         case float() if value == value:
             return "number", repr(value)
         case str():
-            return "text", composed(value)
+            return "text", compose_accents(value)
         case _:
             return "other", json.dumps(stand_in(value))
 

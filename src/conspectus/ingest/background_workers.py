@@ -52,7 +52,7 @@ class PendingWork:
         """Whether it is at work."""
         return self.task is not None and not self.task.done()
 
-    def failed_within(self, seconds: float) -> bool:
+    def has_failed_within(self, seconds: float) -> bool:
         """Whether an error stopped it no longer ago than that; it may rest since."""
         return self.error is not None and time.monotonic() - self.ended < seconds
 
@@ -60,13 +60,13 @@ class PendingWork:
         """Note the error for those who wait, and when it came."""
         self.error, self.ended = error, time.monotonic()
 
-    async def rest(self, seconds: float) -> None:
+    async def pause(self, seconds: float) -> None:
         """Wait before it is tried again, but no longer than until somebody asks for that."""
         self.woken.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.woken.wait(), seconds)
 
-    async def gathering(self, maximum: int = 1) -> bool:
+    async def gather(self, maximum: int = 1) -> bool:
         """Wait for more work, unless a caller waits, because each batch costs writers the time of a commit.
 
         This repeats while more arrives, up to `maximum` times. Returns whether more arrived.
@@ -152,17 +152,17 @@ class Workers:
         """Do the work until none is left. A fault of a provider or a busy store is waited for, for ever."""
         failures = 0
         while work.again:
-            await work.gathering(chore.gathers)
+            await work.gather(chore.gathers)
             work.again = False
             try:
                 await self._drain(work, chore)
                 failures, work.error = 0, None
             except ProviderError as fault:
                 failures, work.again = failures + 1, True
-                await _rest_after(fault, failures, work)
+                await _pause_after(fault, failures, work)
             except StorageBusy as fault:
                 work.error, work.again = fault, True
-                await work.rest(AWAY_SECONDS)
+                await work.pause(AWAY_SECONDS)
             except ConspectusError as fault:
                 work.fail(fault)
                 return
@@ -175,23 +175,23 @@ class Workers:
         waits: object = True
         while waits:
             with suppress(LockLost):
-                if await self._done_in_turn(work, chore):
+                if await self._do_in_turn(work, chore):
                     return
             await asyncio.sleep(POLL_SECONDS)
             waits = await chore.waits()
 
-    async def _done_in_turn(self, work: PendingWork, chore: BackgroundTask) -> bool:
+    async def _do_in_turn(self, work: PendingWork, chore: BackgroundTask) -> bool:
         async with self._turn() as mine:
             if mine:
                 await chore.do(work)
             return bool(mine)
 
 
-async def _rest_after(fault: ProviderError, failures: int, work: PendingWork) -> None:
+async def _pause_after(fault: ProviderError, failures: int, work: PendingWork) -> None:
     """Wait before the provider is called again: briefly at first, then longer and with the error noted."""
     if isinstance(fault, ProviderUnavailable) and failures < ATTEMPTS:
         await asyncio.sleep(fault.retry_after or 2.0**failures)
         return
     work.fail(fault)
     retry_after = fault.retry_after if isinstance(fault, ProviderUnavailable) else None
-    await work.rest(max(REST_SECONDS, retry_after or 0.0))
+    await work.pause(max(REST_SECONDS, retry_after or 0.0))

@@ -174,7 +174,7 @@ def _prepare_all(
     return prepared
 
 
-async def embedded(embedder: Embedder, batch: list[PreparedDocument]) -> list[PreparedDocument]:
+async def embed_batch(embedder: Embedder, batch: list[PreparedDocument]) -> list[PreparedDocument]:
     """The batch with vectors; without them where the model fails, as the texts are stored in any case."""
     wanting = [() if document.vector is not None else document.chunks for document in batch]
     texts = [

@@ -113,7 +113,7 @@ def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> New
     )
 
 
-def checked_against(
+def merge_repeated(
     documents: Sequence[NewDocument], stored: Mapping[str, Document], stream: Source, *, replacing: bool
 ) -> list[NewDocument]:
     """Each document once, the last one given. Raises Conflict where one says something else than before.

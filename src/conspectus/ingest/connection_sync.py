@@ -49,7 +49,7 @@ class ConnectionStore(Protocol):
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
         """The stored pages with these keys, in any namespace."""
 
-    def stored(self) -> AsyncIterator[Document]:
+    def iterate_stored_pages(self) -> AsyncIterator[Document]:
         """Every stored page."""
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
@@ -252,7 +252,11 @@ class _Run:
             if space not in self.spaces:
                 await self._remove_space(space)
         await self._delete(
-            [document.id async for document in self.store.stored() if document.key not in self.listed]
+            [
+                document.id
+                async for document in self.store.iterate_stored_pages()
+                if document.key not in self.listed
+            ]
         )
         self.retry = {key: page for key, page in self.retry.items() if key in self.listed}
 

@@ -55,7 +55,7 @@ def message_id(source: SourceId, key: str) -> DocumentId:
     return DocumentId(stable_id("document", source, clean(key)))
 
 
-def named(kind: str, name: str) -> str:
+def check_name(kind: str, name: str) -> str:
     """The name of a collection or a source, if it can be one. Raises InvalidInput."""
     if not name.strip() or clean(name) != name:
         raise InvalidInput(kind, "a name needs visible characters, all of which can be stored")
@@ -149,5 +149,5 @@ def _name(key: object) -> str:
     return clean(key)
 
 
-def cleaned(value: str | None) -> str | None:
+def clean_optional(value: str | None) -> str | None:
     return None if value is None else clean(value)

@@ -45,7 +45,7 @@ async def _embed_batch(
     among: range | None = None,
 ) -> int:
     """Embed the oldest pending chunks; return how many were tried, 0 if none is pending."""
-    batch = await records.unembedded(collection.id, embedder.space, limit=BATCH, among=among)
+    batch = await records.list_unembedded(collection.id, embedder.space, limit=BATCH, among=among)
     if not batch:
         return 0
     try:
@@ -171,5 +171,5 @@ class Backfill(Workers):
             while tried := await embed():
                 if tried < BATCH:
                     self._follow(collection.id)
-                    await work.gathering()
+                    await work.gather()
         return True

@@ -145,7 +145,7 @@ class _Lane:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if self.closed:
-            raise self._closing()
+            raise self._make_closing_error()
         loop = asyncio.get_running_loop()
         request = _Request(loop.create_future(), [np.empty(0, dtype=np.float32)] * len(texts), len(texts))
         self.waiting.extend(
@@ -162,7 +162,7 @@ class _Lane:
         self.closed = True
         tasks = [*self.running, *([self.timer] if self.timer else [])]
         for each in [*self.waiting, *(text for batch in self.running.values() for text in batch)]:
-            each.request.fail(self._closing())
+            each.request.fail(self._make_closing_error())
         self.waiting.clear()
         for task in tasks:
             task.cancel()
@@ -179,7 +179,7 @@ class _Lane:
         while len(self.running) < self.sharing.at_once and (batch := self._next()):
             task = asyncio.create_task(self._embed(batch))
             self.running[task] = batch
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._end_batch)
 
     def _next(self) -> Sequence[_Text]:
         """A full batch, or the queued texts if the wait is over."""
@@ -194,9 +194,9 @@ class _Lane:
                 self.timer = None
         return batch
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _end_batch(self, task: asyncio.Task[None]) -> None:
         batch = self.running.pop(task)
-        error = self._closing() if task.cancelled() else task.exception()
+        error = self._make_closing_error() if task.cancelled() else task.exception()
         if error is not None:
             for text in batch:
                 text.request.fail(error)
@@ -238,7 +238,7 @@ class _Lane:
             rows = await self.inner.embed_batch([text.text for text in batch], self.kind)
         return check_rows(rows, self.inner.space, len(batch))
 
-    def _closing(self) -> ProviderUnavailable:
+    def _make_closing_error(self) -> ProviderUnavailable:
         return ProviderUnavailable(self.inner.space.model, "is being closed; the texts were not embedded")
 
 

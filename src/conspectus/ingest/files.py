@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, UnsupportedContent
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
-from conspectus.model.files import expanded
+from conspectus.model.files import expand_home
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.quarantine import Quarantined, as_given, quarantine_notice
@@ -134,7 +134,7 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
 
     Without a given source, the folder is the source; in a given one the folder's name keeps keys apart.
     """
-    full_path = expanded(path).absolute()
+    full_path = expand_home(path).absolute()
     folder = full_path if full_path.is_dir() else full_path.parent
     if source is None:
         return full_path, folder.as_posix(), ""

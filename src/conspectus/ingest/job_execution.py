@@ -26,7 +26,7 @@ from conspectus.errors import (
     StorageBusy,
     UnsupportedContent,
 )
-from conspectus.ingest.sensitive import reported
+from conspectus.ingest.sensitive import mask_report
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, JobState
 from conspectus.model.records import Metadata
@@ -192,7 +192,7 @@ class Runner:
 
     def _mask(self, job: Job) -> Callable[[Reported], Reported]:
         """Return what masks secrets in the report of a job."""
-        return partial(reported, self.sensitive, collection=job.collection)
+        return partial(mask_report, self.sensitive, collection=job.collection)
 
     async def _return_to_queue(self, job: Job) -> None:
         """Return a job to the queue, unless another process has it by now."""

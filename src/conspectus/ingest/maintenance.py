@@ -12,7 +12,7 @@ from conspectus.model.ids import CollectionId
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Collection
 from conspectus.model.reports import CheckReport, CollectionStatus
-from conspectus.model.results import measured
+from conspectus.model.results import has_measured_similarity
 from conspectus.ports import Embedder, Progress, Records
 
 ATTEMPTS: Final = 5
@@ -43,10 +43,10 @@ async def collection_status(
         errors=counts["error"],
         lag=max(0, collection.sequence - index.applied),
         index=index,
-        similarity=measured(space),
+        similarity=has_measured_similarity(space),
         unindexable=counts["unindexable"],
         fault=fault,
-        erasures=list((await records.unfinished_purges()).values()).count(collection.id),
+        erasures=list((await records.list_unfinished_purges()).values()).count(collection.id),
     )
 
 
@@ -76,7 +76,7 @@ async def purge(
     `sweep` deletes the indexes of collections that are gone; `stop_builds` stops builds that would keep what
     is deleted. Raises StorageBusy while somebody may still read it, at once unless it waits.
     """
-    begun = await records.unfinished_purges()
+    begun = await records.list_unfinished_purges()
     for collection in set(begun.values()):
         with suppress(NotFound):
             await _purge_index(open_indexes, collection)
@@ -127,7 +127,7 @@ async def _embed_and_index(
 ) -> int:
     """Vectors of the new space, and an index over them."""
     vector_count = await _fill(records, collection, embedder, progress)
-    opened = await open_indexes.another(collection, embedder.space)
+    opened = await open_indexes.open_unlisted(collection, embedder.space)
     try:
         await open_indexes.rebuild(opened, progress)
         return vector_count + await _fill(records, collection, embedder, None)

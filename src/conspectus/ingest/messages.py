@@ -290,7 +290,7 @@ def states_threads(archive: ChatArchive) -> bool:
     )
 
 
-def handed_in(upload: Upload, folder: Path) -> Path:
+def open_upload(upload: Upload, folder: Path) -> Path:
     """The file of an upload, in a folder, under the last part of its name, which tells what it is."""
     last = clean(upload.name).replace("\\", "/").rpartition("/")[2]
     printed = "".join(character for character in last if character.isprintable())
@@ -304,7 +304,7 @@ def handed_in(upload: Upload, folder: Path) -> Path:
 
 
 @contextmanager
-def named(archive: str | Path | Upload) -> Iterator[None]:
+def name_upload_in_errors(archive: str | Path | Upload) -> Iterator[None]:
     """Errors of an upload name its original file name, not the temporary path."""
     try:
         yield

@@ -83,7 +83,7 @@ class NameReader(Workers):
         if self._extractor is not None:
             await self._extractor.close()
 
-    async def mentioned(self, batch: list[PreparedDocument]) -> list[PreparedDocument]:
+    async def with_mentions(self, batch: list[PreparedDocument]) -> list[PreparedDocument]:
         """The batch with the mentions in its chunks; without any if a text fails, which is tried again."""
         unread = [_unread(document.document, chunk) for document in batch for chunk in document.chunks]
         try:
@@ -102,7 +102,7 @@ class NameReader(Workers):
             names = {chunk.chunk: named for chunk, named in zip(batch, mentions, strict=True)}
             await self._names.put(collection, names)
             work.done += len(batch)
-            if len(batch) < READ_AT_ONCE and not await work.gathering(MAX_GATHERED_BATCHES):
+            if len(batch) < READ_AT_ONCE and not await work.gather(MAX_GATHERED_BATCHES):
                 return
 
     async def _extract_mentions(

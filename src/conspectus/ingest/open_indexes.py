@@ -73,7 +73,7 @@ class OpenIndex:
     required: int = 0
     """The change of chunks that can be analyzed again, which an answer has to see."""
 
-    def fits(self, collection: Collection) -> bool:
+    def is_of(self, collection: Collection) -> bool:
         """Whether it is of this collection and not of a deleted one of the same name, and in its space."""
         return (self.collection.created, self.space) == (collection.created, collection.space)
 
@@ -110,10 +110,10 @@ class OpenIndexes:
         """
         at_hand = [*self._at_hand.pop(collection.id, ()), *([] if update is None else [update])]
         opened = self._by_collection.get(collection.id)
-        if opened is None or not opened.fits(collection):
+        if opened is None or not opened.is_of(collection):
             opened = await self._open(collection)
         written = (write.collection for write in at_hand if write.indexed)
-        opened.indexed = max([opened.indexed, *(state.sequence for state in written if opened.fits(state))])
+        opened.indexed = max([opened.indexed, *(state.sequence for state in written if opened.is_of(state))])
         sequence = max(collection.sequence, opened.required)
         if max(opened.indexed, opened.index.applied()) < sequence:
             async with opened.lock:
@@ -156,7 +156,7 @@ class OpenIndexes:
         language = opened.collection.language
         suspects: list[IndexedChunk] = []
         async for batch in batches:
-            suspects += await asyncio.to_thread(self._suspects, batch, language)
+            suspects += await asyncio.to_thread(self._find_suspects, batch, language)
         faults = await self._texts.find_faults(language, [chunk.analyzed_text for chunk in suspects])
         reasons = {chunk.chunk.id: fault for chunk, fault in zip(suspects, faults, strict=True) if fault}
         if reasons:
@@ -167,7 +167,7 @@ class OpenIndexes:
             )
         return bool(reasons)
 
-    def _suspects(self, batch: Sequence[IndexedChunk], language: str | None) -> list[IndexedChunk]:
+    def _find_suspects(self, batch: Sequence[IndexedChunk], language: str | None) -> list[IndexedChunk]:
         """Return the chunks that are not marked and cannot be analyzed in this process."""
         analyse = self._texts.analyzer(language)
         suspects = []
@@ -228,11 +228,11 @@ class OpenIndexes:
         before = self._behind.get(collection)
         self._behind[collection] = asyncio.create_task(self._follow(collection, before, update))
 
-    async def followed(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until no index follows any more."""
         await asyncio.gather(*self._behind.values())
 
-    async def another(self, collection: Collection, space: EmbeddingSpace | None) -> OpenIndex:
+    async def open_unlisted(self, collection: Collection, space: EmbeddingSpace | None) -> OpenIndex:
         """An open index in a space that does not answer yet; the caller closes its index."""
         reader = self._records.reader(collection.id, space, collection.created)
         return OpenIndex(collection, space, reader, await self._open_index(collection, space, reader))
@@ -249,7 +249,7 @@ class OpenIndexes:
 
         The records have it all: it is no fault if the disk is full, or if the collection is deleted by now.
         """
-        await self.followed()
+        await self.wait_until_idle()
         for opened in self._by_collection.values():
             with suppress(NotFound, StorageError, OSError):
                 await opened.index.flush(least=WORTH_WRITING, merge=True)
@@ -280,9 +280,9 @@ class OpenIndexes:
     async def _open(self, collection: Collection) -> OpenIndex:
         async with self._opening:
             current = self._by_collection.get(collection.id)
-            if current is not None and current.fits(collection):
+            if current is not None and current.is_of(collection):
                 return current
-            opened = await self.another(collection, collection.space)
+            opened = await self.open_unlisted(collection, collection.space)
             await self._unmark(opened)
             self._by_collection[collection.id] = opened
             if current is not None:

@@ -10,8 +10,8 @@ from conspectus.errors import (
     TooLarge,
     UnindexableText,
 )
-from conspectus.ingest.document_fields import Preparation, cleaned, fingerprint_of, period, storable
-from conspectus.ingest.quarantine import attack_of, quarantined_form
+from conspectus.ingest.document_fields import Preparation, clean_optional, fingerprint_of, period, storable
+from conspectus.ingest.quarantine import attack_of, to_quarantined_form
 from conspectus.model.ids import DocumentId
 from conspectus.model.index import analyzed_text
 from conspectus.model.records import (
@@ -62,8 +62,8 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         recorded=by.now,
         updated=by.now,
         metadata=storable(new.metadata, by.settings),
-        author=cleaned(new.author),
-        role=cleaned(new.role),
+        author=clean_optional(new.author),
+        role=clean_optional(new.role),
         occurred=period(new.occurred),
         sequence=new.sequence,
         parent=DocumentId(new.parent) if new.parent is not None else None,
@@ -75,7 +75,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     )
     pattern = None if by.reviewed else attack_of(new, described)
     if pattern is not None:
-        return quarantined_form(new, described, pattern, by), None
+        return to_quarantined_form(new, described, pattern, by), None
     places = check_positions(new.places, new.text)
     vector = None if new.vector is None else pack_rows(unit(new.vector)[None])[0]
     has_sections = new.syntax != "plain" or any(position.headings for position in new.places)

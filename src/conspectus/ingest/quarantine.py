@@ -68,7 +68,7 @@ def refuse_attacks(origin: Origin | None, field: str, *texts: str) -> None:
         raise InvalidInput(field, f"matches the attack pattern {pattern}; a person may write it")
 
 
-def quarantined_form(new: NewDocument, described: Document, pattern: str, by: Preparation) -> Document:
+def to_quarantined_form(new: NewDocument, described: Document, pattern: str, by: Preparation) -> Document:
     """Return a document without text. Its metadata hold what was given."""
     original: dict[str, Json] = {
         "text": clean(new.text),
@@ -83,7 +83,7 @@ def quarantined_form(new: NewDocument, described: Document, pattern: str, by: Pr
     return replace(hidden, fingerprint=fingerprint_of(hidden, (), by))
 
 
-def given_before(document: Document) -> NewDocument:
+def restore_document(document: Document) -> NewDocument:
     """Return what was given for a quarantined document, at the level that it has once it is released."""
     quarantine: Any = document.metadata[QUARANTINE]
     fields = {name: getattr(as_given(document), name) for name in KEPT}
@@ -97,9 +97,9 @@ def given_before(document: Document) -> NewDocument:
     )
 
 
-def quarantined(document: Document) -> Quarantined:
+def to_quarantined(document: Document) -> Quarantined:
     """Return a quarantined document for review."""
-    new = given_before(document)
+    new = restore_document(document)
     return Quarantined(
         id=document.id,
         source=document.source,

@@ -32,7 +32,7 @@ class Screen:
 
     actions: Mapping[SensitiveCategory, Action]
 
-    def screened(self, new: NewDocument) -> NewDocument:
+    def screen_document(self, new: NewDocument) -> NewDocument:
         """Return a document with masks and tags. Raises InvalidInput for a refused one, without its text."""
         tags: set[str] = set()
         text, moved = self._text("text", new.text, tags)
@@ -104,7 +104,7 @@ class Screen:
         done = []
         for position, new in enumerate(batch):
             try:
-                done.append(self.screened(new))
+                done.append(self.screen_document(new))
             except InvalidInput as fault:
                 fault.add_note(f"document {position + 1} of {len(batch)}")
                 raise
@@ -189,7 +189,7 @@ def _with_masks(text: str, masks: Sequence[tuple[SensitiveSpan, str]]) -> tuple[
         pieces += [text[last : span.start], mask]
         last = span.end
 
-    def moved(position: int) -> int:
+    def move_position(position: int) -> int:
         shift = 0
         for span, mask in masks:
             if position < span.end:
@@ -197,7 +197,7 @@ def _with_masks(text: str, masks: Sequence[tuple[SensitiveSpan, str]]) -> tuple[
             shift += len(mask) - (span.end - span.start)
         return position + shift
 
-    return "".join([*pieces, text[last:]]), moved
+    return "".join([*pieces, text[last:]]), move_position
 
 
 @cache
@@ -235,7 +235,7 @@ def screen_of(setting: str, collection: CollectionId) -> Screen | None:
     return screen if screen.actions else None
 
 
-def stored_form(setting: str, column: str, value: Screened, collection: CollectionId) -> Screened:
+def mask_for_lookup(setting: str, column: str, value: Screened, collection: CollectionId) -> Screened:
     """Return a text as `table.column` of a collection has it, to look it up. Nothing is refused."""
     screen = screen_of(setting, collection)
     if screen is None:
@@ -243,7 +243,9 @@ def stored_form(setting: str, column: str, value: Screened, collection: Collecti
     return cast(Screened, screen.as_stored(column, value))
 
 
-def reported(setting: str, value: Screened, collection: CollectionId, *, of_keys: bool = False) -> Screened:
+def mask_report(
+    setting: str, value: Screened, collection: CollectionId, *, of_keys: bool = False
+) -> Screened:
     """Return a report about texts of a collection with masks for all that is masked or refused there.
 
     With `of_keys`, what keys of documents may contain stays.

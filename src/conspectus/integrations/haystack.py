@@ -17,10 +17,10 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.haystack_filters import (
     CONTENT,
-    checked_filters,
+    check_filters,
     comparisons,
     means_the_same,
-    narrowed,
+    select_exact_parts,
     to_filter,
 )
 from conspectus.integrations.one_source import ALL_DOCUMENTS, Selection
@@ -140,7 +140,7 @@ class ConspectusDocumentStore(EngineUser):
         """Return the documents that match as a selection: by the filter, or by the ids of those that do."""
         if not filters:
             return ALL_DOCUMENTS
-        checked = checked_filters(filters)
+        checked = check_filters(filters)
         if means_the_same(checked):
             return Selection(filter=to_filter(checked))
         candidates = await self._candidates(engine, checked)
@@ -150,7 +150,7 @@ class ConspectusDocumentStore(EngineUser):
 
     async def _candidates(self, engine: AnyEngine, filters: dict[str, Any]) -> list[Text]:
         """Return the documents that may match, with their content if the filter looks at it."""
-        selection = Selection(filter=narrowed(filters))
+        selection = Selection(filter=select_exact_parts(filters))
         if any(comparison["field"] == CONTENT for comparison in comparisons(filters)):
             return await self._texts.get(engine, selection)
         documents = await self._texts.documents(engine, selection)

@@ -28,13 +28,13 @@ LOGIC: Mapping[str, Callable[[tuple[Filter, ...]], Filter]] = {
 }
 
 
-def checked_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
+def check_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters with the whole names of fields in metadata. Raises FilterError."""
     if "field" in filters:
         return _check_comparison(filters)
     if filters.get("operator") not in LOGIC or "conditions" not in filters:
         raise FilterError(f"a filter needs field, or operator ({', '.join(LOGIC)}) and conditions: {filters}")
-    return {**filters, "conditions": [checked_filters(part) for part in filters["conditions"]]}
+    return {**filters, "conditions": [check_filters(part) for part in filters["conditions"]]}
 
 
 def comparisons(filters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -65,13 +65,13 @@ def to_filter(filters: Mapping[str, Any]) -> Filter:
         raise FilterError(f"{fault.reason}: {filters}") from fault
 
 
-def narrowed(filters: Mapping[str, Any]) -> Filter:
+def select_exact_parts(filters: Mapping[str, Any]) -> Filter:
     """Return a filter that selects at least what the filters do, of the parts that must all match."""
     if means_the_same(filters):
         return to_filter(filters)
     if filters.get("operator") != "AND":
         return EVERYTHING
-    return And(tuple(narrowed(part) for part in filters["conditions"]))
+    return And(tuple(select_exact_parts(part) for part in filters["conditions"]))
 
 
 def _check_comparison(filters: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class OneSource:
             await engine.documents.delete([stable_id("document", source, key) for key in gone])
 
 
-def checked_key(key: str) -> str:
+def check_key(key: str) -> str:
     """Return the key, if it can be stored unchanged. Raises InvalidInput."""
     if clean(key) != key:
         raise InvalidInput("key", f"{key!r:.80} has characters that cannot be stored")

@@ -10,7 +10,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.integrations.best_hits import best_of_each
-from conspectus.integrations.one_source import ALL_DOCUMENTS, OneSource, Selection, checked_key
+from conspectus.integrations.one_source import ALL_DOCUMENTS, OneSource, Selection, check_key
 from conspectus.model.query import QueryOptions
 from conspectus.model.records import Document, NewDocument
 from conspectus.model.results import Hit
@@ -109,7 +109,7 @@ def _new(text: Text) -> NewDocument:
     if clean(json_metadata) != json_metadata or JSON_NUL in json_metadata.replace(JSON_BACKSLASH, ""):
         raise InvalidInput("metadata", f"of {text.id!r:.80} has characters that cannot be stored")
     return NewDocument(
-        text.text, key=checked_key(text.id), metadata=text.metadata, spans=spans, vector=text.vector
+        text.text, key=check_key(text.id), metadata=text.metadata, spans=spans, vector=text.vector
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from conspectus.bridge.engine_access import Work
 from conspectus.deferred import dataclass
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.integrations.one_source import OneSource, checked_key
+from conspectus.integrations.one_source import OneSource, check_key
 from conspectus.model.filter import Eq
 from conspectus.model.records import Document, NewDocument
 from conspectus.text.clean import clean
@@ -44,12 +44,12 @@ class Values(OneSource):
             return [None] * len(keys)
         ids = [stable_id("document", source, key) for key in keys]
         texts = await self.texts_of(engine, list(dict.fromkeys(ids)))
-        return [self.decoded(texts[document]) if document in texts else None for document in ids]
+        return [self.decode(texts[document]) if document in texts else None for document in ids]
 
     async def read(self, engine: AnyEngine, documents: Sequence[Document]) -> dict[str, bytes]:
         """Return the values of documents by id, without those that were deleted meanwhile."""
         texts = await self.texts_of(engine, [document.id for document in documents])
-        return {name: self.decoded(text) for name, text in texts.items()}
+        return {name: self.decode(text) for name, text in texts.items()}
 
     async def add(self, engine: AnyEngine, values: Iterable[Value]) -> None:
         """Set values, in one transaction for up to 500. Of duplicate keys, the last one is stored."""
@@ -81,16 +81,16 @@ class Values(OneSource):
         return work
 
     def _document(self, value: Value, source: str) -> NewDocument:
-        text = self.encoded(value.value)
+        text = self.encode(value.value)
         return NewDocument(
             text,
-            key=checked_key(value.key),
+            key=check_key(value.key),
             metadata=value.metadata,
             spans=((0, len(text)),) if text.startswith(ENCODED_PREFIX) else (),
             parent=None if value.below is None else stable_id("document", source, value.below),
         )
 
-    def encoded(self, value: bytes) -> str:
+    def encode(self, value: bytes) -> str:
         """Encode a value as text."""
         if self.searchable:
             text = value.decode("utf-8", "replace")
@@ -100,7 +100,7 @@ class Values(OneSource):
         return ENCODED_PREFIX + base64.b64encode(value).decode("ascii").translate(LETTER_TABLES[0])
 
     @staticmethod
-    def decoded(text: str) -> bytes:
+    def decode(text: str) -> bytes:
         """Decode a value."""
         coded = text.startswith(ENCODED_PREFIX)
         if coded:

@@ -28,7 +28,7 @@ class Endpoint:
         )
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run(self) -> AsyncIterator[None]:
         """The time in which it answers, of which there is one only; it may end in another task."""
         begun, over = asyncio.Event(), asyncio.Event()
 

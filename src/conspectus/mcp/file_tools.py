@@ -13,7 +13,7 @@ from conspectus.mcp.lines import document_name, escape_content, notice_lines, sh
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.memory.scopes import GRAPHS
-from conspectus.model.files import FileEntry, Grep, parsed_path
+from conspectus.model.files import FileEntry, Grep, parse_path
 from conspectus.model.filter import In, Not
 from conspectus.model.trust import level_mark
 from conspectus.operations.declared import declared
@@ -108,7 +108,7 @@ async def grep(call: ToolCall, arguments: GrepArguments) -> str:
 
 async def _require_path_inside(call: ToolCall, path: str) -> None:
     """Raise NotFound for a path in a source outside of what the server fixes; a missing one is left."""
-    parts = parsed_path(path)
+    parts = parse_path(path)
     if not (call.has_fixed_scope and parts.source):
         return
     try:

@@ -21,7 +21,7 @@ from conspectus.mcp.arguments import (
 from conspectus.mcp.lines import neighbor_line, node_line, shorten
 from conspectus.mcp.token_budget import ResultPage
 from conspectus.mcp.tool import ToolCall, is_of_memory, tool
-from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
+from conspectus.memory.scopes import GRAPHS, MEMORIES, includes_scope, scope_of
 from conspectus.model import parameters
 from conspectus.model.graph import (
     ENTITY,
@@ -61,9 +61,9 @@ class GraphAddress(ScopedArguments):
                     raise NotFound("graph", self.graph)
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
-        seen = await call.remembered(call.engine.collections.list_sources(collection=MEMORY), ())
+        seen = await call.answer_or(call.engine.collections.list_sources(collection=MEMORY), ())
         graphs = [source.name for source in seen if source.kind == GRAPHS and is_of_memory(source)]
-        names = [graph for graph in graphs if holds(scope, scope_of(graph))]
+        names = [graph for graph in graphs if includes_scope(scope, scope_of(graph))]
         if len(names) > MAX_GRAPHS:
             raise InvalidInput("conversation", f"is required: facts are in {len(names)} conversations")
         return [{"graph": name, "collection": MEMORY} for name in names]

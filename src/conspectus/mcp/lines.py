@@ -101,7 +101,7 @@ def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
     return f"{head}{in_brackets}: {escape_content(memory.text)}"
 
 
-def recalled_lines(recalled: MemoryHit) -> str:
+def format_recalled(recalled: MemoryHit) -> str:
     """Return a memory with the reasons why it matches."""
     through = [f"found through {path_line(recalled.through)}"] if recalled.through else []
     why = [on_one_line(reason)[:MAX_NOTICE_LENGTH] for reason in recalled.why]

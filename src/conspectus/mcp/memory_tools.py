@@ -135,7 +135,7 @@ async def forget(call: ToolCall, arguments: ForgetArguments) -> str:
     scope = arguments.scope(call.options.scope)
     dry_run = not arguments.confirm
     forgetting = call.engine.memory.forget(arguments.selection(), scope=scope, dry_run=dry_run)
-    receipt = await call.remembered(forgetting, MemoryReceipt(0, dry_run=dry_run))
+    receipt = await call.answer_or(forgetting, MemoryReceipt(0, dry_run=dry_run))
     counts = {name: getattr(receipt, name) for name in COUNTED}
     following = {"next": "call again with confirm=true"} if dry_run and receipt.memories else {}
     return call.data("ids", receipt.ids, dry_run=dry_run, **counts, **following)

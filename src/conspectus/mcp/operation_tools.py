@@ -108,7 +108,7 @@ async def operations(call: ToolCall, arguments: OperationArguments) -> str:
     streams, channels, tasks, documents, files, collections, alerts, jobs. Without arguments it lists or
     describes them; with arguments ({} if there are none) it calls one.
     """
-    offered = offered_operations(call)
+    offered = list_offered_operations(call)
     if arguments.arguments is None:
         return _describe_operations(call, offered, arguments.name)
     if arguments.name not in offered:
@@ -119,7 +119,7 @@ async def operations(call: ToolCall, arguments: OperationArguments) -> str:
     return await spec.run(call, operation_arguments(spec, call, arguments.arguments))
 
 
-def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation]:
+def list_offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation]:
     """Return the operations by name; with a fixed scope, only those whose target can be checked."""
     table = {
         name: operation

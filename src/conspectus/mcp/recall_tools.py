@@ -12,7 +12,7 @@ from conspectus.mcp.arguments import (
     Question,
     ScopedArguments,
 )
-from conspectus.mcp.lines import memory_lines, notice_lines, recalled_lines
+from conspectus.mcp.lines import format_recalled, memory_lines, notice_lines
 from conspectus.mcp.token_budget import ResultPage, fill_page
 from conspectus.mcp.tool import ToolCall, tool
 from conspectus.model import parameters
@@ -77,10 +77,10 @@ async def recall(call: ToolCall, arguments: RecallArguments) -> str:
     nothing = MemoryRetrieval("no_match", ())
     scope = arguments.scope(call.options.scope)
     search = call.engine.memory.recall(arguments.query, scope=scope, **arguments.search_options())
-    retrieval = await call.remembered(search, nothing)
+    retrieval = await call.answer_or(search, nothing)
     head = NO_MEMORY if retrieval.outcome == "no_match" else ""
     foot = "\n".join(filter(None, (notice_lines(retrieval.notices), _changes_line(retrieval))))
-    return call.page(ResultPage(list(map(recalled_lines, retrieval.memories)), head, foot, between="\n"))
+    return call.page(ResultPage(list(map(format_recalled, retrieval.memories)), head, foot, between="\n"))
 
 
 async def _window(call: ToolCall, arguments: RecallArguments) -> str:
@@ -90,7 +90,7 @@ async def _window(call: ToolCall, arguments: RecallArguments) -> str:
     window = call.engine.memory.window(
         arguments.query, budget, scope=arguments.scope(call.options.scope), **options
     )
-    memory_window = await call.remembered(window, None)
+    memory_window = await call.answer_or(window, None)
     if memory_window is None or not memory_window.text:
         return NO_MEMORY
     return call.page(ResultPage((), memory_window.text, notice_lines(memory_window.window.notices)))
@@ -103,7 +103,7 @@ async def history(call: ToolCall, arguments: HistoryArguments) -> str:
     limit = arguments.limit
     while True:
         listing = call.engine.memory.list(after=arguments.cursor, limit=limit, newest_first=True, **fields)
-        page = await call.remembered(listing, MemoryPage((), None))
+        page = await call.answer_or(listing, MemoryPage((), None))
         older = f"[older: history with cursor={page.next}]" if page.next else ""
         lines = list(map(memory_lines, page.memories))
         head = older or ("" if lines else "No memories.")

@@ -12,7 +12,7 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.mcp.arguments import Arguments, fixed_names
 from conspectus.mcp.token_budget import MIN_TOKENS, ResultPage, ToolBudget, fill_page
-from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
+from conspectus.memory.scopes import GRAPHS, MEMORIES, check_scope, includes_scope, scope_of
 from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.query import Budget
@@ -45,12 +45,12 @@ class ToolOptions:
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for options that no server can run with."""
-        checked(self.scope)
+        check_scope(self.scope)
         if self.max_tokens < MIN_TOKENS:
             raise InvalidInput("mcp_max_tokens", f"must be at least {MIN_TOKENS}, the size of a receipt")
 
 
-def listed_names(setting: str) -> frozenset[str]:
+def split_names(setting: str) -> frozenset[str]:
     """Return the names of a setting that separates them by commas."""
     return frozenset(name.strip() for name in setting.split(",") if name.strip())
 
@@ -97,7 +97,7 @@ class ToolCall:
         if not self.is_inside(source):
             raise NotFound("source", name)
 
-    async def remembered(self, work: Awaitable[T], nothing: T) -> T:
+    async def answer_or(self, work: Awaitable[T], nothing: T) -> T:
         """Return the answer of a memory operation, or `nothing` if no memory was ever stored."""
         try:
             return await work
@@ -167,7 +167,7 @@ def _drop_empty_members(value: Any) -> Any:
 def _fits(fixed: Scope, memory_scope: Scope) -> bool:
     """Return whether memories of a scope are inside the fixed one; without a fixed user, of any user."""
     user = memory_scope.user if fixed.user is None else fixed.user
-    return holds(Scope(user, fixed.agent, fixed.conversation), memory_scope)
+    return includes_scope(Scope(user, fixed.agent, fixed.conversation), memory_scope)
 
 
 def _list_decreasing_counts(number: int) -> list[int]:

@@ -112,7 +112,7 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
         closes=_strings(metadata.get(CLOSES)),
         near=_strings(metadata.get(NEAR)),
         entities=_strings(metadata.get(ENTITIES)),
-        cites=cited(document),
+        cites=read_citation(document),
     )
 
 
@@ -123,7 +123,7 @@ def kind_of(document: Document) -> MemoryKind:
     return next((kind for kind in kinds if kind == stored), "turn")
 
 
-def cited(document: Document) -> MemoryCitation | None:
+def read_citation(document: Document) -> MemoryCitation | None:
     """Return what a fact was extracted from."""
     match document.metadata.get(CITES):
         case {"memory": str(memory), "quote": str(quote), "start": int(start), "end": int(end), **rest}:
@@ -133,7 +133,7 @@ def cited(document: Document) -> MemoryCitation | None:
             return None
 
 
-def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
+def without_unknown_references(ended: Mapping[str, str | None], memory: Memory) -> Memory:
     """Return the memory without references to memories that do not exist or that it did not close.
 
     `ended` maps each existing memory to the id of the memory that closed it, if any. A version keeps all
@@ -204,7 +204,7 @@ def version_of(memory: Memory, *, now: datetime) -> NewDocument:
     )
 
 
-def superseded(versions: Sequence[Memory]) -> list[Memory]:
+def date_versions(versions: Sequence[Memory]) -> list[Memory]:
     """Return versions of a memory, oldest first, each but the last with when the next one took its place."""
     stored: list[Memory] = []
     for version, following in pairwise(versions):
@@ -254,12 +254,12 @@ def fact_of(document: Document) -> Fact | None:
             return None
 
 
-def closed_by(document: Document) -> str | None:
+def read_closing_memory(document: Document) -> str | None:
     """Return the id of the memory whose fact ended the fact of this memory."""
     return _read_text(document.metadata.get(CLOSED_BY))
 
 
-def ended(document: Document, at: datetime) -> bool:
+def has_ended(document: Document, at: datetime) -> bool:
     """Return whether the statement of a memory was no longer true at an instant."""
     until = _time(document.metadata, VALID_UNTIL)
     return until is not None and until <= at
@@ -277,7 +277,7 @@ def validity_remark(document: Document, at: datetime) -> str:
 
 def source_remark(document: Document) -> str:
     """Return a remark with the kind of an extracted fact and the memory that it cites, or an empty string."""
-    cites = cited(document)
+    cites = read_citation(document)
     if cites is None:
         return ""
     return f"[{kind_of(document)} from memory {cites.memory}]"

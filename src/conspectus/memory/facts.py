@@ -102,7 +102,7 @@ class FactForm:
         return {"facts": listed}
 
 
-def found_facts(answer: str) -> list[FoundFact]:
+def parse_facts(answer: str) -> list[FoundFact]:
     """Return the facts of an answer that was read before."""
     return [FoundFact(**fact) for fact in json.loads(answer)["facts"]]
 
@@ -137,12 +137,14 @@ def prompts(memory: Memory, *, window: int, count: CountTokens) -> Iterator[Summ
         yield SummaryPrompt((Message("system", _RULES), Message("user", body)), answer, (document.id,))
 
 
-def cited_facts(memory: Memory, facts: Sequence[FoundFact], model: str) -> tuple[list[ExtractedFact], int]:
+def collect_cited_facts(
+    memory: Memory, facts: Sequence[FoundFact], model: str
+) -> tuple[list[ExtractedFact], int]:
     """Return the facts that quote the memory, each once, and the number of those that do not."""
     extracted: dict[str, ExtractedFact] = {}
     refused = 0
     for fact in facts:
-        span = quoted(memory.text, fact.quote)
+        span = find_quote(memory.text, fact.quote)
         if span is None:
             refused += 1
             continue
@@ -173,7 +175,7 @@ def _make_extracted(
     )
 
 
-def quoted(text: str, quote: str) -> tuple[int, int] | None:
+def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     """Return the characters of a text that a quote repeats; white space may differ."""
     for variant in dict.fromkeys((quote.strip(), clean(quote).strip(), quote.replace("\\", "").strip())):
         words = [regex.escape(word) for word in variant.split()]

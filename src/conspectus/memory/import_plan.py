@@ -58,7 +58,7 @@ class StoredLevels:
     documents: Mapping[DocumentId, Document]
 
 
-def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
+def merge_states(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
     """Merge stored and imported states of a memory, oldest first.
 
     Empty if the store already has all imported states, whatever their vectors. For equal times, the imported
@@ -135,7 +135,7 @@ def plan_import(
     for line in batch:
         name = ids[Reference(line.scope, line.key)]
         before = stored.get(name, ())
-        steps = merged(before, line)
+        steps = merge_states(before, line)
         levels = StoredLevels(preparations[line.scope], documents)
         prepared = _prepare(line, steps, before, ids, levels) if steps else []
         ready += prepared
@@ -221,7 +221,7 @@ def _ready(
     recorded, updated = times
     by = levels.by
     screen = by.screen
-    new = new if screen is None else screen.screened(new)
+    new = new if screen is None else screen.screen_document(new)
     description = describe(new, by)
     described, vector = beside_stored(new, description, levels.documents.get(description[0].id), by)
     dated = replace(described, recorded=recorded, updated=updated)

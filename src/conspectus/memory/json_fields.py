@@ -43,7 +43,7 @@ class Fields:
         text = self._take(name, str, "text")
         return None if text is None else clean(text)
 
-    def required(self, name: str) -> str:
+    def read_required(self, name: str) -> str:
         """Read a required string."""
         text = self.text(name)
         if text is None:

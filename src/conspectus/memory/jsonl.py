@@ -10,7 +10,7 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.memory.json_fields import Fields
-from conspectus.memory.scopes import checked
+from conspectus.memory.scopes import check_scope
 from conspectus.model.graph import Fact
 from conspectus.model.memory import CLASSES, Memory, NewMemory, Scope
 from conspectus.model.trust import ORIGINS, TRUST
@@ -113,8 +113,8 @@ def read_line(text: str) -> Line:
     fields = Fields.of_line(text)
     if fields.number("format") != FORMAT:
         raise InvalidInput("format", f"must be {FORMAT}, as in exported lines")
-    scope = checked(Scope(fields.text("user"), fields.text("agent"), fields.text("conversation")))
-    key, recorded = fields.required("key"), fields.time("recorded")
+    scope = check_scope(Scope(fields.text("user"), fields.text("agent"), fields.text("conversation")))
+    key, recorded = fields.read_required("key"), fields.time("recorded")
     earlier = [_read_state(version, key, scope.user) for version in fields.inners("versions")]
     states = (*earlier, _read_state(fields, key, scope.user))
     if any(one.known_from > following.known_from for one, following in pairwise(states)):
@@ -165,13 +165,13 @@ def _reference_fields(reference: Reference | None) -> dict[str, object] | None:
 
 
 def _read_state(fields: Fields, key: str, user: str | None) -> MemoryVersionLine:
-    kind, known_from = fields.required("kind"), fields.time("known_from")
+    kind, known_from = fields.read_required("kind"), fields.time("known_from")
     if kind not in CLASSES:
         raise InvalidInput("kind", f"must be one of {', '.join(CLASSES)}")
     if known_from is None:
         raise InvalidInput("known_from", "is missing")
     new = NewMemory(
-        text=fields.required("text"),
+        text=fields.read_required("text"),
         key=key,
         role=fields.text("role"),
         speaker=fields.text("speaker"),
@@ -202,14 +202,14 @@ def _read_state(fields: Fields, key: str, user: str | None) -> MemoryVersionLine
 def _read_fact(fields: Fields | None) -> Fact | None:
     if fields is None:
         return None
-    subject, predicate, target = (fields.required(field) for field in ("subject", "predicate", "object"))
+    subject, predicate, target = (fields.read_required(field) for field in ("subject", "predicate", "object"))
     fact = Fact(subject, predicate, target, fields.flag("single"))
     fields.end()
     return fact
 
 
 def _reference(fields: Fields, user: str | None) -> Reference:
-    scope = checked(Scope(user, fields.text("agent"), fields.text("conversation")))
-    reference = Reference(scope, fields.required("key"))
+    scope = check_scope(Scope(user, fields.text("agent"), fields.text("conversation")))
+    reference = Reference(scope, fields.read_required("key"))
     fields.end()
     return reference

@@ -7,7 +7,7 @@ from typing import Final
 
 from conspectus.errors import ConspectusError, InvalidInput, TooLarge
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference, read_line
-from conspectus.memory.scopes import checked
+from conspectus.memory.scopes import check_scope
 from conspectus.model.memory import Scope
 
 NAMED: Final = re.compile(r"line (\d+)")
@@ -32,7 +32,7 @@ class LineReader:
     """
 
     def __init__(self, into: Scope | None, *, longest: int, check: Callable[[Line], None]) -> None:
-        self._into = None if into is None else checked(into)
+        self._into = None if into is None else check_scope(into)
         self._longest = longest
         self._check = check
         self._meant: dict[tuple[Scope, str], tuple[Scope, int]] = {}
@@ -63,7 +63,7 @@ class LineReader:
                 raise TooLarge(f"line {number}", size=len(text), limit=self._longest, unit="characters")
         try:
             read = read_line(text)
-            line = read if self._into is None else moved(read, self._into)
+            line = read if self._into is None else move_line(read, self._into)
             self._check(line)
         except ConspectusError as fault:
             raise InvalidInput(f"line {number}", str(fault)) from fault
@@ -73,21 +73,21 @@ class LineReader:
         return line
 
 
-def moved(line: Line, into: Scope) -> Line:
+def move_line(line: Line, into: Scope) -> Line:
     """Move the line of a memory, with all its references, to another scope."""
 
     def there(scope: Scope) -> Scope:
         return Scope(into.user, into.agent or scope.agent, into.conversation or scope.conversation)
 
-    def referred(reference: Reference) -> Reference:
+    def move_reference(reference: Reference) -> Reference:
         return replace(reference, scope=there(reference.scope))
 
     def state(version: MemoryVersionLine) -> MemoryVersionLine:
         return replace(
             version,
-            closed_by=None if version.closed_by is None else referred(version.closed_by),
-            closes=tuple(map(referred, version.closes)),
-            near=tuple(map(referred, version.near)),
+            closed_by=None if version.closed_by is None else move_reference(version.closed_by),
+            closes=tuple(map(move_reference, version.closes)),
+            near=tuple(map(move_reference, version.near)),
         )
 
     return replace(line, scope=there(line.scope), states=tuple(map(state, line.states)))

@@ -35,7 +35,7 @@ class NearDuplicates:
             return frozenset(self._analyzer.terms(text))
         return frozenset()
 
-    def near(self, terms: frozenset[str], others: Iterable[tuple[str, str]]) -> list[str]:
+    def find_near_duplicates(self, terms: frozenset[str], others: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names of `others` (name, text) that are near duplicates of a text with these terms."""
         return [name for name, other in others if _are_near(terms, self.terms(other))]
 

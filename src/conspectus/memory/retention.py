@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from conspectus.errors import InvalidInput
-from conspectus.memory.scopes import MEMORIES, beginning, holds, scope_of, source_name
+from conspectus.memory.scopes import MEMORIES, common_prefix, includes_scope, scope_of, source_name
 from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
 from conspectus.model.ids import DocumentId
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
@@ -19,14 +19,14 @@ ANY = "*"
 """Stands for any agent in the address of a rule for one conversation. Quoted names never contain it."""
 
 
-def checked_retention(retention: Retention) -> Retention:
+def check_retention(retention: Retention) -> Retention:
     """Validate a retention rule, which must have a limit. Raises InvalidInput."""
     if retention.days is None and retention.max_count is None:
         raise InvalidInput("days", "give days, max_count or both")
     return retention
 
 
-def checked_forgetting(what: MemorySelection) -> MemorySelection:
+def check_forgetting(what: MemorySelection) -> MemorySelection:
     """Validate a selection for deletion, which must use exactly one criterion. Raises InvalidInput."""
     ways = (what.ids or None, what.before, what.older_than_days, what.everything or None)
     if sum(way is not None for way in ways) != 1:
@@ -70,13 +70,13 @@ def strictest(retentions: Iterable[Retention]) -> Retention:
     return Retention(min(days, default=None), min(maximum, default=None))
 
 
-def holding(rules: Iterable[tuple[Scope, Retention]], memory_scope: Scope) -> Retention | None:
+def combine_rules(rules: Iterable[tuple[Scope, Retention]], memory_scope: Scope) -> Retention | None:
     """Return the combined rule for a conversation, or None if no rule applies."""
-    matching = [retention for scope, retention in rules if holds(scope, memory_scope)]
+    matching = [retention for scope, retention in rules if includes_scope(scope, memory_scope)]
     return strictest(matching) if matching else None
 
 
-def added(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
+def add_receipts(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
     """Add up two receipts."""
     counts = {name: getattr(one, name) + getattr(other, name) for name in COUNTED}
     return MemoryReceipt(**counts, ids=(*one.ids, *other.ids))
@@ -93,7 +93,7 @@ def rule_address(scope: Scope) -> str:
     if scope.agent is None and scope.conversation is not None:
         user, _, conversation = source_name(scope).split("/")[1:]
         return "/".join((MEMORIES, user, ANY, conversation))
-    return beginning(scope)
+    return common_prefix(scope)
 
 
 def read_from(begins: str) -> Scope:

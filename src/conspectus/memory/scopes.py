@@ -18,7 +18,7 @@ _NEXT = "0"
 T = TypeVar("T")
 
 
-def named_scope(scope: Scope, names: ScopeNames) -> Scope:
+def choose_scope(scope: Scope, names: ScopeNames) -> Scope:
     """Return the scope of a call: the given one, or that of the names. Raises InvalidInput."""
     if not names:
         if scope is NO_SCOPE:
@@ -29,21 +29,21 @@ def named_scope(scope: Scope, names: ScopeNames) -> Scope:
     return Scope(**names)
 
 
-def named_scope_or_all(scope: Scope | None, names: ScopeNames) -> Scope | None:
+def choose_scope_or_all(scope: Scope | None, names: ScopeNames) -> Scope | None:
     """Return the scope of a call that may be to all scopes. Raises InvalidInput."""
     if scope is None and not names:
         return None
-    return named_scope(NO_SCOPE if scope is None else scope, names)
+    return choose_scope(NO_SCOPE if scope is None else scope, names)
 
 
 def scope_and_options(scope: Scope, options: Mapping[str, object], rest: type[T]) -> tuple[Scope, T]:
     """Return the scope of a call, and its options without the names of the scope. Raises InvalidInput."""
     names = {name: option for name, option in options.items() if name in ScopeNames.__annotations__}
     other_options = {name: option for name, option in options.items() if name not in names}
-    return named_scope(scope, cast(ScopeNames, names)), cast(T, other_options)
+    return choose_scope(scope, cast(ScopeNames, names)), cast(T, other_options)
 
 
-def checked(scope: Scope) -> Scope:
+def check_scope(scope: Scope) -> Scope:
     """Validate the names of a scope. Raises InvalidInput."""
     for field in ("user", "agent", "conversation"):
         name = getattr(scope, field)
@@ -74,7 +74,7 @@ def scope_of(source: str) -> Scope:
     return Scope(*(unquote(part) or None for part in parts))
 
 
-def beginning(scope: Scope, kind: str = MEMORIES) -> str:
+def common_prefix(scope: Scope, kind: str = MEMORIES) -> str:
     """Return a common prefix of the sources that are readable in a scope. Other sources may share it."""
     user, agent, conversation = _parts(scope)
     if scope.agent is None:
@@ -82,14 +82,14 @@ def beginning(scope: Scope, kind: str = MEMORIES) -> str:
     return f"{kind}/{user}/{agent}/" + (conversation if scope.conversation is not None else "")
 
 
-def beyond(beginning: str) -> str:
+def end_of_prefix(beginning: str) -> str:
     """Return an upper bound for names with this prefix, in sort order."""
     if beginning.endswith("/"):
         return beginning.removesuffix("/") + _NEXT
     return beginning + "\x7f"
 
 
-def holds(scope: Scope, memory_scope: Scope) -> bool:
+def includes_scope(scope: Scope, memory_scope: Scope) -> bool:
     """Return whether memories of the scope `memory_scope` are readable in the scope `scope`."""
     return (
         scope.user == memory_scope.user
@@ -112,7 +112,7 @@ def readable(scope: Scope) -> Callable[[str], bool]:
     return is_held
 
 
-def reaches(memory_scope: Scope, scope: Scope) -> bool:
+def applies_in(memory_scope: Scope, scope: Scope) -> bool:
     """Return whether a note of `memory_scope` applies in `scope`. A part of it that is None matches all."""
     return (
         memory_scope.user == scope.user

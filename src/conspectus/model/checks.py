@@ -112,12 +112,12 @@ def taker(annotation: Any, how: How) -> Take:
         for rule in rules:
             if rule.reads is not None and (converted := rule.reads(name, value)) is not None:
                 return converted
-        raise InvalidInput(name, f"{shown(value)} cannot be used; give {allowed}")
+        raise InvalidInput(name, f"{format_value(value)} cannot be used; give {allowed}")
 
     return _bound(take, declaration, counts_elements=any(map(_is_list, options)))
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a value for messages."""
     if isinstance(value, int) and not -LARGEST <= value <= LARGEST:
         return "an integer of more than 64 bits"
@@ -405,7 +405,7 @@ def _reader(kind: Any) -> Callable[[Mapping[Any, Any]], object]:
         for name in value:
             if name not in field_names:
                 raise InvalidInput(
-                    shown(name), f"is not a field of {kind.__name__}; give {', '.join(field_names)}"
+                    format_value(name), f"is not a field of {kind.__name__}; give {', '.join(field_names)}"
                 )
         try:
             instance: object = kind(**value)

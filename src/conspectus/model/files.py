@@ -43,7 +43,7 @@ def path_of(collection: str, source: str = "", key: str = "") -> str:
     return "/" + "/".join([*names, _ESCAPED.sub(_escape, key)] if key else names)
 
 
-def parsed_path(path: str) -> PathParts:
+def parse_path(path: str) -> PathParts:
     """Parse a path. Raises InvalidInput."""
     if not path.startswith("/") or len(path) > MAX_PATH:
         raise InvalidInput("path", f"must be /COLLECTION/SOURCE/KEY, of at most {MAX_PATH} characters")
@@ -56,7 +56,7 @@ def parsed_path(path: str) -> PathParts:
     return PathParts(*(unquote(part, errors="surrogateescape") for part in (collection, source, key)))
 
 
-def expanded(path: str | Path) -> Path:
+def expand_home(path: str | Path) -> Path:
     """Return a path of this machine with the home folder in place of `~`. Raises InvalidInput."""
     try:
         return Path(path).expanduser()

@@ -29,7 +29,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.checks import Checked, How
 from conspectus.model.filter_operands import (
     MetadataPath,
-    composed,
+    compose_accents,
     folders_of,
     require_common_type,
     require_comparable,
@@ -304,7 +304,7 @@ def _order(value: object, bound: Scalar) -> int | None:
         return (moment > limit) - (moment < limit)
     if isinstance(bound, str):
         if isinstance(value, str):
-            text, limit_text = composed(value), composed(bound)
+            text, limit_text = compose_accents(value), compose_accents(bound)
             return (text > limit_text) - (text < limit_text)
         return None
     if isinstance(bound, bool) is not isinstance(value, bool) or not isinstance(value, int | float):

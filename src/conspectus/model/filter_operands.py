@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from conspectus.errors import InvalidInput
-from conspectus.model.checks import shown
+from conspectus.model.checks import format_value
 from conspectus.model.trust import TRUST
 
 _SCALARS = (str, bool, int, float, datetime)
@@ -25,7 +25,7 @@ class MetadataPath(tuple[str, ...]):
     __slots__ = ()
 
 
-def composed(text: str) -> str:
+def compose_accents(text: str) -> str:
     """Return the text with composed accents (NFC), as it is compared. What would become ASCII stays."""
     if text.isascii():
         return text
@@ -70,15 +70,17 @@ def require_comparable(field: str | tuple[str, ...], operand: object) -> None:
         raise InvalidInput("filter", "occurred is a period; use Overlaps(start, end), or occurred=START..END")
     types, advice = _TYPES.get(field, _TEXT) if isinstance(field, str) else (_SCALARS, "")
     if isinstance(operand, bool) > (bool in types) or not isinstance(operand, types):
-        raise InvalidInput("filter", f"{field} is never {shown(operand)}; give {advice}")
+        raise InvalidInput("filter", f"{field} is never {format_value(operand)}; give {advice}")
     if field == "trust" and operand not in TRUST:
-        raise InvalidInput("filter", f"trust is never {shown(operand)}; it is one of {', '.join(TRUST)}")
+        raise InvalidInput(
+            "filter", f"trust is never {format_value(operand)}; it is one of {', '.join(TRUST)}"
+        )
 
 
 def require_common_type(low: object, high: object) -> None:
     """Refuse bounds that no value can be compared with both of."""
     if low is not None and high is not None and _type_of(low) != _type_of(high):
-        reason = f"nothing is between {shown(low)} and {shown(high)}; give two of one type"
+        reason = f"nothing is between {format_value(low)} and {format_value(high)}; give two of one type"
         raise InvalidInput("filter", reason)
 
 

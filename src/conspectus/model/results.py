@@ -326,6 +326,6 @@ MINILM = Similarity(related=Percentiles(0.23, 0.55, 0.77), unrelated=Percentiles
 """All nine sets of docs/guides/models.md together, by `conspectus eval similarity`."""
 
 
-def measured(space: EmbeddingSpace | None) -> Similarity | None:
+def has_measured_similarity(space: EmbeddingSpace | None) -> Similarity | None:
     """Return the measured similarities of an embedding model; None for all but the included one."""
     return MINILM if space is not None and space.model == "all-MiniLM-L6-v2" else None

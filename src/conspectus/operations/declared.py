@@ -35,7 +35,7 @@ def facts_of_field(owner: Any, name: str) -> dict[str, Any]:
 def facts_of(annotation: Any) -> dict[str, Any]:
     """Return help, example and bounds of an annotation."""
     declaration = declaration_of(annotation)
-    facts = shown_facts(declaration)
+    facts = describe_declaration(declaration)
     if declaration.length is not None:
         facts |= length_facts(declaration.length)
     if declaration.range is not None:
@@ -44,7 +44,7 @@ def facts_of(annotation: Any) -> dict[str, Any]:
     return facts
 
 
-def shown_facts(declaration: Declaration) -> dict[str, Any]:
+def describe_declaration(declaration: Declaration) -> dict[str, Any]:
     """Return help and example of a declaration."""
     facts: dict[str, Any] = {"description": declaration.help} if declaration.help else {}
     if declaration.example is not NO_EXAMPLE:

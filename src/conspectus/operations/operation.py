@@ -206,11 +206,11 @@ class Operation:
                 apart=self._apart,
             )
             for parameter in inspect.signature(self.method).parameters.values()
-            for name, hint, annotation, default in self._named(parameter)
+            for name, hint, annotation, default in self._expand_parameter(parameter)
             if name not in apart
         ]
 
-    def _named(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any, Any]]:
+    def _expand_parameter(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any, Any]]:
         """Yield name, type, annotation and default of a parameter, or of each field that `**` stands for.
 
         For a field of a dataclass, its declaration counts. The names of a scope stand for its fields.

@@ -336,7 +336,7 @@ class Records(Timelines, Protocol):
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers, read in one go."""
 
-    async def unembedded(
+    async def list_unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, limit: int, among: range | None = None
     ) -> Sequence[IndexedChunk]:
         """Chunks without a vector in the space, oldest first, of documents that are not in error.
@@ -374,7 +374,7 @@ class Records(Timelines, Protocol):
     async def retry_failed(self, collection: CollectionId, *, refused: bool) -> int:
         """Mark failed documents as pending, those with a refused text only if asked for; say how many."""
 
-    async def pending_collections(self) -> Set[CollectionId]:
+    async def list_pending_collections(self) -> Set[CollectionId]:
         """The collections with a document whose chunks may lack a vector."""
 
     async def unindexable(self, collection: CollectionId, *, limit: int) -> Sequence[IndexedChunk]:
@@ -404,7 +404,7 @@ class Records(Timelines, Protocol):
     async def begin_purge(self, collection: CollectionId) -> None:
         """Note that what is about to be deleted from the collection must be erased."""
 
-    async def unfinished_purges(self) -> Mapping[str, CollectionId]:
+    async def list_unfinished_purges(self) -> Mapping[str, CollectionId]:
         """The collections of purges that were begun and did not end, by the ids of the purges."""
 
     async def purge(self, done: Sequence[str] = (), *, waits: bool = True) -> None:

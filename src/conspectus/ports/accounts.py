@@ -54,7 +54,7 @@ class Accounts(Protocol):
     async def user(self, name_or_id: str) -> User | None:
         """The user of that id, else of that name."""
 
-    async def acquaintances(self, user: UserId) -> Acquaintances:
+    async def list_acquaintances(self, user: UserId) -> Acquaintances:
         """The users and groups that share a group, or a role on a collection or source, with a user.
 
         Each by name. How long it takes depends on these alone.
@@ -90,7 +90,7 @@ class Accounts(Protocol):
     async def revoke_key(self, key: KeyId, at: datetime, change: AccountChange | None = None) -> Key:
         """End a key's validity for the very next request. Raises NotFound."""
 
-    async def used(self, key: KeyId, at: datetime) -> None:
+    async def note_key_use(self, key: KeyId, at: datetime) -> None:
         """Note that a key was used."""
 
     async def put_grant(self, grant: Grant, change: AccountChange | None = None) -> None:
@@ -111,7 +111,7 @@ class Accounts(Protocol):
     async def grants_of(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
 
-    async def hidden_sources(self, collection: CollectionId) -> Mapping[SourceId, datetime]:
+    async def list_hidden_sources(self, collection: CollectionId) -> Mapping[SourceId, datetime]:
         """The sources of a collection that only managers read, and from when on."""
 
     async def hide_sources(self, sources: Sequence[SourceId], *, since: datetime | None) -> None:

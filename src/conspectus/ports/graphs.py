@@ -141,7 +141,7 @@ class Graphs(Protocol):
     async def summary(self, graph: SourceId) -> GraphSummary:
         """A graph in numbers. Raises NotFound."""
 
-    async def at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
+    async def read_at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
         """The nodes there were at an instant, and the edges of which both ends were there."""
 
     async def merge(

@@ -200,13 +200,13 @@ class IdempotencyStore(Protocol):
     async def renew(self) -> None:
         """Hold on to the open claims of this process for another lease. Does not wait for other writes."""
 
-    def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
+    def record_claim(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         """A block whose writes belong to the request that claimed the key.
 
         Once another process has taken over the claim, a write there is rolled back and raises LockLost.
         """
 
-    def watching(self) -> AbstractContextManager[Commits]:
+    def count_commits(self) -> AbstractContextManager[Commits]:
         """A block that counts the transactions with which it, and the tasks it starts, write."""
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:

@@ -79,7 +79,7 @@ class Timelines(Protocol):
         The first `limit` of them, or with `last` the last ones.
         """
 
-    async def spots(self, source: SourceId, spans: Sequence[Span]) -> Sequence[Spot]:
+    async def list_positions(self, source: SourceId, spans: Sequence[Span]) -> Sequence[Spot]:
         """The same without reading them, and all of it, in no order."""
 
     async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
@@ -179,7 +179,7 @@ class Alerts(Protocol):
     async def alert(self, alert: str) -> Alert | None:
         """The alert of that id."""
 
-    async def owned(self, owner: UserId) -> Sequence[Alert]:
+    async def list_alerts_of(self, owner: UserId) -> Sequence[Alert]:
         """The alerts of a person, by name."""
 
     async def delete(self, alert: str) -> bool:
@@ -204,7 +204,7 @@ class Alerts(Protocol):
     async def newest(self, owner: UserId) -> int:
         """The number of the newest event of a person's alerts, 0 without any."""
 
-    async def waiting(self, *, now: datetime) -> Sequence[str]:
+    async def list_due_alerts(self, *, now: datetime) -> Sequence[str]:
         """The alerts with an event whose delivery is due."""
 
     async def due(self, alert: str, *, now: datetime) -> AlertMatch | None:
@@ -269,7 +269,7 @@ class Summaries(Protocol):
     async def text(self, summary: str) -> str | None:
         """The summary of that id."""
 
-    async def stored(self, summaries: Sequence[str]) -> Collection[str]:
+    async def select_stored(self, summaries: Sequence[str]) -> Collection[str]:
         """Those of the ids that are stored."""
 
     async def add(self, source: SourceId, summary: NewSummary) -> None:
@@ -292,7 +292,7 @@ class Summaries(Protocol):
     ) -> Mapping[DocumentId, bytes]:
         """The vectors of the first chunks of those documents that have one."""
 
-    async def standing(self, source: SourceId) -> SavedSummary | None:
+    async def get_live_summary(self, source: SourceId) -> SavedSummary | None:
         """The live summary of a stream, if one is set."""
 
     async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:

@@ -126,7 +126,7 @@ def begin_purge(connection: Connection, collection: CollectionId) -> None:
     connection.execute(insert(purges).values(id=uuid4().hex, collection=collection))
 
 
-def unfinished_purges(connection: Connection) -> dict[str, CollectionId]:
+def list_unfinished_purges(connection: Connection) -> dict[str, CollectionId]:
     return {purge: CollectionId(collection) for purge, collection in connection.execute(select(purges))}
 
 

@@ -154,17 +154,17 @@ class SqlRecords(SqlStore):
     names = reading(timelines.names)
     mentions = reading(timelines.mentions)
     stretches = reading(timelines.stretches)
-    spots = reading(timelines.spots)
+    list_positions = reading(timelines.list_positions)
     extent = reading(timelines.extent)
     state = reading(state)
-    unembedded = reading(embeddings.unembedded)
+    list_unembedded = reading(embeddings.list_unembedded)
     oldest_unembedded = reading(embeddings.oldest_unembedded)
     hydrate = cached_rows(chunk_reads.chunks_by_id)
     count_unembedded = reading(embeddings.count_unembedded)
     has_pending = reading(embeddings.has_pending)
     has_failed = reading(embeddings.has_failed)
     retry_failed = writing(embeddings.retry_failed, locks=lambda collection, **_: {collection})
-    pending_collections = reading(embeddings.pending_collections)
+    list_pending_collections = reading(embeddings.list_pending_collections)
     unindexable = reading(marks.unindexable)
     mark_unindexable = writing(marks.mark_unindexable, locks=lambda collection, *_: {collection})
     put_vectors = writing(embeddings.put_vectors, locks=lambda collection, *_: {collection})
@@ -186,7 +186,7 @@ class SqlRecords(SqlStore):
         )
 
     begin_purge = writing(deletion.begin_purge, locks=lambda collection: {collection})
-    unfinished_purges = reading(deletion.unfinished_purges)
+    list_unfinished_purges = reading(deletion.list_unfinished_purges)
 
     async def purge(self, done: Sequence[str] = (), *, waits: bool = True) -> None:
         """Return when no file of the store contains deleted content. Raises StorageBusy."""

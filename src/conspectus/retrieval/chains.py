@@ -154,7 +154,7 @@ def _ids_to_read(
 
 
 def _list_answered_ids(document: Document) -> list[DocumentId]:
-    keys = answered_keys(document)
+    keys = list_answered_keys(document)
     return [DocumentId(stable_id("document", document.source, key)) for key in keys if key != document.key]
 
 
@@ -287,7 +287,7 @@ def _outline_of(key: tuple[str, str], thread: StoredThread) -> ThreadOutline:
     return ThreadOutline(*key, positions, thread.total)
 
 
-def answered_keys(document: Document) -> tuple[str, ...]:
+def list_answered_keys(document: Document) -> tuple[str, ...]:
     """Return the keys of the answered message: the one stated by the platform, then the inferred one."""
     keys = (document.metadata.get(name) for name in (REPLY_TO, ANSWERS))
     return tuple(clean(key) for key in keys if isinstance(key, str) and key)
@@ -332,7 +332,7 @@ class ReplyTree:
         return [member for member in dict.fromkeys(order) if member != position]
 
     def _find_answered(self, position: int) -> int | None:
-        for key in answered_keys(self._messages[position]):
+        for key in list_answered_keys(self._messages[position]):
             answered = self._by_key.get(key)
             if answered is not None and answered != position:
                 return answered

@@ -63,7 +63,7 @@ class NamedDate:
                 continue
 
 
-def named_dates(query: str) -> tuple[NamedDate, ...]:
+def find_dates(query: str) -> tuple[NamedDate, ...]:
     """Return the days and months in a query, in English or as ISO 8601, in any order."""
     if not _ANY_DATE.search(query):
         return ()
@@ -82,7 +82,7 @@ def date_boost(
     query: str, occurred: Sequence[Period | None], *, weight: float = DATE_WEIGHT
 ) -> NDArray[np.float64]:
     """Return `weight` for texts from a month in the query, or from the week after a day in it."""
-    dates = named_dates(query) if weight else ()
+    dates = find_dates(query) if weight else ()
     if not dates:
         return np.zeros(len(occurred))
     is_named = [

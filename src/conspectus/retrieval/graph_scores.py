@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from conspectus.graph.expansion import GraphCandidates, Reached, Way, reached
+from conspectus.graph.expansion import GraphCandidates, Reached, Way, traverse
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import StoredChunk
@@ -45,12 +45,12 @@ async def with_graph_scores(
         notice = f"graph scores were not used: {connections.lack}"
         return replace(ranked, plan={GRAPH_PART: "not walked"}, notices=(notice,))
 
-    async def matching(chunks: Sequence[int]) -> frozenset[int]:
+    async def select_matching(chunks: Sequence[int]) -> frozenset[int]:
         scored = await index.score(np.sort(np.asarray(chunks, dtype=np.int64)), probe)
         return frozenset(scored.ids.tolist())
 
     scores = dict(zip(ranked.ids.tolist(), _scores_without_identifiers(ranked).tolist(), strict=True))
-    paths = await reached(context.query, scores, expansion, over=connections, allowed=matching)
+    paths = await traverse(context.query, scores, expansion, over=connections, allowed=select_matching)
     candidates = await with_extra_candidates(index, probe, candidates, paths.ways)
     read_context = replace(context, hydrate=_read_others_with(ranked.rows, context.hydrate))
     selection = selection.with_requested(paths.ways)

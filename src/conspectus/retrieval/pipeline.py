@@ -33,7 +33,7 @@ class Stopwatch:
         self.times: dict[str, float] = {}
         self._last = perf_counter()
 
-    def lap(self, step: str) -> None:
+    def note_step(self, step: str) -> None:
         """Add the time since the last call to a step."""
         now = perf_counter()
         self.times[step] = self.times.get(step, 0.0) + (now - self._last) * 1_000
@@ -50,7 +50,7 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
     probe = replace(probe, sources=context.sources)
     if plan.words_only:
         context = replace(context, fusion=WORDS_ONLY_FUSION)
-    watch.lap("embed_query")
+    watch.note_step("embed_query")
     reorders = plan.min_similarity is not None or context.ranking_context is not None
     selection = CandidateSelection(query.limit, (*requested, *context.thread_chunks), reorders=reorders)
     feedback_parts: Mapping[int, float] = {}
@@ -62,14 +62,14 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
         candidates = await collect_candidates(index, probe, ids, language=context.collection.language)
         if feedback_parts:
             context, selection = _with_feedback(context, selection, feedback_parts, candidates)
-        watch.lap("index_search")
+        watch.note_step("index_search")
         ranked = await rank(context, index, probe, candidates, selection=selection)
-        watch.lap("rank")
+        watch.note_step("rank")
         if ranked is not None and context.graph is not None:
             ranked = await with_graph_scores(
                 context, index, probe, candidates, ranked=ranked, selection=selection
             )
-            watch.lap("graph_traversal")
+            watch.note_step("graph_traversal")
         if ranked is not None:
             select = partial(
                 select_hits,
@@ -83,7 +83,7 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
             terms: dict[str, QueryTerms] = {context.collection.id: _query_terms(context, probe, ranked)}
             return replace(retrieval, terms=terms, timings=watch.times)
         index = await context.refreshed()
-        watch.lap("index_catch_up")
+        watch.note_step("index_catch_up")
     raise StorageBusy("documents changed while they were read; try again")
 
 

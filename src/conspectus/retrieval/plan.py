@@ -34,7 +34,7 @@ class QueryPlan:
     profile: str | None = None
     words_only: bool = False
 
-    def described(self) -> dict[str, str]:
+    def describe(self) -> dict[str, str]:
         """Return the plan as strings for the trace."""
         retrievers = [name for name in RETRIEVERS if getattr(self, name)]
         entries = {"retrievers": " and ".join(retrievers) or "none", "depth": str(self.depth)}

@@ -11,7 +11,7 @@ from conspectus.settings import Settings
 from conspectus.text.clean import clean
 
 
-def checked_query(query: str | Query, options: QueryOptions, settings: Settings) -> Query:
+def check_query(query: str | Query, options: QueryOptions, settings: Settings) -> Query:
     """Return the query with the given options, validated. Raises InvalidInput or TooLarge."""
     if not isinstance(query, Query):
         query = Query(query, **options)

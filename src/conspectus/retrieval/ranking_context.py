@@ -79,7 +79,7 @@ def multiplicative_parts(
     return parts
 
 
-def kept_by_thread(
+def mark_kept_by_thread(
     context: RankingContext, documents: Sequence[Document], above: Sequence[bool]
 ) -> list[bool]:
     """Return which candidates below the minimum similarity their thread keeps.

@@ -12,7 +12,7 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.confidence import MAX_READ_PASSAGES, Passage, confidence_of, confidence_signals
 from conspectus.retrieval.plan import QueryPlan
 from conspectus.retrieval.ranked_candidates import RankedCandidates
-from conspectus.retrieval.ranking_context import RankingContext, kept_by_thread
+from conspectus.retrieval.ranking_context import RankingContext, mark_kept_by_thread
 
 EVERYTHING_BELOW: Final = "everything is below the minimum similarity"
 """The start of the notice that a complete search found nothing similar enough."""
@@ -47,7 +47,7 @@ def select_hits(
         outcome="found" if best else "no_match",
         hits=tuple(best),
         below_min_similarity=tuple(hit for hit in hits if _is_dropped(hit, plan.min_similarity)),
-        plan={**plan.described(), "keyword_weight": f"{ranked.keyword_weight:.2f}", **ranked.plan},
+        plan={**plan.describe(), "keyword_weight": f"{ranked.keyword_weight:.2f}", **ranked.plan},
         notices=(*plan.notices, *ranked.notices),
         confidence=confidence_of(signals) if best else 0.0,
         signals=signals,
@@ -120,7 +120,7 @@ def _with_thread_marks(
 ) -> list[Hit]:
     """Return the hits, with a mark on hits that only their thread keeps."""
     above = [not _is_below(hit, min_similarity) for hit in hits]
-    are_kept = kept_by_thread(ranking_context, [hit.document for hit in hits], above)
+    are_kept = mark_kept_by_thread(ranking_context, [hit.document for hit in hits], above)
     return [
         replace(hit, parts={**hit.parts, KEPT_BY_THREAD: 0.0}) if is_kept else hit
         for hit, is_kept in zip(hits, are_kept, strict=True)

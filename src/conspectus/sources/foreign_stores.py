@@ -21,7 +21,7 @@ from conspectus.model.records import NewDocument
 from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut
 from conspectus.settings import vendor_variable
 from conspectus.sources.folder_ownership import require_own_folder
-from conspectus.sources.json_values import loaded, mapping, moment_in, moment_of, text_in, word_in
+from conspectus.sources.json_values import as_mapping, load_json, moment_in, moment_of, text_in, word_in
 
 PAGE: Final = 500
 TEXT_FIELDS: Final = ("document", "page_content", "text", "content", "memory", "data")
@@ -97,7 +97,7 @@ def _read_chroma(at: ForeignPlace, left: LeftOut) -> Iterator[ForeignRecord]:
 def _chroma_documents(collection: Any, left: LeftOut) -> Iterator[ForeignRecord]:
     if collection.metadata:
         left.field("metadata of a collection", len(collection.metadata))
-    function = mapping(mapping(collection.configuration_json).get("embedding_function"))
+    function = as_mapping(as_mapping(collection.configuration_json).get("embedding_function"))
     prefix = CHROMA_VENDORS.get(text_in(function, "name"))
     name = text_in(function.get("config"), "model_name")
     model = f"{prefix}{name}" if prefix is not None and name else None
@@ -127,7 +127,7 @@ def _qdrant_documents(
             continue
         # LangChain keeps the fields of a document in one of the payload.
         inner = others.pop("metadata") if isinstance(others.get("metadata"), dict) else {}
-        metadata = {**mapping(inner), **others}
+        metadata = {**as_mapping(inner), **others}
         yield ForeignRecord(source, NewDocument(text, key=point.key, metadata=metadata, vector=point.vector))
 
 
@@ -181,7 +181,7 @@ def mem0_record(
         # It is hidden from the day after on.
         valid_until=None if expires is None else expires + timedelta(days=1),
         entities=tuple(entities),
-        metadata={**mapping(fields.get("metadata")), **metadata},
+        metadata={**as_mapping(fields.get("metadata")), **metadata},
         vector=point.vector,
     )
     earlier = tuple(state for state in former if updated is not None and state[0] < updated)
@@ -239,7 +239,7 @@ def _langgraph_record(
     if missing := ITEM_COLUMNS - row.keys():
         raise ValueError(f"the table `store` has no {', '.join(sorted(missing))}")
     stored = row["value"]
-    value = loaded(stored) if isinstance(stored, str | bytes) else stored
+    value = load_json(stored) if isinstance(stored, str | bytes) else stored
     if not isinstance(value, dict):
         left.skip("values that are no JSON objects", item.key)
         return
@@ -266,7 +266,7 @@ def _text_in(fields: Mapping[str, object], names: Sequence[str]) -> tuple[str, s
         others = {field: value for field, value in fields.items() if field != name}
         if text := text_in(fields, name):
             return name, text, others
-        inner = mapping(fields.get(name))
+        inner = as_mapping(fields.get(name))
         for deeper in names:
             if text := text_in(inner, deeper):
                 rest = {field: value for field, value in inner.items() if field != deeper}

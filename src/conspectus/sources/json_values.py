@@ -28,7 +28,7 @@ class Notices:
         if location is not None and len(places) < NAMED:
             places.append(clean(location[:MAX_PLACE_LENGTH]))
 
-    def damaged(self, reason: str, location: str) -> None:
+    def count_damage(self, reason: str, location: str) -> None:
         """Count one more that should have been readable."""
         self.damage = True
         self.note(reason, location)
@@ -65,7 +65,7 @@ def load(data: str | bytes) -> object:
     return value
 
 
-def loaded(data: str | bytes) -> object:
+def load_json(data: str | bytes) -> object:
     """Return the value, or None for what is not JSON."""
     try:
         return load(data)
@@ -73,7 +73,7 @@ def loaded(data: str | bytes) -> object:
         return None
 
 
-def mapping(value: object) -> Mapping[str, object]:
+def as_mapping(value: object) -> Mapping[str, object]:
     """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else EMPTY
 
@@ -90,7 +90,7 @@ def mappings(value: object) -> Iterator[Mapping[str, object]]:
 
 def text_in(value: object, *names: str) -> str:
     """Return the first of the fields that is a non-blank string; empty if there is none."""
-    fields = mapping(value)
+    fields = as_mapping(value)
     for name in names:
         text = fields.get(name)
         if isinstance(text, str) and not text.isspace() and text:
@@ -100,7 +100,7 @@ def text_in(value: object, *names: str) -> str:
 
 def word_in(value: object, *names: str) -> str:
     """Return the first of the fields as stripped text, whole numbers included; empty if there is none."""
-    fields = mapping(value)
+    fields = as_mapping(value)
     for name in names:
         word = fields.get(name)
         if isinstance(word, str) and word.strip():
@@ -110,24 +110,24 @@ def word_in(value: object, *names: str) -> str:
     return ""
 
 
-def listed(names: Iterator[str]) -> list[str]:
+def list_names(names: Iterator[str]) -> list[str]:
     """Return the distinct names in their order, within the limits of metadata."""
     return [name[:MAX_LISTED_LENGTH] for name in dict.fromkeys(names) if name][:MAX_LISTED]
 
 
-def counted(values: Iterable[tuple[str, object]]) -> dict[str, int]:
+def count_names(values: Iterable[tuple[str, object]]) -> dict[str, int]:
     """Return the count of each name; other values than numbers count once."""
     counts: dict[str, int] = {}
     for name, number in values:
         is_count = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_INTEGER
         counts[name] = counts.get(name, 0) + (number if is_count and isinstance(number, int) else 1)
-    names = listed(iter(counts))
+    names = list_names(iter(counts))
     return {name: counts[name] for name in names if name in counts}
 
 
 def moment_in(value: object, name: str) -> datetime | None:
     """Return the time in a field, in UTC, or None."""
-    return moment_of(mapping(value).get(name))
+    return moment_of(as_mapping(value).get(name))
 
 
 def moment_of(value: object) -> datetime | None:
@@ -145,7 +145,7 @@ def load_part(data: bytes, name: str, notices: Notices) -> object:
     try:
         return load(data)
     except NotJson:
-        notices.damaged("files that are not JSON, skipped", name)
+        notices.count_damage("files that are not JSON, skipped", name)
         return None
 
 

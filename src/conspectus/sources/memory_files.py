@@ -18,10 +18,10 @@ from conspectus.sources.json_values import (
     EMPTY,
     Notices,
     NotJson,
+    as_mapping,
     items,
     load,
-    loaded,
-    mapping,
+    load_json,
     mappings,
     moment_in,
     text_in,
@@ -108,7 +108,7 @@ def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     try:
         value = load(text)
     except NotJson:
-        value = [loaded(line) for line in text.split("\n") if line.strip()]
+        value = [load_json(line) for line in text.split("\n") if line.strip()]
     if isinstance(value, dict) and "type" in value:
         value = [value]
     read = _reader_of(value)
@@ -120,7 +120,7 @@ def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
 
 def _reader_of(value: object) -> ReadValue | None:
     """Return the reader of a format, told by the fields of the whole value, or of any of its entries."""
-    top, entries = mapping(value), list(mappings(value))
+    top, entries = as_mapping(value), list(mappings(value))
     if any(entry.get("type") in {"entity", "relation"} for entry in entries):
         return _graph
     if isinstance(top.get("agents"), list) and isinstance(top.get("blocks"), list):
@@ -146,7 +146,7 @@ def _graph(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read the graph of the MCP memory server: an observation is a memory, a relation one with a fact."""
     for number, element in enumerate(items(value), 1):
         if text_in(element, "type") == "entity":
-            yield from _observations(mapping(element), left)
+            yield from _observations(as_mapping(element), left)
         elif text_in(element, "type") == "relation":
             one, kind, other = (text_in(element, field) for field in ("from", "relationType", "to"))
             if one and kind and other:
@@ -179,13 +179,13 @@ def _mem0(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read the answer of mem0's `get_all`: a relation is a memory with a fact."""
     scopes: set[Scope] = set()
     for memory in _members(
-        mapping(value).get("results") or value, "entries that are no memories", name, left
+        as_mapping(value).get("results") or value, "entries that are no memories", name, left
     ):
         record = mem0_record(Point(word_in(memory, "id"), memory), left)
         if record is not None:
             scopes |= {record.place} if isinstance(record.place, Scope) else set()
             yield record
-    relations = mapping(value).get("relations")
+    relations = as_mapping(value).get("relations")
     for relation in _members(relations, "relations without both ends and a type", name, left):
         yield from _mem0_relation(relation, scopes, name, left)
 
@@ -261,7 +261,7 @@ def _chatgpt(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]
     """
     for talk in _members(value, "entries that are no conversations", name, left):
         scope = Scope(conversation=word_in(talk, "conversation_id", "id") or None)
-        nodes = mapping(talk.get("mapping"))
+        nodes = as_mapping(talk.get("mapping"))
         if not nodes:
             left.skip("conversations without messages", scope.conversation or name)
         branch: dict[str, object] = {}
@@ -269,9 +269,11 @@ def _chatgpt(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]
         if current not in nodes:
             current = _newest_node(nodes)
         while current in nodes and current not in branch:
-            branch[current] = mapping(nodes[current]).get("message")
+            branch[current] = as_mapping(nodes[current]).get("message")
             current = text_in(nodes[current], "parent")
-        others = [node for key, node in nodes.items() if key not in branch and mapping(node).get("message")]
+        others = [
+            node for key, node in nodes.items() if key not in branch and as_mapping(node).get("message")
+        ]
         if others:
             left.skip("messages of other branches", scope.conversation or name, len(others))
         if broken := [node for node in nodes.values() if not isinstance(node, dict)]:
@@ -287,7 +289,7 @@ def _newest_node(nodes: Mapping[str, object]) -> str:
     """Return the last node with the newest message."""
     newest, latest = "", BEFORE_ALL
     for key, node in nodes.items():
-        message = mapping(node).get("message")
+        message = as_mapping(node).get("message")
         moment = moment_in(message, "create_time") or BEFORE_ALL
         if isinstance(message, dict) and moment >= latest:
             newest, latest = key, moment
@@ -295,7 +297,7 @@ def _newest_node(nodes: Mapping[str, object]) -> str:
 
 
 def _chatgpt_turn(message: Mapping[str, object], left: LeftOut) -> Turn:
-    content = mapping(message.get("content"))
+    content = as_mapping(message.get("content"))
     parts = items(content.get("parts")) or [content.get("text") or ""]
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) < len(parts):
@@ -333,7 +335,7 @@ def _joined(content: object) -> str:
 
 def _letta(value: object, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read an agent file of Letta: its memory blocks as pinned notes, and its messages as turns."""
-    agent_file = mapping(value)
+    agent_file = as_mapping(value)
     for field in ("files", "groups", "mcp_servers", "skills", "sources", "tools"):
         if count := len(items(agent_file.get(field))):
             left.field(field, count)

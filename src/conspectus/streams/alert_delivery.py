@@ -37,9 +37,9 @@ class Deliverer:
     async def round(self, hold: Lock) -> None:
         """Start a delivery for every alert with due events, unless one is running."""
         self._sending = {alert: task for alert, task in self._sending.items() if not task.done()}
-        for alert in await self._alerts.waiting(now=self._clock()):
+        for alert in await self._alerts.list_due_alerts(now=self._clock()):
             if alert not in self._sending:
-                self._sending[alert] = asyncio.create_task(self._send(alert, hold))
+                self._sending[alert] = asyncio.create_task(self._send_events(alert, hold))
 
     async def stop(self, *, grace: float) -> None:
         """Wait up to `grace` seconds for running deliveries, then cancel them; they are repeated later."""
@@ -53,17 +53,17 @@ class Deliverer:
         self._sending.clear()
         self._stopping = False
 
-    async def _send(self, alert: str, hold: Lock) -> None:
+    async def _send_events(self, alert: str, hold: Lock) -> None:
         try:
             while not self._stopping:
                 event = await self._alerts.due(alert, now=self._clock())
                 if event is None:
                     return
-                await self._alerts.set_delivery(event.number, await self._sent(event, hold))
+                await self._alerts.set_delivery(event.number, await self._send(event, hold))
         except ConspectusError as fault:
             logger.warning("webhook_failed code=%(code)s", {"code": fault.code})
 
-    async def _sent(self, event: AlertMatch, hold: Lock) -> Delivery:
+    async def _send(self, event: AlertMatch, hold: Lock) -> Delivery:
         """Send an event and return the outcome. Raises LockLost if another process has taken over."""
         body = await self._body(event)
         await hold.confirm()

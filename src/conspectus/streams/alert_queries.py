@@ -22,7 +22,7 @@ class Language:
         self._telling = Analyzer(language)
         self._all = Analyzer(language, stop_words=False)
 
-    def telling(self, text: str) -> list[str]:
+    def content_terms(self, text: str) -> list[str]:
         """Return the terms of a text without stop words, in order."""
         return self._telling.terms(f"{text} {ANCHOR}")[:-1]
 
@@ -65,7 +65,7 @@ def question(
     text: str, filter: Filter, language: Language, *, min_similarity: float | None, vector: Vectors | None
 ) -> AlertQuery:
     """Compile the query of an alert."""
-    words = frozenset(language.telling(text))
+    words = frozenset(language.content_terms(text))
     phrase = () if words else tuple(language.all(text))
     return AlertQuery(filter, bool(text.strip()), words, phrase, min_similarity, vector)
 
@@ -74,7 +74,9 @@ def analyze_caption(
     document: Document, text: str, language: Language, *, chunk: int = 0, vectors: Sequence[bytes] = ()
 ) -> AnalyzedCaption:
     """Analyze a caption once, to match it with many queries."""
-    return AnalyzedCaption(document, chunk, frozenset(language.telling(text)), language.all(text), vectors)
+    return AnalyzedCaption(
+        document, chunk, frozenset(language.content_terms(text)), language.all(text), vectors
+    )
 
 
 def reason(query: AlertQuery, caption: AnalyzedCaption) -> str | None:

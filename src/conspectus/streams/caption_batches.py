@@ -22,7 +22,7 @@ class Batch:
     @property
     def border(self) -> SummaryBounds:
         """Return the batch as it is stored."""
-        spots = [spot(caption) for caption in self.captions]
+        spots = [time_key(caption) for caption in self.captions]
         return SummaryBounds(min(spots), max(spots), self.full)
 
     @property
@@ -50,7 +50,7 @@ def by_index(captions: Sequence[Caption]) -> bool:
     return all(caption.document.sequence is not None for caption in captions)
 
 
-def spot(caption: Caption) -> CaptionPlace:
+def time_key(caption: Caption) -> CaptionPlace:
     """Sort key of a caption by time. Captions without a time come last."""
     return (math.inf if caption.start is None else caption.start, caption.document.id)
 
@@ -71,16 +71,16 @@ def _by_index(captions: Sequence[Caption], size: int) -> list[Batch]:
 def _by_time(captions: Sequence[Caption], size: int, bounds: Sequence[SummaryBounds]) -> list[Batch]:
     """Return the captions between kept borders, then the captions after the last border."""
     positions = {caption.document.id: number for number, caption in enumerate(captions)}
-    ordered = sorted(captions, key=spot)
+    ordered = sorted(captions, key=time_key)
     borders = sorted(bounds, key=lambda border: border.first)
     groups: list[list[Caption]] = [[] for _ in borders]
     rest: list[Caption] = []
     for caption in ordered:
-        group_number = max(bisect_right(borders, spot(caption), key=lambda border: border.first) - 1, 0)
+        group_number = max(bisect_right(borders, time_key(caption), key=lambda border: border.first) - 1, 0)
         after_all = (
             group_number == len(borders) - 1
             and borders[group_number].full
-            and spot(caption) > borders[group_number].last
+            and time_key(caption) > borders[group_number].last
         )
         (rest if not borders or after_all else groups[group_number]).append(caption)
     if borders and not borders[-1].full:

@@ -35,16 +35,16 @@ class Scene(Protocol):
     def break_off(self, after: int) -> None:
         """The next answer breaks off after so many pieces."""
 
-    def hang(self, after: int) -> None:
+    def hang_after(self, after: int) -> None:
         """The next answer says nothing more after so many pieces."""
 
-    async def hanging(self) -> None:
+    async def wait_until_hanging(self) -> None:
         """Wait until an answer hangs."""
 
-    async def left(self) -> None:
+    async def wait_until_left(self) -> None:
         """Wait until the provider has seen that nobody listens to a hanging answer any more."""
 
-    def asked(self) -> list[tuple[list[Message], int, float | None]]:
+    def list_requests(self) -> list[tuple[list[Message], int, float | None]]:
         """What came so far: messages, the token limit, the temperature."""
 
 
@@ -78,7 +78,7 @@ class ChatModelContract:
 
     async def test_a_piece_does_not_wait_for_the_next(self, scene: Scene) -> None:
         """What was said is there while the model is silent."""
-        scene.hang(2)
+        scene.hang_after(2)
         async with aclosing(scene.model.stream(ASK, max_tokens=9)) as pieces:
             assert [await anext(pieces), await anext(pieces)] == [Delta("Hello"), Delta(" world")]
 
@@ -86,7 +86,7 @@ class ChatModelContract:
         """Roles, texts and order; the limit; a temperature only if there is one."""
         await answer(scene.model, TALK, max_tokens=77)
         await answer(scene.model, TALK[1:2], max_tokens=5, temperature=0.0)
-        assert scene.asked() == [([*TALK], 77, None), ([TALK[1]], 5, 0.0)]
+        assert scene.list_requests() == [([*TALK], 77, None), ([TALK[1]], 5, 0.0)]
 
     async def test_no_more_than_asked_for(self, scene: Scene) -> None:
         """An answer ends at its limit, which is no error."""
@@ -114,7 +114,7 @@ class ChatModelContract:
         """A mistake of the caller's goes to no provider."""
         with pytest.raises(InvalidInput):
             await answer(scene.model, messages, max_tokens=max_tokens)
-        assert scene.asked() == []
+        assert scene.list_requests() == []
 
     @pytest.mark.parametrize("after", [1, 2])
     async def test_an_answer_that_breaks_off(self, scene: Scene, after: int) -> None:
@@ -125,35 +125,35 @@ class ChatModelContract:
             async for piece in scene.model.stream(ASK, max_tokens=9):
                 pieces.append(piece)
         assert pieces == [Delta("Hello"), Delta(" world")][:after]
-        assert len(scene.asked()) == 1
+        assert len(scene.list_requests()) == 1
         assert text(await answer(scene.model)) == "Hello world"
 
     @pytest.mark.parametrize("after", [1, 2])
     async def test_closing_ends_the_call(self, scene: Scene, after: int) -> None:
         """The provider sees that nobody listens any more."""
-        scene.hang(after)
+        scene.hang_after(after)
         pieces = scene.model.stream(ASK, max_tokens=9)
         for _ in range(after):
             await anext(pieces)
         await pieces.aclose()
-        await scene.left()
+        await scene.wait_until_left()
         assert text(await answer(scene.model)) == "Hello world"
 
     @pytest.mark.parametrize("after", [0, 1])
     async def test_cancelling_ends_the_call(self, scene: Scene, after: int) -> None:
         """Also while the first piece is awaited."""
-        scene.hang(after)
+        scene.hang_after(after)
         task = asyncio.create_task(answer(scene.model))
-        await scene.hanging()
+        await scene.wait_until_hanging()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await scene.left()
+        await scene.wait_until_left()
 
     async def test_nothing_is_asked_before_somebody_listens(self, scene: Scene) -> None:
         """An answer that nobody reads costs nothing."""
         await scene.model.stream(ASK, max_tokens=9).aclose()
-        assert scene.asked() == []
+        assert scene.list_requests() == []
 
     async def test_many_answers_at_once(self, scene: Scene) -> None:
         """None gets another's pieces."""

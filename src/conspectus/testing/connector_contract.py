@@ -48,7 +48,7 @@ class Copy:
     async def follow(self, *, batches: int = 1_000_000) -> list[Listing]:
         """Copy at most this many batches with a new connector, then close it as if it had been killed."""
         listings: list[Listing] = []
-        async with connected(self.store) as connector:
+        async with open_connector(self.store) as connector:
             async for listing in connector.changes(self.cursor):
                 await self._take(listing, connector)
                 listings.append(listing)
@@ -84,7 +84,7 @@ class Copy:
 
 
 @asynccontextmanager
-async def connected(store: PageStore) -> AsyncIterator[Connector]:
+async def open_connector(store: PageStore) -> AsyncIterator[Connector]:
     """A connector that is closed at the end."""
     connector = store.connect()
     try:
@@ -262,7 +262,7 @@ class ConnectorContract:
         """It is not an empty page."""
         entry = copy.pages[copy.key("alpha words")][0]
         await copy.store.delete("One", "first")
-        async with connected(copy.store) as connector:
+        async with open_connector(copy.store) as connector:
             _ = [listing async for listing in connector.changes(copy.cursor)]
             with pytest.raises(NotFound):
                 await connector.fetch(entry)

@@ -10,7 +10,7 @@ from typing import Final
 
 from conspectus.text.attack_expressions import attack_expression, match_words
 from conspectus.text.late_patterns import re2_pattern, regex_pattern
-from conspectus.text.plain_words import letters, plain, readings
+from conspectus.text.plain_words import letters, readings, simplify
 
 _RULES = r"(?:instructions?|prompts?|rules|guidelines|directions|directives|commands|programming|training)\b"
 _EARLIER = r"(?:previous|prior|above|earlier|preceding|initial|original|existing|foregoing|system|your|all)"
@@ -111,7 +111,7 @@ def _pieces(text: str) -> Iterator[str]:
 def _find_patterns(text: str) -> Iterator[str]:
     if not text.isascii() and _HIDDEN.search(text):
         yield HIDDEN
-    low = plain(text)
+    low = simplify(text)
     only_letters = letters(low)
     has_symbols = any(symbol in low for symbol in _SYMBOLS)
     if has_symbols or _BY_LETTERS.search(only_letters) is not None:

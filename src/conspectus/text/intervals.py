@@ -18,7 +18,7 @@ def runs(intervals: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) 
     latest = 0.0
     for index in sorted(range(len(intervals)), key=intervals.__getitem__):
         start, end = intervals[index]
-        if groups and belongs(latest, start, gap=gap):
+        if groups and continues_interval(latest, start, gap=gap):
             groups[-1].append(index)
             latest = max(latest, end)
         else:
@@ -27,6 +27,6 @@ def runs(intervals: Sequence[tuple[float, float]], *, gap: float = GAP_SECONDS) 
     return groups
 
 
-def belongs(end: float, start: float, *, gap: float = GAP_SECONDS) -> bool:
+def continues_interval(end: float, start: float, *, gap: float = GAP_SECONDS) -> bool:
     """Return whether an interval that begins at `start` continues an earlier one that ended at `end`."""
     return end - start >= OVERLAP_SECONDS or start - end <= gap

@@ -88,12 +88,12 @@ def uri_of(name: str, type: str, *, base: str = BASE, id: str | None = None) -> 
     """
     if name.startswith(base):
         return name
-    plain = plain_of(name)
+    plain = normalize_name(name)
     apart = "" if id is None or id == plain else f"{_digest(id)}/"
-    return f"{base}{apart}{plain}#{plain_of(type)}"
+    return f"{base}{apart}{plain}#{normalize_name(type)}"
 
 
-def plain_of(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Normalize a name: lower case, `_` for other characters than letters and digits; a digest if empty."""
     return _MARKS.sub("_", key_of(name)).strip("_") or _digest(name)
 

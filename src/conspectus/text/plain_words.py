@@ -30,7 +30,7 @@ _INVISIBLE: Final = "\x1f"
 """Stands for invisible characters: nothing inside a word, or a space between words."""
 
 
-def plain(text: str) -> str:
+def simplify(text: str) -> str:
     """Return a text in lower case without entities, marks and letters that look like ASCII letters."""
     if "&" in text and _ENTITY.search(text):
         text = html.unescape(html.unescape(text))

@@ -4,7 +4,7 @@ Imports text.
 """
 
 from conspectus.time_expressions.clock_face import ClockFace
-from conspectus.time_expressions.parser import TimeExpression, described, find_time
+from conspectus.time_expressions.parser import TimeExpression, describe, find_time
 from conspectus.time_expressions.unread_times import unread_times
 
-__all__ = ["ClockFace", "TimeExpression", "described", "find_time", "unread_times"]
+__all__ = ["ClockFace", "TimeExpression", "describe", "find_time", "unread_times"]

@@ -40,9 +40,9 @@ class ClockFace:
         """Second 0; the first caption if that is earlier, or at least an hour later."""
         origin = self.clock.origin
         if self.first is None:
-            return self.now if self.wall and origin == EPOCH else bounded(origin)
+            return self.now if self.wall and origin == EPOCH else clamp(origin)
         late = self.first - origin
-        return bounded(origin if timedelta(0) <= late < _MIN_LATE_START else self.first)
+        return clamp(origin if timedelta(0) <= late < _MIN_LATE_START else self.first)
 
     @property
     def end(self) -> datetime:
@@ -50,7 +50,7 @@ class ClockFace:
         last = self.last or self.begin
         if self.live and self.wall:
             last = max(last, self.now)
-        return max(bounded(last), self.begin)
+        return max(clamp(last), self.begin)
 
     @property
     def last_day(self) -> date:
@@ -59,7 +59,7 @@ class ClockFace:
 
     def local(self, moment: datetime) -> datetime:
         """Return the instant in the clock's zone."""
-        return bounded(moment).astimezone(self.clock.zone)
+        return clamp(moment).astimezone(self.clock.zone)
 
     def of_day(self, day: date, seconds: float, unit: float) -> tuple[datetime, datetime]:
         """Return the range of a time of day with the precision `unit`.
@@ -68,36 +68,36 @@ class ClockFace:
         """
         start = self._instant(day, seconds, fold=0)
         last = self._instant(day, seconds + unit - _MICROSECOND, fold=1)
-        return start, max(shifted(last, _MICROSECOND), shifted(start, min(unit, HOUR)))
+        return start, max(add_seconds(last, _MICROSECOND), add_seconds(start, min(unit, HOUR)))
 
     def from_universal(self, seconds: float) -> float:
         """Convert a time of day from UTC to this clock, with the offset at the end of the stream."""
         offset = self.local(self.end).utcoffset() or timedelta(0)
         return (seconds + offset.total_seconds()) % DAY
 
-    def covers(self, start: datetime, end: datetime) -> bool:
+    def overlaps(self, start: datetime, end: datetime) -> bool:
         """Return whether the stream overlaps [start, end)."""
-        return self.first is not None and bounded(self.first) < end and start <= self._last_instant
+        return self.first is not None and clamp(self.first) < end and start <= self._last_instant
 
     @property
     def _last_instant(self) -> datetime:
         """Return the end of the stream; after an hour of silence in a live stream, that of the captions."""
         silent = self.last is not None and self.now - self.last > _MAX_SILENCE
-        return bounded(self.last) if self.last is not None and silent else self.end
+        return clamp(self.last) if self.last is not None and silent else self.end
 
     def _instant(self, day: date, seconds: float, *, fold: int) -> datetime:
         wall_time = datetime.combine(day, time()) + timedelta(seconds=seconds)
         return wall_time.replace(tzinfo=self.clock.zone, fold=fold).astimezone(UTC)
 
 
-def shifted(moment: datetime, seconds: float) -> datetime:
+def add_seconds(moment: datetime, seconds: float) -> datetime:
     """Return the instant a number of seconds later, within the range of the calendar."""
     try:
-        return bounded(moment + timedelta(seconds=seconds))
+        return clamp(moment + timedelta(seconds=seconds))
     except OverflowError:
         return _LATEST if seconds > 0 else _EARLIEST
 
 
-def bounded(moment: datetime) -> datetime:
+def clamp(moment: datetime) -> datetime:
     """Return the instant in UTC, kept away from the limits of the calendar by more than any zone offset."""
     return min(max(moment, _EARLIEST), _LATEST).astimezone(UTC)

@@ -8,7 +8,7 @@ from typing import Final
 
 from conspectus.deferred import dataclass
 from conspectus.text.stream_clocks import timecode
-from conspectus.time_expressions.clock_face import ClockFace, bounded
+from conspectus.time_expressions.clock_face import ClockFace, clamp
 from conspectus.time_expressions.grammar import ENGLISH_GRAMMAR, START
 from conspectus.time_expressions.interpreter import Grammar, Parse
 from conspectus.time_expressions.points import TimeRange
@@ -76,7 +76,7 @@ def find_time(query: str, face: ClockFace) -> TimeExpression | None:
     return _intersect(query, tokens, phrases, ENGLISH_GRAMMAR.language) if phrases else None
 
 
-def described(expression: TimeExpression, face: ClockFace) -> str:
+def describe(expression: TimeExpression, face: ClockFace) -> str:
     """Return the range for users, with the words it was read from: `00:12:00 to 00:13:01 (around 12:30)`."""
     zone = f" {face.clock.zone}" if face.wall else ""
     unused = f", but not {', '.join(expression.unused)}" if expression.unused else ""
@@ -166,6 +166,6 @@ def _join_texts(before: str, after: str) -> str:
 
 def _format_point(moment: datetime, face: ClockFace) -> str:
     if not face.wall:
-        return timecode(max(face.clock.seconds(bounded(moment)), 0.0))
+        return timecode(max(face.clock.seconds(clamp(moment)), 0.0))
     local = face.local(moment).replace(tzinfo=None)
     return local.isoformat(sep=" ", timespec="milliseconds" if local.microsecond else "seconds")

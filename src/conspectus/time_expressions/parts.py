@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from conspectus.time_expressions.amounts import require_length
-from conspectus.time_expressions.clock_face import shifted
+from conspectus.time_expressions.clock_face import add_seconds
 from conspectus.time_expressions.periods import count_days_back
 from conspectus.time_expressions.points import Amount, Point
 from conspectus.time_expressions.timeline import Timeline
@@ -38,8 +38,8 @@ def take_share(timeline: Timeline, order: int, parts: int, bare: bool | None) ->
         return None
     number = parts if order == _LAST else order
     begin, share = timeline.face.begin, timeline.length / parts
-    end = None if number == parts else shifted(begin, number * share)
-    start = shifted(begin, (number - 1) * share)
+    end = None if number == parts else add_seconds(begin, number * share)
+    start = add_seconds(begin, (number - 1) * share)
     return Point(start, end, SECOND, "part", bare=bool(bare))
 
 
@@ -55,20 +55,20 @@ def take_bare_stretch(timeline: Timeline, order: int, length: Amount) -> Point |
 
 def take_middle(timeline: Timeline) -> Point:
     """Return the middle, `halfway`."""
-    middle = shifted(timeline.face.begin, timeline.length / 2)
-    start = max(shifted(middle, -timeline.edge_seconds), timeline.face.begin)
-    return Point(start, shifted(middle, timeline.edge_seconds), SECOND, "part", bare=True)
+    middle = add_seconds(timeline.face.begin, timeline.length / 2)
+    start = max(add_seconds(middle, -timeline.edge_seconds), timeline.face.begin)
+    return Point(start, add_seconds(middle, timeline.edge_seconds), SECOND, "part", bare=True)
 
 
 def take_beginning(timeline: Timeline) -> Point:
     """Return the beginning as a range."""
     begin = timeline.face.begin
-    return Point(begin, shifted(begin, timeline.edge_seconds), SECOND, "part")
+    return Point(begin, add_seconds(begin, timeline.edge_seconds), SECOND, "part")
 
 
 def take_ending(timeline: Timeline) -> Point:
     """Return the end as a range."""
-    start = max(shifted(timeline.face.end, -timeline.edge_seconds), timeline.face.begin)
+    start = max(add_seconds(timeline.face.end, -timeline.edge_seconds), timeline.face.begin)
     return Point(start, None, SECOND, "end")
 
 
@@ -84,12 +84,12 @@ def take_last_instant(timeline: Timeline) -> Point:
 
 def place_amount(timeline: Timeline, length: Amount) -> Point:
     """Return the position of `5 minutes in`."""
-    return timeline.at(length.seconds, length.unit)
+    return timeline.point_at(length.seconds, length.unit)
 
 
 def place_plain_amount(timeline: Timeline, length: Amount) -> Point:
     """Return the position of `5 minutes`, which may also be a length."""
-    return timeline.at(length.seconds, length.unit, kind="amount")
+    return timeline.point_at(length.seconds, length.unit, kind="amount")
 
 
 def count_back(timeline: Timeline, length: Amount) -> Point | None:
@@ -100,8 +100,8 @@ def count_back(timeline: Timeline, length: Amount) -> Point | None:
     days, rest = divmod(length.seconds, DAY)
     if face.wall and length.unit >= DAY and not rest:
         return count_days_back(timeline, int(days))
-    begins = shifted(face.now if face.wall else face.end, -length.seconds)
-    return Point(begins, shifted(begins, length.unit), length.unit, "place")
+    begins = add_seconds(face.now if face.wall else face.end, -length.seconds)
+    return Point(begins, add_seconds(begins, length.unit), length.unit, "place")
 
 
 def _stretch(timeline: Timeline, order: int, length: Amount, *, bare: bool) -> Point | None:
@@ -114,5 +114,5 @@ def _stretch(timeline: Timeline, order: int, length: Amount, *, bare: bool) -> P
 def _nth(timeline: Timeline, order: int, seconds: float) -> tuple[datetime, datetime | None]:
     begin = timeline.face.begin
     if order == _LAST:
-        return max(shifted(timeline.face.end, -seconds), begin), None
-    return shifted(begin, (order - 1) * seconds), shifted(begin, order * seconds)
+        return max(add_seconds(timeline.face.end, -seconds), begin), None
+    return add_seconds(begin, (order - 1) * seconds), add_seconds(begin, order * seconds)

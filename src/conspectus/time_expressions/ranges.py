@@ -5,7 +5,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from conspectus.time_expressions.clock_face import shifted
+from conspectus.time_expressions.clock_face import add_seconds
 from conspectus.time_expressions.points import Amount, Kind, Point, TimeRange
 from conspectus.time_expressions.timeline import HALF_DAY, Timeline
 from conspectus.time_expressions.vocabulary import DAY, HOUR, MINUTE, SECOND, Relation
@@ -41,7 +41,7 @@ def suits_preposition(_: Timeline, captures: Mapping[str, Any]) -> bool:
 
 def pair_named_positions(timeline: Timeline, unit: float, low: float, high: float) -> Pair:
     """Return the points of `minutes 3 and 5`."""
-    return timeline.at(low * unit, unit), timeline.at(high * unit, unit)
+    return timeline.point_at(low * unit, unit), timeline.point_at(high * unit, unit)
 
 
 def pair_counted_positions(
@@ -51,7 +51,7 @@ def pair_counted_positions(
     if unit > HOUR:
         return None
     kind: Kind = "place" if position else "amount"
-    return timeline.at(low * unit, unit, kind=kind), timeline.at(high * unit, unit, kind=kind)
+    return timeline.point_at(low * unit, unit, kind=kind), timeline.point_at(high * unit, unit, kind=kind)
 
 
 def pair_hours(timeline: Timeline, hour: str, last: Point) -> Pair | None:
@@ -96,8 +96,8 @@ def span_pair(
 def span_around(_: Timeline, length: Amount, anchor: Point) -> TimeRange:
     """Return the range on both sides of a point, or of its start if it is longer ("10 minutes of 3 pm")."""
     end = anchor.start if length.seconds < anchor.unit else anchor.end
-    start = shifted(anchor.start, -length.seconds)
-    return TimeRange(start, None if end is None else shifted(end, length.seconds), "around", anchor.day)
+    start = add_seconds(anchor.start, -length.seconds)
+    return TimeRange(start, None if end is None else add_seconds(end, length.seconds), "around", anchor.day)
 
 
 def span_beside(
@@ -110,11 +110,11 @@ def span_beside(
 ) -> TimeRange:
     """Return an amount of time before or after a point, or only the instant at that distance."""
     earlier = side == "before" or (side == "from" and anchor.end is None)
-    far = shifted(anchor.start, -length.seconds if earlier else length.seconds)
+    far = add_seconds(anchor.start, -length.seconds if earlier else length.seconds)
     start: datetime
     end: datetime | None
     if not article and relation != "in":
-        start, end = far, shifted(far, length.unit)
+        start, end = far, add_seconds(far, length.unit)
     elif earlier:
         start, end = far, None if anchor.end is None else anchor.start
     else:
@@ -177,7 +177,9 @@ def _bounds(relation: Relation, point: Point) -> tuple[datetime | None, datetime
             return point.start, point.end if point.wide else None
         case "around" | "about" if point.kind not in {"part", "stretch", "end"}:
             margin = _margin(point)
-            return shifted(point.start, -margin), None if point.end is None else shifted(point.end, margin)
+            return add_seconds(point.start, -margin), None if point.end is None else add_seconds(
+                point.end, margin
+            )
         case _:
             return point.start, point.end
 
@@ -186,9 +188,9 @@ def _shortly(relation: Relation, point: Point) -> tuple[datetime | None, datetim
     """Return the bounds shortly before or after a point: the margin of `around`, twice."""
     width = 2 * _margin(point)
     if relation == "before":
-        return shifted(point.start, -width), point.start
+        return add_seconds(point.start, -width), point.start
     start = (point.end or point.start) if point.wide else point.start
-    return start, shifted(start, width)
+    return start, add_seconds(start, width)
 
 
 def _margin(point: Point) -> float:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from conspectus.time_expressions.clock_face import ClockFace, bounded, shifted
+from conspectus.time_expressions.clock_face import ClockFace, add_seconds, clamp
 from conspectus.time_expressions.points import Kind, Point
 from conspectus.time_expressions.tokens import Token
 from conspectus.time_expressions.vocabulary import DAY, HOUR, MINUTE, SECOND
@@ -42,17 +42,17 @@ class Timeline:
         """Length of the beginning, the end and the sides of the middle."""
         return min(max(self.length * _EDGE_SHARE, _MIN_EDGE_SECONDS), _MAX_EDGE_SECONDS)
 
-    def at(
+    def point_at(
         self, seconds: float, unit: float, *, kind: Kind = "place", start: datetime | None = None
     ) -> Point:
         """Return the point a number of seconds after the beginning of the stream."""
-        begins = shifted(bounded(self.face.begin if start is None else start), seconds)
-        return Point(begins, shifted(begins, unit), unit, kind)
+        begins = add_seconds(clamp(self.face.begin if start is None else start), seconds)
+        return Point(begins, add_seconds(begins, unit), unit, kind)
 
-    def at_clock(self, text: str) -> Point:
+    def position_at_clock(self, text: str) -> Point:
         """Return the position in a recording that its clock shows so."""
         seconds, unit = clock_parts(text, hours_first=self._hours_first)
-        return self.at(seconds, unit, kind="clock", start=self.face.clock.origin)
+        return self.point_at(seconds, unit, kind="clock", start=self.face.clock.origin)
 
     def of_day(self, seconds: float, unit: float) -> Point:
         """Return a time of day on the named day, else on the last day on which the stream has it."""
@@ -92,11 +92,11 @@ class Timeline:
         if self.day is not None:
             return self.day
         days = (self.face.last_day, self.face.last_day - _ONE_DAY)
-        covered = (day for day in days if self.face.covers(*self.face.of_day(day, seconds, unit)))
+        covered = (day for day in days if self.face.overlaps(*self.face.of_day(day, seconds, unit)))
         return next(covered, days[0])
 
     def _covers(self, point: Point) -> bool:
-        return self.face.covers(point.start, point.end or point.start)
+        return self.face.overlaps(point.start, point.end or point.start)
 
 
 def clock_parts(text: str, *, hours_first: bool) -> tuple[float, float]:
@@ -127,5 +127,5 @@ def _hours_first(tokens: Sequence[Token], face: ClockFace) -> bool:
 
 
 def _week_later(point: Point) -> Point:
-    end = None if point.end is None else shifted(point.end, 7 * DAY)
-    return replace(point, start=shifted(point.start, 7 * DAY), end=end)
+    end = None if point.end is None else add_seconds(point.end, 7 * DAY)
+    return replace(point, start=add_seconds(point.start, 7 * DAY), end=end)

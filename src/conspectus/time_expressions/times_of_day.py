@@ -6,7 +6,7 @@ from typing import Final
 
 from conspectus.errors import InvalidInput
 from conspectus.text.times import parse_instant
-from conspectus.time_expressions.clock_face import bounded, shifted
+from conspectus.time_expressions.clock_face import add_seconds, clamp
 from conspectus.time_expressions.points import ALL_DAY, Day, Point
 from conspectus.time_expressions.timeline import HALF_DAY, Timeline, clock_parts
 from conspectus.time_expressions.vocabulary import DAY, HOUR, MINUTE, SECOND
@@ -21,18 +21,18 @@ def read_instant(timeline: Timeline, text: str) -> Point | None:
     if "-" not in text or len(text) <= len("2026-01-05"):
         return None
     try:
-        start = bounded(parse_instant(text.upper().replace(" Z", "Z"), timeline.face.clock.zone))
+        start = clamp(parse_instant(text.upper().replace(" Z", "Z"), timeline.face.clock.zone))
     except InvalidInput:
         return None
     if not timeline.face.wall and start.year != timeline.face.clock.origin.year:
         return None
     unit = SECOND if text.count(":", 0, len("2026-01-05T14:30:05")) > 1 else MINUTE
-    return Point(start, shifted(start, unit), unit, "dated", day=timeline.face.local(start).date())
+    return Point(start, add_seconds(start, unit), unit, "dated", day=timeline.face.local(start).date())
 
 
 def read_position(timeline: Timeline, text: str) -> Point:
     """Return the position of `12:30` in a recording."""
-    return timeline.at_clock(text)
+    return timeline.position_at_clock(text)
 
 
 def read_named_time(timeline: Timeline, seconds: float) -> Point:
@@ -86,7 +86,7 @@ def read_full_hour(timeline: Timeline, hour: str) -> Point | None:
 
 def count_position(timeline: Timeline, unit: float, count: str) -> Point:
     """Return the position of `minute 12`, as the clock shows it."""
-    return timeline.at(float(count) * unit, unit)
+    return timeline.point_at(float(count) * unit, unit)
 
 
 def read_clock_of_minute(_: Timeline, unit: float, time: Point) -> Point | None:

@@ -22,7 +22,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, optional
 from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
-from conspectus.mcp.tool import ToolOptions, listed_names
+from conspectus.mcp.tool import ToolOptions, split_names
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.body_limits import BodyLimits
@@ -116,11 +116,11 @@ def application(
     listeners, outbox = Listeners(settings, log), IdempotencyOutbox(engine.idempotency)
     tool_options = mcp_only
     if tool_options is None:
-        operations = listed_names(settings.mcp_operations)
+        operations = split_names(settings.mcp_operations)
         tool_options = ToolOptions(settings.mcp_max_tokens, operations=operations)
     mcp = LazyMcpEndpoint(tool_options, max_bytes=settings.max_request_bytes)
     for stop in (chats.stop, listeners.stop, engine.stop_long_work):
-        readiness.when_stopping(stop)
+        readiness.call_when_stopping(stop)
     app = Application(
         title="Conspectus",
         version=installed,
@@ -212,7 +212,7 @@ async def _lifespan(server: ServerTasks, _app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(server.outbox.renew_claims()),
     ]
     try:
-        async with server.mcp.running():
+        async with server.mcp.run():
             yield
     finally:
         server.readiness.stop()
@@ -311,7 +311,7 @@ class LazyMcpEndpoint:
         self._endpoint: Endpoint | None = None
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run(self) -> AsyncIterator[None]:
         """Answer messages during the block, which can be entered once."""
         async with self._opened:
             yield
@@ -326,5 +326,5 @@ class LazyMcpEndpoint:
     async def _load(self) -> "Endpoint":
         module = await asyncio.to_thread(optional, MCP_MODULE, "mcp", "mcp")
         endpoint: Endpoint = module.Endpoint(self._options, max_bytes=self._max_bytes)
-        await self._opened.enter_async_context(endpoint.running())
+        await self._opened.enter_async_context(endpoint.run())
         return endpoint

@@ -48,7 +48,7 @@ class Authentication:
         self._engine = engine
         self._settings = settings
         self._failures = Failures(settings)
-        readiness.when_stopping(self._failures.end_delays)
+        readiness.call_when_stopping(self._failures.end_delays)
         self._accounts = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

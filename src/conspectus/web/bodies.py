@@ -114,10 +114,10 @@ class BodyRoute(APIRoute):
         """The handler of a request."""
         answer = super().get_route_handler()
 
-        async def answering(request: Request) -> Response:
+        async def answer_request(request: Request) -> Response:
             return await answer(BodyRequest(request.scope, request.receive))
 
-        return answering
+        return answer_request
 
 
 def parse_json(body: bytes, ended: threading.Event | None = None) -> Any:

@@ -53,7 +53,7 @@ class Shared:
     def count_reader(self, seconds_ago: float) -> None:
         """Add the reader at another process that asked so many seconds ago, or remove it."""
         if seconds_ago < REMOTE_READER_SECONDS and self.remote_reader is None:
-            self.remote_reader = self.reading.enter_context(self.stream.reading(self.published_frames))
+            self.remote_reader = self.reading.enter_context(self.stream.open_reader(self.published_frames))
         elif seconds_ago >= REMOTE_READER_SECONDS and self.remote_reader is not None:
             self.remote_reader = None
             self.reading.close()
@@ -184,7 +184,7 @@ class RemoteAnswerResponse(EventsResponse):
         """Answer the request."""
         async with (
             aclosing(self._answer.frames(self._first)) as frames,
-            self._listeners.ended(scope["state"]["person"], receive) as ended,
+            self._listeners.watch_end(scope["state"]["person"], receive) as ended,
             aclosing(self._pieces(frames, ended)) as pieces,
         ):
             await self._send(pieces, send)
@@ -255,8 +255,8 @@ class ChatStreams:
         stream = ChatStream(events, Terms(person.id, leave, self.settings.chat_replay_bytes, log))
         self._streams[stream.id] = stream
         self._report(len(self))
-        stream.when_over(lambda _stream: self._report(len(self)))
-        stream.when_over(self._forget_later if resumable else self._forget)
+        stream.call_at_end(lambda _stream: self._report(len(self)))
+        stream.call_at_end(self._forget_later if resumable else self._forget)
         await stream.begin()
         if resumable and self._sharing is not None:
             await self._sharing.share(stream)
@@ -274,7 +274,7 @@ class ChatStreams:
         Raises NotFound, or Overloaded if it has too many readers.
         """
         chat = self._streams.get(stream)
-        if chat is None or chat.person != person or not chat.keeps(first):
+        if chat is None or chat.person != person or not chat.has_buffered(first):
             raise NotFound(CHAT, stream)
         if chat.readers >= MAX_READERS:
             raise Overloaded("too many readers of this chat")

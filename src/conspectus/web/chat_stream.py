@@ -77,7 +77,7 @@ class ChatStream:
         last = self._buffer[-1] if self._buffer else None
         return last if isinstance(last, Failure) else None
 
-    def keeps(self, number: int) -> bool:
+    def has_buffered(self, number: int) -> bool:
         """Return whether all events from a number on are in the buffer; the end has a number too."""
         return self._dropped <= number <= self.count + self.finished
 
@@ -85,7 +85,7 @@ class ChatStream:
         """Return the events from a number on."""
         return tuple(islice(self._buffer, number - self._dropped, None))
 
-    def when_over(self, call: Callable[["ChatStream"], None]) -> None:
+    def call_at_end(self, call: Callable[["ChatStream"], None]) -> None:
         """Call a function when it is over."""
         self._task.add_done_callback(lambda _task: call(self))
 
@@ -115,7 +115,7 @@ class ChatStream:
         await asyncio.wait({self._task})
 
     @contextmanager
-    def reading(self, first: int = 0) -> Iterator["Reader"]:
+    def open_reader(self, first: int = 0) -> Iterator["Reader"]:
         """Open a reader of the events from a number on. When the last reader leaves, the model stops soon."""
         reader = Reader(self, first)
         self._readers.add(reader)
@@ -133,7 +133,7 @@ class ChatStream:
     @asynccontextmanager
     async def read_by(self, receive: Receive, first: int = 0) -> AsyncIterator["Reader"]:
         """Open a reader for a client, which leaves when the client disconnects."""
-        with self.reading(first) as reader:
+        with self.open_reader(first) as reader:
             watching = asyncio.create_task(wait_for_disconnect(receive))
             watching.add_done_callback(lambda task: None if task.cancelled() else reader.leave())
             try:
@@ -204,14 +204,14 @@ class Reader:
         self.gone = False
         self._stream = stream
 
-    async def reaches(self, count: int) -> None:
+    async def wait_for(self, count: int) -> None:
         """Wait until there are `count` events, or no more for this reader."""
         while self._stream.count < count and not self._stream.finished and not self.gone:
             await self._stream.wait_for_change()
 
     async def more(self) -> Sequence[ChatEvent]:
         """Return the next events as soon as there are any; none at the end, or when the reader is gone."""
-        await self.reaches(self.next + 1)
+        await self.wait_for(self.next + 1)
         if self.gone:
             return ()
         events = self._stream.since(self.next)
@@ -219,7 +219,7 @@ class Reader:
         self._stream.wake_readers()
         return events
 
-    async def rest(self) -> Sequence[ChatEvent]:
+    async def read_rest(self) -> Sequence[ChatEvent]:
         """Return all further events. For a reader that is gone, a failure is the last one."""
         events: list[ChatEvent] = []
         while next_events := await self.more():

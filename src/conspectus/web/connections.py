@@ -73,7 +73,7 @@ class Connections(ServerState):
         elif len(self.connections) > self._maximum:
             next(iter(self._unproven if len(self._unproven) > 1 else self._idle), connection).drop()
 
-    def rest(self, connection: "Connection") -> None:
+    def note_idle(self, connection: "Connection") -> None:
         """Note that a connection with a valid key waits for its next request."""
         self._idle[connection] = None
 
@@ -137,7 +137,7 @@ class Connection(H11Protocol):
         self._when_lost: Callable[[], None] | None = None
 
     @contextmanager
-    def when_lost(self, call: Callable[[], None]) -> Iterator[None]:
+    def call_on_disconnect(self, call: Callable[[], None]) -> Iterator[None]:
         """Call something if the client disconnects during the block."""
         self._when_lost = call
         try:
@@ -190,7 +190,7 @@ class Connection(H11Protocol):
         """Wait for the next request."""
         super().on_response_complete()
         if self._proven and self._waits and not self.transport.is_closing():
-            self._all.rest(self)
+            self._all.note_idle(self)
         self._watch()
 
     def prove(self) -> None:

@@ -90,13 +90,13 @@ repeated request, so once the block has stored anything, the idempotency key of 
 async def _open_recording(request: Request, engine: EngineOf) -> Recording:
     claim = getattr(request.state, "claim", None)
 
-    def recording(keys: Iterable[str | None]) -> AbstractContextManager[None]:
+    def record_claim(keys: Iterable[str | None]) -> AbstractContextManager[None]:
         if claim is None or None not in keys:
             return nullcontext()
         person, key, at = claim
-        return engine.idempotency.recording(person, key, at=at)
+        return engine.idempotency.record_claim(person, key, at=at)
 
-    return recording
+    return record_claim
 
 
 RecordingOf = Annotated[Recording, Depends(_open_recording)]

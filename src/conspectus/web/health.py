@@ -35,7 +35,7 @@ class Readiness:
         self._database_check: asyncio.Task[str | None] | None = None
         self._when_stopping: list[Callable[[], None]] = []
 
-    def when_stopping(self, call: Callable[[], None]) -> None:
+    def call_when_stopping(self, call: Callable[[], None]) -> None:
         """Have something called when the server is about to stop."""
         self._when_stopping.append(call)
 
@@ -65,7 +65,7 @@ class Readiness:
             self._begun.set()
             self._log.info("ready")
 
-    async def begun(self) -> None:
+    async def wait_until_begun(self) -> None:
         """Wait until the server is ready for the first time."""
         await self._begun.wait()
 

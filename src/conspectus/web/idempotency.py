@@ -146,7 +146,7 @@ class Idempotency:
 
     async def _count_commits(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a write on, and count its commits: after the first, no error may say that nothing was done."""
-        with self._idempotency.watching() as commits:
+        with self._idempotency.count_commits() as commits:
             scope["state"]["commits"] = commits
             await self._app(scope, receive, send)
 

@@ -38,7 +38,7 @@ class RequestLimits:
         self._settings = settings
         self._table = table
         self._bodies: dict[LimitedBody, asyncio.Timeout] = {}
-        readiness.when_stopping(self._end_bodies)
+        readiness.call_when_stopping(self._end_bodies)
 
     def _end_bodies(self) -> None:
         """End requests soon whose body has not arrived when the server begins to stop."""
@@ -63,7 +63,7 @@ class RequestLimits:
         try:
             async with asyncio.timeout(self._settings.request_timeout_seconds or None) as deadline:
                 scope["state"]["deadline"] = self._bodies[body] = deadline
-                with disconnect.ending(deadline):
+                with disconnect.end_on_disconnect(deadline):
                     await self._app(scope, body.receive, response.send)
         except TimeoutError:
             if disconnect.has_left:
@@ -187,7 +187,7 @@ class DisconnectWatch:
         self.has_left = False
 
     @contextmanager
-    def ending(self, deadline: asyncio.Timeout) -> Iterator[None]:
+    def end_on_disconnect(self, deadline: asyncio.Timeout) -> Iterator[None]:
         """End the deadline when the client disconnects during the block."""
         if self._connection is None:
             yield
@@ -198,5 +198,5 @@ class DisconnectWatch:
                 self.has_left = True
                 deadline.reschedule(asyncio.get_running_loop().time())
 
-        with self._connection.when_lost(leave):
+        with self._connection.call_on_disconnect(leave):
             yield

@@ -55,7 +55,7 @@ class Forwarding(logging.Handler):
 
 
 @contextmanager
-def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
+def forward_library_logs(log: FilteringBoundLogger) -> Iterator[None]:
     """Have what libraries say written to the log."""
     handler = Forwarding(log)
     logging.getLogger().addHandler(handler)

@@ -69,7 +69,7 @@ def decode_line(number: int, line: bytes) -> tuple[str, int]:
     return text, len(text)
 
 
-async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
+async def send_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
     """The lines of all pages, as they are read. Errors of the first page are error responses."""
     parts = (
         "".join(f"{line}\n" for line in lines(page)).encode("utf-8", "replace") async for page in pages(read)

@@ -53,13 +53,13 @@ class Until:
         if occurrences:
             self.found = True
             return self._release(min(occurrences)[1])
-        return self._release(len(self._unsent) - self._begun())
+        return self._release(len(self._unsent) - self._count_held_back())
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """The text that was held back, at the end."""
         return "" if self.found else self._release(len(self._unsent))
 
-    def _begun(self) -> int:
+    def _count_held_back(self) -> int:
         """How much of the end may be the beginning of a stop."""
         longest = min(len(self._unsent), max(map(len, self._stops), default=1) - 1)
         ends = (self._unsent[-size:] for size in range(longest, 0, -1))
@@ -167,7 +167,7 @@ class Chunks:
         """The last chunks, and the mark of the end."""
         if self._state.failure is not None and not self._state.is_filtered:
             return frame(DONE)
-        rest = self._state.until.rest()
+        rest = self._state.until.flush()
         cited = answer_of(self._state.citations).model_dump()
         pieces = [self._chunk({"content": rest}) if rest else b""]
         pieces.append(self._chunk({}, finish_reason=self._state.finish_reason, conspectus=cited))
@@ -198,7 +198,7 @@ async def read_completion(
     failure = LEFT if reader.gone else state.failure
     if failure is not None and (reader.gone or not state.is_filtered):
         raise Refused(problem_of_failure(failure))
-    texts.append(state.until.rest())
+    texts.append(state.until.flush())
     text, calls = join_text(map(Delta, texts)), [encode_call(call) for call in state.calls]
     message = {"content": None if calls and not text else text, "tool_calls": calls or None}
     choice = {"message": message, "finish_reason": state.finish_reason}
@@ -230,7 +230,7 @@ def join_text(events: Iterable[ChatEvent]) -> str:
 async def read_answer(stream: ChatStream, receive: Receive) -> ChatAnswer:
     """The answer with all of its events. Raises Refused if it is not complete."""
     async with stream.read_by(receive) as reader:
-        events = await reader.rest()
+        events = await reader.read_rest()
     by_type: dict[Any, Any] = {type(event): event for event in events}
     failure = by_type.get(Failure)
     if failure is not None and Usage not in by_type:

@@ -34,7 +34,7 @@ from conspectus.model.query import Budget, QueryContext
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
 from conspectus.model.streams import Stream
-from conspectus.operations.declared import length_facts, range_facts, shown_facts
+from conspectus.operations.declared import describe_declaration, length_facts, range_facts
 from conspectus.operations.operation import member_of
 from conspectus.web.schemas.base import Finite, Instant, Int64, JsonObject, RequestModel, ResponseModel, Span
 
@@ -99,7 +99,7 @@ def request_type(annotation: Any, *, in_query: bool = False, or_none: bool = Fal
 
 def with_description(kind: Any, declaration: Declaration) -> Any:
     """Return a type with the help and the example of a declaration."""
-    facts = shown_facts(declaration)
+    facts = describe_declaration(declaration)
     return Annotated[kind, Limited(**facts)] if facts else kind
 
 

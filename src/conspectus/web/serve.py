@@ -26,7 +26,7 @@ from conspectus.web.app import application
 from conspectus.web.auth import is_loopback
 from conspectus.web.connections import Connection, Connections
 from conspectus.web.health import Readiness
-from conspectus.web.logs import fault_facts, forwarded, logger
+from conspectus.web.logs import fault_facts, forward_library_logs, logger
 from conspectus.web.warmup import short_waits
 
 BACKLOG = 2_048
@@ -59,18 +59,18 @@ async def serve(
     a place where it cannot listen, or may not because other machines could reach it without a key.
     """
     log = logger(settings.log_level)
-    with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
+    with forward_library_logs(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
             app = application(engine, settings, log=log, mcp_only=mcp_only)
-            async with at_work(engine, settings, log):
+            async with run_work(engine, settings, log):
                 listener.listen()
                 announce(Opened(address_of(listener, settings.host), key))
                 await Server(app, settings).serve(sockets=[listener])
 
 
 @asynccontextmanager
-async def at_work(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AsyncIterator[None]:
+async def run_work(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AsyncIterator[None]:
     """Run background work during the block, if the settings say so; an error that ends it is logged.
 
     The block continues: a server keeps serving without background work.
@@ -188,12 +188,12 @@ class Leaving:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
 
-        async def sending(message: Message) -> None:
+        async def send_with_close(message: Message) -> None:
             if message["type"] == "http.response.start" and self._readiness.state == "stopping":
                 message["headers"] = [*message.get("headers", ()), CLOSE]
             await send(message)
 
-        await self._app(scope, receive, sending)
+        await self._app(scope, receive, send_with_close)
 
 
 class Server(uvicorn.Server):
@@ -223,7 +223,7 @@ class Server(uvicorn.Server):
         self._connections.is_ending = True
         await super().shutdown(sockets)
 
-    async def begun(self) -> None:
+    async def wait_until_answering(self) -> None:
         """Wait until it answers."""
         await self._begun.wait()
 

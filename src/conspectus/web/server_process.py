@@ -12,8 +12,8 @@ from typing import Final
 from conspectus import bootstrap
 from conspectus.errors import ConspectusError
 from conspectus.web.app import application
-from conspectus.web.logs import fault_facts, forwarded, logger
-from conspectus.web.serve import Listening, Server, at_work
+from conspectus.web.logs import fault_facts, forward_library_logs, logger
+from conspectus.web.serve import Listening, Server, run_work
 from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, WorkerMessage
 
 HEARTBEAT_SECONDS: Final = 1.0
@@ -32,7 +32,7 @@ def main() -> None:
         return
     order = WorkerMessage.read(line)
     log = logger(order.settings.log_level).bind(worker=os.getpid())
-    with forwarded(log), ExitStack() as ending:
+    with forward_library_logs(log), ExitStack() as ending:
         try:
             asyncio.run(_work(order, ending))
         except ConspectusError as error:
@@ -49,12 +49,12 @@ async def _work(order: WorkerMessage, ending: ExitStack) -> None:
         server = Server(app, settings)
         tasks = [
             asyncio.create_task(_obey(server, order, ending)),
-            asyncio.create_task(_write_when(server.begun(), SERVING)),
-            asyncio.create_task(_write_when(app.state.readiness.begun(), READY)),
+            asyncio.create_task(_write_when(server.wait_until_answering(), SERVING)),
+            asyncio.create_task(_write_when(app.state.readiness.wait_until_begun(), READY)),
             asyncio.create_task(_write_heartbeats()),
         ]
         try:
-            async with at_work(engine, settings, log):
+            async with run_work(engine, settings, log):
                 await server.serve(sockets=[Listening(fileno=order.listener)])
         finally:
             for task in tasks:

@@ -159,7 +159,7 @@ class EventStream(EventsResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
         async with self._stream.read_by(receive, self._first) as reader:
-            await reader.reaches(self._head_after)
+            await reader.wait_for(self._head_after)
             failure = self._stream.failure
             if self._refuse is not None and failure is not None and self._stream.count <= self._head_after:
                 await self._refuse(failure)(scope, receive, send)

@@ -52,7 +52,9 @@ class StaticDocument:
 
     def response(self, request: Request) -> Response:
         """The document in the form that a client takes, or that the client has it already."""
-        is_packed = self.packed is not None and accepts(request.headers.get("accept-encoding", ""), "gzip")
+        is_packed = self.packed is not None and accepts_token(
+            request.headers.get("accept-encoding", ""), "gzip"
+        )
         form = self._packed_form if is_packed else self._plain_form
         headers = {**self._headers, "ETag": form.tag}
         if is_not_modified(form.tag, request.headers.get("if-none-match")):
@@ -129,7 +131,7 @@ def _files_below(folder: Path) -> Mapping[str, Path]:
     return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
 
 
-def accepts(header: str, name: str) -> bool:
+def accepts_token(header: str, name: str) -> bool:
     """Whether a header such as Accept-Encoding takes what it names."""
     return weight_of(header, name) > 0
 

@@ -60,7 +60,7 @@ class Listeners:
             raise Overloaded("too many subscriptions of this user")
 
     @asynccontextmanager
-    async def ended(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
+    async def watch_end(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
         """A task that ends when a counted subscriber leaves or is disconnected."""
         ending = asyncio.create_task(self._end(receive))
         self._present[person.id] += 1
@@ -107,7 +107,7 @@ class LiveEvents(EventsResponse, Generic[T]):
         self._request_id = str(scope.get("state", {}).get("request_id", ""))
         async with (
             aclosing(self._events) as events,
-            self._listeners.ended(scope["state"]["person"], receive) as ended,
+            self._listeners.watch_end(scope["state"]["person"], receive) as ended,
             aclosing(self._pieces(events, ended)) as pieces,
         ):
             await self._send(pieces, send)

@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput, StorageError
 from conspectus.settings import Settings
-from conspectus.web.logs import fault_facts, forwarded, logger
+from conspectus.web.logs import fault_facts, forward_library_logs, logger
 from conspectus.web.metrics import FOLDER, forget_process
 from conspectus.web.serve import Opened, address_of, bound, first_key
 from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, WorkerMessage, command
@@ -49,7 +49,7 @@ async def serve_many(
             "workers", f"{settings.workers} processes are too many; the maximum is {MAX_PROCESSES}"
         )
     log = logger(settings.log_level)
-    with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
+    with forward_library_logs(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
         listener.listen()

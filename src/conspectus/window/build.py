@@ -16,7 +16,7 @@ from conspectus.model.results import (
 from conspectus.text.clean import clean
 from conspectus.window.checkpoints import Checkpoint, proceed
 from conspectus.window.cost_estimate import Estimator
-from conspectus.window.counting import RenderingCounter, counting_in_parts
+from conspectus.window.counting import RenderingCounter, count_in_parts
 from conspectus.window.fitting import BudgetSearch, FittingTime
 from conspectus.window.focus import Focus
 from conspectus.window.packed_window import Beginning, Packed, WindowResult
@@ -80,7 +80,7 @@ def build_window(
     """
     options = options or WindowOptions()
     time = FittingTime(checkpoint, options.is_over)
-    count = counting_in_parts(count, budget.tokenizer, time)
+    count = count_in_parts(count, budget.tokenizer, time)
     beside = budget.reserved_tokens
     beside += sum(count(clean(text)) for text in (budget.system, budget.query) if text)
     allowed = max(budget.max_tokens - beside, 0)
@@ -88,26 +88,26 @@ def build_window(
     hits = sorted(retrieval.hits, key=rank_key)
 
     @cache
-    def packing(form: Renderer) -> Packing:
+    def prepare_packing(form: Renderer) -> Packing:
         return _prepare_packing(retrieval, RenderingCounter(form, count, budget.tokenizer), options, time)
 
     @cache
     def pack(form: Renderer) -> Callable[[int], Packed]:
-        return packing(form).pack(hits, Beginning())
+        return prepare_packing(form).pack(hits, Beginning())
 
-    def packed_in(tokens: int) -> Packed:
+    def pack_within(tokens: int) -> Packed:
         return pack(renderer.within(tokens))(tokens)
 
     if options.previous is None:
-        window_result = WindowResult(packed_in(allowed), hits)
+        window_result = WindowResult(pack_within(allowed), hits)
     else:
-        window_result = pack_after(options.previous, hits, packing(form), allowed)
+        window_result = pack_after(options.previous, hits, prepare_packing(form), allowed)
     window = _window(retrieval, budget, window_result, allowed)
     if options.parts:
         window = replace(window, parts=parts_of(window_result.packed, budget, form, count))
     if options.fits_from:
         time.is_fitting = True
-        search = BudgetSearch(packed_in, allowed, options.max_fitting_tokens - beside)
+        search = BudgetSearch(pack_within, allowed, options.max_fitting_tokens - beside)
         window = replace(window, trace=_with_budgets(window, search, beside, options))
     return window
 

@@ -182,7 +182,7 @@ class Estimator:
             (),
             page=chunk.page,
             heading=chunk.heading,
-            answers=threads.answers(document),
+            answers=threads.is_reply(document),
             stream=threads.stream(document),
             zone=threads.zone(document),
         )

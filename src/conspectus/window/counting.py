@@ -24,7 +24,7 @@ MAX_UNCHECKED_LENGTH: Final = 5_000
 Count: TypeAlias = Callable[[str], int]
 
 
-def counting_in_parts(count: Count, tokenizer: str, checkpoint: Checkpoint) -> Count:
+def count_in_parts(count: Count, tokenizer: str, checkpoint: Checkpoint) -> Count:
     """Return the same counter with a checkpoint before each call, and between the parts of a long text."""
 
     def tokens(text: str) -> int:

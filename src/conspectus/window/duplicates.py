@@ -172,7 +172,7 @@ class SeenTexts:
             return same
         return self._by_author[candidate.author].rank_containing(candidate)
 
-    def near(self, candidate: Candidate) -> Refusal | None:
+    def find_near_duplicate(self, candidate: Candidate) -> Refusal | None:
         """Return a refusal if nearly all runs of a page are in the shown texts of one other page.
 
         Words with digits must all be there, and short texts are never nearly the same.

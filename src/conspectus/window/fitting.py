@@ -102,7 +102,7 @@ class BudgetSearch:
     def _note(self, tokens: int, packed: Packed) -> None:
         if tokens > self._allowed:
             insort(self._tried, tokens)
-            self._complete[tokens] = frozenset(filter(packed.plan.holds, packed.plan.pieces))
+            self._complete[tokens] = frozenset(filter(packed.plan.holds_whole, packed.plan.pieces))
 
 
 def _tokens_by_rank(packed: Packed) -> dict[int, int]:

@@ -10,7 +10,7 @@ from conspectus.window.cost_estimate import Estimator
 from conspectus.window.counting import Part, RenderingCounter
 from conspectus.window.duplicates import Candidate, Refusal
 from conspectus.window.packed_window import Beginning, Packed
-from conspectus.window.passages import SelectedChunk, WindowPassage, grouped, join_passages
+from conspectus.window.passages import SelectedChunk, WindowPassage, group_pieces, join_passages
 from conspectus.window.planner import MIN_FILLED_TOKENS, Planner, Swap, WindowPlan
 from conspectus.window.render import Renderer
 from conspectus.window.threads import Gaps, Threads
@@ -87,7 +87,7 @@ class _Packer:
             fits, fails = (max(fits, room), fails) if slack >= 0 else (fits, min(fails, room))
             if fails - fits <= 1:
                 break
-            change = slack if slack >= 0 else min(slack - packed.plan.unused(room), -(1 << attempt))
+            change = slack if slack >= 0 else min(slack - packed.plan.count_unused(room), -(1 << attempt))
             room = room + change if fits < room + change < fails else (fits + fails) // 2
         while best is None and room > 0:
             room = min(room, fails) // 2
@@ -118,7 +118,7 @@ class _Packer:
         plan = planner.plan(self.candidates, swap, self.packing.checkpoint)
         begins = self.begins
         layout, groups, number = [*begins.layout], [*begins.parts], begins.next_number
-        grouping = tuple(grouped(plan.pieces.values()))
+        grouping = tuple(group_pieces(plan.pieces.values()))
         for pieces in grouping:
             self.packing.checkpoint()
             passages, group = self._render_group(pieces, number)

@@ -74,7 +74,7 @@ Layout = tuple[tuple[WindowPassage, ...], ...]
 """Groups ordered by best hit, documents in a group by time, and passages in a document by position."""
 
 
-def grouped(pieces: Iterable[SelectedChunk]) -> Iterable[Sequence[SelectedChunk]]:
+def group_pieces(pieces: Iterable[SelectedChunk]) -> Iterable[Sequence[SelectedChunk]]:
     """Group pieces by thread or stream, in the order of the best piece of each group."""
     groups: dict[tuple[str, ...], list[SelectedChunk]] = {}
     for piece in sorted(pieces, key=attrgetter("rank")):
@@ -122,7 +122,7 @@ def _with_gaps(passages: Sequence[WindowPassage], threads: Threads) -> tuple[Win
     if positions is None or positions != sorted(positions):
         return tuple(passages)
     with_gaps = [
-        replace(passage, left_out=max(position - before - 1, 0), answers=threads.answers(passage.document))
+        replace(passage, left_out=max(position - before - 1, 0), answers=threads.is_reply(passage.document))
         for passage, position, before in zip(passages, positions, [-1, *positions], strict=False)
     ]
     rest = threads.total(with_gaps[-1].document) - positions[-1] - 1

@@ -29,11 +29,11 @@ class WindowPlan:
     refused: dict[int, Refusal] = field(default_factory=dict)
     unmoved: frozenset[int] = frozenset()
 
-    def unused(self, room: int) -> int:
+    def count_unused(self, room: int) -> int:
         """Return the tokens of a budget that the plan leaves, by its estimates."""
         return max(room - sum(self.costs.values()), 0)
 
-    def holds(self, rank: int) -> bool:
+    def holds_whole(self, rank: int) -> bool:
         """Return whether the whole text of a rank is selected."""
         return rank in self.pieces and not self.pieces[rank].cut
 
@@ -117,7 +117,7 @@ class Planner:
         if closed or price > self._room:
             self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
             return
-        near = self._texts.near(candidate)
+        near = self._texts.find_near_duplicate(candidate)
         if near is not None:
             self._plan.refused[rank] = near
             return
@@ -141,17 +141,17 @@ class Planner:
         chunk, spans = candidate.hit.chunk, self._spans.get(candidate.hit.document.id)
         text = self._costs.text(candidate.hit)
         if spans is not None and chunk.text:
-            text = -(-text * spans.fresh(chunk.start, chunk.end) // len(chunk.text))
+            text = -(-text * spans.count_uncovered(chunk.start, chunk.end) // len(chunk.text))
         return self._head(candidate) + text
 
     def _head(self, candidate: Candidate) -> int:
         hit = candidate.hit
         spans = self._spans.get(hit.document.id)
         if spans is None:
-            gaps = self._gaps.added_by(hit.document)
+            gaps = self._gaps.count_added_gaps(hit.document)
             marks = gaps * self._costs.left_out if gaps else 0
             return self._costs.head(hit, beside=candidate.line in self._beside) + marks
-        near = spans.near(hit.chunk.start, hit.chunk.end)
+        near = spans.find_touching(hit.chunk.start, hit.chunk.end)
         return 0 if near.start < near.stop else self._costs.gap(hit)
 
     def _fill_rest(self, candidates: Sequence[Candidate]) -> None:
@@ -160,7 +160,7 @@ class Planner:
         for rank in skipped[:_MAX_CUTS_TRIED]:
             if self._room < self._min_remainder:
                 return
-            near = self._texts.near(candidates[rank])
+            near = self._texts.find_near_duplicate(candidates[rank])
             if near is not None:
                 self._plan.refused[rank] = near
             elif self._select_part(candidates[rank]):
@@ -174,7 +174,7 @@ class Planner:
         tokens = self._room - self._head(candidate) - self._costs.cut_mark
         if tokens < MIN_TEXT_TOKENS:
             return False
-        covered = spans.covered_until(chunk.start) - chunk.start if spans else 0
+        covered = spans.find_cover_end(chunk.start) - chunk.start if spans else 0
         start, stop = self._costs.part(hit, covered, tokens=tokens, max_waste=self._max_waste)
         if not chunk.text[start:stop].strip():
             return False

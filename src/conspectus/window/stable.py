@@ -119,8 +119,8 @@ def pack_after(previous: Previous, hits: Sequence[Hit], packing: Packing, allowe
         hits: the hits of the query, best first.
     """
     session = _Session(previous, hits, packing, allowed)
-    beginning = session.beginning()
-    packed = session.packed(beginning) if beginning.pieces else packing.pack(hits, beginning)(allowed)
+    beginning = session.keep_beginning()
+    packed = session.pack_rest(beginning) if beginning.pieces else packing.pack(hits, beginning)(allowed)
     return WindowResult(packed, session.hits, _cache_plan(session, packed, packing))
 
 
@@ -153,7 +153,7 @@ class _Session:
                 pieces.append(SelectedChunk(self._ranks[span.chunk], hit, min(span.start, stop), stop))
         return [piece for piece in pieces if piece.hit.chunk.text[piece.start : piece.stop].strip()]
 
-    def beginning(self) -> Beginning:
+    def keep_beginning(self) -> Beginning:
         """The groups of the previous window that stay, after a batch of removals if room is needed."""
         needed, allowed = self._find_needed(), self._allowed
         present = {piece.rank for group in self.groups for piece in group}
@@ -179,7 +179,7 @@ class _Session:
             [replace(piece, rank=new_ranks[piece.rank]) for piece in group] for group in self.groups
         ]
 
-    def packed(self, beginning: Beginning) -> Packed:
+    def pack_rest(self, beginning: Beginning) -> Packed:
         """Pack the missing ones of the best hits after the beginning."""
         pieces = {piece.rank: piece for group in beginning.pieces for piece in group}
         refused, new = self._select_missing(beginning, pieces)
@@ -264,7 +264,7 @@ def _refuse_repeated(seen: SeenTexts, candidate: Candidate) -> Refusal | None:
     same = seen.rank_of(candidate)
     if same is not None or candidate.blank:
         return Refusal(same_as=same, blank=candidate.blank)
-    return seen.near(candidate)
+    return seen.find_near_duplicate(candidate)
 
 
 def _with_ranks(ranks: Sequence[int], refusal: Refusal) -> Refusal:

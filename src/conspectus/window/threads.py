@@ -53,7 +53,7 @@ class Threads:
         positions = [position for position in map(self.position, documents) if position is not None]
         return positions if len(positions) == len(documents) else None
 
-    def answers(self, document: Document) -> bool | None:
+    def is_reply(self, document: Document) -> bool | None:
         """Return whether the platform marks a message as a reply; None outside of known threads."""
         if self.position(document) is None:
             return None
@@ -73,7 +73,7 @@ class Gaps:
         self._threads = threads
         self._positions: dict[tuple[str, str | None], list[int]] = {}
 
-    def added_by(self, document: Document) -> int:
+    def count_added_gaps(self, document: Document) -> int:
         """Return the change in the number of gaps if this message is shown; -1 if it closes a gap."""
         position = self._threads.position(document)
         if position is None:

@@ -33,9 +33,9 @@ class CountingAccounts(MemoryAccounts):
 
     noted = 0
 
-    async def used(self, key: KeyId, at: datetime) -> None:
+    async def note_key_use(self, key: KeyId, at: datetime) -> None:
         self.noted += 1
-        await super().used(key, at)
+        await super().note_key_use(key, at)
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from conspectus.access.policy import (
     GRANTS_UP_TO,
     access_of,
     among,
-    at_least,
-    counted_sources,
+    can_see,
+    can_see_job,
     highest,
-    narrowed,
+    includes_role,
     origins_of,
     require_account,
     require_embedder,
@@ -24,9 +24,9 @@ from conspectus.access.policy import (
     require_role,
     require_scope,
     require_scopes,
+    restrict_filter,
     role_on,
-    sees,
-    shows_job,
+    select_counted_sources,
     visible,
     visible_jobs,
     without_hidden,
@@ -82,7 +82,7 @@ def test_the_role_on_a_source_is_the_highest_grant_on_it_or_on_all(grants: list[
     for source in (None, A, B, C):
         roles = [grant.role for grant in here if grant.source in {None, source}]
         assert role_on(access, source) == max(roles, key=ROLES.index, default=None)
-    assert sees(access) is bool(here)
+    assert can_see(access) is bool(here)
 
 
 @given(GRANTS, FILTERS)
@@ -92,13 +92,13 @@ def test_a_filter_shows_no_source_without_a_role(grants: list[Grant], where: Fil
         row = {"source": source, "kind": kind}
         readable = role_on(access, source) is not None
         assert matches(visible(access), row) is readable
-        assert matches(narrowed(access, where), row) is (readable and matches(where, row))
+        assert matches(restrict_filter(access, where), row) is (readable and matches(where, row))
 
 
 @given(GRANTS, FILTERS)
 def test_terms_count_only_in_sources_that_are_named_and_readable(grants: list[Grant], where: Filter) -> None:
     access = access_of(PERSON, COLLECTION, grants)
-    counted = counted_sources(access, where)
+    counted = select_counted_sources(access, where)
     assert list(counted) == sorted(set(counted))
     assert all(role_on(access, source) is not None for source in counted)
     if not isinstance(where, In):
@@ -116,11 +116,13 @@ def test_hidden_sources_are_read_by_their_managers_only(
     assert role_on(access, None) == role_on(before, None)
     for source in (A, B, C):
         role = role_on(before, source)
-        is_readable = at_least(role, "viewer") and (source not in hidden or at_least(role, "manager"))
+        is_readable = includes_role(role, "viewer") and (
+            source not in hidden or includes_role(role, "manager")
+        )
         assert role_on(access, source) == (role if is_readable else None)
         assert matches(visible(access), {"source": source, "kind": "page"}) is is_readable
-        assert shows_job(access, PERSON, build_job(UserId("other"), source)) is is_readable
-    assert all(role_on(access, source) is not None for source in counted_sources(access, where))
+        assert can_see_job(access, PERSON, build_job(UserId("other"), source)) is is_readable
+    assert all(role_on(access, source) is not None for source in select_counted_sources(access, where))
 
 
 def test_an_owner_has_all_of_the_collection_whatever_was_granted() -> None:
@@ -130,9 +132,9 @@ def test_an_owner_has_all_of_the_collection_whatever_was_granted() -> None:
     assert visible(Access("viewer")) == EVERYTHING
     assert visible(Access(None, {B: "viewer", A: "owner"})) == In("source", (A, B))
     assert highest(["editor", "owner", "viewer"]) == "owner"
-    assert narrowed(Access("viewer"), Eq("kind", "page")) == Eq("kind", "page")
+    assert restrict_filter(Access("viewer"), Eq("kind", "page")) == Eq("kind", "page")
     assert among([B, A]) == In("source", (A, B))
-    assert counted_sources(Access("viewer"), EVERYTHING) == ()
+    assert select_counted_sources(Access("viewer"), EVERYTHING) == ()
 
 
 def test_each_reason_of_a_role_is_told() -> None:
@@ -163,19 +165,19 @@ def test_jobs_are_listed_by_the_rule_that_shows_each(access: Access, expected: J
     assert visible_jobs(access, PERSON, HERE) == expected
     for owner, source in product((ANN, BOB), (None, A, C)):
         listed = expected.sources is None or source in expected.sources or owner == expected.owner
-        assert shows_job(access, PERSON, build_job(owner, source)) is listed
+        assert can_see_job(access, PERSON, build_job(owner, source)) is listed
 
 
 def test_an_own_job_is_not_shown_once_the_collection_is_not() -> None:
-    assert not shows_job(Access(None), PERSON, build_job(ANN, A))
-    assert shows_job(Access(None, {B: "viewer"}), PERSON, build_job(ANN, A))
-    assert not shows_job(Access(None, {B: "owner"}), PERSON, build_job(BOB, A))
+    assert not can_see_job(Access(None), PERSON, build_job(ANN, A))
+    assert can_see_job(Access(None, {B: "viewer"}), PERSON, build_job(ANN, A))
+    assert not can_see_job(Access(None, {B: "owner"}), PERSON, build_job(BOB, A))
 
 
 @pytest.mark.parametrize(("role", "needed"), [*product((None, *ROLES), ROLES)])
 def test_a_role_includes_those_below_it(role: Role | None, needed: Role) -> None:
     expected = role is not None and ROLES.index(role) >= ROLES.index(needed)
-    assert at_least(role, needed) is expected
+    assert includes_role(role, needed) is expected
     if expected:
         require_role(role, needed, "do it")
         return

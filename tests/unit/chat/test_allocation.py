@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.allocation import TokenAllowance, room
+from conspectus.chat.allocation import TokenAllowance, count_tokens_left
 from conspectus.chat.request import draft_chat
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.chat import Allocation, ChatRequest
@@ -28,7 +28,7 @@ TURNS = st.lists(
 
 
 def test_in_a_large_window_everything_has_its_share() -> None:
-    assert room(DEFAULT, window=8_192, system=300, question=150) == TokenAllowance(2_000, 1_500)
+    assert count_tokens_left(DEFAULT, window=8_192, system=300, question=150) == TokenAllowance(2_000, 1_500)
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_in_a_large_window_everything_has_its_share() -> None:
 def test_a_long_question_takes_from_the_history_then_from_the_context(
     question: int, left: tuple[int, int]
 ) -> None:
-    assert room(DEFAULT, window=8_192, system=0, question=question) == TokenAllowance(*left)
+    assert count_tokens_left(DEFAULT, window=8_192, system=0, question=question) == TokenAllowance(*left)
 
 
 @pytest.mark.parametrize(("window", "left"), [(4_000, (1_500, 1_500)), (2_000, (0, 1_000)), (1_000, (0, 0))])
 def test_a_small_window_shrinks_the_history_then_the_context_and_says_so(
     window: int, left: tuple[int, int]
 ) -> None:
-    allowance = room(DEFAULT, window=window, system=100, question=100)
+    allowance = count_tokens_left(DEFAULT, window=window, system=100, question=100)
     assert (allowance.history, allowance.context) == left
     assert allowance.notice
     assert str(left[1]) in allowance.notice
@@ -53,10 +53,10 @@ def test_a_small_window_shrinks_the_history_then_the_context_and_says_so(
 
 def test_what_cannot_fit_is_refused_with_figures() -> None:
     with pytest.raises(TooLarge) as caught:
-        room(DEFAULT, window=1_000, system=100, question=101)
+        count_tokens_left(DEFAULT, window=1_000, system=100, question=101)
     assert (caught.value.field, caught.value.size, caught.value.limit) == ("message", 101, 100)
     with pytest.raises(TooLarge) as caught:
-        room(DEFAULT, window=8_192, system=501, question=1)
+        count_tokens_left(DEFAULT, window=8_192, system=501, question=1)
     assert (caught.value.field, caught.value.size, caught.value.limit) == ("instructions", 501, 500)
     with pytest.raises(InvalidInput, match="history: must be at least 0"):
         Allocation(history=-1)
@@ -64,7 +64,7 @@ def test_what_cannot_fit_is_refused_with_figures() -> None:
 
 def test_nothing_is_none() -> None:
     nothing = Allocation(system=0, context=0, question=0, answer=0, history=0)
-    assert room(nothing, window=100, system=0, question=50) == TokenAllowance(0, 0)
+    assert count_tokens_left(nothing, window=100, system=0, question=50) == TokenAllowance(0, 0)
     draft = draft_chat(ChatRequest("hi", allocation=nothing), Settings(), window=100, count=len)
     assert draft.prompt.with_context("") == (Message("user", "hi"),)
     assert draft.question == ""

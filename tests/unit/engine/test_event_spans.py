@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conspectus.engine.event_spans import Report, entity_spans, event_spans, group_reports
 from conspectus.model.ids import SourceId
-from conspectus.text.intervals import GAP_SECONDS, belongs
+from conspectus.text.intervals import GAP_SECONDS, continues_interval
 from conspectus.text.stream_clocks import StreamClock
 
 STREAM = SourceId("s")
@@ -84,9 +84,9 @@ def test_without_reports_there_is_nothing() -> None:
 
 
 def test_a_gap_of_none_still_joins_what_overlaps_or_touches() -> None:
-    assert belongs(5, 4, gap=0)
-    assert belongs(5, 5, gap=0)
-    assert not belongs(5, 5.1, gap=0)
+    assert continues_interval(5, 4, gap=0)
+    assert continues_interval(5, 5, gap=0)
+    assert not continues_interval(5, 5.1, gap=0)
 
 
 times = st.floats(0, 60).map(lambda seconds: round(seconds, 2))

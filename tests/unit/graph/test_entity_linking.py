@@ -6,9 +6,9 @@ from conspectus.graph.entity_linking import (
     SAME,
     THRESHOLD,
     Surroundings,
+    contains_whole_name,
     description_of,
     link,
-    named_whole,
     relation,
     rivals_of,
 )
@@ -136,7 +136,9 @@ def test_rivals_share_a_whole_name_and_descriptions_tell_them():
     ]
     assert rivals_of(build_mention("London"), [uk]) == []
     assert description_of(uk, ["England"]) == "London (place); Thames; England"
-    assert named_whole(build_node("Ann Smith"), {"ann smith"}) and not named_whole(build_node("Ann"), {"ann"})
+    assert contains_whole_name(build_node("Ann Smith"), {"ann smith"}) and not contains_whole_name(
+        build_node("Ann"), {"ann"}
+    )
 
 
 def test_the_address_of_an_entity_ends_with_its_name_and_type():

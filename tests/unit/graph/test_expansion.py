@@ -17,14 +17,14 @@ from conspectus.graph.expansion import (
     STEP,
     Way,
     best,
+    find_starts,
     max_mentions,
-    named,
     names_beyond,
     names_in,
     passages_with,
     phrases,
     seeds,
-    starts,
+    select_known_names,
 )
 from conspectus.model.graph import Neighbor, Node
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
@@ -55,7 +55,7 @@ def test_the_best_hit_is_worth_its_score_and_one_that_is_near_stays_near() -> No
 
 def test_the_longest_names_of_a_question_are_found_in_any_case_and_words_of_them_are_none() -> None:
     candidates = phrases("who lived in new york city, the York of Ada's?")
-    ways = named(candidates, ["new york city", "york", "city", "ada", "who", "the"])
+    ways = select_known_names(candidates, ["new york city", "york", "city", "ada", "who", "the"])
     assert ways == {
         "new york city": (Way(NAMED, ("new york city",)),),
         "york": (Way(NAMED, ("York",)),),
@@ -164,7 +164,7 @@ def test_only_the_best_ways_to_names_and_passages_are_kept(ways: list[Way], numb
 def test_edges_lead_to_names_and_other_names_of_the_same_cost_nothing() -> None:
     python, web, django = build_node("Python", "Py"), build_node("Web"), build_node("Django")
     named_nodes = [("py", python)]
-    begun = starts({"py": (Way(0.5, ("py",)),)}, named_nodes)
+    begun = find_starts({"py": (Way(0.5, ("py",)),)}, named_nodes)
     walked = [
         Neighbor(web, 1, 0.9, ("python", "web"), ()),
         Neighbor(django, 2, 0.63, ("python", "web", "django"), ()),

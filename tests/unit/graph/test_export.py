@@ -18,7 +18,7 @@ from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
 from conspectus.graph.export import to_json
 from conspectus.graph.graphml import to_graphml
-from conspectus.graph.layout import placed
+from conspectus.graph.layout import compute_positions
 from conspectus.graph.svg import MAX_NODES, to_svg
 from conspectus.model.graph import GRAPH_FORMS, NewEdge, NewNode
 from conspectus.text.clean import clean
@@ -141,7 +141,7 @@ def test_of_a_large_graph_the_best_linked_nodes_are_drawn_and_the_rest_is_counte
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
 def test_nodes_have_places_of_their_own_on_the_page(count: int) -> None:
-    points = placed(count, [(number, number // 2, 0.5) for number in range(count)])
+    points = compute_positions(count, [(number, number // 2, 0.5) for number in range(count)])
     assert points.shape == (count, 2)
     assert ((points >= 0) & (points <= 1)).all()
     assert len({(round(float(x), 4), round(float(y), 4)) for x, y in points}) == count

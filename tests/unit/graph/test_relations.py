@@ -5,7 +5,7 @@ import re
 import pytest
 
 from conspectus.graph.node_mentions import MAX_LINKED_CHARACTERS, NodeMention, split_for_linking
-from conspectus.graph.relations import Relation, relations_of, stated_relations
+from conspectus.graph.relations import Relation, find_relations, relations_of
 
 TOGETHER = "mentioned_with"
 
@@ -41,7 +41,7 @@ def test_a_plain_statement_is_a_relation(text: str, expected: Relation) -> None:
 @pytest.mark.parametrize("text", ["Alice never founded Acme.", "Alice founded Acme?", "Alice saw Acme."])
 def test_other_sentences_only_connect_their_nodes(text: str) -> None:
     mentions = find_mentions(text, "Alice", "Acme")
-    assert stated_relations(text, mentions) == []
+    assert find_relations(text, mentions) == []
     assert relations_of(text, mentions) == [Relation("acme", TOGETHER, "alice", 0.5)]
 
 

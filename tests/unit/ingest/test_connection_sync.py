@@ -90,7 +90,10 @@ async def synchronize_wiki(shelf: Shelf, wiki: MemoryWiki) -> SyncReport:
 
 
 async def stored_by_title(shelf: Shelf) -> dict[tuple[str, str], Document]:
-    return {(str(document.metadata["space"]), document.title): document async for document in shelf.stored()}
+    return {
+        (str(document.metadata["space"]), document.title): document
+        async for document in shelf.iterate_stored_pages()
+    }
 
 
 async def texts_by_title(shelf: Shelf) -> dict[tuple[str, str], str]:
@@ -140,7 +143,7 @@ async def test_an_emptied_page_loses_its_chunks(shelf: Shelf, wiki: MemoryWiki) 
     await synchronize_wiki(shelf, wiki)
     await wiki.put("Team", "Holidays", "")
     await synchronize_wiki(shelf, wiki)
-    assert [document.chunks async for document in shelf.stored()] == [0]
+    assert [document.chunks async for document in shelf.iterate_stored_pages()] == [0]
     assert await search_titles(shelf.engine, "heron") == []
 
 
@@ -219,7 +222,7 @@ async def test_parents_in_a_circle_are_no_parents(
         await wiki.put("Team", str(number), "text", parent=parent)
     report = await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
     assert (report.added, report.failures) == (len(circle), ())
-    assert [document.parent async for document in shelf.stored()] == [None] * len(circle)
+    assert [document.parent async for document in shelf.iterate_stored_pages()] == [None] * len(circle)
 
 
 async def test_a_page_that_fails_is_named_and_tried_again(shelf: Shelf, wiki: MemoryWiki) -> None:

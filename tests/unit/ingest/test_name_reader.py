@@ -85,11 +85,11 @@ async def test_everything_is_looked_through_and_nothing_twice(records: SqlRecord
 async def test_texts_come_with_their_mentions_unless_one_fails(records: SqlRecords, names: SqlNames) -> None:
     reader = NameReader(names, hold_lock, lambda: EveryWord(ProviderUnavailable("p", "away")))
     texts = [prepared("a", "good ", "fine", title="Ann"), prepared("b", "new", title="")]
-    assert await reader.mentioned(texts) == texts
-    assert (await records.write(await reader.mentioned(texts))).has_mentions
+    assert await reader.with_mentions(texts) == texts
+    assert (await records.write(await reader.with_mentions(texts))).has_mentions
     assert await count_passages(names) == {"good": 1, "fine": 1, "ann": 1, "new": 1}
     assert await names.count_unread(SHELF) == 0
-    bad = await reader.mentioned([prepared("c", "bad"), prepared("d", "other")])
+    bad = await reader.with_mentions([prepared("c", "bad"), prepared("d", "other")])
     assert not (await records.write(bad)).has_mentions
     assert await names.count_unread(SHELF) == 2
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.support.journal import Journal, make_chunk, unit
 
-from conspectus.index.segments.build import Options, quick_merge
+from conspectus.index.segments.build import Options, count_quick_merges
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ingest import open_indexes
 from conspectus.ingest.open_indexes import catch_up
@@ -133,7 +133,7 @@ async def test_what_was_written_in_parts_is_one_segment_after_a_close(tmp_path: 
     ],
 )
 def test_a_merge_is_small_and_pays(new: int, sizes: list[int], count: int) -> None:
-    assert quick_merge(sizes, new) == count
+    assert count_quick_merges(sizes, new) == count
 
 
 async def test_a_damaged_segment_is_not_merged_but_written_from_the_records(tmp_path: Path) -> None:

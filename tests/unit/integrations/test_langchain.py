@@ -78,7 +78,7 @@ def test_values_come_back_byte_for_byte(engine: BlockingEngine, searchable: bool
 @given(st.binary(max_size=60), st.booleans())
 def test_any_bytes_have_a_form_that_can_be_stored(value: bytes, searchable: bool) -> None:
     values = Values("s", "c", searchable)
-    assert values.decoded(values.encoded(value)) == value
+    assert values.decode(values.encode(value)) == value
 
 
 def test_nothing_is_made_by_reading(engine: BlockingEngine) -> None:

@@ -21,10 +21,10 @@ from conspectus.memory.facts import (
     PROMPT,
     FactForm,
     FoundFact,
-    cited_facts,
-    found_facts,
+    collect_cited_facts,
+    find_quote,
+    parse_facts,
     prompts,
-    quoted,
 )
 from conspectus.model.graph import Fact
 from conspectus.model.memory import FACT_KINDS, Memory, Scope
@@ -65,7 +65,7 @@ def build_answer(*facts: object) -> str:
 def test_a_fact_at_its_limits_is_taken(change: dict[str, object]) -> None:
     text = build_answer({**GOOD, **change})
     assert FactForm().read(text) == json.loads(text)
-    assert found_facts(text) == [FoundFact(**{**GOOD, **change})]  # type: ignore[arg-type]
+    assert parse_facts(text) == [FoundFact(**{**GOOD, **change})]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_fact_has_kind_text_and_quote(missing: str) -> None:
 def test_an_answer_may_be_a_block_of_code_and_may_have_no_fact() -> None:
     assert FactForm().read(f"Here:\n```json\n{build_answer(GOOD)}\n```\n") == {"facts": [GOOD]}
     assert FactForm().read(build_answer()) == {"facts": []}
-    assert len(found_facts(build_answer(*[GOOD] * MAX_FACTS))) == MAX_FACTS
+    assert len(parse_facts(build_answer(*[GOOD] * MAX_FACTS))) == MAX_FACTS
     for wrong in (
         build_answer(*[GOOD] * (MAX_FACTS + 1)),
         '{"facts": [], "why": ""}',
@@ -139,7 +139,7 @@ def test_names_are_on_one_line_and_a_predicate_is_in_snake_case() -> None:
     ],
 )  # fmt: skip
 def test_a_quote_repeats_the_text_but_for_white_space(text: str, quote: str, expected: str | None) -> None:
-    span = quoted(text, quote)
+    span = find_quote(text, quote)
     assert (None if span is None else text[slice(*span)]) == expected
     assert span is None or span[0] == text.index(str(expected))
 
@@ -147,7 +147,7 @@ def test_a_quote_repeats_the_text_but_for_white_space(text: str, quote: str, exp
 @given(st.text(max_size=40), st.integers(0, 40), st.integers(0, 40))
 def test_every_part_of_a_text_can_be_quoted(text: str, start: int, end: int) -> None:
     quote = text[start:end]
-    span = quoted(text, quote)
+    span = find_quote(text, quote)
     if quote.strip():
         assert span is not None
         assert text[slice(*span)].split() == quote.split()
@@ -157,7 +157,7 @@ def test_a_fact_cites_its_memory_and_is_no_more_trusted() -> None:
     source = build_memory("Ann lives in Graz.", trust="untrusted", origin="tool")
     good = FoundFact(**GOOD, **ENDS, valid_from="2026-01-01")  # type: ignore[arg-type]
     again, lost = replace(good, text="Ann is in Graz."), replace(good, quote="lives in Rome")
-    [cited], refused = cited_facts(source, [good, lost, again], "model")
+    [cited], refused = collect_cited_facts(source, [good, lost, again], "model")
     assert refused == 1
     assert cited.cites is not None
     assert (cited.cites.memory, cited.cites.quote, cited.cites.start) == ("m1", "lives in Graz", 4)
@@ -178,9 +178,9 @@ def test_facts_of_other_kinds_ends_or_memories_have_other_keys() -> None:
         replace(good, predicate="likes"), FoundFact(**GOOD),  # type: ignore[arg-type]
         FoundFact(**{**GOOD, "text": "x"}),  # type: ignore[arg-type]
     ]  # fmt: skip
-    facts, _ = cited_facts(build_memory("Ann lives in Graz."), [good, *others], "model")
+    facts, _ = collect_cited_facts(build_memory("Ann lives in Graz."), [good, *others], "model")
     assert len({fact.key for fact in facts}) == 7
-    same, _ = cited_facts(
+    same, _ = collect_cited_facts(
         build_memory("Ann lives in Graz."), [replace(good, subject="ANN", text="x")], "other"
     )
     assert same[0].key == facts[0].key

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.ingest.document_fields import storable
 from conspectus.memory.documents import document_of, memory_of
-from conspectus.memory.import_plan import merged
+from conspectus.memory.import_plan import merge_states
 from conspectus.memory.json_fields import Fields
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference, line_of, new_line, read_line
 from conspectus.memory.jsonl_reader import LineReader, renumber
@@ -254,7 +254,7 @@ def make_versions(*texts_at: tuple[str, int]) -> list[Memory]:
 def test_nothing_that_either_knows_is_lost(
     have: list[tuple[str, int]], comes: list[tuple[str, int]], then: list[str] | None
 ) -> None:
-    steps = merged(make_versions(*have), make_history(*comes))
+    steps = merge_states(make_versions(*have), make_history(*comes))
     assert [step.text for step in steps] == (then or [])
     assert all(step.until == following.state.known_from for step, following in pairwise(steps))
 
@@ -262,7 +262,7 @@ def test_nothing_that_either_knows_is_lost(
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), max_size=5))
 def test_the_newest_has_no_end(texts_at: list[tuple[str, int]]) -> None:
     ordered = sorted(texts_at, key=lambda text_at: text_at[1]) or [("a", 0)]
-    steps = merged([], make_history(*ordered))
+    steps = merge_states([], make_history(*ordered))
     assert [step.until is None for step in steps] == [False] * (len(steps) - 1) + [True]
 
 

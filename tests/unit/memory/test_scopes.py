@@ -17,21 +17,21 @@ from conspectus.engine.retention import RetentionService
 from conspectus.errors import InvalidInput
 from conspectus.memory.retention import (
     COUNTED,
-    added,
-    checked_forgetting,
-    checked_retention,
+    add_receipts,
+    check_forgetting,
+    check_retention,
     counts_of,
     oldest,
     selection_filter,
 )
 from conspectus.memory.scopes import (
     MAX_LENGTH,
-    beginning,
-    beyond,
-    checked,
+    applies_in,
+    check_scope,
+    common_prefix,
+    end_of_prefix,
     graph_name,
-    holds,
-    reaches,
+    includes_scope,
     readable,
     scope_of,
     source_name,
@@ -59,24 +59,24 @@ def test_a_scope_reads_its_user_and_what_it_leaves_open(scope: Scope, memory_sco
         and matches_name(scope.agent, memory_scope.agent)
         and matches_name(scope.conversation, memory_scope.conversation)
     )
-    assert holds(scope, memory_scope) is expected
+    assert includes_scope(scope, memory_scope) is expected
 
 
 def test_no_user_is_a_user_of_its_own_and_an_open_agent_is_any() -> None:
-    assert not holds(Scope(), Scope("ann"))
-    assert not holds(Scope("ann"), Scope())
-    assert holds(Scope("ann"), Scope("ann", "bot", "monday"))
-    assert holds(Scope("ann", None, "monday"), Scope("ann", "bot", "monday"))
-    assert not holds(Scope("ann", "bot"), Scope("ann", None, "monday"))
-    assert not holds(Scope("ann", "bot", "monday"), Scope("ann", "bot"))
+    assert not includes_scope(Scope(), Scope("ann"))
+    assert not includes_scope(Scope("ann"), Scope())
+    assert includes_scope(Scope("ann"), Scope("ann", "bot", "monday"))
+    assert includes_scope(Scope("ann", None, "monday"), Scope("ann", "bot", "monday"))
+    assert not includes_scope(Scope("ann", "bot"), Scope("ann", None, "monday"))
+    assert not includes_scope(Scope("ann", "bot", "monday"), Scope("ann", "bot"))
 
 
 @given(SCOPES | FEW_SCOPES, SCOPES | FEW_SCOPES)
 def test_names_of_sources_say_what_scopes_say(scope: Scope, memory_scope: Scope) -> None:
-    name, begins = source_name(memory_scope), beginning(scope)
-    assert readable(scope)(name) is holds(scope, memory_scope)
-    if holds(scope, memory_scope):
-        assert begins <= name < beyond(begins)
+    name, begins = source_name(memory_scope), common_prefix(scope)
+    assert readable(scope)(name) is includes_scope(scope, memory_scope)
+    if includes_scope(scope, memory_scope):
+        assert begins <= name < end_of_prefix(begins)
         assert name.startswith(begins)
 
 
@@ -84,16 +84,16 @@ def test_names_of_sources_say_what_scopes_say(scope: Scope, memory_scope: Scope)
 def test_between_the_bounds_of_a_scope_stand_memories_of_its_user_only(
     scope: Scope, memory_scope: Scope
 ) -> None:
-    begins = beginning(scope)
-    if begins <= source_name(memory_scope) < beyond(begins):
+    begins = common_prefix(scope)
+    if begins <= source_name(memory_scope) < end_of_prefix(begins):
         assert memory_scope.user == scope.user
 
 
 @given(FEW_SCOPES, st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=9))
 def test_the_bounds_of_a_scope_hold_the_names_that_begin_so(scope: Scope, rest: str) -> None:
-    begins = beginning(scope)
+    begins = common_prefix(scope)
     for name in (begins + rest, begins[:-1] + rest, rest):
-        assert (begins <= name < beyond(begins)) is name.startswith(begins)
+        assert (begins <= name < end_of_prefix(begins)) is name.startswith(begins)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_the_bounds_of_a_scope_hold_the_names_that_begin_so(scope: Scope, rest: 
     ],
 )
 def test_names_of_a_scope_begin_with_what_it_names(scope: Scope, begins: str) -> None:
-    assert beginning(scope) == begins
-    assert beginning(scope, "graph") == begins.replace("memory", "graph", 1)
+    assert common_prefix(scope) == begins
+    assert common_prefix(scope, "graph") == begins.replace("memory", "graph", 1)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_note_reaches_all_that_its_scope_leaves_open() -> None:
             mine is None or theirs is None or mine == theirs
             for mine, theirs in zip(note[1:], scope[1:], strict=True)
         )
-        assert reaches(Scope(*note), Scope(*scope)) is expected
+        assert applies_in(Scope(*note), Scope(*scope)) is expected
 
 
 @pytest.mark.parametrize("field", ["user", "agent", "conversation"])
@@ -151,7 +151,7 @@ def test_a_note_reaches_all_that_its_scope_leaves_open() -> None:
 )
 def test_a_name_that_cannot_be_stored_is_refused_with_its_field(field: str, name: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        checked(Scope(**{field: name}))
+        check_scope(Scope(**{field: name}))
     assert refused.value.field == field
 
 
@@ -160,7 +160,7 @@ def test_a_name_that_cannot_be_stored_is_refused_with_its_field(field: str, name
 )
 def test_a_name_may_be_as_long_as_its_encoded_form_may_be(name: str) -> None:
     assert len(quote(name, safe="")) <= MAX_LENGTH
-    assert checked(Scope(name, name, name)) == Scope(name, name, name)
+    assert check_scope(Scope(name, name, name)) == Scope(name, name, name)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_name_may_be_as_long_as_its_encoded_form_may_be(name: str) -> None:
 )  # fmt: skip
 def test_a_rule_beyond_its_limits_is_refused(days: float | None, maximum: int | None, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        checked_retention(Retention(days, maximum))
+        check_retention(Retention(days, maximum))
     assert refused.value.field == field
 
 
@@ -181,7 +181,7 @@ def test_a_rule_beyond_its_limits_is_refused(days: float | None, maximum: int | 
     ("days", "maximum"), [(0, None), (365_000, None), (0.5, 0), (None, 0), (None, 1_000_000_000)]
 )
 def test_a_rule_at_its_limits_is_one(days: float | None, maximum: int | None) -> None:
-    assert checked_retention(Retention(days, maximum)) == Retention(days, maximum)
+    assert check_retention(Retention(days, maximum)) == Retention(days, maximum)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_rule_at_its_limits_is_one(days: float | None, maximum: int | None) ->
 )  # fmt: skip
 def test_a_selection_has_one_criterion(criteria: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match="exactly one of") as refused:
-        checked_forgetting(MemorySelection(**criteria))  # type: ignore[arg-type]
+        check_forgetting(MemorySelection(**criteria))  # type: ignore[arg-type]
     assert refused.value.field == "ids"
 
 
@@ -206,7 +206,7 @@ def test_a_selection_has_one_criterion(criteria: dict[str, object]) -> None:
 )  # fmt: skip
 def test_a_selection_with_one_criterion_is_one(criteria: dict[str, object]) -> None:
     selection = MemorySelection(**criteria)  # type: ignore[arg-type]
-    assert checked_forgetting(selection) is selection
+    assert check_forgetting(selection) is selection
 
 
 @pytest.mark.parametrize("days", [-1.0, 365_000 + 0.5])
@@ -276,7 +276,7 @@ def test_the_oldest_turns_go_by_age_and_by_number(
 def test_receipts_add_up_in_every_count() -> None:
     one = MemoryReceipt(ids=("a",), **{name: count for count, name in enumerate(COUNTED, 1)})
     other = MemoryReceipt(ids=("b", "c"), **dict.fromkeys(COUNTED, 10))
-    both = added(one, other)
+    both = add_receipts(one, other)
     assert [getattr(both, name) for name in COUNTED] == [11, 12, 13, 14, 15, 16]
     assert both.ids == ("a", "b", "c")
 

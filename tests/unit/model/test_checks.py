@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.model.checks import LARGEST, Checked, How, checked, shown, taker
+from conspectus.model.checks import LARGEST, Checked, How, checked, format_value, taker
 
 Name = NewType("Name", str)
 STRICT, ANY_NUMBER = How(), How(any_number=True)
@@ -91,7 +91,7 @@ def test_a_refusal_shows_the_value_and_what_is_allowed(
     annotation: Any, value: object, reason: str | None
 ) -> None:
     if reason is None:
-        assert len(shown(value)) == 60
+        assert len(format_value(value)) == 60
         return
     with pytest.raises(InvalidInput) as refused:
         take(annotation, value)

@@ -14,8 +14,8 @@ from conspectus.model.files import (
     FileMatches,
     GrepResult,
     PathParts,
-    expanded,
-    parsed_path,
+    expand_home,
+    parse_path,
     path_of,
 )
 from conspectus.model.ids import DocumentId
@@ -26,10 +26,10 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 @given(NAMES, NAMES, NAMES | st.just("a//b/"))
 def test_a_path_is_read_as_it_was_written(collection: str, source: str, key: str) -> None:
     path = path_of(collection, source, key)
-    assert parsed_path(path) == (collection, source, key)
+    assert parse_path(path) == (collection, source, key)
     assert path.splitlines() == [path]
-    assert parsed_path(path_of(collection, source)) == (collection, source, "")
-    assert parsed_path(path_of(collection)) == (collection, "", "")
+    assert parse_path(path_of(collection, source)) == (collection, source, "")
+    assert parse_path(path_of(collection)) == (collection, "", "")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_path_is_read_as_it_was_written(collection: str, source: str, key: str
 )
 def test_only_what_would_end_a_name_or_a_line_is_escaped(parts: tuple[str, ...], path: str) -> None:
     assert path_of("", *parts) == path if not parts else path_of(*parts) == path
-    assert parsed_path(path) == PathParts(*parts)
+    assert parse_path(path) == PathParts(*parts)
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_only_what_would_end_a_name_or_a_line_is_escaped(parts: tuple[str, ...],
 )
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidInput, match="must be /COLLECTION/SOURCE/KEY") as refused:
-        parsed_path(path)
+        parse_path(path)
     assert refused.value.field == "path"
 
 
 def test_a_path_may_be_as_long_as_the_limit_says() -> None:
-    assert parsed_path("/" + "x" * (MAX_PATH - 1)).collection == "x" * (MAX_PATH - 1)
+    assert parse_path("/" + "x" * (MAX_PATH - 1)).collection == "x" * (MAX_PATH - 1)
 
 
 def build_line(number: int, *, matched: bool = True) -> FileLine:
@@ -104,9 +104,9 @@ def test_files_follow_each_other_without_an_empty_line() -> None:
 @pytest.mark.parametrize("path", ["~nobody-of-that-name", "~\uff15/notes"])
 def test_a_home_folder_that_does_not_exist_is_refused(path: str) -> None:
     with pytest.raises(InvalidInput, match="no home folder"):
-        expanded(path)
+        expand_home(path)
 
 
 def test_a_tilde_is_the_home_folder() -> None:
-    assert expanded("~/notes") == Path.home() / "notes"
-    assert expanded("notes~") == Path("notes~")
+    assert expand_home("~/notes") == Path.home() / "notes"
+    assert expand_home("notes~") == Path("notes~")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from conspectus.model.records import Period
-from conspectus.retrieval.dates import NamedDate, date_boost, named_dates
+from conspectus.retrieval.dates import NamedDate, date_boost, find_dates
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from conspectus.retrieval.dates import NamedDate, date_boost, named_dates
     ],
 )
 def test_dates_are_read(question: str, dates: tuple[NamedDate, ...]) -> None:
-    assert named_dates(question) == dates
+    assert find_dates(question) == dates
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_dates_are_read(question: str, dates: tuple[NamedDate, ...]) -> None:
     ],
 )
 def test_other_words_are_no_dates(question: str) -> None:
-    assert named_dates(question) == ()
+    assert find_dates(question) == ()
 
 
 @pytest.mark.parametrize(

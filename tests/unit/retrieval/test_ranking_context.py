@@ -16,7 +16,7 @@ from conspectus.retrieval.profiles import DEFAULT, MULTIPLICATIVE, AdditiveProfi
 from conspectus.retrieval.ranking_context import (
     RankingContext,
     additive_parts,
-    kept_by_thread,
+    mark_kept_by_thread,
     multiplicative_parts,
     weights_for,
 )
@@ -168,12 +168,19 @@ def test_a_thread_keeps_what_is_below_the_floor_only_in_its_own_channel() -> Non
         message_at(),
     ]
     above = [True, False, False, False, True, False]
-    assert kept_by_thread(ranking_context(), documents, above) == [False, True, False, False, False, False]
+    assert mark_kept_by_thread(ranking_context(), documents, above) == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_the_thread_that_the_query_names_keeps_its_messages() -> None:
     documents = [message_at(thread="t"), message_at(thread="u"), message_at(source=ELSEWHERE, thread="t")]
     context = ranking_context(thread="t")
-    assert kept_by_thread(context, documents, [False] * 3) == [True, False, False]
+    assert mark_kept_by_thread(context, documents, [False] * 3) == [True, False, False]
     no_threads = replace(context, profile=replace(DEFAULT, keeps_threads=False))
-    assert kept_by_thread(no_threads, documents, [False, True, False]) == [True, False, False]
+    assert mark_kept_by_thread(no_threads, documents, [False, True, False]) == [True, False, False]

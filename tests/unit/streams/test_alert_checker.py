@@ -63,7 +63,7 @@ class Store:
         await self.records.write(captions)
 
     async def embed(self, *cosines: float) -> None:
-        waiting = await self.records.unembedded(SHELF, SPACE, limit=len(cosines))
+        waiting = await self.records.list_unembedded(SHELF, SPACE, limit=len(cosines))
         rows = np.array([[c, (1 - c * c) ** 0.5, 0, 0] for c in cosines], dtype=np.float32)
         ids = [ChunkId(chunk.chunk.id) for chunk in waiting]
         await self.records.put_vectors(SHELF, SPACE, list(zip(ids, pack_rows(rows), strict=True)))

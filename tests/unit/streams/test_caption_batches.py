@@ -9,7 +9,7 @@ from tests.support.caption_samples import caption
 
 from conspectus.errors import Conflict
 from conspectus.model.captions import Caption
-from conspectus.streams.caption_batches import Batch, batches, spot
+from conspectus.streams.caption_batches import Batch, batches, time_key
 
 
 def build_numbered(*indexes: int) -> list[Caption]:
@@ -30,7 +30,7 @@ def list_starts(groups: list[Batch]) -> list[list[float | None]]:
 
 def summarize(captions: list[Caption], size: int, earlier: list[Batch] | None = None) -> list[Batch]:
     """As if each batch were summarised, and its border kept."""
-    in_order = sorted(captions, key=spot)
+    in_order = sorted(captions, key=time_key)
     return batches(in_order, size, [batch.border for batch in earlier or []])
 
 

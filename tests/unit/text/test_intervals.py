@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.text.intervals import GAP_SECONDS, OVERLAP_SECONDS, belongs, runs
+from conspectus.text.intervals import GAP_SECONDS, OVERLAP_SECONDS, continues_interval, runs
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8).map(
     lambda pairs: [(float(start), float(start + length)) for start, length in pairs]
@@ -27,13 +27,13 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=
 def test_what_follows_within_the_gap_belongs_to_what_was_before(
     end: float, start: float, expected: bool
 ) -> None:
-    assert belongs(end, start) is expected
+    assert continues_interval(end, start) is expected
 
 
 def test_an_overlap_joins_whatever_the_gap_and_a_touch_does_not() -> None:
-    assert belongs(10.0, 10.0 - OVERLAP_SECONDS - 0.01, gap=-5.0)
-    assert not belongs(10.0, 9.95, gap=-5.0)
-    assert belongs(OVERLAP_SECONDS, 0.0, gap=-5.0)
+    assert continues_interval(10.0, 10.0 - OVERLAP_SECONDS - 0.01, gap=-5.0)
+    assert not continues_interval(10.0, 9.95, gap=-5.0)
+    assert continues_interval(OVERLAP_SECONDS, 0.0, gap=-5.0)
 
 
 def test_a_long_interval_holds_what_lies_in_it_together() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from conspectus.text.stream_clocks import StreamClock
 from conspectus.text.times import EPOCH
-from conspectus.time_expressions import ClockFace, described, find_time
+from conspectus.time_expressions import ClockFace, describe, find_time
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ HOUR = recorded_clock(3_600)
 
 def read_range(question: str, face: ClockFace) -> str | None:
     expression = find_time(question, face)
-    return None if expression is None else described(expression, face).partition(" (")[0]
+    return None if expression is None else describe(expression, face).partition(" (")[0]
 
 
 TIMES = """
@@ -308,7 +308,7 @@ def test_times_that_contradict_each_other_are_named() -> None:
     assert expression is not None
     assert expression.unused == ("the last ten minutes",)
     description = "00:00:00 to 00:05:00 (the first five minutes, but not the last ten minutes)"
-    assert described(expression, HOUR) == description
+    assert describe(expression, HOUR) == description
 
 
 def test_ranges_that_hold_together_are_one() -> None:

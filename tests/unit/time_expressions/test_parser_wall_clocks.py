@@ -8,7 +8,7 @@ import pytest
 from conspectus.engine.video_search import may_name_time
 from conspectus.text.stream_clocks import StreamClock, zone_by_name
 from conspectus.text.times import EPOCH
-from conspectus.time_expressions import ClockFace, described, find_time
+from conspectus.time_expressions import ClockFace, describe, find_time
 
 
 def wall_clock(first: str, last: str, now: str, *, live: bool = False, zone: str = "UTC") -> ClockFace:
@@ -26,7 +26,7 @@ DAYS = wall_clock("2026-01-02T08:00", "2026-01-06T10:00", "2026-01-06T10:00", li
 
 def read_range(question: str, face: ClockFace) -> str | None:
     expression = find_time(question, face)
-    return None if expression is None else described(expression, face).partition(" (")[0]
+    return None if expression is None else describe(expression, face).partition(" (")[0]
 
 
 def read_rows(table: str) -> list[tuple[str, str]]:

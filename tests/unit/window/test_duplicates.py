@@ -86,7 +86,7 @@ def test_the_same_texts_are_refused_as_by_comparing_each_with_each(seed, maximum
     for rank, hit in enumerate(corpus.hits(maximum)):
         candidate = Candidate(rank, hit)
         assert seen.rank_of(candidate) == compared.rank_of(candidate)
-        near = seen.near(candidate)
+        near = seen.find_near_duplicate(candidate)
         assert (None if near is None else (near.near, near.share)) == compared.near(candidate)
         if near is None or chance.random() < 0.3:
             is_complete = chance.random() < 0.9

@@ -354,5 +354,9 @@ def test_spans_join_and_say_what_is_new():
     for start, end in ((10, 20), (30, 40), (50, 60), (20, 30)):
         spans.add(start, end)
     assert (spans.starts, spans.ends) == ([10, 50], [40, 60])
-    assert [spans.fresh(0, 70), spans.fresh(15, 35), spans.fresh(40, 50)] == [30, 0, 10]
-    assert [spans.covered_until(5), spans.covered_until(10), spans.covered_until(45)] == [5, 40, 45]
+    assert [spans.count_uncovered(0, 70), spans.count_uncovered(15, 35), spans.count_uncovered(40, 50)] == [
+        30,
+        0,
+        10,
+    ]
+    assert [spans.find_cover_end(5), spans.find_cover_end(10), spans.find_cover_end(45)] == [5, 40, 45]

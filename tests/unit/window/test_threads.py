@@ -167,7 +167,7 @@ def test_the_trace_says_with_whom_each_came():
 def test_gaps_are_counted_as_they_come_and_go(total, order):
     gaps, marks, seen = Gaps(Threads([outline(total)])), 0, set()
     for number in order:
-        marks += gaps.added_by(make_message(number))
+        marks += gaps.count_added_gaps(make_message(number))
         gaps.show(make_message(number))
         seen |= {number} & set(range(total))
         edges = sorted({-1, total, *seen})

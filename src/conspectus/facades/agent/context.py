@@ -30,7 +30,7 @@ from conspectus.facades.agent.queries import AgentQuery
 from conspectus.facades.agent.retriever import EXPANSION_DEFAULTS, AsyncContextRetriever, Expansion
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.node_mentions import NodeMention
-from conspectus.memory.scopes import graph_name, holds
+from conspectus.memory.scopes import graph_name, includes_scope
 from conspectus.model.filter import And, Exists, Filter, In
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
 from conspectus.model.stream_events import ENTITIES
@@ -161,7 +161,7 @@ class AsyncAgentContext(AsyncAgentMemory):
 
     def graph_for(self, scope: Scope) -> Graph:
         """Return the graph for the entities of a scope: the shared one, or the scope's own."""
-        if holds(self.scope, scope):
+        if includes_scope(self.scope, scope):
             return self.graph
         return AsyncContextGraph(self.storage, name=graph_name(scope))
 

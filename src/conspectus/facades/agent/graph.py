@@ -258,14 +258,14 @@ class Graph(AsyncPart):
             await self.import_dict(await old_graph.to_dict())
             old_graph.storage.close()
 
-        async def done(engine: AnyEngine) -> T:
+        async def work_in_graph(engine: AnyEngine) -> T:
             if self._source is None:
                 self._source = (
                     await engine.graph.get_or_create(self.name, collection=self.storage.collection)
                 ).id
             return await work(engine)
 
-        return await self.storage.run(done)
+        return await self.storage.run(work_in_graph)
 
     @property
     def address(self) -> dict[str, Any]:

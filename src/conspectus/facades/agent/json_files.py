@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from conspectus.errors import InvalidInput
-from conspectus.private import written
+from conspectus.private import open_for_writing
 
 _PICKLED: Final = (b"\x80", b"(d", b"(l", b"c__")
 _NO_PICKLE: Final = "is a pickle, which can run programs and is never read; only JSON lines are"
@@ -27,7 +27,7 @@ async def write_lines(path: Path, lines: AsyncIterator[str]) -> int:
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     count = 0
     try:
-        with written(beside, new=False) as file:
+        with open_for_writing(beside, new=False) as file:
             async for line in lines:
                 file.write(f"{line}\n".encode())
                 count += 1

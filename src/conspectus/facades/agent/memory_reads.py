@@ -80,7 +80,7 @@ class MemoryReads(AsyncPart):
 
     async def count(self, metadata: Mapping[str, Any] | None = None, **scope: Unpack[AgentScope]) -> int:
         """Return the number of memories, or of those with these values in their metadata."""
-        return await self._count_where(scope_of(self.scope, scope), tagged(metadata))
+        return await self._count_where(scope_of(self.scope, scope), filter_by_metadata(metadata))
 
     async def list(
         self,
@@ -92,7 +92,9 @@ class MemoryReads(AsyncPart):
         **scope: Unpack[AgentScope],
     ) -> RecordList:
         """Return memories in the order of time, filtered by metadata. `limit` None returns all."""
-        walk = self._walk(scope_of(self.scope, scope), tagged(metadata), newest_first=newest_first)
+        walk = self._walk(
+            scope_of(self.scope, scope), filter_by_metadata(metadata), newest_first=newest_first
+        )
         return [memory_dict(memory) async for memory in _page(walk, limit, offset)]
 
     async def get_recent(self, limit: int = 10, **scope: Unpack[AgentScope]) -> RecordList:
@@ -222,7 +224,7 @@ class MemoryReads(AsyncPart):
                 yield memory
 
 
-def tagged(metadata: Mapping[str, Any] | None) -> Filter:
+def filter_by_metadata(metadata: Mapping[str, Any] | None) -> Filter:
     """Return a filter for metadata of the caller; None matches a missing key."""
     parts: list[Filter] = []
     for name, value in (metadata or {}).items():

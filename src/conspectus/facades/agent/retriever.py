@@ -12,7 +12,7 @@ from conspectus.facades.agent.memory import AsyncAgentMemory
 from conspectus.facades.agent.named_options import with_named_options
 from conspectus.facades.agent.parts import AsyncPart, has_own_storage
 from conspectus.facades.agent.queries import AgentQuery, graph_of, query_options, query_scope
-from conspectus.memory.scopes import GRAPHS, holds
+from conspectus.memory.scopes import GRAPHS, includes_scope
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.memory import MemoryQueryOptions, MemoryWindow, Scope
 from conspectus.model.query import Budget
@@ -112,7 +112,7 @@ class AsyncContextRetriever(AsyncPart):
         """Return the graphs to traverse: none if empty or outside the scope."""
         if self.graph is None:
             return ()
-        if self.graph.name.startswith(f"{GRAPHS}/") and not holds(scope, self.memory.scope):
+        if self.graph.name.startswith(f"{GRAPHS}/") and not includes_scope(scope, self.memory.scope):
             return ()
         source = await self.graph.source_if_not_empty()
         return () if source is None else (source,)

@@ -22,7 +22,7 @@ from conspectus.facades.video.context_store import (
     in_order,
     stream_filter,
 )
-from conspectus.facades.video.embeddings import Embeddings, attempted
+from conspectus.facades.video.embeddings import Embeddings, catch_error
 from conspectus.facades.video.functions import Functions
 from conspectus.facades.video.milvus_store import MilvusContextStore, MilvusOptions
 from conspectus.facades.video.store import EngineContextStore, InMemoryContextStore
@@ -126,7 +126,7 @@ class ContextManager(Functions):
         embedding: list[float] | None = None
         fault: Exception | None = None
         if generate_embedding and self._embedder is not None:
-            answer = await attempted(self._embedder.document(text))
+            answer = await catch_error(self._embedder.document(text))
             embedding, fault = (None, answer) if isinstance(answer, Exception) else (answer, None)
         self._raise_if_strict(fault)
         added = await self._store.add_document(text=text, metadata=metadata, embedding=embedding)
@@ -142,7 +142,7 @@ class ContextManager(Functions):
         embeddings: Sequence[list[float] | None] = [None] * len(texts)
         fault: Exception | None = None
         if generate_embeddings and self._embedder is not None:
-            answer = await attempted(self._embedder.documents(texts))
+            answer = await catch_error(self._embedder.documents(texts))
             embeddings, fault = (embeddings, answer) if isinstance(answer, Exception) else (answer, None)
         self._raise_if_strict(fault)
         added = await self._store.add_documents(texts, metadatas, embeddings)
@@ -250,7 +250,7 @@ class ContextManager(Functions):
             if not isinstance(self._store, EngineContextStore):
                 raise InvalidInput("embeddings", "are required for a search in this store")
             return await self._store.ask(query, top_k, metadata)
-        vector = await attempted(self._embedder.query(query))
+        vector = await catch_error(self._embedder.query(query))
         if isinstance(vector, Exception):
             self._raise_if_strict(vector)
             LOG.warning("no results: the query could not be embedded: %s", _error_name(vector))
@@ -266,11 +266,11 @@ class ContextManager(Functions):
         due = [(name, *self._pending[name]) for name in names if name in self._pending]
         if self._embedder is None or not due:
             return 0
-        answer = await attempted(self._embedder.documents([text for _, text, _ in due]))
+        answer = await catch_error(self._embedder.documents([text for _, text, _ in due]))
         rows = [] if isinstance(answer, Exception) else answer
         came = 0
         for position, (name, text, attempts) in enumerate(due):
-            vector = rows[position] if rows else await attempted(self._embedder.document(text))
+            vector = rows[position] if rows else await catch_error(self._embedder.document(text))
             if not isinstance(vector, Exception) and await self._store.set_embedding(name, vector):
                 self._pending.pop(name, None)
                 came += 1

@@ -66,11 +66,11 @@ class ContextEmbedder:
 
         Raises ProviderError for any error of the object.
         """
-        return self._units(self._raise_error(await attempted(self._inner.documents(texts))))
+        return self._units(self._raise_error(await catch_error(self._inner.documents(texts))))
 
     async def embed_query(self, text: str) -> Vectors:
         """Return a unit vector of shape (dimensions,)."""
-        row: Vectors = self._units([self._raise_error(await attempted(self._inner.query(text)))])[0]
+        row: Vectors = self._units([self._raise_error(await catch_error(self._inner.query(text)))])[0]
         return row
 
     async def close(self) -> None:
@@ -91,7 +91,7 @@ class ContextEmbedder:
         return np.stack([unit(row) for row in rows])
 
 
-async def attempted(work: Awaitable[T]) -> T | Exception:
+async def catch_error(work: Awaitable[T]) -> T | Exception:
     """Return the result or the exception."""
     [answer] = await asyncio.gather(work, return_exceptions=True)
     if isinstance(answer, BaseException) and not isinstance(answer, Exception):

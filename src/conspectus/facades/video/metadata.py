@@ -28,7 +28,7 @@ _NO_CAPTIONS: Final = Not(EVERYTHING)
 
 def to_stored(metadata: Mapping[str, Any]) -> dict[str, Json]:
     """Return metadata in their stored form. Raises InvalidInput for values that are not JSON."""
-    json_metadata = plain(metadata)
+    json_metadata = to_json_value(metadata)
     comparable: dict[str, Json] = {
         name: _canonical(member) for name, member in json_metadata.items() if isinstance(member, list | dict)
     }
@@ -58,7 +58,7 @@ def metadata_filter(filter_metadata: Mapping[str, Any] | None, sources: Mapping[
     value that is not JSON.
     """
     parts: list[Filter] = [_CAPTIONS]
-    for name, value in plain(filter_metadata or {}).items():
+    for name, value in to_json_value(filter_metadata or {}).items():
         parts.append(_match_stream(value, sources) if name == STREAM_KEY else _equals(name, value))
     return And(tuple(parts))
 
@@ -86,7 +86,7 @@ def has_values(metadata: Mapping[str, Any], expected: Mapping[str, Any]) -> bool
     return all(_canonical(metadata.get(name)) == _canonical(value) for name, value in expected.items())
 
 
-def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
+def to_json_value(metadata: Mapping[str, Any]) -> dict[str, Json]:
     """Convert metadata to JSON. Times without a time zone keep their form."""
     written = {
         name: member.isoformat() if isinstance(member, datetime) and member.tzinfo is None else member

@@ -10,7 +10,7 @@ from conspectus.facades.video.context_store import ClosableStore, Document, in_o
 from conspectus.facades.video.metadata import (
     STREAM_KEY,
     has_values,
-    plain,
+    to_json_value,
 )
 from conspectus.facades.video.stored_captions import vector_of
 from conspectus.settings import Settings
@@ -117,14 +117,14 @@ class MilvusContextStore(ClosableStore):
 
 def _split(filter_metadata: Mapping[str, Any] | None) -> tuple[str | None, Mapping[str, Any]]:
     """Return the stream that Milvus filters by, and all values, which are compared afterwards."""
-    metadata = plain(filter_metadata or {})
+    metadata = to_json_value(filter_metadata or {})
     stream = metadata.get(STREAM_KEY)
     return (stream if isinstance(stream, str) else None), metadata
 
 
 def _check(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as JSON. Raises InvalidInput, also if the stream is not a string."""
-    values = plain(metadata)
+    values = to_json_value(metadata)
     if not isinstance(values.get(STREAM_KEY, ""), str | None):
         raise InvalidInput(f"metadata.{STREAM_KEY}", "must be a text")
     return values

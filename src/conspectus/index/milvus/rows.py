@@ -56,7 +56,7 @@ class Weights:
     bm25: Bm25
     average: float
 
-    def encoded(self, counts: Mapping[int, int], length: int) -> dict[str, Any]:
+    def encode_terms(self, counts: Mapping[int, int], length: int) -> dict[str, Any]:
         """Return the columns for the term counts of a row. A row without terms gets one that no query has."""
         norm = self._norm(float(length))
         terms = {number: float(np.float32(count / (count + norm))) for number, count in counts.items()}
@@ -74,7 +74,7 @@ class Weights:
             )
         return np.asarray(counts, np.float64)
 
-    def slack(self, average: float) -> float:
+    def max_score_ratio(self, average: float) -> float:
         """Return the largest ratio of an exact score to one computed with the stored mean length."""
         return max(1.0, average / self.average) * (1.0 + 1e-5)
 
@@ -122,7 +122,7 @@ class Preparing:
         by_dimension: dict[int, int] = {}
         for term, count in counts.items():
             by_dimension[dimension(term)] = by_dimension.get(dimension(term), 0) + count
-        columns = self._common(chunk, row) | self._weights.encoded(by_dimension, length)
+        columns = self._common(chunk, row) | self._weights.encode_terms(by_dimension, length)
         columns |= {"length": length, "in_thread": chunk.document.thread is not None}
         columns |= {"has_vector": chunk.vector is not None}
         if self._dimensions:

@@ -158,7 +158,7 @@ class MilvusQuery:
             sparse = {"data": [query], "anns_field": "terms", "limit": depth}
             return await self._search_rows(self._where, sparse)
 
-        slack = self._weights.slack(self._corpus.average)
+        slack = self._weights.max_score_ratio(self._corpus.average)
         return await _search_deep_enough(search_to, self._words, limit=limit, slack=slack)
 
     async def _search_vectors(self, limit: int) -> RowsByChunk:

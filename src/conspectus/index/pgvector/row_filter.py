@@ -56,7 +56,7 @@ class _Listing:
     state: PgvectorState
     rows: RowNumbers | None
 
-    def serves(self, state: PgvectorState, *, exactly: bool) -> bool:
+    def is_valid_for(self, state: PgvectorState, *, exactly: bool) -> bool:
         """Return whether the result is valid for a state. With `exactly`, only for the same rows."""
         if self.state.generation != state.generation:
             return False
@@ -85,7 +85,7 @@ class Listings:
         # The key is a text: values that differ in type only, as 1 and True, compare equal in Python.
         name = repr(where)
         cached = self._listings_by_filter.get(name)
-        if cached is not None and cached.serves(state, exactly=self._exactly):
+        if cached is not None and cached.is_valid_for(state, exactly=self._exactly):
             return cached.rows
         listing = _Listing(state, count())
         with self._lock:

@@ -64,7 +64,7 @@ class Preparing:
         return Prepared(chunk.chunk.id, columns, encoded_counts, length, self._facts, chunk.vector)
 
 
-def sent(vector: bytes) -> bytes:
+def to_binary(vector: bytes) -> bytes:
     """Return a stored vector in the binary format of pgvector."""
     swapped = np.frombuffer(vector, "<f2").astype(">f2")
     return struct.pack(">HH", len(swapped), 0) + swapped.tobytes()

@@ -331,7 +331,7 @@ class PgvectorMaintenance:
             work = self._building.link(self._identity, unless=is_linked)
         else:
             return
-        self._task = asyncio.create_task(self._done(work))
+        self._task = asyncio.create_task(self._finish_work(work))
 
     async def close(self) -> None:
         """Cancel the task; its transaction is rolled back."""
@@ -339,7 +339,7 @@ class PgvectorMaintenance:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _done(self, work: Coroutine[Any, Any, PgvectorState]) -> None:
+    async def _finish_work(self, work: Coroutine[Any, Any, PgvectorState]) -> None:
         try:
             await work
         except ConspectusError as fault:

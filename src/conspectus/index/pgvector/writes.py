@@ -13,7 +13,7 @@ from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.drafts import PgvectorDraft
 from conspectus.index.pgvector.inserts import FEW, insert_rows
 from conspectus.index.pgvector.postings import pack_postings
-from conspectus.index.pgvector.rows import Prepared, sent
+from conspectus.index.pgvector.rows import Prepared, to_binary
 from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import COLUMNS, KINDS, Tables
 
@@ -123,7 +123,7 @@ def _put_vectors(
     if gone:
         cursor.execute(f"DELETE FROM {tables.vectors} WHERE row = ANY(%s::integer[])", (gone,))
     changed = [row for row in vectors if stored.get(row) != vectors[row]]
-    fresh = [(row, version, sent(numbered[row].vector or b"")) for row in changed]
+    fresh = [(row, version, to_binary(numbered[row].vector or b"")) for row in changed]
     insert_rows(cursor, tables.vectors, ["integer", "bigint", "halfvec"], fresh, ("row", "version", "vector"))
     return len(fresh)
 

@@ -34,7 +34,7 @@ from conspectus.index.segments.manifest import (
     encode_mask,
     find_damaged_files,
     finish,
-    locked,
+    lock_folder,
     read_manifest,
     remove_unnamed,
     stamp,
@@ -144,7 +144,7 @@ async def build_segment(
 async def _hold_build_lock(directory: Path) -> AsyncGenerator[None, None]:
     """Build under the lock. Raises IndexReplaced if the collection or all files are deleted."""
     with _convert_deletion(directory), ExitStack() as lock:
-        while not lock.enter_context(locked(directory)):
+        while not lock.enter_context(lock_folder(directory)):
             lock.close()
             await asyncio.sleep(_RETRY_SECONDS)
         yield
@@ -423,7 +423,7 @@ def select_replaced(views: Sequence[SegmentView], new: int, request: BuildReques
         rest = [view for view in rest if view not in near]
 
 
-def quick_merge(sizes: Sequence[int], new: int) -> int:
+def count_quick_merges(sizes: Sequence[int], new: int) -> int:
     """Return how many of the segments to merge with new rows, from their sizes, smallest first.
 
     A search takes longer with each segment. Merged are as many as have at most 100,000 rows together with the

@@ -29,7 +29,7 @@ from conspectus.model.filter import (
     holds,
     instant,
 )
-from conspectus.model.filter_operands import composed
+from conspectus.model.filter_operands import compose_accents
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document
 from conspectus.text.times import to_microseconds
@@ -55,7 +55,7 @@ def classify(value: object) -> tuple[int, object]:
         case float():
             return (1, value + 0.0) if value == value else (4, "NaN")
         case str():
-            return 2, composed(value)
+            return 2, compose_accents(value)
         case datetime() if value.tzinfo is not None:
             return 3, to_microseconds(value)
         case list() | tuple():

@@ -131,7 +131,7 @@ class Codes:
         self._list_of_row = arrays["lists.of_row"]
         self._probes = arrays["lists.probes"]
 
-    def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
+    def find_near_rows(self, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
         """Return allowed rows that contain about the best `limit`, several times as many."""
         if len(self._centroids) == 1:
             return self._visit(query, np.zeros(1, np.int64), limit, allowed)

@@ -107,7 +107,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[bool]:
+def lock_folder(directory: Path) -> Iterator[bool]:
     """Yield whether this process is now the directory's only builder. The lock ends with the process."""
     make_folder(directory)
     with _lock(directory) as is_held:
@@ -254,7 +254,7 @@ def find_damaged_files(path: Path) -> list[str]:
 
 
 @contextmanager
-def decoding(paths: Iterable[Path]) -> Iterator[None]:
+def convert_decoding_errors(paths: Iterable[Path]) -> Iterator[None]:
     """Convert an error in the block to IndexDamaged if a file of these folders has a wrong checksum.
 
     So it is if one is gone: another query has found the damage, and the folder was replaced.

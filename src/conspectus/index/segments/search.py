@@ -48,7 +48,7 @@ class Snapshot:
         query, limit = self._query_of(probe, terms), max(probe.limit, 0)
 
         def best_of(number: int) -> tuple[Scored, Scored]:
-            return query.best_words(number, limit), query.nearest(number, limit)
+            return query.best_words(number, limit), query.find_nearest(number, limit)
 
         numbers = range(len(self.views))
         if min(threads, len(numbers)) > 1:
@@ -149,12 +149,12 @@ class SegmentsQuery:
         postings = self._views[number].segment.postings
         return postings.scores(self._terms[number], self._weights, self._norm, allowed=allowed, limit=limit)
 
-    def nearest(self, number: int, limit: int) -> Scored:
+    def find_nearest(self, number: int, limit: int) -> Scored:
         """Return the best rows of the numbered view by cosine."""
         allowed = self.permissions[number].vectors
         if self.vector is None or not limit or not allowed.count:
             return _NONE
-        return self._views[number].segment.nearest(self.vector, limit, allowed)
+        return self._views[number].segment.find_nearest(self.vector, limit, allowed)
 
     def candidates(self, rows_by_view: Sequence[RowNumbers]) -> Candidates:
         """Return the candidates for these rows of the views, sorted by id."""

@@ -21,7 +21,7 @@ from conspectus.index.changes import Range
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Half, Mask, RowNumbers
 from conspectus.index.segments.kernels import KERNELS, as_arrays
-from conspectus.index.segments.manifest import decoding, map_file, open_folder, write_folder
+from conspectus.index.segments.manifest import convert_decoding_errors, map_file, open_folder, write_folder
 from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.postings import Postings, PostingWriter, SegmentTerms
 from conspectus.model.filter import EVERYTHING, Exists, Filter, In
@@ -107,7 +107,7 @@ def build_in_memory(
     chunks: Iterable[IndexedChunk], shape: Shape, analyse: Analyse, postings: Arrays | None = None
 ) -> "Segment":
     """Return a segment without files, with these postings if they were made elsewhere."""
-    return NewestRows(shape).extended(chunks, analyse, postings)
+    return NewestRows(shape).with_chunks(chunks, analyse, postings)
 
 
 class NewestRows:
@@ -125,7 +125,7 @@ class NewestRows:
     def __len__(self) -> int:
         return len(self._writer)
 
-    def extended(
+    def with_chunks(
         self, chunks: Iterable[IndexedChunk], analyse: Analyse, postings: Arrays | None = None
     ) -> "Segment":
         """Return a segment that has these chunks, too. Their ids must be greater."""
@@ -145,7 +145,7 @@ def open_segment(path: Path, shape: Shape) -> "Segment":
     """Map a segment's files. Raises IndexDamaged, also if they are deleted meanwhile."""
     try:
         folder = open_folder(path)
-        with decoding([path]):
+        with convert_decoding_errors([path]):
             vectors = _half(map_file(path / VECTORS), folder.facts["rows"], shape.dimensions)
             codes = (
                 import_module(CODES).Codes(path, folder.arrays) if "lists.probes" in folder.arrays else None
@@ -197,12 +197,12 @@ class Segment:
         contained = np.flatnonzero(self.ids[np.minimum(positions, len(self.ids) - 1)] == ids)
         return positions[contained], contained
 
-    def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
+    def find_nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
         """Return the `limit` best allowed rows by cosine, sorted, preselected by codes if there are any."""
         if self._codes is None or allowed.count <= self._gathered:
             rows = allowed.rows
         else:
-            rows = np.sort(self._codes.nearest(query, limit, allowed))
+            rows = np.sort(self._codes.find_near_rows(query, limit, allowed))
         return as_arrays(KERNELS.cosines(self.vectors, query, rows, limit))
 
 

@@ -32,15 +32,15 @@ from conspectus.index.segments.build import (
     Mode,
     Options,
     TailState,
-    quick_merge,
+    count_quick_merges,
     select_replaced,
     write_tail,
 )
 from conspectus.index.segments.manifest import (
     Manifest,
     Stamp,
+    convert_decoding_errors,
     decode_mask,
-    decoding,
     find_damaged_files,
     read_manifest,
     stamp,
@@ -365,7 +365,7 @@ class SegmentsIndex:
             if newest is None:
                 added = self._segments(chunks())
             else:
-                added = [newest.extended(new_chunks, self._analyse)]
+                added = [newest.with_chunks(new_chunks, self._analyse)]
             state = replace(self._state, tail=tail).after(changes[-1].sequence, ranges, added, is_merged)
             return state, stamp(self._directory)
 
@@ -510,7 +510,7 @@ class SegmentsIndex:
         merge: tuple[SegmentView, ...] = ()
         if mode == "merge":
             by_size = sorted(state.disk, key=lambda view: view.live)
-            merge = tuple(by_size[: quick_merge([view.live for view in by_size], rows)])
+            merge = tuple(by_size[: count_quick_merges([view.live for view in by_size], rows)])
         elif mode == "purge":
             merge = tuple(view for view in state.disk if view.dead is not None)
             if rows + sum(view.live for view in merge) > MAX_QUICK_ROWS:
@@ -529,7 +529,7 @@ class SegmentsIndex:
 
 
 def _run_query(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candidates:
-    with decoding(snapshot.paths):
+    with convert_decoding_errors(snapshot.paths):
         return ask(snapshot)
 
 

@@ -8,7 +8,7 @@ from conspectus.records.core.rows import to_model
 from conspectus.records.tables.core import collections, grants, groups, members, users
 
 
-def acquaintances_of(connection: Connection, user: UserId) -> Acquaintances:
+def list_acquaintances(connection: Connection, user: UserId) -> Acquaintances:
     memberships, own_grants, own_collections = members.alias(), grants.alias(), collections.alias()
     own_groups = select(memberships.c.group).where(memberships.c.user == user)
     is_own = or_(own_grants.c.user == user, own_grants.c.group.in_(own_groups))

@@ -63,7 +63,7 @@ def grants_of(connection: Connection, user: UserId) -> Sequence[Grant]:
     return [_to_grant(row) for row in connection.execute(query.order_by(grants.c.created, grants.c.id))]
 
 
-def hidden_sources(connection: Connection, collection: CollectionId) -> Mapping[SourceId, datetime]:
+def list_hidden_sources(connection: Connection, collection: CollectionId) -> Mapping[SourceId, datetime]:
     hidden = sources.c.collection == collection, sources.c.hidden_from.is_not(None)
     rows = connection.execute(select(sources.c.id, sources.c.hidden_from).where(*hidden))
     return {SourceId(source): from_microseconds(instant) for source, instant in rows}

@@ -3,13 +3,13 @@
 from functools import partial
 
 from conspectus.model.ids import UserId
-from conspectus.records.accounts.acquaintances import acquaintances_of
+from conspectus.records.accounts.acquaintances import list_acquaintances
 from conspectus.records.accounts.audit import Change, add_audit, audit_page, note_change
 from conspectus.records.accounts.grants import (
     grants_of,
     grants_on,
-    hidden_sources,
     hide_sources,
+    list_hidden_sources,
     locks_of_grant,
     put_grant,
     revoke,
@@ -49,7 +49,7 @@ class SqlAccounts(SqlStore):
     set_user_disabled = writing(set_user_disabled, locks=lambda user, **_: {row_lock(users, user)})
     users = reading(all_users)
     user = cached(find_user, single=True)
-    acquaintances = reading(acquaintances_of)
+    list_acquaintances = reading(list_acquaintances)
     add_group = writing(add_group, locks=lambda group, change=None: {name_lock(groups, group.name)})
     delete_group = writing(delete_group, locks=lambda group, change=None: {row_lock(groups, group)})
     groups = reading(all_groups)
@@ -62,12 +62,12 @@ class SqlAccounts(SqlStore):
     key = cached(find_key, single=True)
     keys = reading(keys_of)
     revoke_key = writing(revoke_key, locks=lambda key, at, change=None: {row_lock(keys, key)})
-    used = writing(set_key_used, locks=lambda key, at: {row_lock(keys, key)})
+    note_key_use = writing(set_key_used, locks=lambda key, at: {row_lock(keys, key)})
     put_grant = writing(put_grant, locks=lambda grant, change=None: locks_of_grant(grant))
     revoke = writing(revoke, locks=lambda collection, *_: {row_lock(collections, collection)})
     grants = reading(grants_on)
     grants_of = cached(grants_of, single=True)
-    hidden_sources = cached(hidden_sources, single=True)
+    list_hidden_sources = cached(list_hidden_sources, single=True)
     hide_sources = writing(hide_sources, locks=lambda names, **_: {row_lock(sources, name) for name in names})
     add_audit = writing(add_audit, locks=lambda entry: {row_lock(collections, entry.collection)})
     add_change = writing(

@@ -65,7 +65,7 @@ class ChangeRange:
     last: int
     space: str | None = None
 
-    def continued_by(self, other: "ChangeRange") -> bool:
+    def is_continued_by(self, other: "ChangeRange") -> bool:
         """Return whether the other step is the same operation on the directly following chunks."""
         return (
             other.collection == self.collection
@@ -128,14 +128,14 @@ def append(
     unknown_updates = dict.fromkeys(first_numbers)
     connection.execution_options(
         **{
-            CHANGES: {**first_numbers, **appended_changes(connection)},
+            CHANGES: {**first_numbers, **list_appended_changes(connection)},
             INDEX_UPDATES: {**known_updates(connection), **unknown_updates},
         }
     )
     return changes_by_collection
 
 
-def appended_changes(connection: Connection) -> Mapping[CollectionId, int]:
+def list_appended_changes(connection: Connection) -> Mapping[CollectionId, int]:
     """Return the collections that a transaction has appended to, each with a lower bound of its changes."""
     first_changes: Mapping[CollectionId, int] = connection.get_execution_options().get(CHANGES, {})
     return first_changes
@@ -175,7 +175,7 @@ def _merge_adjacent(steps: Sequence[ChangeRange]) -> list[ChangeRange]:
     """Join steps that continue each other."""
     merged: list[ChangeRange] = []
     for step in steps:
-        if merged and merged[-1].continued_by(step):
+        if merged and merged[-1].is_continued_by(step):
             previous = merged.pop()
             step = replace(step, first=previous.first)
         merged.append(step)

@@ -22,7 +22,7 @@ from conspectus.errors import InvalidInput, NotFound, RecordsDamaged
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
-from conspectus.records.core.dialects import listed
+from conspectus.records.core.dialects import list_table
 from conspectus.records.core.reads import documents_by_id, documents_by_number
 from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
@@ -105,7 +105,7 @@ WITH_NEIGHBORS = select(
     case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
 ).join(documents, documents.c.number == chunks.c.document)
 _BY_CHUNK = WITH_NEIGHBORS.where(chunks.c.id.in_(IDS))
-_BY_LISTED_CHUNK = WITH_NEIGHBORS.where(chunks.c.id.in_(select(listed("ids").c.value)))
+_BY_LISTED_CHUNK = WITH_NEIGHBORS.where(chunks.c.id.in_(select(list_table("ids").c.value)))
 _OF_DOCUMENT = WITH_NEIGHBORS.where(documents.c.id == bindparam("of")).order_by(chunks.c.position)
 
 

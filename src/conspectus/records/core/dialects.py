@@ -33,12 +33,12 @@ def is_storable(text: str) -> bool:
 
 
 def json_list(values: Iterable[str]) -> str:
-    """Return texts as a parameter for `listed`. Texts that cannot be stored equal nothing stored."""
+    """Return texts as a parameter for `list_table`. Texts that cannot be stored equal nothing stored."""
     return json.dumps([text for text in values if is_storable(text)])
 
 
 def json_pairs(values: Mapping[str, int]) -> str:
-    """Return texts with a number each as a parameter for `listed_with_numbers`."""
+    """Return texts with a number each as a parameter for `numbered_list_table`."""
     return json.dumps([pair for pair in values.items() if is_storable(pair[0])])
 
 
@@ -47,12 +47,12 @@ def integer_sum(column: ColumnElement[int]) -> ColumnElement[int]:
     return cast(func.sum(column), BigInteger)
 
 
-def listed(name: str) -> TableValuedAlias:
+def list_table(name: str) -> TableValuedAlias:
     """Return the texts of a parameter of `json_list` as rows with a `value`, in any number."""
     return _Listed(bindparam(name)).table_valued(column("value", String))
 
 
-def listed_with_numbers(name: str) -> Subquery:
+def numbered_list_table(name: str) -> Subquery:
     """Return the items of a parameter of `json_pairs` as rows with a `value` and its `number`."""
     pair = _Pairs(bindparam(name)).table_valued(column("value", String)).c.value
     return select(_First(pair).label("value"), _Second(pair).label("number")).subquery("pairs")
@@ -147,4 +147,4 @@ class _TextOf(_DialectConstruct):
 
 def json_list_param(name: str) -> Select[Any]:
     """Return the texts of a parameter that is a JSON list: one parameter for any number of texts."""
-    return select(listed(name).c.value)
+    return select(list_table(name).c.value)

@@ -53,7 +53,7 @@ _IN_SPACE = (vectors.c.space == bindparam("space_name"), vectors.c.chunk.in_(IDS
 _IS_FAILED = documents.c.status == "error"
 
 
-def unembedded(
+def list_unembedded(
     connection: Connection,
     collection: CollectionId,
     space: EmbeddingSpace,
@@ -181,7 +181,7 @@ def retry_failed(connection: Connection, collection: CollectionId, *, refused: b
     return connection.execute(failed.values(status="pending", error=None)).rowcount
 
 
-def pending_collections(connection: Connection) -> Set[CollectionId]:
+def list_pending_collections(connection: Connection) -> Set[CollectionId]:
     """Return the collections with a document whose chunks may lack a vector."""
     lacking = exists().where(documents.c.collection == collections.c.id, PENDING)
     return set(connection.execute(select(collections.c.id).where(lacking)).scalars())

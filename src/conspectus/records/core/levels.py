@@ -22,7 +22,7 @@ def _rank(level: ColumnElement[Any], ranks: dict[Any, int]) -> Case[Any]:
     return case(ranks, value=level)
 
 
-def lowered_trust(trust: Column[Any], new: ColumnElement[Any] = NEW_TRUST) -> Case[Any]:
+def lower_trust(trust: Column[Any], new: ColumnElement[Any] = NEW_TRUST) -> Case[Any]:
     """Return the lower one of a stored level and a new one.
 
     The level of a quarantined row is in its metadata, so the writer lowers the new one with `level_below`.
@@ -31,7 +31,7 @@ def lowered_trust(trust: Column[Any], new: ColumnElement[Any] = NEW_TRUST) -> Ca
     return case((trust == "quarantined", new), (is_lower, trust), else_=new)
 
 
-def lowered_origin(origin: Column[Any], new: ColumnElement[Any] = NEW_ORIGIN) -> Case[Any]:
+def lower_origin(origin: Column[Any], new: ColumnElement[Any] = NEW_ORIGIN) -> Case[Any]:
     """Return the one with the lower level of a stored origin and a new one; of equal ones the new one."""
     is_lower = _rank(new, _ORIGIN_RANKS) < _rank(origin, _ORIGIN_RANKS)
     return case((is_lower, origin), else_=new)
@@ -40,12 +40,12 @@ def lowered_origin(origin: Column[Any], new: ColumnElement[Any] = NEW_ORIGIN) ->
 _LOWER_EDGES: Final = (
     update(edges)
     .where(edges.c.number.in_(select(evidence.c.edge).where(evidence.c.document == bindparam("of"))))
-    .values(trust=lowered_trust(edges.c.trust), origin=lowered_origin(edges.c.origin))
+    .values(trust=lower_trust(edges.c.trust), origin=lower_origin(edges.c.origin))
 )
 
 
 def level_below(new: tuple[Origin, Trust], stored: tuple[Origin, Trust]) -> tuple[Origin, Trust]:
-    """Return origin and level of a row that is written again: `lowered_origin` and `lowered_trust`."""
+    """Return origin and level of a row that is written again: `lower_origin` and `lower_trust`."""
     return least_trusted(new[0], stored[0]), least(new[1], stored[1])
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, literal_column, select
 
-from conspectus.records.core.dialects import json_list, json_list_param, listed
+from conspectus.records.core.dialects import json_list, json_list_param, list_table
 
 MAX_SOURCES_READ_ONE_BY_ONE: Final = 50
 """Up to this number of sources, each is read individually."""
@@ -22,7 +22,7 @@ def in_list(source: ColumnElement[str], name: str, *, by_name: bool) -> ColumnEl
 
 def select_rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
     """Return those of the names `ids` that have at most `many` rows."""
-    names = listed("ids")
+    names = list_table("ids")
     beyond: Select[Any] = select(literal_column("1")).where(column == names.c.value, *conditions)
     return select(names.c.value).where(
         beyond.limit(literal_column("1")).offset(bindparam("many")).scalar_subquery().is_(None)

@@ -75,7 +75,7 @@ class PlannedWrite:
     stored: StoredVersion | None
     outcome: Literal["added", "replaced", "updated", "unchanged"]
 
-    def written(self) -> Written:
+    def to_written(self) -> Written:
         """Return the outcome for the caller."""
         return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
 

@@ -41,7 +41,7 @@ class Snapshots:
     def current(self) -> "Snapshot | None":
         """Return the snapshot of this task. Tasks that it starts read for themselves."""
         shared = self._shared.get()
-        return shared if shared is not None and shared.serves(asyncio.current_task()) else None
+        return shared if shared is not None and shared.includes_task(asyncio.current_task()) else None
 
     def end_current(self) -> None:
         """End the snapshot, so that the next reads see newer data. Nobody waits for its rollback."""
@@ -67,7 +67,7 @@ class Snapshot:
         self._resources = ExitStack()
         self._resources.callback(release)
 
-    def serves(self, task: asyncio.Task[object] | None) -> bool:
+    def includes_task(self, task: asyncio.Task[object] | None) -> bool:
         """Return whether reads of a task are part of it."""
         return not self.has_ended and task is self._task
 

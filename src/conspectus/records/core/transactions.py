@@ -125,7 +125,7 @@ class Transactions:
         self._writer.finish = finish
 
     @contextmanager
-    def recording(self, record: Finish) -> Iterator[None]:
+    def record_in_writes(self, record: Finish) -> Iterator[None]:
         """Run a function in all writes of the block and its tasks, so that their outcome is known exactly."""
         token = self._record.set(record)
         try:
@@ -134,7 +134,7 @@ class Transactions:
             self._record.reset(token)
 
     @contextmanager
-    def watching(self) -> Iterator[Commits]:
+    def count_commits(self) -> Iterator[Commits]:
         """Count the write transactions of the block and of the tasks it starts."""
         commits = Commits()
         token = self._commits.set(commits)

@@ -17,14 +17,14 @@ from conspectus.model.records import (
     PreparedDocument,
     Written,
 )
-from conspectus.records.core.changes import ChangeRange, append, appended_changes, note_update
+from conspectus.records.core.changes import ChangeRange, append, list_appended_changes, note_update
 from conspectus.records.core.counters import allocate_written
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.embeddings import ClientVector, check_vector, store_vectors_with_chunks
 from conspectus.records.core.levels import (
     lower_edges,
-    lowered_origin,
-    lowered_trust,
+    lower_origin,
+    lower_trust,
     with_level_at_most,
 )
 from conspectus.records.core.outdated_summaries import forget_summaries
@@ -104,7 +104,7 @@ _PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(j
 _UPDATE_DOCUMENT = (
     update(documents)
     .where(documents.c.number == bindparam("at"))
-    .values(trust=lowered_trust(documents.c.trust), origin=lowered_origin(documents.c.origin))
+    .values(trust=lower_trust(documents.c.trust), origin=lower_origin(documents.c.origin))
 )
 _DELETE_CHUNKS = delete(chunks).where(chunks.c.document.in_(IDS))
 
@@ -135,7 +135,7 @@ def write(
         applied = _apply_plan(connection, plan, batch_collections, only_adds=only_adds)
         lacking = batch_collections.lacking if only_adds else None
         applied_plans.append(replace(applied, steps=[*deleted, *applied.steps], lacking=lacking))
-        outcomes += [planned.written() for planned in plan]
+        outcomes += [planned.to_written() for planned in plan]
     results = _append_changes(connection, applied_plans)
     remaining = iter(outcomes)
     return [
@@ -148,7 +148,7 @@ def _append_changes(
     connection: Connection, applied_plans: Sequence[AppliedPlan]
 ) -> dict[CollectionId, WriteResult]:
     """Append the changes of all rounds to the log. Returns the results by collection, without outcomes."""
-    appended_before = appended_changes(connection)
+    appended_before = list_appended_changes(connection)
     steps = [step for applied in applied_plans for step in applied.steps]
     first = applied_plans[0]
     changes = append(
@@ -189,11 +189,11 @@ def _index_update(
         inserted for inserted in first.inserted if inserted.numbered.document.collection == collection.id
     ]
 
-    def inserted_chunks() -> list[IndexedChunk]:
+    def collect_inserted_chunks() -> list[IndexedChunk]:
         return [chunk for inserted in inserted_here for chunk in inserted.chunks(collection.space)]
 
     is_known = len(applied_plans) == 1 and collection.id not in first.partial
-    return IndexUpdate(after, collection.sequence, changes, inserted_chunks if is_known else None)
+    return IndexUpdate(after, collection.sequence, changes, collect_inserted_chunks if is_known else None)
 
 
 def _lacks_vectors(

@@ -29,7 +29,7 @@ from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.model.records import Mention
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import json_list, json_pairs, listed_with_numbers
+from conspectus.records.core.dialects import json_list, json_pairs, numbered_list_table
 from conspectus.records.core.inline import MAX_INLINE_ROWS
 from conspectus.records.core.name_lookup import in_list, select_rare, split_by_cost
 from conspectus.records.core.rows import mention_values
@@ -97,7 +97,7 @@ def _select_passages(*, within: bool, by_name: bool = False) -> CompoundSelect[A
         )
         return select(func.count()).select_from(first.correlate(of).subquery("counted")).scalar_subquery()
 
-    names_with_limits = listed_with_numbers("ids")
+    names_with_limits = numbered_list_table("ids")
     is_rare = and_(
         names_with_limits.c.number > 0,
         count_mentions(names_with_limits.c.value, names_with_limits, "many") <= names_with_limits.c.number,

@@ -30,7 +30,7 @@ from conspectus.model.graph import Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.trust import HIGHEST, Origin, Trust
 from conspectus.records.core.counters import allocate
-from conspectus.records.core.levels import lowered_origin, lowered_trust
+from conspectus.records.core.levels import lower_origin, lower_trust
 from conspectus.records.core.rows import to_moment
 from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_scalar
 from conspectus.records.graph.reads import nodes_by_id
@@ -54,7 +54,7 @@ _UPDATE_EDGE = update(edges).where(edges.c.number == bindparam("at"))
 _LOWER_NODE, _LOWER_EDGE = (
     update(table)
     .where(table.c.number == bindparam("at"))
-    .values(trust=lowered_trust(table.c.trust), origin=lowered_origin(table.c.origin))
+    .values(trust=lower_trust(table.c.trust), origin=lower_origin(table.c.origin))
     for table in (nodes, edges)
 )
 Level: TypeAlias = tuple[Origin, Trust]

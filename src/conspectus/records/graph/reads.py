@@ -223,7 +223,7 @@ def _count_by_type(connection: Connection, table: Table, graph: SourceId) -> dic
     return {row[0]: row[1] for row in connection.execute(ordered)}
 
 
-def at(connection: Connection, graph: SourceId, instant: datetime) -> tuple[list[Node], list[Edge]]:
+def read_at(connection: Connection, graph: SourceId, instant: datetime) -> tuple[list[Node], list[Edge]]:
     """Return the nodes valid at an instant, and the edges with both ends valid."""
     graphs_by_id = sources_by_id(connection, [graph])
     moment = to_microseconds(instant)

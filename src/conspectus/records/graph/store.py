@@ -13,7 +13,6 @@ from conspectus.records.graph import traversal, writes
 from conspectus.records.graph.deletion import delete_edges, delete_nodes
 from conspectus.records.graph.merges import merge, split
 from conspectus.records.graph.reads import (
-    at,
     edge_page,
     edges_by_id,
     event_list,
@@ -21,6 +20,7 @@ from conspectus.records.graph.reads import (
     nodes_by_id,
     nodes_by_name,
     nodes_by_terms,
+    read_at,
     summary,
 )
 from conspectus.records.tables.core import sources
@@ -64,7 +64,7 @@ class SqlGraphs(SqlStore):
     delete_nodes = writing(delete_nodes, rows=sources, long=True)
     delete_edges = writing(delete_edges, rows=sources)
     summary = reading(summary)
-    at = reading(at)
+    read_at = reading(read_at)
     merge = writing(merge, rows=sources)
     split = writing(split, rows=sources)
     events = reading(event_list)

@@ -11,7 +11,7 @@ from conspectus.model.graph import Edge, GraphWritten, WriteOutcome
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.counters import allocate
-from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
+from conspectus.records.core.levels import level_below, lower_origin, lower_trust
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, insert_rows
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.tables.core import documents
@@ -28,12 +28,12 @@ _DOCUMENTS = select(documents.c.id).where(documents.c.id.in_(IDS))
 _CHANGE_NODE = (
     update(nodes)
     .where(nodes.c.number == bindparam("at"))
-    .values(trust=lowered_trust(nodes.c.trust), origin=lowered_origin(nodes.c.origin))
+    .values(trust=lower_trust(nodes.c.trust), origin=lower_origin(nodes.c.origin))
 )
 _CHANGE_EDGE = (
     update(edges)
     .where(edges.c.number == bindparam("at"))
-    .values(trust=lowered_trust(edges.c.trust), origin=lowered_origin(edges.c.origin))
+    .values(trust=lower_trust(edges.c.trust), origin=lower_origin(edges.c.origin))
 )
 _SAME_RELATION = and_(
     edges.c.source == bindparam("from"),

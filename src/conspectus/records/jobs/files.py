@@ -102,7 +102,7 @@ class SqlJobFiles:
             raise StorageError(f"files could not be copied to {self._folder}: {fault.strerror}") from fault
 
 
-def unfinished_jobs(connection: Connection) -> list[JobId]:
+def list_unfinished_jobs(connection: Connection) -> list[JobId]:
     """Return the unfinished jobs: only they need their stored data."""
     query = select(jobs.c.id).where(jobs.c.state.not_in(FINISHED)).order_by(jobs.c.id)
     return [JobId(job) for job in connection.scalars(query)]

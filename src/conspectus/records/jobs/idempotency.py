@@ -72,8 +72,8 @@ class SqlIdempotencyStore(SqlStore):
         super().__init__(transactions)
         self._write = transactions.write
         self._autocommit = transactions.autocommit
-        self._recording = transactions.recording
-        self.watching = transactions.watching
+        self._recording = transactions.record_in_writes
+        self.count_commits = transactions.count_commits
         self._seconds = min(seconds, CLAIM_SECONDS)
         self.renewal_seconds = self._seconds / RENEWALS
         self._alone = alone
@@ -96,7 +96,7 @@ class SqlIdempotencyStore(SqlStore):
             self._claims[person, key], self._roles[person, key] = created, outcome.roles
         return outcome.answer
 
-    def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
+    def record_claim(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         return self._recording(partial(self._note, claim=(person, key), created=to_microseconds(at)))
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:

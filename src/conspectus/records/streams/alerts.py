@@ -258,7 +258,7 @@ class SqlAlerts(SqlStore):
 
     put = writing(_put, locks=lambda alert, **_: {alert.collection, row_lock(users, alert.owner)})
     alert = reading(_alert)
-    owned = reading(_list_owned)
+    list_alerts_of = reading(_list_owned)
     delete = writing(_delete, rows=alerts)
     behind = reading(_behind)
     record = writing(
@@ -267,6 +267,6 @@ class SqlAlerts(SqlStore):
     )
     events = reading(_events)
     newest = reading(_newest)
-    waiting = reading(_list_waiting)
+    list_due_alerts = reading(_list_waiting)
     due = reading(_due)
     set_delivery = writing(_set_delivery, locks=lambda number, delivery: {row_lock(events, number)})

@@ -138,11 +138,11 @@ class SqlSummaries(SqlStore):
     """The methods of the port `Summaries`, each as one transaction; see the port for their docs."""
 
     text = reading(_text)
-    stored = reading(_find_stored)
+    select_stored = reading(_find_stored)
     add = writing(_add, rows=sources)
     borders = reading(_borders)
     set_boundaries = writing(_set_boundaries, rows=sources)
     tidy = writing(_tidy, rows=sources)
     vectors = reading(_vectors)
-    standing = reading(_find_standing)
+    get_live_summary = reading(_find_standing)
     stand = writing(_set_standing, rows=sources)

@@ -95,11 +95,11 @@ def timeline(
     here = {"source": str(source), "kind": str(kind)}
     rows: list[Any] = []
     if position is None or len(position) == len(_BY_TIME):
-        condition = [*numbered(span), *timed(connection, source, span), _DATED]
+        condition = [*filter_by_number(span), *filter_by_time(connection, source, span), _DATED]
         rows += _page(connection, here, condition, order=_BY_TIME, position=position, limit=limit + 1)
         position = None
     if span.start is None and span.end is None and len(rows) <= limit:
-        condition = [*numbered(span), ~_DATED]
+        condition = [*filter_by_number(span), ~_DATED]
         rest = limit + 1 - len(rows)
         rows += _page(connection, here, condition, order=_BY_NUMBER, position=position, limit=rest)
     page = [to_document(row) for row in rows[:limit]]
@@ -110,7 +110,9 @@ def timeline(
 def stretches(
     connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
 ) -> list[tuple[Document, str]]:
-    bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
+    bounds = [
+        and_(true(), *filter_by_number(span), *filter_by_time(connection, source, span)) for span in spans
+    ]
     inside = or_(false(), *bounds)
     query = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, IS_CAPTION_OR_EVENT, _DATED, inside)
     order = [column.desc() for column in _BY_TIME] if last else _BY_TIME
@@ -118,7 +120,7 @@ def stretches(
     return with_texts(connection, [to_document(row) for row in (reversed(rows) if last else rows)])
 
 
-def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
+def list_positions(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
     """Return the rows in any of the ranges; each range is one index lookup."""
     longest = fetch_scalar(connection, _LONGEST_CAPTION, {"source": source}) or 0
     times_by_document: dict[str, tuple[int, int]] = {}
@@ -171,7 +173,7 @@ def _page(
     return connection.execute(query.order_by(*order).limit(limit), here).all()
 
 
-def numbered(span: Span) -> list[ColumnElement[bool]]:
+def filter_by_number(span: Span) -> list[ColumnElement[bool]]:
     """Return the documents with a number within the bounds."""
     bounds = []
     if span.first is not None:
@@ -181,7 +183,7 @@ def numbered(span: Span) -> list[ColumnElement[bool]]:
     return bounds
 
 
-def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
+def filter_by_time(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
     """Return the documents that overlap the range, or are inside it; an instant overlaps itself."""
     start, end = documents.c.occurred_start, documents.c.occurred_end
     bounds = []
@@ -228,7 +230,7 @@ def mentions(
 def _with_names(connection: Connection, source: SourceId, span: Span) -> CompoundSelect[Any]:
     """Yield each document with each of its distinct names."""
     here = documents.c.source == source
-    bounds = [*numbered(span), *timed(connection, source, span)]
+    bounds = [*filter_by_number(span), *filter_by_time(connection, source, span)]
     entities = json_elements(documents.c.metadata, ENTITIES)
     named = (
         select(*_SHOWN, element_text(entities).label("name"))

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile
-from conspectus.private import written
+from conspectus.private import open_for_writing
 from conspectus.settings import RECORDS
 from conspectus.text.zips import DAMAGED
 
@@ -75,7 +75,7 @@ def write_archive(path: Path, members: Mapping[str, Path], manifest: Manifest) -
     """Write a new archive durably, readable by the current account only."""
     packed = zipfile.ZIP_DEFLATED
     with (
-        written(path) as file,
+        open_for_writing(path) as file,
         zipfile.ZipFile(file, "w", packed, compresslevel=COMPRESSION_LEVEL) as archive,
     ):
         for name, member in members.items():
@@ -84,7 +84,7 @@ def write_archive(path: Path, members: Mapping[str, Path], manifest: Manifest) -
 
 
 @contextmanager
-def opened(path: Path, *, max_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Manifest]]:
+def open_archive(path: Path, *, max_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Manifest]]:
     """Open an archive, and check that names, types and sizes match its manifest.
 
     Raises UnreadableFile, or TooLarge for more than `max_bytes` unpacked.

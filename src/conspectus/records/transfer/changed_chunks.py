@@ -53,7 +53,7 @@ class StoreSnapshot:
         return cls({row[0]: row[1] for row in rows}, {row[0]: tuple(row[2:]) for row in rows})
 
 
-def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
+def list_changed_chunks(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
     """Return the chunks whose rows may have changed since an earlier snapshot; None for all."""
     now = StoreSnapshot.of(connection)
     extracted = list(_find_renamed(earlier, now))

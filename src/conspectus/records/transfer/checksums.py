@@ -25,7 +25,7 @@ class Sum:
         return f"{self.hash:032x}"
 
 
-def written_out(row: Sequence[object]) -> bytes:
+def encode_row(row: Sequence[object]) -> bytes:
     """Return a row as bytes that are equal in every database and Python version."""
     return ascii(tuple(row)).encode("ascii")
 
@@ -50,7 +50,7 @@ def sum_of(hashes: Iterable[int]) -> Sum:
 
 
 def _parts(row: Sequence[object], size: int) -> Iterator[bytes]:
-    """Yield the bytes of `written_out` in parts."""
+    """Yield the bytes of `encode_row` in parts."""
     yield b"("
     for position, value in enumerate(row):
         yield b", " if position else b""

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from conspectus.deferred import dataclass
-from conspectus.records.transfer.checksums import Sum, hash_of, sum_of, written_out
+from conspectus.records.transfer.checksums import Sum, encode_row, hash_of, sum_of
 
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]
@@ -127,7 +127,7 @@ class KeyedTable:
 
     def _page(self, keys: KeyRange, rows: Sequence[Row]) -> RowPage:
         by_key = {self._key_of(row): row for row in rows}
-        written = {key: written_out(row) for key, row in by_key.items()}
+        written = {key: encode_row(row) for key, row in by_key.items()}
         hashes = {key: hash_of(encoded) for key, encoded in written.items()}
         return RowPage(keys, by_key, hashes, sum(map(len, written.values())))
 

@@ -74,14 +74,14 @@ def copy_online(
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
-def unfinished_jobs(path: Path) -> Sequence[str]:
+def list_unfinished_jobs(path: Path) -> Sequence[str]:
     """Return the unfinished jobs in a copy: only they need files."""
     with _errors(path), _opened(path, "rw", 0.0) as connection:
         rows = connection.execute("SELECT id, state FROM jobs").fetchall()
     return [job for job, state in rows if state not in FINISHED]
 
 
-def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
+def check_copy(path: Path) -> tuple[str, Mapping[str, Sum]]:
     """Return the version of a copy, and the checksum of each table, if it is intact.
 
     The copy is untrusted: nothing in it is executed. Raises StorageError or StorageTooNew.

@@ -49,7 +49,7 @@ state = Table(
 """One row that exists until the transfer ends: what is transferred, and by which run."""
 
 
-def moved_tables() -> list[Table]:
+def list_moved_tables() -> list[Table]:
     """Return every transferred table, in the order of references."""
     return [table for table in metadata.sorted_tables if table.name not in NOT_MOVED]
 
@@ -69,10 +69,10 @@ class Target:
         with self.database.convert_errors():
             self.database.prepare()
             with self.database.begin_migration() as connection:
-                return self._begun(connection, origin)
+                return self._has_begun(connection, origin)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def begin_write(self) -> Iterator[Connection]:
         """Return a transaction of this run. Raises Conflict if another run has taken over."""
         with self.database.convert_errors(), self.database.begin_migration() as connection:
             is_open = version_of(connection) == UNFINISHED
@@ -81,7 +81,7 @@ class Target:
             yield connection
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def open_snapshot(self) -> Iterator[Connection]:
         """Return a snapshot of the target."""
         with self.database.convert_errors(), self.database.reading.begin() as connection:
             see_all(connection)
@@ -89,7 +89,7 @@ class Target:
 
     def make_equal(self, table: KeyedTable, page: RowPage) -> int:
         """Make the rows of a range equal to a page. Returns how many were stored or deleted."""
-        with self.writing() as connection:
+        with self.begin_write() as connection:
             there: dict[Key, int] = {}
             for target_page in table.pages(connection, page.keys):
                 there.update(target_page.hashes)
@@ -101,7 +101,7 @@ class Target:
 
     def end(self) -> None:
         """Restore constraints and indexes and make the store usable, atomically."""
-        with self.writing() as connection:
+        with self.begin_write() as connection:
             see_all(connection)
             if connection.dialect.name == "postgresql":
                 for constraint in _constraints():
@@ -112,7 +112,7 @@ class Target:
             connection.execute(update(history).values(version_num=VERSION))
             state.drop(connection)
 
-    def _begun(self, connection: Connection, origin: str) -> bool:
+    def _has_begun(self, connection: Connection, origin: str) -> bool:
         tables = set(inspect(connection).get_table_names())
         if not tables:
             make_tables(connection)
@@ -181,7 +181,7 @@ def _loosen(connection: Connection) -> None:
 
 def _count_on(connection: Connection) -> None:
     """Continue the sequences of the server after the existing numbers."""
-    for table in moved_tables():
+    for table in list_moved_tables():
         for column in table.primary_key.columns:
             if isinstance(column.type, Integer) and column.autoincrement is not False:
                 next_one = select(func.coalesce(func.max(column), 0) + 1).scalar_subquery()

@@ -16,10 +16,10 @@ from conspectus.ports import Progress
 from conspectus.records.core.database import Database
 from conspectus.records.core.schema import UNFINISHED, version_of
 from conspectus.records.tables.core import VERSION
-from conspectus.records.transfer.changed_chunks import FOLLOWED, Chunks, StoreSnapshot, changed_since
+from conspectus.records.transfer.changed_chunks import FOLLOWED, Chunks, StoreSnapshot, list_changed_chunks
 from conspectus.records.transfer.checksums import Sum
 from conspectus.records.transfer.pages import EVERYTHING, FIRST_PAGE_ROWS, KeyedTable, KeyRange
-from conspectus.records.transfer.target import Target, check_references, moved_tables, see_all
+from conspectus.records.transfer.target import Target, check_references, list_moved_tables, see_all
 
 MAX_LAST_ROUND_ROWS = 1_000
 MAX_ROUNDS = 10
@@ -102,7 +102,9 @@ class Move:
         self._source = source
         self._target = target
         self._progress = progress
-        self._tables = [TableMove(KeyedTable(table)) for table in moved_tables() if table.name not in without]
+        self._tables = [
+            TableMove(KeyedTable(table)) for table in list_moved_tables() if table.name not in without
+        ]
         self._view: StoreSnapshot | None = None
 
     def run(self, *, origin: str, at_last: Callable[[], None]) -> Moved:
@@ -141,7 +143,7 @@ class Move:
     def _round(self, view: Connection, lock: Connection | None = None) -> int:
         """Make the target equal to a snapshot of the source. Returns how many rows were changed."""
         is_first = self._view is None
-        changed = None if self._view is None else changed_since(self._view, view)
+        changed = None if self._view is None else list_changed_chunks(self._view, view)
         self._view = StoreSnapshot.of(view)
         # Counting reads whole tables, for which no writer should wait.
         total = sum(move.table.count(view) for move in self._tables) if is_first else self._rows
@@ -155,7 +157,7 @@ class Move:
         """Compare every table on both sides. Raises StorageError if they differ."""
         counted = self._count_progress("comparing", self._rows)
         tables = []
-        with self._target.reading() as there:
+        with self._target.open_snapshot() as there:
             for move in self._tables:
                 source = move.table.total(view, read=counted)
                 tables.append(TableMoved(move.table.name, source, move.table.total(there)))

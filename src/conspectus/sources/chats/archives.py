@@ -16,7 +16,7 @@ from conspectus.sources.chats.irc import looks_like_irc, read_irc
 from conspectus.sources.chats.jsonl import TEXT, is_message, read_jsonl
 from conspectus.sources.chats.slack import is_slack, read_slack
 from conspectus.sources.encoding import decode
-from conspectus.sources.json_values import Notices, loaded
+from conspectus.sources.json_values import Notices, load_json
 
 HEAD_BYTES = 65_536
 HEADS = 1_000
@@ -32,7 +32,7 @@ SUFFIXES: dict[ArchiveKind, tuple[str, ...]] = {
 }
 
 
-def recognised(export: Export) -> ArchiveKind | None:
+def recognize_platform(export: Export) -> ArchiveKind | None:
     """Return the platform of the export; None if it is unknown."""
     if is_slack(export):
         return "slack"
@@ -65,7 +65,7 @@ def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
         return None
     text = decoded.text.removeprefix("\ufeff")
     lines = [line for line in text.split("\n") if line.strip()][:LINES]
-    values = [loaded(line) for line in lines if line.lstrip().startswith("{")]
+    values = [load_json(line) for line in lines if line.lstrip().startswith("{")]
     if any(map(looks_like_discord, values[:1])):
         return "discord"
     if any(map(is_message, values)):
@@ -88,7 +88,7 @@ class LocalArchives:
         """
         notices = Notices()
         with open_export(path, self.settings, notices) as export:
-            platform = kind or recognised(export)
+            platform = kind or recognize_platform(export)
             if platform is None:
                 raise UnsupportedContent(str(path), f"is not a known export: {', '.join(ARCHIVE_KINDS)}")
             parts = parts_of(export, platform, notices)

@@ -26,11 +26,11 @@ from conspectus.sources.chats.export_messages import (
 )
 from conspectus.sources.json_values import (
     Notices,
-    counted,
+    as_mapping,
+    count_names,
     items,
-    listed,
+    list_names,
     load_part,
-    mapping,
     mappings,
     moment_in,
     text_in,
@@ -82,7 +82,7 @@ class _ChannelMessages:
 
 def looks_like_discord(value: object) -> bool:
     """Return whether a JSON value is the export of a channel."""
-    export = mapping(value)
+    export = as_mapping(value)
     has_origin = isinstance(export.get("channel"), dict) or isinstance(export.get("guild"), dict)
     return has_origin and isinstance(export.get("messages"), list)
 
@@ -97,15 +97,15 @@ def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) 
         if value is None:
             continue
         if not looks_like_discord(value):
-            notices.damaged("files without a channel, skipped", part.name)
+            notices.count_damage("files without a channel, skipped", part.name)
             continue
-        channel_of_part = _channel_of(mapping(value), part)
+        channel_of_part = _channel_of(as_mapping(value), part)
         channel = channels.setdefault(channel_of_part.identifier, _ChannelMessages(channel_of_part))
         if channel.identity.thread is not None and channel_of_part.thread is None:
             channel.identity = channel_of_part
         if channel_of_part.thread is not None:
             channel.threads.add(channel_of_part.thread)
-        values = mapping(value).get("messages")
+        values = as_mapping(value).get("messages")
         handles = (text_in(message.get("author"), "name") for message in mappings(values))
         channel.handles |= dict.fromkeys(filter(None, handles))
         channel.messages += reader.read(values, channel_of_part, part.name)
@@ -122,7 +122,7 @@ def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) 
 
 
 def _channel_of(value: Mapping[str, object], part: ExportFile) -> _DiscordChannel:
-    channel, guild = mapping(value.get("channel")), text_in(value.get("guild"), "name")
+    channel, guild = as_mapping(value.get("channel")), text_in(value.get("guild"), "name")
     kind, identifier = word_in(channel, "type"), word_in(channel, "id")
     name, category = text_in(channel, "name"), text_in(channel, "category")
     topic = text_in(channel, "topic")
@@ -159,7 +159,7 @@ class _Messages:
     def read(self, values: object, channel: _DiscordChannel, file: str) -> Iterator[NewMessage]:
         for number, value in enumerate(items(values), 1):
             where = f"{file}#{number}"
-            if word_in(mapping(value), "type") in JOINS:
+            if word_in(as_mapping(value), "type") in JOINS:
                 self._notices.note(JOINED, where)
                 continue
             message = self._message(value, channel, where) if isinstance(value, dict) else None
@@ -183,7 +183,7 @@ class _Messages:
         moment = moment_in(value, "timestamp")
         if moment is None:
             self._notices.note(NO_TIME, where)
-        author, is_bot = self._author(mapping(value.get("author")))
+        author, is_bot = self._author(as_mapping(value.get("author")))
         return NewMessage(
             clean(text),
             key=as_key(identifier or where.rpartition("/")[2]),
@@ -211,8 +211,8 @@ class _Messages:
         stickers = (text_in(sticker, "name") for sticker in mappings(value.get("stickers")))
         parts += [f"File: {name}" for name in files if name]
         parts += [f"Sticker: {name}" for name in stickers if name]
-        parts += _poll(mapping(value.get("poll")))
-        inner = mapping(value.get("forwardedMessage"))
+        parts += _poll(as_mapping(value.get("poll")))
+        inner = as_mapping(value.get("forwardedMessage"))
         if inner and not forwarded:
             parts.append(self._full_text(inner, forwarded=True))
         return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
@@ -251,10 +251,10 @@ def _extras(value: Mapping[str, object], kind: str, title: str) -> dict[str, obj
     extras: dict[str, object] = {} if kind in MESSAGE_TYPES else {"event": kind[:100]}
     edited = moment_in(value, "timestampEdited")
     raw_reactions = mappings(value.get("reactions"))
-    reactions = counted(
+    reactions = count_names(
         (text_in(reaction.get("emoji"), "name", "code"), reaction.get("count")) for reaction in raw_reactions
     )
-    files = listed(text_in(file, "fileName") for file in mappings(value.get("attachments")))
+    files = list_names(text_in(file, "fileName") for file in mappings(value.get("attachments")))
     extras |= {"edited": canonical(edited)} if edited else {}
     extras |= {"reactions": reactions} if reactions else {}
     extras |= {"files": files} if files else {}

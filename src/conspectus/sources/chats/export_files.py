@@ -73,7 +73,7 @@ class Export:
             with part.open() as stream:
                 data = stream.read(maximum + 1)
         except FAULTS:
-            self._notices.damaged(UNREADABLE_FILES, part.name)
+            self._notices.count_damage(UNREADABLE_FILES, part.name)
             return None
         if len(data) > limits.max_file_bytes:
             raise TooLarge(part.name, size=len(data), limit=limits.max_file_bytes)
@@ -87,7 +87,7 @@ class Export:
         data = self.read(part)
         decoded = None if data is None else decode(data)
         if data is not None and decoded is None:
-            self._notices.damaged(UNREADABLE_FILES, part.name)
+            self._notices.count_damage(UNREADABLE_FILES, part.name)
         return decoded and replace(decoded, text=decoded.text.removeprefix("\ufeff"))
 
 
@@ -193,6 +193,6 @@ def _visible_entries(folder: Path, name: str, notices: Notices) -> list[os.DirEn
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
-        notices.damaged("unreadable folders, skipped", name)
+        notices.count_damage("unreadable folders, skipped", name)
         return []
     return [entry for entry in entries if not entry.name.startswith(".")]

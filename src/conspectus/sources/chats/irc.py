@@ -103,9 +103,9 @@ def _messages(text: str, part: ExportFile, notices: Notices) -> Iterator[NewMess
         elif line.strip():
             unknown.append(number)
     for number in unknown if read else ():
-        notices.damaged(NO_SHAPE, f"{part.name}:{number}")
+        notices.count_damage(NO_SHAPE, f"{part.name}:{number}")
     if unknown and not read:
-        notices.damaged("files without messages, skipped", part.name)
+        notices.count_damage("files without messages, skipped", part.name)
 
 
 def _message(entry: IrcEntry, calendar: Calendar, key: str, notices: Notices) -> Iterator[NewMessage]:

@@ -19,7 +19,7 @@ from conspectus.sources.chats.export_messages import (
     as_name,
     finish_messages,
 )
-from conspectus.sources.json_values import Notices, loaded, mapping, moment_of, text_in, word_in
+from conspectus.sources.json_values import Notices, as_mapping, load_json, moment_of, text_in, word_in
 from conspectus.text.clean import clean
 
 TEXT = ("text", "content", "body")
@@ -130,15 +130,15 @@ class _Lines:
             if not line.strip():
                 continue
             where = f"{part.name}:{number}"
-            value = loaded(line)
-            if self._is_deletion(_Fields(mapping(value)), stem):
+            value = load_json(line)
+            if self._is_deletion(_Fields(as_mapping(value)), stem):
                 self._notices.note(DELETED, where)
             elif is_message(value):
-                yield self._message(_Fields(mapping(value)), where, stem, len(line))
-            elif any(isinstance(mapping(value).get(name), str) for name in TEXT):
+                yield self._message(_Fields(as_mapping(value)), where, stem, len(line))
+            elif any(isinstance(as_mapping(value).get(name), str) for name in TEXT):
                 self._notices.note(NO_TEXT, where)
             else:
-                self._notices.damaged(BAD_LINES, where)
+                self._notices.count_damage(BAD_LINES, where)
 
     def _is_deletion(self, line: _Fields, stem: str) -> bool:
         """Return whether a line says that a message was deleted, and remember its key."""
@@ -173,7 +173,7 @@ class _Lines:
         """Return the remaining fields, as far as they can be stored."""
         others = {name: value for name, value in line.value.items() if name not in line.used}
         nested = others.pop(METADATA, None)
-        others |= mapping(nested) or ({} if nested is None or nested == {} else {METADATA: nested})
+        others |= as_mapping(nested) or ({} if nested is None or nested == {} else {METADATA: nested})
         metadata = {
             name: value
             for name, value in others.items()

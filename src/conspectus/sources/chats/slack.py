@@ -67,7 +67,7 @@ def is_slack(export: Export) -> bool:
 
 def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
     """Return the channels of an export that have messages."""
-    layout = _laid_out(export)
+    layout = _read_layout(export)
     for part in layout.others:
         notices.note(OTHER_FILES, part.name)
     people, bots, accounts = _people(export, layout.users, notices)
@@ -91,7 +91,7 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
         notices.note("channels without messages, skipped", missing)
 
 
-def _laid_out(export: Export) -> _Layout:
+def _read_layout(export: Export) -> _Layout:
     layout = _Layout()
     folders = [part.folder for part in export.parts if part.base in PRIVATE or part.base in USERS]
     shallowest = min(folders, key=lambda folder: (folder.count("/") + bool(folder), folder), default="")
@@ -171,7 +171,7 @@ def _load(export: Export, part: ExportFile, notices: Notices) -> list[object]:
     data = export.read(part)
     value = None if data is None else load_part(data, part.name, notices)
     if value is not None and not isinstance(value, list):
-        notices.damaged("files without a list, skipped", part.name)
+        notices.count_damage("files without a list, skipped", part.name)
     return items(value)
 
 
@@ -194,5 +194,5 @@ def _folder(name: str) -> str:
 def _metadata(channel: _Listed, text: SlackText, notices: Notices) -> dict[str, Json]:
     members = member_names((text.person(member) for member in channel.members), notices)
     metadata: dict[str, Json] = {"private": channel.private}
-    metadata |= channel_description(text.plain(channel.topic), text.plain(channel.purpose))
+    metadata |= channel_description(text.strip_markup(channel.topic), text.strip_markup(channel.purpose))
     return metadata | ({"members": list(members)} if members else {})

@@ -5,7 +5,7 @@ from dataclasses import field
 
 from conspectus.deferred import dataclass
 from conspectus.sources.chats.export_messages import DELETED as DELETED_MESSAGES
-from conspectus.sources.json_values import Notices, mapping, text_in
+from conspectus.sources.json_values import Notices, as_mapping, text_in
 
 CHANGED, DELETED, TOMBSTONE = "message_changed", "message_deleted", "tombstone"
 KEPT_FIELDS = ("ts", "user", "bot_id", "username", "bot_profile", "user_profile", "thread_ts", "reactions")
@@ -25,13 +25,13 @@ def apply_changes(located_values: Iterable[tuple[str, object]], notices: Notices
     history = SlackHistory()
     edits: dict[str, tuple[str, str, Mapping[str, object]]] = {}
     for location, value in located_values:
-        event = mapping(value)
+        event = as_mapping(value)
         kind, stamp = text_in(event, "subtype"), stamp_in(event)
         if kind == DELETED:
-            deleted = stamp_in(event, "deleted_ts") or stamp_in(mapping(event.get("previous_message")))
+            deleted = stamp_in(event, "deleted_ts") or stamp_in(as_mapping(event.get("previous_message")))
             history.deleted[deleted] = None
         elif kind == CHANGED:
-            edited = mapping(event.get("message"))
+            edited = as_mapping(event.get("message"))
             if not stamp_in(edited):
                 notices.note("edits of unknown messages, skipped", location)
             elif stamp >= edits.get(stamp_in(edited), ("",))[0]:
@@ -56,11 +56,11 @@ def _last_states(
     entries: list[tuple[str, object]] = []
     unedited = dict(edits)
     for location, value in history.entries:
-        stamp = stamp_in(mapping(value))
+        stamp = stamp_in(as_mapping(value))
         if stamp in history.deleted:
             continue
         edit = unedited.pop(stamp, None) if stamp else None
-        entries.append((location, value if edit is None else _edited(mapping(value), edit[0], edit[2])))
+        entries.append((location, value if edit is None else _edited(as_mapping(value), edit[0], edit[2])))
     for stamp, (at, location, edited) in unedited.items():
         if stamp and stamp not in history.deleted:
             entries.append((location, _edited({}, at, edited)))

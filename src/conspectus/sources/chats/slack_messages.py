@@ -19,9 +19,9 @@ from conspectus.sources.chats.slack_changes import stamp_in
 from conspectus.sources.chats.slack_text import ABSENT, SlackText, files_of
 from conspectus.sources.json_values import (
     Notices,
-    counted,
-    listed,
-    mapping,
+    as_mapping,
+    count_names,
+    list_names,
     mappings,
     text_in,
 )
@@ -90,8 +90,8 @@ class SlackMessages:
         self, message: Mapping[str, object], location: str, shared: Mapping[str, str]
     ) -> NewMessage | None:
         kind = text_in(message, "subtype")
-        comment = mapping(message.get("comment")) if kind == "file_comment" else {}
-        text = self._text.plain(text_in(comment, "comment")).strip() or self._text.full_text(message)
+        comment = as_mapping(message.get("comment")) if kind == "file_comment" else {}
+        text = self._text.strip_markup(text_in(comment, "comment")).strip() or self._text.full_text(message)
         if not text:
             self._notices.note(NO_TEXT, location)
             return None
@@ -126,18 +126,20 @@ class SlackMessages:
         person = text_in(comment, "user") or text_in(message, "user")
         bot = text_in(message, "bot_id")
         if kind.startswith(SYSTEM):
-            return (self._named(person, message) if person else None), "system"
+            return (self._name_person(person, message) if person else None), "system"
         if person and kind != "bot_message":
             if bot and self._people.name(person) is None:
                 self._bots.add(person)
-            return self._named(person, message), "bot" if person in self._bots else None
+            return self._name_person(person, message), "bot" if person in self._bots else None
         if bot or kind == "bot_message":
             username = text_in(message, "username") or text_in(message.get("bot_profile"), "name")
-            return as_name(self._text.plain(username) or self._bot_names.get(bot) or bot or "bot"), "bot"
-        username = self._text.plain(text_in(message, "username"))
+            return as_name(
+                self._text.strip_markup(username) or self._bot_names.get(bot) or bot or "bot"
+            ), "bot"
+        username = self._text.strip_markup(text_in(message, "username"))
         return as_name(username) if username else None, None
 
-    def _named(self, person: str, message: Mapping[str, object]) -> str:
+    def _name_person(self, person: str, message: Mapping[str, object]) -> str:
         name = self._people.name(person)
         if name is not None:
             return name
@@ -169,15 +171,15 @@ def _message_metadata(message: Mapping[str, object], kind: str) -> dict[str, obj
     elif kind == "me_message":
         metadata["action"] = True
     if "edited" in message:
-        moment = instant(stamp_in(mapping(message["edited"]), "ts"))
+        moment = instant(stamp_in(as_mapping(message["edited"]), "ts"))
         metadata |= {} if moment is None else {"edited": canonical(moment)}
     if "reactions" in message:
         reactions = mappings(message["reactions"])
-        counts = counted((text_in(reaction, "name"), _times(reaction)) for reaction in reactions)
+        counts = count_names((text_in(reaction, "name"), _times(reaction)) for reaction in reactions)
         metadata |= {"reactions": counts} if counts else {}
     if "files" in message or "file" in message:
         present_files = (file for file in files_of(message) if text_in(file, "mode") not in ABSENT)
-        names = listed(text_in(file, "name", "title") for file in present_files)
+        names = list_names(text_in(file, "name", "title") for file in present_files)
         metadata |= {"files": names} if names else {}
     return metadata
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from conspectus.sources.chats.export_messages import ExportUsers
 from conspectus.sources.json_values import (
+    as_mapping,
     items,
-    mapping,
     mappings,
     text_in,
 )
@@ -36,14 +36,14 @@ class SlackText:
 
     def full_text(self, message: Mapping[str, object]) -> str:
         """Return the text of a message, each part on lines of its own."""
-        text = self.plain(text_in(message, "text")) or self.blocks(message.get("blocks"))
+        text = self.strip_markup(text_in(message, "text")) or self.blocks(message.get("blocks"))
         if "attachments" not in message and "files" not in message and "file" not in message:
             return text.strip()
         parts = [text, *map(self._attachment, mappings(message.get("attachments")))]
         parts += [self._file(file) for file in files_of(message)]
         return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
 
-    def plain(self, text: str) -> str:
+    def strip_markup(self, text: str) -> str:
         """Return text without markup of links and mentions."""
         if "<" in text:
             text = TAG.sub(self._tag, text)
@@ -97,7 +97,7 @@ class SlackText:
             "user": lambda: f"@{self.person(text_in(block, 'user_id'))}",
             "channel": lambda: f"#{self._channels.get(named := text_in(block, 'channel_id'), named)}",
             "link": lambda: _link(text_in(block, "url"), text_in(block, "text")),
-            "mrkdwn": lambda: self.plain(text_in(block, "text")),
+            "mrkdwn": lambda: self.strip_markup(text_in(block, "text")),
             "plain_text": lambda: text_in(block, "text"),
             "markdown": lambda: text_in(block, "text"),
             "image": lambda: text_in(block, "alt_text"),
@@ -107,9 +107,9 @@ class SlackText:
         return makers[kind]() if kind in makers else None
 
     def _section(self, block: Mapping[str, object]) -> Iterator[str]:
-        yield self.plain(text_in(block.get("text"), "text"))
+        yield self.strip_markup(text_in(block.get("text"), "text"))
         for section_field in mappings(block.get("fields")):
-            yield self.plain(text_in(section_field, "text"))
+            yield self.strip_markup(text_in(section_field, "text"))
 
     def _attachment(self, attachment: Mapping[str, object]) -> str:
         parts = [text_in(attachment, name) for name in ("pretext", "author_name", "title", "text")]
@@ -119,8 +119,10 @@ class SlackText:
                     filter(None, (text_in(attachment_field, "title"), text_in(attachment_field, "value")))
                 )
             )
-        paragraphs = [self.plain(part) for part in parts if part] or [self.blocks(attachment.get("blocks"))]
-        return "\n".join(filter(None, paragraphs)) or self.plain(text_in(attachment, "fallback"))
+        paragraphs = [self.strip_markup(part) for part in parts if part] or [
+            self.blocks(attachment.get("blocks"))
+        ]
+        return "\n".join(filter(None, paragraphs)) or self.strip_markup(text_in(attachment, "fallback"))
 
     def _file(self, file: Mapping[str, object]) -> str:
         name, title = text_in(file, "name"), text_in(file, "title")
@@ -128,13 +130,13 @@ class SlackText:
             return ""
         label = title if not name or name == title else f"{title} ({name})" if title else name
         preview = text_in(file, *PREVIEWS)
-        return self.plain(f"File: {label}") + (f"\n{preview}" if preview else "")
+        return self.strip_markup(f"File: {label}") + (f"\n{preview}" if preview else "")
 
 
 def files_of(message: Mapping[str, object]) -> Iterable[Mapping[str, object]]:
     """Return the files of a message, in the newer and the older format."""
-    one = mapping(message.get("file"))
-    several = [mapping(file) for file in items(message.get("files"))]
+    one = as_mapping(message.get("file"))
+    several = [as_mapping(file) for file in items(message.get("files"))]
     return [file for file in (*several, one) if file]
 
 

@@ -81,7 +81,7 @@ async def _resolve_host(url: Url, port: int, boundary: AddressPolicy, resolve: R
         raise FetchFailed(url.redacted, fault.strerror or "unknown host", passing=True) from fault
     if not addresses:
         raise FetchFailed(url.redacted, "unknown host", passing=True)
-    if not all(boundary.admits(url.host, ip_address(address)) for address in addresses):
+    if not all(boundary.is_allowed(url.host, ip_address(address)) for address in addresses):
         raise ForbiddenAddress(url.redacted)
     return addresses
 

@@ -100,7 +100,7 @@ class GitRepository:
         files = await self._listed(blobs, state.rows)
         keys = identify(state.rows, list(files.values()), await self._moves(state.mark, commit))
         self._blobs = {key: (path, blobs[path]) for path, key in keys.items()}
-        everything = before is None or not await self._follows(state.mark, commit)
+        everything = before is None or not await self._is_ancestor(state.mark, commit)
         for listing in Difference(state, files, keys, commit).listings(
             everything=everything, size=self._batch
         ):
@@ -132,7 +132,7 @@ class GitRepository:
         await self._git.run("fetch", *options, remote.address, f"+{branch}:{REFERENCE}", remote=remote)
         return (await self._git.run("rev-parse", "--verify", f"{REFERENCE}^{{commit}}")).decode().strip()
 
-    async def _follows(self, old: str, new: str) -> bool:
+    async def _is_ancestor(self, old: str, new: str) -> bool:
         if not COMMIT.fullmatch(old):
             return False
         return await self._git.succeeds("merge-base", "--is-ancestor", old, new)

@@ -102,7 +102,7 @@ class MediaWiki:
             with self._api.understood():
                 self._site = Site.read(query, self._namespaces)
                 return self._site
-        raise self._api.failed("siteinfo is missing")
+        raise self._api.make_error("siteinfo is missing")
 
     async def _listings(self, before: MediaWikiCursor) -> AsyncIterator[Listing]:
         site = await self._ask_site()

@@ -55,7 +55,7 @@ class MediaWikiApi:
             if not more:
                 return
             if more == following:
-                raise self.failed("continues without progress")
+                raise self.make_error("continues without progress")
             following = more
 
     async def rows(self, name: str, **parameters: str | int) -> AsyncIterator[list[Answer]]:
@@ -80,9 +80,9 @@ class MediaWikiApi:
         try:
             yield
         except (LookupError, TypeError, ValueError, AttributeError) as fault:
-            raise self.failed(f"unknown response format: {fault!r:.100}") from fault
+            raise self.make_error(f"unknown response format: {fault!r:.100}") from fault
 
-    def failed(
+    def make_error(
         self, reason: str, *, status: int | None = None, passing: bool = False, refused: bool | None = None
     ) -> FetchFailed:
         """Return the error for this wiki."""
@@ -100,14 +100,14 @@ class MediaWikiApi:
                 retry_after = fetched.headers.get("retry-after", "")
                 seconds = float(retry_after[:6]) if retry_after.isdecimal() else USUAL_WAIT * attempt
                 await self._wait(min(seconds, MAX_WAIT_SECONDS))
-        raise self.failed(f"still busy after {ATTEMPTS} attempts", status=fetched.status, passing=True)
+        raise self.make_error(f"still busy after {ATTEMPTS} attempts", status=fetched.status, passing=True)
 
     def _read(self, fetched: Fetched) -> Answer | None:
         """Return the response; None if the wiki asks to retry later."""
         if fetched.status in BUSY_STATUS:
             return None
         if fetched.status != 200:
-            raise self.failed(f"responded with HTTP {fetched.status}", status=fetched.status)
+            raise self.make_error(f"responded with HTTP {fetched.status}", status=fetched.status)
         with self.understood():
             answer = json.loads(fetched.body)
             error = answer.get("error") or {}
@@ -116,7 +116,7 @@ class MediaWikiApi:
             return dict(answer)
         if code in BUSY_CODES:
             return None
-        raise self.failed(f"{code}: {info:.200}", refused=code in REFUSAL_CODES)
+        raise self.make_error(f"{code}: {info:.200}", refused=code in REFUSAL_CODES)
 
 
 AHEAD = 20

@@ -54,7 +54,7 @@ def wikitext_to_markdown(
     lines = _Lines()
     for line in text.split("\n"):
         lines.take(line)
-    text = html.unescape("\n".join(lines.finished())).replace("\xa0", " ")
+    text = html.unescape("\n".join(lines.finish())).replace("\xa0", " ")
     text = KEPT.sub(lambda match: fragments[int(match[1])] if int(match[1]) < len(fragments) else "", text)
     return BLANK.sub("\n\n", text).strip()
 
@@ -167,7 +167,7 @@ class _Lines:
         else:
             self._row(stripped)
 
-    def finished(self) -> list[str]:
+    def finish(self) -> list[str]:
         """Return all lines; an unclosed table ends here."""
         self._end_table(if_outermost=False)
         return self.done

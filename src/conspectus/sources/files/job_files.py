@@ -18,7 +18,7 @@ from conspectus.errors import StorageError, UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Metadata
-from conspectus.private import make_folder, sync, written
+from conspectus.private import make_folder, open_for_writing, sync
 
 BLOCK = 1 << 20
 P = ParamSpec("P")
@@ -49,7 +49,7 @@ class LocalJobFiles:
         """Store a secret in a file for the current account only. Raises StorageError."""
         try:
             make_folder(self._secrets)
-            with written(self._secrets / job, new=False) as file:
+            with open_for_writing(self._secrets / job, new=False) as file:
                 file.write(json.dumps(dict(secret)).encode())
             sync(self._secrets)
         except OSError as fault:
@@ -112,7 +112,7 @@ def _copy(upload: Upload, target: Path) -> None:
         source = BytesIO(upload.data) if isinstance(upload.data, bytes) else upload.data.open("rb")
     except OSError as fault:
         raise UnreadableFile(upload.name, fault.strerror or str(fault)) from fault
-    with source, written(target, new=False) as file:
+    with source, open_for_writing(target, new=False) as file:
         shutil.copyfileobj(source, file, BLOCK)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from conspectus.deferred import dataclass
-from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues, clocked, spoken
+from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues, split_speakers, to_seconds
 
 _TIME = r"(?:(-?\d{1,20}):)?(\d{1,9}):(\d{1,9})(?:[.,:](\d{1,9}))?"
 ARROW = re.compile(rf"\s*{_TIME}\s*+-{{1,2}}>\s*+{_TIME}(?:\s.*|)", re.ASCII)
@@ -87,7 +87,7 @@ def _cues(block: list[str], times: list[int], timing: re.Pattern[str]) -> Iterat
             lines.pop()
         match = timing.fullmatch(block[here])
         parts = match.groups(default="") if match else ("",) * 8
-        yield Block(clocked(*parts[:4]), clocked(*parts[4:]), lines)
+        yield Block(to_seconds(*parts[:4]), to_seconds(*parts[4:]), lines)
 
 
 SUBRIP = CueFormat(ARROW, TORN_ARROW)
@@ -98,7 +98,7 @@ def read_subrip(text: str) -> ParsedCues:
     blocks, stray = read_blocks(text, SUBRIP)
     reading = ParsedCues()
     for block in blocks:
-        for speaker, words in spoken("\n".join(block.lines)):
+        for speaker, words in split_speakers("\n".join(block.lines)):
             reading.cues.append(Cue(block.start, block.end, words, speaker))
     reading.left[NO_CAPTION] += stray
     return reading
@@ -134,7 +134,7 @@ def read_webvtt(text: str) -> ParsedCues:
     for block in blocks:
         raw = "\n".join(block.lines)
         timed = _WORD.search(raw) is not None
-        for speaker, words in spoken(raw):
+        for speaker, words in split_speakers(raw):
             reading.cues.append(Cue(block.start, block.end, words, speaker, timed=timed))
     reading.left[NO_CAPTION] += stray
     reading.title, reading.language = _header(text)

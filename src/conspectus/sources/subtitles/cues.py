@@ -62,7 +62,7 @@ class ParsedCues:
         return "; ".join(f"{reason}: {count}" for reason, count in self.left.items() if count) or None
 
 
-def clocked(hours: str, minutes: str, seconds: str, fraction: str = "") -> float:
+def to_seconds(hours: str, minutes: str, seconds: str, fraction: str = "") -> float:
     """Return the seconds of a timecode's fields, exact to the microsecond. A sign may precede the hours."""
     whole_seconds = (int(hours.lstrip("-") or 0) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
     total = (whole_seconds * 1_000_000 + int((fraction or "0")[:6].ljust(6, "0"))) / 1_000_000
@@ -102,21 +102,21 @@ _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]++([^<>]+)>")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}")
 
 
-def spoken(raw: str) -> Iterator[tuple[str | None, str]]:
+def split_speakers(raw: str) -> Iterator[tuple[str | None, str]]:
     """Return the text of each speaker with the name; one part without a name if there are no speakers."""
     first, *rest = _VOICE.split(raw)
     speaker: str | None = None
     text = first
     for name, words in zip(rest[::2], rest[1::2], strict=True):
         named = html.unescape(name).strip() or None
-        if speaker is not None and named != speaker and plain(text):
-            yield speaker, plain(text)
+        if speaker is not None and named != speaker and strip_markup(text):
+            yield speaker, strip_markup(text)
             text = ""
         speaker, text = named or speaker, text + words
-    yield speaker, plain(text)
+    yield speaker, strip_markup(text)
 
 
-def plain(raw: str) -> str:
+def strip_markup(raw: str) -> str:
     """Return the text without its markup."""
     return html.unescape(_TAG.sub("", raw)).strip()
 

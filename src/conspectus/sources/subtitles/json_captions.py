@@ -5,7 +5,7 @@ from datetime import timedelta
 from math import isinf
 
 from conspectus.errors import InvalidInput
-from conspectus.sources.json_values import NotJson, items, load, mapping, mappings, text_in
+from conspectus.sources.json_values import NotJson, as_mapping, items, load, mappings, text_in
 from conspectus.sources.subtitles.cues import NO_TIME, VIDEO, Cue, ParsedCues, Time, is_instant
 from conspectus.text.times import canonical, parse_instant, parse_offset
 
@@ -39,7 +39,7 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
     text = next((name for name in TEXTS if isinstance(item.get(name), str)), "")
     left = _SPENT | {text} | (_OF_RECOGNISERS if recognised else frozenset())
     metadata = {name: value for name, value in item.items() if name not in left and _is_known(value)}
-    metadata.update(mapping(item.get("metadata")))
+    metadata.update(as_mapping(item.get("metadata")))
     if VIDEO in metadata:
         metadata[VIDEO] = str(metadata[VIDEO])
     names = tuple(name for name in items(item.get("entities")) if isinstance(name, str))
@@ -62,7 +62,7 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
 
 def has_times(value: object) -> bool:
     """Return whether an object is certainly a caption: a text, a start, and an end or a duration."""
-    item = mapping(value)
+    item = as_mapping(value)
     start, end = _Times(item).span()
     return start is not None and end is not None and any(isinstance(item.get(name), str) for name in TEXTS)
 
@@ -78,7 +78,7 @@ class _Times:
         pair = items(self._item.get("timestamp"))
         if len(pair) == 2:
             return self._time(pair[0], 1), self._time(pair[1], 1)
-        offsets = mapping(self._item.get("offsets"))
+        offsets = as_mapping(self._item.get("offsets"))
         if offsets:
             return self._time(offsets.get("from"), 1000), self._time(offsets.get("to"), 1000)
         start = self._first(STARTS, IN_MILLISECONDS["start"])
@@ -206,7 +206,7 @@ def is_captions(text: str) -> bool:
 
 def _events(value: object) -> ParsedCues | None:
     """Parse YouTube's events with pieces of text. Events that only break the line are not captions."""
-    events = list(mappings(mapping(value).get("events")))
+    events = list(mappings(as_mapping(value).get("events")))
     if not any(isinstance(event.get("segs"), list) for event in events):
         return None
     reading = ParsedCues()
@@ -227,7 +227,7 @@ def _listed(value: object) -> ParsedCues | None:
     captions, name = _list_in(value)
     if captions is None:
         return None
-    described = mapping(value)
+    described = as_mapping(value)
     reading = ParsedCues(
         title=text_in(described, "title").strip(),
         language=text_in(described, "language", "lang", "language_code").strip() or None,
@@ -240,8 +240,8 @@ def _list_in(value: object) -> tuple[list[object] | None, str]:
     """Return the list of captions in a JSON value, up to one level deep, and the name of its member."""
     if isinstance(value, list):
         return value, ""
-    outer = mapping(value)
-    for holder in (outer, mapping(outer.get("transcript")), mapping(outer.get("result"))):
+    outer = as_mapping(value)
+    for holder in (outer, as_mapping(outer.get("transcript")), as_mapping(outer.get("result"))):
         for name in LISTS:
             if any(isinstance(caption, dict) for caption in items(holder.get(name))):
                 return items(holder[name]), name

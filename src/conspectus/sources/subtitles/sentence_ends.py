@@ -72,7 +72,7 @@ def pieces(text: str, script: Script) -> Iterator[tuple[str, End]]:
         elif end == len(text):
             yield text[begin:].strip(), "open"
             return
-        elif not goes_on(text[end : end + _LOOK_BACK], script):
+        elif not continues_sentence(text[end : end + _LOOK_BACK], script):
             yield text[begin:end].strip(), "closed"
         else:
             continue
@@ -81,7 +81,7 @@ def pieces(text: str, script: Script) -> Iterator[tuple[str, End]]:
         yield rest, "none"
 
 
-def goes_on(text: str, script: Script) -> bool:
+def continues_sentence(text: str, script: Script) -> bool:
     """Return whether a text begins with a lower-case letter and may continue a sentence."""
     match = _GOES_ON.match(text)
     return script.cased and match is not None and match[1].islower()
@@ -112,7 +112,7 @@ def _begins_turn(line: str, script: Script) -> bool:
     begins = _SPEAKS.match(line)
     if begins is None:
         return False
-    return begins[0].rstrip()[-1:] in {">", ":"} or not goes_on(line[begins.end() :], script)
+    return begins[0].rstrip()[-1:] in {">", ":"} or not continues_sentence(line[begins.end() :], script)
 
 
 def flat(lines: list[str]) -> str:

@@ -13,7 +13,14 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.model.captions import NewCaption
 from conspectus.sources.subtitles.cues import Cue, Time, by_track, second_of, video_of
-from conspectus.sources.subtitles.sentence_ends import End, Script, goes_on, pieces, space_between, turns
+from conspectus.sources.subtitles.sentence_ends import (
+    End,
+    Script,
+    continues_sentence,
+    pieces,
+    space_between,
+    turns,
+)
 from conspectus.text.graphemes import last_border
 
 CUES: Final = "cues"
@@ -62,12 +69,12 @@ class _Sentence:
         self.length += len(space) + len(piece)
         self.end = end
 
-    def takes(self, piece: str, cue: Cue, script: Script, limits: SentenceLimits) -> bool:
+    def includes_piece(self, piece: str, cue: Cue, script: Script, limits: SentenceLimits) -> bool:
         """Return whether a piece still belongs to the sentence."""
         if not self.parts:
             return True
         last = self.marks[-1][1]
-        if self.end == "closed" or (self.end == "open" and not goes_on(piece, script)):
+        if self.end == "closed" or (self.end == "open" and not continues_sentence(piece, script)):
             return False
         if self.length + 1 + len(piece) > limits.characters or cue.speaker != last.speaker:
             return False
@@ -105,7 +112,7 @@ def _of_track(cues: list[Cue]) -> Iterator[_Sentence]:
     current = _Sentence()
     for cue in cues:
         for piece, end, other in _pieces(cue, script, limits):
-            if current.parts and (other or not current.takes(piece, cue, script, limits)):
+            if current.parts and (other or not current.includes_piece(piece, cue, script, limits)):
                 yield current
                 current = _Sentence()
             current.add(piece, cue, end)

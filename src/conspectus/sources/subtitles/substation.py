@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from conspectus.deferred import dataclass
-from conspectus.sources.subtitles.cues import NO_CAPTION, NO_TIME, Cue, ParsedCues, clocked
+from conspectus.sources.subtitles.cues import NO_CAPTION, NO_TIME, Cue, ParsedCues, to_seconds
 
 _ADVANCED = "layer,start,end,style,name,marginl,marginr,marginv,effect,text"
 _ASS_TIME = re.compile(r"\s*(-?\d{1,20}):(\d{1,9}):(\d{1,9})(?:[.:,](\d{1,9}))?\s*", re.ASCII)
@@ -72,7 +72,7 @@ def read_ass(text: str) -> ParsedCues:
 
 def _seconds(time: str) -> float | None:
     match = _ASS_TIME.fullmatch(time)
-    return clocked(*match.groups(default="")) if match else None
+    return to_seconds(*match.groups(default="")) if match else None
 
 
 def _plain_text(text: str) -> tuple[str, bool]:

@@ -90,10 +90,10 @@ class AddressPolicy:
         """Return whether a host may be allowed, before it is resolved."""
         address = literal(host)
         if address is not None:
-            return self.admits(host, address)
+            return self.is_allowed(host, address)
         return host in self.names or bool(self.networks) or not is_inside_name(host)
 
-    def admits(self, host: str, address: Address) -> bool:
+    def is_allowed(self, host: str, address: Address) -> bool:
         """Return whether a host is allowed at an address."""
         plain = address.ipv4_mapped if isinstance(address, IPv6Address) else None
         if host in self.names or any((plain or address) in network for network in self.networks):
@@ -171,6 +171,6 @@ class Connections(httpcore.AsyncNetworkBackend):
         addresses = [host] if literal(host) is not None else await self._resolve(host, port)
         if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "the name has no address")
-        if not all(self._boundary.admits(host, ip_address(address)) for address in addresses):
+        if not all(self._boundary.is_allowed(host, ip_address(address)) for address in addresses):
             raise ForbiddenAddress(host)
         return addresses[:ATTEMPTS]

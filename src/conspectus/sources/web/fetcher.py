@@ -74,7 +74,7 @@ class WebFetcher(HttpClient):
 
     async def _answer(self, request: HttpRequest) -> Fetched:
         url, body = request.url, b"" if request.method in WITH_BODY else None
-        async with self._request(request.method, url, url.redacted, _sent(request), body) as response:
+        async with self._request(request.method, url, url.redacted, _send(request), body) as response:
             headers: dict[str, str] = {}
             for raw_name, raw_value in response.headers:
                 name, value = raw_name.decode("latin-1").lower(), _header_text(raw_value)
@@ -133,7 +133,7 @@ def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 def _next(request: HttpRequest, status: int, location: str) -> HttpRequest:
     try:
-        following = request.redirected(status, location)
+        following = request.redirect(status, location)
     except InvalidInput:
         following = None
     if following is None or following.url.credentials:
@@ -143,7 +143,7 @@ def _next(request: HttpRequest, status: int, location: str) -> HttpRequest:
     return following
 
 
-def _sent(request: HttpRequest) -> Mapping[str, str]:
+def _send(request: HttpRequest) -> Mapping[str, str]:
     usual = {"user-agent": "conspectus", "accept": "*/*"}
     header_names = {name.lower() for name in request.headers}
     left = {name: value for name, value in usual.items() if name not in header_names}

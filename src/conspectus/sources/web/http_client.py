@@ -41,7 +41,7 @@ class HttpRequest:
     url: Url
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def redirected(self, status: int, location: str) -> "HttpRequest":
+    def redirect(self, status: int, location: str) -> "HttpRequest":
         """Return the redirected request. Another origin gets none of the headers, which may be secrets."""
         url = self.url.resolve(location)
         changes = (status == 303 and self.method != "HEAD") or (status < 303 and self.method == "POST")
@@ -50,7 +50,7 @@ class HttpRequest:
 
 
 @cache
-def trusted() -> ssl.SSLContext:
+def load_authorities() -> ssl.SSLContext:
     """Return the certificate authorities of this machine, loaded once for all fetchers."""
     return httpx.create_ssl_context()
 
@@ -69,7 +69,7 @@ class HttpClient:
     ) -> None:
         self._seconds = seconds
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=certificates or trusted(),
+            ssl_context=certificates or load_authorities(),
             max_connections=maximum,
             max_keepalive_connections=max_idle,
             keepalive_expiry=5.0,

@@ -42,12 +42,12 @@ class WebhookPoster(HttpClient):
 
     def check(self, url: str) -> None:
         """Raises InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
-        self._checked(url)
+        self._check(url)
 
     async def post(self, url: str, body: bytes, *, id: str) -> None:
         """Send JSON once. Raises FetchFailed unless the status is 2xx, and ForbiddenAddress."""
-        target = self._checked(url)
-        address = _redacted(target)
+        target = self._check(url)
+        address = _redact(target)
         headers = self._headers(target, body, id)
         async with self._in_time(address), self._request("POST", target, address, headers, body) as response:
             status = response.status
@@ -55,12 +55,12 @@ class WebhookPoster(HttpClient):
             passing = status in PASSING or status >= 500
             raise FetchFailed(address, f"answered HTTP {status}", status=status, passing=passing)
 
-    def _checked(self, text: str) -> Url:
+    def _check(self, text: str) -> Url:
         url = parse_url(text)
         if url.credentials:
             raise InvalidInput("webhook", "must not contain a user name or password")
         if not self._boundary.may_ask(url.host):
-            raise ForbiddenAddress(_redacted(url))
+            raise ForbiddenAddress(_redact(url))
         return url
 
     def _headers(self, url: Url, body: bytes, id: str) -> Mapping[str, str]:
@@ -77,6 +77,6 @@ class WebhookPoster(HttpClient):
         return headers
 
 
-def _redacted(url: Url) -> str:
+def _redact(url: Url) -> str:
     """Return the address for messages, without path and query, which may be secret."""
     return f"{url.scheme}://{url.authority}"

@@ -39,7 +39,7 @@ class Forest:
         self._offsets = np.arange(len(values))[:, np.newaxis] * values.shape[1]
         self._values = values.ravel()
 
-    def sums(self, figures: Mapping[str, Figures], rows: int) -> Floats:
+    def sum_trees(self, figures: Mapping[str, Figures], rows: int) -> Floats:
         """Return the sum over all trees for each row."""
         over = np.take(tabulate(figures, self.names, rows), self._features, axis=0) > self._thresholds
         leaf = np.zeros(over.shape[1:], dtype=np.uint8)
@@ -67,8 +67,8 @@ class Judge:
 
     def choose(self, features: Features, count: int) -> tuple[int | None, float]:
         """Return the index of the answered message (None: none), and the probability of this choice."""
-        rated = self.answer.sums(features.answer, count)
-        begun = float(self.start.sums(features.start, 1)[0])
+        rated = self.answer.sum_trees(features.answer, count)
+        begun = float(self.start.sum_trees(features.start, 1)[0])
         best = int(rated.argmax())
         highest = max(float(rated[best]), begun)
         confidence = 1 / float(np.exp(rated - highest).sum() + np.exp(begun - highest))

@@ -35,7 +35,7 @@ from conspectus.web.dependencies import (
     Unhurried,
 )
 from conspectus.web.etags import fingerprint_in
-from conspectus.web.ndjson import LineBatches, LinesRoute, decode_line, read_pieces, sent_as_lines
+from conspectus.web.ndjson import LineBatches, LinesRoute, decode_line, read_pieces, send_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.problem_details import Refused, problem_of
@@ -157,7 +157,7 @@ async def import_document_lines(
 async def export_document_lines(collection: CollectionName, where: Selected, engine: EngineOf) -> Response:
     """All documents of a collection that match."""
     read = partial(engine.documents.export, collection=collection, filter=where)
-    return await sent_as_lines(read, lambda page: page.lines)
+    return await send_as_lines(read, lambda page: page.lines)
 
 
 router.routes.extend(as_lines.routes)

@@ -16,7 +16,7 @@ from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, Scop
 from conspectus.operations.declared import facts_of, facts_of_field
 from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.web.dependencies import EngineOf, Purge, Unhurried
-from conspectus.web.ndjson import LineBatches, LinesRoute, decode_line, read_pieces, sent_as_lines
+from conspectus.web.ndjson import LineBatches, LinesRoute, decode_line, read_pieces, send_as_lines
 from conspectus.web.openapi import Section
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.problem_details import Refused, problem_of
@@ -100,7 +100,7 @@ async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf)
 @as_lines.get(f"{MEMORIES}/export", include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(scope: OfScope, engine: EngineOf) -> Response:
     """All memories of a scope."""
-    return await sent_as_lines(partial(engine.memory.export, **scope.arguments), lambda page: page.lines)
+    return await send_as_lines(partial(engine.memory.export, **scope.arguments), lambda page: page.lines)
 
 
 add_routes(memories, MEMORY_OPERATIONS)

@@ -25,7 +25,7 @@ from conspectus.streams.caption_format import line_of
 from conspectus.text.stream_clocks import StreamClock, clock_of
 from conspectus.web.bodies import save_uploads
 from conspectus.web.dependencies import EngineOf, Unhurried, without_limits
-from conspectus.web.ndjson import LineBatches, LinesRoute, make_refusal, read_pieces, sent_as_lines
+from conspectus.web.ndjson import LineBatches, LinesRoute, make_refusal, read_pieces, send_as_lines
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answer_of, request_model, to_argument
@@ -103,10 +103,10 @@ async def subscribe_captions(
     await without_limits(request)
     events = engine.streams.subscribe(**stream_arguments(stream), after=after)
 
-    def written(live: LiveCaption) -> bytes:
+    def to_frame(live: LiveCaption) -> bytes:
         return frame(answer_of(live).model_dump_json(), name="caption", id=str(live.sequence))
 
-    return LiveEvents(events, written, listeners, after=after, still_good=request.state.still_good)
+    return LiveEvents(events, to_frame, listeners, after=after, still_good=request.state.still_good)
 
 
 add_routes(router, STREAM_OPERATIONS)
@@ -159,7 +159,7 @@ async def export_lines(stream: FoundStream, within: Within, engine: EngineOf) ->
     read = partial(
         engine.streams.list_captions, **stream_arguments(stream), range=within, limit=PAGE_CAPTIONS
     )
-    return await sent_as_lines(read, lambda page: map(line_of, page.captions))
+    return await send_as_lines(read, lambda page: map(line_of, page.captions))
 
 
 def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tuple[NewCaption, int]:
@@ -204,10 +204,10 @@ async def subscribe_alerts(
     await without_limits(request)
     events = engine.alerts.subscribe(alert=alert, after=after)
 
-    def written(event: AlertEvent) -> bytes:
+    def to_frame(event: AlertEvent) -> bytes:
         return frame(answer_of(event).model_dump_json(), name="alert", id=str(event.number))
 
-    return LiveEvents(events, written, listeners, after=after, still_good=request.state.still_good)
+    return LiveEvents(events, to_frame, listeners, after=after, still_good=request.state.still_good)
 
 
 add_routes(alerts, ALERT_OPERATIONS)

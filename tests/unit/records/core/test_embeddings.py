@@ -47,14 +47,14 @@ async def test_all_chunks_have_it_when_they_are_there(records: SqlRecords) -> No
         "embedded",
         "pending",
     ]
-    assert [row.chunk.text for row in await records.unembedded(SHELF, SPACE, limit=9)] == ["three"]
+    assert [row.chunk.text for row in await records.list_unembedded(SHELF, SPACE, limit=9)] == ["three"]
     assert (await records.counts(SHELF))["vectors"] == 2
     assert await records.check() == []
 
 
 async def test_a_vector_that_was_made_meanwhile_does_not_replace_it(records: SqlRecords) -> None:
     await records.write([prepared("a", "one ", "two")])
-    waiting = await records.unembedded(SHELF, SPACE, limit=9)
+    waiting = await records.list_unembedded(SHELF, SPACE, limit=9)
     await records.write([prepare_with_vector("a", "one ", "two", to=5)])
     assert await records.put_vectors(SHELF, SPACE, [(row.chunk.id, vector(9)) for row in waiting]) == 0
     assert await list_vectors(records, "a") == [vector(5)] * 2

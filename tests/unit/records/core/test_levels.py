@@ -5,7 +5,7 @@ from itertools import product
 from sqlalchemy import Column, Integer, MetaData, String, Table, create_engine, insert, select, update
 
 from conspectus.model.trust import ORIGINS, TRUST
-from conspectus.records.core.levels import level_below, lowered_origin, lowered_trust
+from conspectus.records.core.levels import level_below, lower_origin, lower_trust
 
 rows = Table(
     "rows",
@@ -20,7 +20,7 @@ PAIRS = list(enumerate(product(LEVELS, LEVELS)))
 
 def test_an_update_lowers_as_python_does_and_never_raises() -> None:
     """What is quarantined is the exception: its level is in the metadata, and the writer compares that."""
-    change = update(rows).values(trust=lowered_trust(rows.c.trust), origin=lowered_origin(rows.c.origin))
+    change = update(rows).values(trust=lower_trust(rows.c.trust), origin=lower_origin(rows.c.origin))
     with create_engine("sqlite://").begin() as connection:
         rows.create(connection)
         stored = [{"id": number, "origin": old[0], "trust": old[1]} for number, (old, _) in PAIRS]

@@ -30,7 +30,7 @@ def build_reader() -> SlackText:
     ],
 )
 def test_markup_becomes_text(markup: str, text: str) -> None:
-    assert build_reader().plain(markup) == text
+    assert build_reader().strip_markup(markup) == text
 
 
 def rich_text(*elements: object) -> list[object]:

@@ -132,4 +132,4 @@ def test_a_forest_adds_its_trees() -> None:
         leaves=[[1, 2, 4, 8], [0.25, 0.5, 0.125, 0.0625]],
     )
     figures = {"a": np.array([0.0, 1.0, 0.5, math.nan]), "b": np.array([11.0, 11.0, -1.0, 21.0])}
-    assert forest.sums(figures, 4).tolist() == [2.125, 8.125, 1.25, 2.0625]
+    assert forest.sum_trees(figures, 4).tolist() == [2.125, 8.125, 1.25, 2.0625]
