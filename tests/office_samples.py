@@ -108,8 +108,10 @@ def xlsx(
     )
     targets = [(f"r{n}", "worksheet", f"worksheets/s{n}.xml") for n in range(1, len(sheets) + 1)]
     codes = "".join(f'<numFmt numFmtId="{n}" formatCode="{code}"/>' for n, code in enumerate(formats, 170))
-    own = "".join(f'<xf numFmtId="{n}"/>' for n in range(170, 170 + len(formats)))
-    styles = f'<numFmts>{codes}</numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>{own}</cellXfs>'
+    cell_formats = "".join(f'<xf numFmtId="{n}"/>' for n in range(170, 170 + len(formats)))
+    styles = (
+        f'<numFmts>{codes}</numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>{cell_formats}</cellXfs>'
+    )
     ranges = f'<mergeCells><mergeCell ref="{merged}"/></mergeCells>' if merged else ""
     return zipped(
         {

@@ -110,21 +110,21 @@ def bounds(declaration: Declaration) -> tuple[float | None, float | None]:
 
 
 def test_the_options_of_derived_commands_are_those_of_their_operations() -> None:
-    found = list(derived_options())
-    assert len(found) > 100
-    for name, command, leaf, option in found:
+    options = list(derived_options())
+    assert len(options) > 100
+    for name, command, leaf, option in options:
         if leaf.hint == Filter:
             continue
         text = cli_declared.help_of(leaf.annotation, leaf.declaration)
         assert option.help.startswith(leaf.declaration.help.removesuffix(".")), name
         assert option.help in {text, text.replace("; repeatable", "")}, name
-        shown = option.min, option.max
-        assert shown == bounds(leaf.declaration), name
+        limits = option.min, option.max
+        assert limits == bounds(leaf.declaration), name
         if isinstance(option, TyperOption):
-            own = leaf.default is OMITTED or leaf.name in command.defaults
+            has_own_default = leaf.default is OMITTED or leaf.name in command.defaults
             default = list(leaf.default) if isinstance(leaf.default, tuple) else leaf.default
-            assert own or option.required == (default is REQUIRED), name
-            assert own or option.required or (option.default or None) == (default or None), name
+            assert has_own_default or option.required == (default is REQUIRED), name
+            assert has_own_default or option.required or (option.default or None) == (default or None), name
 
 
 def test_no_derived_command_repeats_a_default() -> None:

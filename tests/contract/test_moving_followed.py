@@ -73,7 +73,7 @@ CHANGES: list[Change] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_what_happens_after_the_first_round_began(tmp_path: Path, change: Change) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     with sync.open(source, settings=SETTINGS, embedder=HashedEmbedder()) as engine:

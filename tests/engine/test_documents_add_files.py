@@ -123,8 +123,8 @@ async def test_heading_file_and_folder_find_a_document(engine: Engine, folder: P
         (folder / name).write_text("# Abstract\n\nSoup and bread.", encoding="utf-8")
     await engine.documents.add_files([folder])
     hits = (await engine.retrieve(query, limit=4)).hits
-    found = [hit.document.key for hit in hits]
-    assert "kitchen/menu.md" in (found if query == "abstract" else found[:1])
+    keys = [hit.document.key for hit in hits]
+    assert "kitchen/menu.md" in (keys if query == "abstract" else keys[:1])
 
 
 async def test_a_file_that_moved_is_found_by_its_new_place(engine: Engine, folder: Path) -> None:

@@ -85,7 +85,7 @@ def test_few_texts_start_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [*(pytest.param(each, id=name) for name, each in FAILING.items()), SILENT]
+    "program", [*(pytest.param(program, id=name) for name, program in FAILING.items()), SILENT]
 )
 def test_a_process_that_fails_leaves_the_texts_to_the_caller(program: str) -> None:
     with closing(PostingProcess((sys.executable, "-c", program))) as process:

@@ -66,8 +66,8 @@ def bedrock(pieces: Sequence[str], *, words: int, reason: str = "end_turn") -> A
 
 def _framed(kind: str, content: Mapping[str, Any]) -> bytes:
     """An event in Amazon's binary form: lengths, headers and payload, each under a checksum."""
-    told = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
-    headers = b"".join(_header(name, value) for name, value in told.items())
+    headers_by_name = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    headers = b"".join(_header(name, value) for name, value in headers_by_name.items())
     payload = json.dumps(content).encode()
     size = 16 + len(headers) + len(payload)
     lengths = size.to_bytes(4, "big") + len(headers).to_bytes(4, "big")

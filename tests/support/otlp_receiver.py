@@ -60,11 +60,24 @@ class Receiver:
     def _take_spans(self, request: ExportTraceServiceRequest) -> None:
         for resource in request.resource_spans:
             self.services.add(values(resource.resource.attributes)["service.name"])
-            for each in (span for scope in resource.scope_spans for span in scope.spans):
-                ids = each.trace_id.hex(), each.span_id.hex(), each.parent_span_id.hex()
-                times = each.start_time_unix_nano, each.end_time_unix_nano
-                failed = each.status.code == 2
-                self.spans.append(Span(each.name, *ids, each.kind, *times, failed, values(each.attributes)))
+            for span_message in (span for scope in resource.scope_spans for span in scope.spans):
+                ids = (
+                    span_message.trace_id.hex(),
+                    span_message.span_id.hex(),
+                    span_message.parent_span_id.hex(),
+                )
+                times = span_message.start_time_unix_nano, span_message.end_time_unix_nano
+                failed = span_message.status.code == 2
+                self.spans.append(
+                    Span(
+                        span_message.name,
+                        *ids,
+                        span_message.kind,
+                        *times,
+                        failed,
+                        values(span_message.attributes),
+                    )
+                )
 
     def named(self, name: str) -> list[Span]:
         """The spans of that name."""

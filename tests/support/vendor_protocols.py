@@ -65,11 +65,11 @@ def google(model: str, *, dimensions: int = 8, key: str | None = None) -> dict[s
     """Embeddings by the protocol of Google's Gemini API; the key comes in a header of its own."""
 
     def batch(call: ModelCall) -> Answer:
-        given = call.headers.get("x-goog-api-key")
-        if not given:
+        api_key = call.headers.get("x-goog-api-key")
+        if not api_key:
             return failing(403, "Method doesn't allow unregistered callers")
-        if key is not None and given != key:
-            return failing(400, f"API key not valid: {given}")
+        if key is not None and api_key != key:
+            return failing(400, f"API key not valid: {api_key}")
         requests = call.body["requests"]
         if len(requests) > GOOGLE_MOST:
             return failing(400, f"at most {GOOGLE_MOST} requests can be in one batch")

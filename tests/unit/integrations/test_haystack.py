@@ -142,9 +142,9 @@ def test_ids_and_contents_are_filtered(
 
 
 def assert_as_haystack(store: ConspectusDocumentStore, filters: dict[str, Any]) -> None:
-    own = InMemoryDocumentStore()
-    own.write_documents(DOCUMENTS)
-    expected = {document.id for document in own.filter_documents(filters)}
+    haystack_store = InMemoryDocumentStore()
+    haystack_store.write_documents(DOCUMENTS)
+    expected = {document.id for document in haystack_store.filter_documents(filters)}
     assert {document.id for document in store.filter_documents(filters)} == expected
     assert store.count_documents_by_filter(filters) == len(expected)
     response = ConspectusRetriever(store, top_k=10, retrievers=["vector"]).run("text", filters=filters)

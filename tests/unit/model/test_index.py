@@ -7,7 +7,7 @@ from conspectus.model.index import analyzed_text
 
 
 @pytest.mark.parametrize(
-    ("path", "key", "title", "place"),
+    ("path", "key", "title", "expected"),
     [
         ("menu.md", "menu.md", "Abstract", "menu.md"),
         ("ops/menu.md", "ops/menu.md", "Abstract", "ops menu.md"),
@@ -22,10 +22,10 @@ from conspectus.model.index import analyzed_text
     ],
 )
 def test_the_place_of_a_file_is_searched_and_not_embedded(
-    path: object, key: str, title: str, place: str
+    path: object, key: str, title: str, expected: str
 ) -> None:
     chunk = make_chunk(1, "Soup.", title=title, key=key, metadata={} if path is None else {"path": path})
-    assert analyzed_text(chunk.document, "Soup.") == (f"{place}\n" if place else "") + chunk.passage
+    assert analyzed_text(chunk.document, "Soup.") == (f"{expected}\n" if expected else "") + chunk.passage
     assert chunk.passage == (f"{title}\nSoup." if title else "Soup.")
 
 
