@@ -155,13 +155,13 @@ class WikiSite:
 
     def _all_pages(self, parameters: Mapping[str, str]) -> tuple[Fields, Fields]:
         begin = parameters.get("gapcontinue", "")
-        pages = [
+        matching_pages = [
             page
             for page in sorted(self.pages.values(), key=lambda page: page.title)
             if page.namespace == int(parameters["gapnamespace"]) and page.title >= begin
             if not (page.redirect and parameters.get("gapfilterredir") == "nonredirects")
         ]
-        some, rest = pages[: self.portion], pages[self.portion :]
+        some, rest = matching_pages[: self.portion], matching_pages[self.portion :]
         pages = [self._fields(page, parameters) for page in some]
         return {"pages": pages} if pages else {}, {"gapcontinue": rest[0].title} if rest else {}
 

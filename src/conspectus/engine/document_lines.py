@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
-from conspectus.access.policy import at_least, require_scope
+from conspectus.access.policy import includes_role, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
@@ -15,7 +15,7 @@ from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.prepare import describe
-from conspectus.ingest.quarantine import given_before
+from conspectus.ingest.quarantine import restore_document
 from conspectus.model.filter import And, Eq, Filter, In, document_row, matches
 from conspectus.model.quarantine import as_given, quarantine_pattern
 from conspectus.model.records import (
@@ -114,7 +114,7 @@ class DocumentLines(Service, checked=False):
         condition = And((In("kind", EXPORTED_KINDS), filter))
         documents, cursor = await self._authorized.list(access, condition, after=after, limit=limit)
         if cursor is None and self._may_review(access):
-            quarantined, _ = await self._authorized.quarantined(access, after=None, limit=1)
+            quarantined, _ = await self._authorized.list_quarantined(access, after=None, limit=1)
             cursor = QUARANTINED if quarantined else None
         return documents, cursor
 
@@ -125,13 +125,13 @@ class DocumentLines(Service, checked=False):
         if not self._may_review(access):
             return (), None
         position = after.partition(" ")[2] or None
-        page, following = await self._authorized.quarantined(access, after=position, limit=limit)
+        page, following = await self._authorized.list_quarantined(access, after=position, limit=limit)
         matching = [document for document in page if _is_exported(document, filter)]
         return matching, None if following is None else f"{QUARANTINED} {following}"
 
     def _may_review(self, access: CollectionAccess) -> bool:
         """Return whether the person may read quarantined texts."""
-        is_manager = at_least(access.roles.collection, "manager")
+        is_manager = includes_role(access.roles.collection, "manager")
         return is_manager and self._person.origin in {None, "user"}
 
     async def _count_left_out(self, access: CollectionAccess, filter: Filter) -> Mapping[str, int]:
@@ -214,7 +214,7 @@ class DocumentLines(Service, checked=False):
         for document in documents:
             source = sources[document.source]
             if document.kind == "quarantined":
-                new = replace(given_before(document), trust="quarantined")
+                new = replace(restore_document(document), trust="quarantined")
             else:
                 new = await self._inputs.read(document, source, space)
             content = _content(new, source)
