@@ -77,7 +77,7 @@ async def test_a_worker_that_waits_for_its_provider_says_why(tmp_path: Path) -> 
         with pytest.raises(ProviderError):
             await engine.add(["red fox"], wait=True)
         [notice] = (await engine.retrieve("fox")).notices
-        assert "does not know the key" in notice
+        assert "not embedded yet" in notice and "does not know the key" in notice
 
 
 async def test_a_whole_collection_says_nothing(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
-STOPPED = "some chunks could not be embedded; managers of the collection see the reason"
+STOPPED = "some chunks are not embedded yet; managers of the collection see the reason"
 
 
 class Versions:

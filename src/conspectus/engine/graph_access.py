@@ -232,5 +232,6 @@ async def _notices(core: EngineCore, access: CollectionAccess, reader: Authorize
         return ()
     problem = core.names.problem(access.collection.id)
     if problem is not None:
-        return (str(problem) if access.sees_all else STOPPED,)
+        reason = f"entities of some passages could not be extracted: {problem}"
+        return (reason if access.sees_all else STOPPED,)
     return (NOT_READ,) if await reader.has_pending() else ()

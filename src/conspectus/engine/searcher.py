@@ -348,7 +348,7 @@ class Searcher:
         """Add a notice if vector search is incomplete among the documents that the query concerns."""
         problem = self._core.backfill.of(access.collection.id).error
         if problem is not None:
-            problem_notice = str(problem) if access.sees_all else STOPPED
+            problem_notice = f"some chunks are not embedded yet: {problem}" if access.sees_all else STOPPED
             return replace(retrieval, notices=(*retrieval.notices, problem_notice))
         has_query = query.vector is not None or bool(query.query.strip())
         if space is None or "vector" not in query.retrievers or not has_query:
