@@ -42,7 +42,7 @@ from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.ranking_context import RankingContext
 from conspectus.retrieval.reranking import rerank_best
 from conspectus.retrieval.selection import above_min_confidence, with_highest_similarity
-from conspectus.text.sentences import sentences
+from conspectus.text.tables import sentences_and_rows, tables_in
 from conspectus.window.focus import Focus
 from conspectus.window.stable import Previous, previous_of
 
@@ -194,7 +194,8 @@ class Searcher:
                 continue
             if query_terms.vector is None or query_terms.space is None:
                 continue
-            spans = list(sentences(hit.chunk.text))[:MAX_SENTENCES]
+            tables = tables_in(hit.chunk, hit.document.syntax)
+            spans = list(sentences_and_rows(hit.chunk.text, tables))[:MAX_SENTENCES]
             embedder = await self._parts.embedder_for(query_terms.space)
             if embedder is None or len(spans) < 2 or Focus(retrieval.terms).sentences(hit):
                 continue

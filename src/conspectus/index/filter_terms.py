@@ -145,6 +145,7 @@ def content_checksum(chunk: IndexedChunk) -> int:
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(chunk.vector or b"")
     digest.update((chunk.chunk.unindexable or "").encode())
+    digest.update((chunk.chunk.table_header or "").encode())
     return int.from_bytes(digest.digest(), "little")
 
 

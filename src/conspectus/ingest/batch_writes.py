@@ -178,7 +178,7 @@ async def embed_batch(embedder: Embedder, batch: list[PreparedDocument]) -> list
     """The batch with vectors; without them where the model fails, as the texts are stored in any case."""
     wanting = [() if document.vector is not None else document.chunks for document in batch]
     texts = [
-        passage(document.document, chunk.text)
+        passage(document.document, chunk.text_with_header)
         for document, chunks in zip(batch, wanting, strict=True)
         for chunk in chunks
     ]

@@ -29,11 +29,13 @@ from conspectus.text.hashing import KEY_BYTES, content_hash, require_fitting, st
 from conspectus.text.positions import check_positions, combine_positions, headings_in, path_of, place_at
 from conspectus.text.sections import sections_of
 from conspectus.text.split_boundaries import definitions
-from conspectus.text.splitter import SplitOptions, TextSpan, join_blank_pieces, split
+from conspectus.text.splitter import SplitOptions, TextSpan, join_blank_pieces, repeated_headers, split
+from conspectus.text.tables import has_tables
 from conspectus.text.vectors import pack_rows, unit
 
 SECTIONS = "cut at sections"
-"""Part of the fingerprint of texts with sections: those that were split otherwise are split again."""
+TABLES = "tables with repeated headers"
+"""Parts of the fingerprint of texts with sections or tables: those split otherwise are split again."""
 
 
 def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]:
@@ -79,7 +81,8 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     places = check_positions(new.places, new.text)
     vector = None if new.vector is None else pack_rows(unit(new.vector)[None])[0]
     has_sections = new.syntax != "plain" or any(position.headings for position in new.places)
-    beside = [places, new.spans, vector, has_sections and SECTIONS]
+    has_header_rows = new.syntax == "markdown" and has_tables(text)
+    beside = [places, new.spans, vector, has_sections and SECTIONS, has_header_rows and TABLES]
     return replace(described, fingerprint=fingerprint_of(described, beside, by)), vector
 
 
@@ -116,19 +119,21 @@ def _split(
     text = clean(new.text)
     places = _places(new, text)
     pieces = _pieces(new, text, places, by)
-    if by.analyse is not None:
-        for piece in pieces:
-            by.analyse(analyzed_text(document, piece.text))
+    headers = repeated_headers(text, _split_options(new, by))
     began = [0, *(piece.end for piece in pieces)]
-    return PreparedDocument(
-        document=document,
-        if_match=if_match,
-        vector=vector,
-        chunks=tuple(
-            _chunk(piece, place_at(places, _first_visible(text, piece, began[piece.position])), by.count)
-            for piece in pieces
-        ),
+    chunks = tuple(
+        _chunk(
+            piece,
+            place_at(places, _first_visible(text, piece, began[piece.position])),
+            headers.header_at(piece.start),
+            by.count,
+        )
+        for piece in pieces
     )
+    if by.analyse is not None:
+        for chunk in chunks:
+            by.analyse(analyzed_text(document, chunk.text_with_header))
+    return PreparedDocument(document=document, if_match=if_match, vector=vector, chunks=chunks)
 
 
 def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tuple[tuple[int, int], ...]:
@@ -151,11 +156,14 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
         return [
             TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(new.spans)
         ]
-    options = SplitOptions(size=by.settings.chunk_size, overlap=by.settings.chunk_overlap, syntax=new.syntax)
     sections = definitions(text) if new.syntax == "code" else sections_of(places)
     if text.strip():
-        return join_blank_pieces(text, split(text, options, sections=sections))
+        return join_blank_pieces(text, split(text, _split_options(new, by), sections=sections))
     return []
+
+
+def _split_options(new: NewDocument, by: Preparation) -> SplitOptions:
+    return SplitOptions(size=by.settings.chunk_size, overlap=by.settings.chunk_overlap, syntax=new.syntax)
 
 
 def _first_visible(text: str, piece: TextSpan, after: int) -> int:
@@ -164,7 +172,7 @@ def _first_visible(text: str, piece: TextSpan, after: int) -> int:
     return piece.end - len(text[start : piece.end].lstrip())
 
 
-def _chunk(piece: TextSpan, position: TextPosition, count: CountTokens) -> PreparedChunk:
+def _chunk(piece: TextSpan, position: TextPosition, table_header: str, count: CountTokens) -> PreparedChunk:
     return PreparedChunk(
         position=piece.position,
         text=piece.text,
@@ -174,4 +182,5 @@ def _chunk(piece: TextSpan, position: TextPosition, count: CountTokens) -> Prepa
         content_hash=content_hash(piece.text),
         page=position.page,
         heading=path_of(position.headings),
+        table_header=table_header or None,
     )

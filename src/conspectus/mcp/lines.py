@@ -58,7 +58,7 @@ def hit_lines(number: int, hit: Hit) -> str:
     mark = level_mark(document.trust)
     lines = [f"[{number}]{mark} {', '.join(facts)} ({position}; score {hit.score:.3g})"]
     lines += [f"found through {path_line(hit.through)}"] if hit.through else []
-    return "\n".join((*lines, escape_content(chunk.text)))
+    return "\n".join((*lines, escape_content(chunk.text_with_header)))
 
 
 def path_line(names: Iterable[str]) -> str:

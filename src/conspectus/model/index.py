@@ -27,13 +27,13 @@ class IndexedChunk:
 
     @property
     def passage(self) -> str:
-        """Return the indexed text of a chunk: with the title of its document, or the author of a message."""
-        return passage(self.document, self.chunk.text)
+        """Return the indexed text: with the title of the document, author of a message, header of a table."""
+        return passage(self.document, self.chunk.text_with_header)
 
     @property
     def analyzed_text(self) -> str:
         """Return the text whose terms are indexed: the passage, and the place of a file."""
-        return analyzed_text(self.document, self.chunk.text)
+        return analyzed_text(self.document, self.chunk.text_with_header)
 
     @property
     def term_text(self) -> str:

@@ -168,7 +168,8 @@ class Chunk:
     """A piece of a document: text is the document's text[start:end]; tokens counted with o200k_base.
 
     `page` (from 1) and `heading` (`Part > Chapter > Section`) say where it begins, if that is known.
-    `unindexable` is why the text could not be analyzed: keyword search does not find it.
+    `unindexable` is why the text could not be analyzed: keyword search does not find it. `table_header` has
+    the header rows of the table that its text is in the middle of, which stand in an earlier chunk.
     """
 
     id: ChunkId
@@ -182,6 +183,12 @@ class Chunk:
     page: int | None = None
     heading: StoredTitle | None = None
     unindexable: str | None = None
+    table_header: StoredText | None = None
+
+    @property
+    def text_with_header(self) -> str:
+        """The text as it is indexed and shown: in the middle of a table, below its header rows."""
+        return f"{self.table_header or ''}{self.text}"
 
 
 class DocumentChanges(TypedDict, total=False):
@@ -259,6 +266,12 @@ class PreparedChunk:
     content_hash: str
     page: int | None = None
     heading: str | None = None
+    table_header: str | None = None
+
+    @property
+    def text_with_header(self) -> str:
+        """The text as it is indexed: in the middle of a table, below its header rows."""
+        return f"{self.table_header or ''}{self.text}"
 
 
 @dataclass(frozen=True, slots=True)

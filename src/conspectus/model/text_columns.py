@@ -117,6 +117,7 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
             "exempt", "erased", "level", "an answer on its way to its user; deleted when it is read"
         ),
         "chunks.heading": replace(DERIVED, trusting="level"),
+        "chunks.table_header": replace(DERIVED, trusting="level"),
         "chunks.text": TextColumn("derived", trusting="level"),
         "collections.description": replace(SETTING, screening="text"),
         "collections.name": SETTING,

@@ -159,7 +159,7 @@ def _best_quoting(probe: Probe, candidates: Candidates) -> list[int]:
 
 def _phrase_shares(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
     """Return the phrase score of each text by chunk id."""
-    texts = [analyzed_text(row.document, row.chunk.text) for row in rows]
+    texts = [analyzed_text(row.document, row.chunk.text_with_header) for row in rows]
     shares = phrase_boost(phrase_words(probe.words or ""), texts).tolist()
     return dict(zip((row.chunk.id for row in rows), shares, strict=True))
 

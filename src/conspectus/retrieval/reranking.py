@@ -22,7 +22,7 @@ async def rerank_hits(query: str, hits: Sequence[Hit], reranker: Reranker | None
         return Reranking(())
     if reranker is None:
         return _in_input_order(hits, limit, "not reranked: no reranker is set")
-    texts = [passage(hit.document, hit.chunk.text) for hit in hits]
+    texts = [passage(hit.document, hit.chunk.text_with_header) for hit in hits]
     try:
         ranking = await reranker.rerank(query, texts, limit=limit)
     except ProviderError as fault:

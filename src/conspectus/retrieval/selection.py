@@ -138,7 +138,7 @@ def _is_below(hit: Hit, min_similarity: float | None) -> bool:
 
 def _signals(query: Query, ranked: RankedCandidates, best: Sequence[Hit]) -> dict[str, float]:
     """Return the signals of the confidence; all rows that were read are texts that the user may read."""
-    passages = [Passage(hit.document.title, hit.chunk.text) for hit in best[:MAX_READ_PASSAGES]]
+    passages = [Passage(hit.document.title, hit.chunk.text_with_header) for hit in best[:MAX_READ_PASSAGES]]
     rows = chain([ranked.rows[hit.chunk.id] for hit in best], ranked.rows.values())
     readable_texts = (f"{row.document.title} {row.chunk.text}" for row in rows)
     return confidence_signals(query.query, ranked, passages, readable_texts=readable_texts)

@@ -43,7 +43,7 @@ def find_markdown_headings(text: str) -> Iterator[TextPosition]:
     for match in _LINE.finditer(text, front.end() if front else 0):
         mark = match["fence"]
         if mark:
-            fence = _fence_after(fence, mark, match["info"])
+            fence = fence_after(fence, mark, match["info"])
         elif not fence and (title := _strip_markup(match["underlined"] or match["title"] or "")):
             level = len(match["marks"]) if match["marks"] else 1 + match["rule"].startswith("-")
             while open_headings and open_headings[-1][0] >= level:
@@ -148,11 +148,11 @@ _HEADINGS: Mapping[Syntax, Callable[[str], Iterator[TextPosition]]] = {
 }
 
 
-def _fence_after(fence: str, mark: str, info: str) -> str:
+def fence_after(fence: str, mark: str, info: str) -> str:
     """Return the fence that is open after a line with such a mark, or an empty string."""
     if fence:
         return "" if mark.startswith(fence) and not info.strip() else fence
-    return "" if mark[0] == "`" in info else mark
+    return "" if mark.startswith("`") and "`" in info else mark
 
 
 def _strip_markup(line: str) -> str:

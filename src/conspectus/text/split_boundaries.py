@@ -2,13 +2,14 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from conspectus.deferred import dataclass
 from conspectus.model.records import Syntax
 from conspectus.text.late_patterns import re_pattern
 from conspectus.text.sections import Section
+from conspectus.text.tables import TextTable, find_rows
 
 Span = tuple[int, int]
 _MARKDOWN_LINE = re_pattern(
@@ -82,22 +83,24 @@ class Blocks:
 class Boundaries:
     """Positions to split at, best first, and blocks to keep.
 
-    A table is one block and a block for each row.
+    A table is one block, one for its header with the first row, and one for each row.
     """
 
     levels: tuple[Level, ...]
     blocks: tuple[Blocks, ...] = ()
 
 
-def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Boundaries:
-    """Return the boundaries of a text, found in one pass."""
+def boundaries(
+    text: str, syntax: Syntax, separators: tuple[str, ...], tables: Sequence[TextTable] = ()
+) -> Boundaries:
+    """Return the boundaries of a text with its tables, found in one pass."""
     plain = tuple(_separator_levels(text, separators))
     if syntax == "code":
         patterns = (_TOP_DEFINITION, _TOP_LINE, _INNER_DEFINITION)
         levels = (Positions([match.end() for match in pattern.finditer(text)]) for pattern in patterns)
         return Boundaries((*levels, *plain))
     if syntax == "markdown":
-        return _find_markdown_boundaries(text, plain)
+        return _find_markdown_boundaries(text, plain, tables)
     return Boundaries(plain)
 
 
@@ -116,7 +119,7 @@ def _separator_levels(text: str, separators: tuple[str, ...]) -> Iterator[Level]
         yield Separator(text, separator)
 
 
-def _find_markdown_boundaries(text: str, plain: tuple[Level, ...]) -> Boundaries:
+def _find_markdown_boundaries(text: str, plain: tuple[Level, ...], tables: Sequence[TextTable]) -> Boundaries:
     headings: list[int] = []
     blocks: list[Span] = []
     rows: list[Span] = []
@@ -139,5 +142,19 @@ def _find_markdown_boundaries(text: str, plain: tuple[Level, ...]) -> Boundaries
             headings.append(start)
     if fence is not None:
         blocks.append((fence[0], len(text)))
+    whole_tables, heads, table_rows = _table_blocks(text, tables)
+    rows = sorted({*rows, *table_rows})
     edges = Positions(sorted({edge for span in (*blocks, *rows) for edge in span}))
-    return Boundaries((Positions(headings), *plain, edges), (Blocks(blocks), Blocks(rows)))
+    kept = (blocks, whole_tables, heads, rows)
+    return Boundaries((Positions(headings), *plain, edges), tuple(map(Blocks, kept)))
+
+
+def _table_blocks(text: str, tables: Sequence[TextTable]) -> tuple[list[Span], list[Span], list[Span]]:
+    """Return the spans of tables, of their headers with the first row, and of the rows below."""
+    heads: list[Span] = []
+    rows: list[Span] = []
+    for table in tables:
+        spans = list(find_rows(text, table))
+        heads.append((table.start, spans[0][1] if spans else table.end))
+        rows += spans
+    return [(table.start, table.end) for table in tables], heads, rows

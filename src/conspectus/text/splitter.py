@@ -11,6 +11,7 @@ from conspectus.text.graphemes import Borders
 from conspectus.text.late_patterns import regex_pattern
 from conspectus.text.sections import Section, stretches
 from conspectus.text.split_boundaries import Boundaries, Level, Span, boundaries
+from conspectus.text.tables import TableHeaders, find_tables
 
 _WORD_START = regex_pattern(r"(?<=\s)\S")
 _LINE_START = regex_pattern(r"(?<=\n)[^\n]")
@@ -25,7 +26,8 @@ class SplitOptions:
         size: maximum size of a piece in units, at least 1.
         overlap: maximum overlap of two pieces in units; at most half the size.
         unit: code points, or tokens as counted by the given function.
-        syntax: Markdown: headings first; fenced code, tables and their rows are kept whole if they fit.
+        syntax: Markdown: headings first; fenced code, tables and their rows are kept whole if they fit. A
+            piece that begins below the header of a table leaves room for it, and tables do not overlap.
             Code: blank lines before definitions, the outermost first.
         separators: tried in order; a piece ends after one. The last resort is a grapheme border.
 
@@ -90,13 +92,23 @@ def split(
     if options.unit == "characters" and not sections and len(text) <= options.size:
         return [TextSpan(0, 0, len(text), text)]
     half = replace(options, size=max(options.size // 2, 1), overlap=0)
-    ruler, longest = _ruler(text, half, count), _max_length(half)
+    ruler, longest = _ruler(text, half, count, TableHeaders(text, ())), _max_length(half)
+    headers = repeated_headers(text, options, count)
     spans = (
         (start + first, start + last)
         for start, end in stretches(text, sections, lambda a, b: b - a <= longest and ruler.fits(a, b))
-        for first, last in _Splitter(text[start:end], options, count).spans()
+        for first, last in _Splitter(text[start:end], options, count, headers.between(start, end)).spans()
     )
     return [TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
+
+
+def repeated_headers(
+    text: str, options: SplitOptions, count: Callable[[str], int] | None = None
+) -> TableHeaders:
+    """Return the tables of a text, whose headers are repeated in each piece if they leave half of it free."""
+    tables = find_tables(text) if options.syntax == "markdown" else []
+    measure = count if options.unit == "tokens" and count else len
+    return TableHeaders(text, tables, lambda header: 2 * measure(header) + _MAX_TOKEN_LENGTH <= options.size)
 
 
 def join_blank_pieces(text: str, pieces: Sequence[TextSpan]) -> list[TextSpan]:
@@ -129,23 +141,26 @@ class _Ruler(Protocol):
 
 
 class _Characters:
-    def __init__(self, text: str, options: SplitOptions) -> None:
+    def __init__(self, text: str, options: SplitOptions, headers: TableHeaders) -> None:
         self._length = len(text)
         self._size, self._overlap = options.size, options.overlap
+        self._headers = headers
 
     def reach(self, start: int) -> int:
-        return min(start + self._size, self._length)
+        return min(start + self._size - len(self._headers.header_at(start)), self._length)
 
     def fits(self, start: int, end: int) -> bool:
-        return end - start <= self._size
+        return end - start + len(self._headers.header_at(start)) <= self._size
 
     def overlap(self, start: int, end: int) -> int:
         return max(end - self._overlap, start)
 
 
 class _Tokens:
-    def __init__(self, text: str, options: SplitOptions, count: Callable[[str], int]) -> None:
-        self._text, self._count = text, count
+    def __init__(
+        self, text: str, options: SplitOptions, count: Callable[[str], int], headers: TableHeaders
+    ) -> None:
+        self._text, self._count, self._headers = text, count, headers
         self._size, self._overlap = options.size, options.overlap
         self._characters_per_token = 4.0
         self._reached: dict[int, int] = {}
@@ -174,7 +189,7 @@ class _Tokens:
         return low
 
     def fits(self, start: int, end: int) -> bool:
-        return self._count(self._text[start:end]) <= self._size
+        return self._count(self._headers.header_at(start) + self._text[start:end]) <= self._size
 
     def overlap(self, start: int, end: int) -> int:
         low = max(start, end - int(self._overlap * self._characters_per_token))
@@ -184,13 +199,20 @@ class _Tokens:
 
 
 class _Splitter:
-    def __init__(self, text: str, options: SplitOptions, count: Callable[[str], int] | None) -> None:
+    def __init__(
+        self,
+        text: str,
+        options: SplitOptions,
+        count: Callable[[str], int] | None,
+        headers: TableHeaders,
+    ) -> None:
         self._text = text
-        self._ruler = _ruler(text, options, count)
+        self._headers = headers
+        self._ruler = _ruler(text, options, count, headers)
         self._overlaps = options.overlap > 0
         self._longest_block = _max_length(options)
         self._borders = Borders(text)
-        self._boundaries: Boundaries = boundaries(text, options.syntax, options.separators)
+        self._boundaries: Boundaries = boundaries(text, options.syntax, options.separators, headers.tables)
         self._overlap_starts = (_LINE_START, _WORD_START) if options.syntax == "code" else (_WORD_START,)
         self._fitting: dict[tuple[int, int], bool] = {}
 
@@ -262,14 +284,21 @@ class _Splitter:
         return self._fitting[block]
 
     def _repeat(self, start: int, end: int) -> int:
-        """Where the next piece starts: at a line or word inside the overlap, else at a grapheme border."""
+        """Where the next piece starts: at a line or word inside the overlap, else at a grapheme border.
+
+        Rows of a table are not repeated: each piece of it begins with the header.
+        """
         if not self._overlaps or end == 0:
             return end
         low = max(self._ruler.overlap(start, end), start + 1)
+        table = self._headers.around(low)
+        low = low if table is None else min(table.end, end)
         for pattern in self._overlap_starts:
             match = pattern.search(self._text, low, end)
             if match and self._borders.is_border(match.start(), start, end):
                 return int(match.start())
+        if table is not None:
+            return end
         usable = (border for border in range(low, end) if self._borders.is_border(border, start, end))
         return next(usable, end)
 
@@ -279,9 +308,11 @@ def _max_length(options: SplitOptions) -> int:
     return options.size * (_MAX_TOKEN_LENGTH if options.unit == "tokens" else 1)
 
 
-def _ruler(text: str, options: SplitOptions, count: Callable[[str], int] | None) -> _Ruler:
+def _ruler(
+    text: str, options: SplitOptions, count: Callable[[str], int] | None, headers: TableHeaders
+) -> _Ruler:
     if options.unit == "characters":
-        return _Characters(text, options)
+        return _Characters(text, options, headers)
     if count is None:
         raise InvalidInput("count", "is required to split by tokens")
-    return _Tokens(text, options, count)
+    return _Tokens(text, options, count, headers)

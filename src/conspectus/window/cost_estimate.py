@@ -1,13 +1,14 @@
 """Estimate the tokens of a passage before rendering, and cut it to the tokens left."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from conspectus.model.results import Hit
 from conspectus.text.graphemes import graphemes_prefix, next_border
 from conspectus.text.sentences import sentence_end_before
+from conspectus.text.tables import find_table_header
 from conspectus.window.counting import RenderingCounter
 from conspectus.window.focus import Focus, Sentence, run_around_best
 from conspectus.window.passages import WindowPassage
@@ -77,7 +78,7 @@ class Estimator:
 
         With `beside`, the group already has a document with the same day and title.
         """
-        key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading)
+        key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading, hit.chunk.table_header)
         if key not in self._heads:
             empty = self._empty(hit, 2)
             alone = self._renderer.group((empty,))
@@ -92,7 +93,7 @@ class Estimator:
 
     def gap(self, hit: Hit) -> int:
         """Return the tokens between this passage and the previous one of its document."""
-        key = (hit.chunk.page, hit.chunk.heading)
+        key = (hit.chunk.page, hit.chunk.heading, hit.chunk.table_header)
         if key not in self._heads:
             next_one = replace(self._empty(hit, 2), follows=1)
             both = self._renderer.group((self._first, next_one))
@@ -115,7 +116,7 @@ class Estimator:
         sentences = [sentence for sentence in self._focus.sentences(hit) if sentence.start >= covered]
         if not any(sentence.weight for sentence in sentences):
             return covered, self._end_of_text(hit, covered, tokens=tokens, max_waste=max_waste)
-        room = tokens - self._cut_before
+        room = tokens - self._cut_before - self._header_tokens(hit, sentences)
         costs = [self._sentence_tokens(hit, sentence) for sentence in sentences]
         first, last = run_around_best(sentences, costs, room)
         used = sum(costs[first : last + 1])
@@ -126,6 +127,13 @@ class Estimator:
         if first and room - used > max_waste:
             start = self._start_of_text(hit, covered, tokens=room, max_waste=max_waste)
         return start, len(hit.chunk.text)
+
+    def _header_tokens(self, hit: Hit, sentences: Sequence[Sentence]) -> int:
+        """Return the tokens of the header rows in the chunk that its best sentence is shown with."""
+        best = max(sentences, key=lambda sentence: sentence.weight)
+        header = find_table_header(hit.chunk, hit.document.syntax, best.start)
+        is_shown = header != hit.chunk.table_header and self._renderer.shows(header)
+        return self._count(self._renderer.escape(header)) if is_shown else 0
 
     def _sentence_tokens(self, hit: Hit, sentence: Sentence) -> int:
         key = (hit.chunk.id, sentence.start)
@@ -146,6 +154,8 @@ class Estimator:
     def _start_of_text(self, hit: Hit, covered: int, *, tokens: int, max_waste: int) -> int:
         text = hit.chunk.text
         limit = len(text) - self._longest(hit, lambda length: text[-length:], covered, tokens=tokens)
+        if find_table_header(hit.chunk, hit.document.syntax, limit):
+            return text.find("\n", limit) + 1
         word = _WORD_START.search(text, limit)
         if word and (word.start() - limit) * tokens <= 2 * max_waste * (len(text) - limit):
             return next_border(text, word.start())
@@ -182,6 +192,7 @@ class Estimator:
             (),
             page=chunk.page,
             heading=chunk.heading,
+            table_header=chunk.table_header or "",
             answers=threads.is_reply(document),
             stream=threads.stream(document),
             zone=threads.zone(document),

@@ -7,7 +7,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.results import Hit, QueryTerms
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.positions import headings_in
-from conspectus.text.sentences import sentences
+from conspectus.text.tables import sentences_and_rows, tables_in
 
 HEADING_SHARE = 0.5
 NEIGHBOR_SHARE = 0.25
@@ -72,12 +72,18 @@ def run_around_best(sentences: Sequence[Sentence], costs: Sequence[int], tokens:
 
 
 def _weigh_by_terms(hit: Hit, terms: QueryTerms) -> list[Sentence]:
-    """Weigh sentences by their distinct query terms, plus a share of those of heading and neighbors."""
-    text = hit.chunk.text
+    """Weigh sentences by their distinct query terms, plus a share of those of heading and neighbors.
+
+    A row of a table is one sentence. Header rows have no weight of their own: they are shown with each row.
+    """
+    text, tables = hit.chunk.text, tables_in(hit.chunk, hit.document.syntax)
+    table_starts = {table.start for table in tables if table.body}
     headings = {heading.start for heading in headings_in(text, hit.document.syntax)}
     analyzer = Analyzer(terms.language)
-    spans = list(sentences(text))
-    weights = [_weight(analyzer, terms, text[start:end]) for start, end in spans]
+    spans = list(sentences_and_rows(text, tables))
+    weights = [
+        0.0 if start in table_starts else _weight(analyzer, terms, text[start:end]) for start, end in spans
+    ]
     ends = [*(start for start, _ in spans[1:]), len(text)][: len(spans)]
     weighed: list[Sentence] = []
     section, heading_weight = 0, 0.0

@@ -11,6 +11,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
 from conspectus.text.positions import find_heading
+from conspectus.text.tables import find_table_header
 from conspectus.window.stream_times import is_streamed, stream_group
 from conspectus.window.threads import Threads
 
@@ -47,9 +48,11 @@ class WindowPassage:
     `number` identifies it in citations, from 1 in reading order. `cut` says that the text of its last chunk
     continues, `cut_before` that its first chunk starts earlier. `follows` is the number of the preceding
     passage of the same document, separated by a gap. `page` is the page of its first chunk, `heading` the
-    heading at its start. `left_out` counts the messages of its thread omitted before it, `rest` those omitted
-    after the last passage. `answers` says whether it is a reply; None if threads are unknown. `stream` is the
-    name of its stream or channel, if the window has names, and `zone` the time zone of its times.
+    heading at its start, `table_header` the header rows of the table that it is in the middle of: they stand
+    before it in the document. `left_out` counts the messages of its thread omitted before it, `rest` those
+    omitted after the last passage. `answers` says whether it is a reply; None if threads are unknown.
+    `stream` is the name of its stream or channel, if the window has names, and `zone` the time zone of its
+    times.
     """
 
     number: int
@@ -63,6 +66,7 @@ class WindowPassage:
     follows: int | None = None
     page: int | None = None
     heading: str | None = None
+    table_header: str = ""
     left_out: int = 0
     rest: int = 0
     answers: bool | None = None
@@ -167,7 +171,7 @@ class _JoinedChunks:
             self._cut = piece.stop < len(chunk.text)
 
     def passage(self, number: int, follows: int | None, threads: Threads) -> WindowPassage:
-        text = "".join(self._texts)
+        text, chunk = "".join(self._texts), self._first.hit.chunk
         blank = _BLANK_LINES.match(text)
         stripped = text.rstrip()
         lead = min(blank.end() if blank else 0, len(stripped))
@@ -182,8 +186,9 @@ class _JoinedChunks:
             cut=self._cut,
             cut_before=self._first.start > 0,
             follows=follows,
-            page=self._first.hit.chunk.page,
-            heading=find_heading(self._first.hit.chunk, self.document.syntax, self._first.start + lead),
+            page=chunk.page,
+            heading=find_heading(chunk, self.document.syntax, self._first.start + lead),
+            table_header=find_table_header(chunk, self.document.syntax, self._first.start + lead),
             stream=threads.stream(self.document),
             zone=threads.zone(self.document),
         )

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count as numbers
@@ -7,10 +8,10 @@ import pytest
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
-from conspectus.model.results import Hit, Retrieval
+from conspectus.model.results import Hit, QueryTerms, Retrieval
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
-from conspectus.window.build import build_window
+from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.render import renderer_by_name
 from conspectus.window.spans import Spans
 
@@ -360,3 +361,62 @@ def test_spans_join_and_say_what_is_new():
         10,
     ]
     assert [spans.find_cover_end(5), spans.find_cover_end(10), spans.find_cover_end(45)] == [5, 40, 45]
+
+
+TABLE_HEADER = "| Berth | Fee |\n| --- | --- |\n"
+TABLE_ROWS = [f"| Heron-{number} | {1000 + number * 7} |\n" for number in range(1, 151)]
+TABLE_TERMS = {"c": QueryTerms("english", {"fee": 1.0, "berth": 1.0, "heron": 0.5, "140": 4.0})}
+
+
+def make_table_hit(text, start, header=None, score=0.9):
+    plain = make_hit(make_document("t", syntax="markdown"), text, score, start=start)
+    return replace(plain, chunk=replace(plain.chunk, table_header=header))
+
+
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
+@pytest.mark.parametrize("is_continued", [False, True])
+def test_a_row_of_a_cut_table_stands_below_its_header(form, is_continued):
+    rows = "".join(TABLE_ROWS)
+    hit = make_table_hit(
+        rows if is_continued else TABLE_HEADER + rows, 500, TABLE_HEADER if is_continued else None
+    )
+    for budget in range(50, 201, 30):
+        packed = pack([hit], budget, form, terms=TABLE_TERMS)
+        assert packed.tokens <= budget
+        if packed.text:
+            text = json.loads(packed.text)["documents"][0]["text"] if form == "json" else packed.text
+            assert f"{TABLE_HEADER}[…]\n| Heron-1" in text
+            assert "| Heron-140 | 1980" in text
+            assert text.count(TABLE_HEADER) == 1
+    assert packed.text
+
+
+def test_parts_that_touch_show_the_header_once_and_cite_the_rows_alone():
+    first, second = "".join(TABLE_ROWS[:10]), "".join(TABLE_ROWS[10:20])
+    hits = [make_table_hit(first, 500, TABLE_HEADER), make_table_hit(second, 500 + len(first), TABLE_HEADER)]
+    packed = pack(hits, 2000)
+    assert packed.text.count(TABLE_HEADER) == 1
+    assert packed.text.endswith(TABLE_HEADER + (first + second).rstrip())
+    assert [(cited.start, cited.end) for cited in packed.citations] == [(500, 500 + len(first + second) - 1)]
+    apart = pack([hits[0], make_table_hit(second, 900, TABLE_HEADER)], 2000)
+    assert apart.text.count(TABLE_HEADER) == 2
+
+
+def test_a_header_that_is_too_long_for_the_window_is_left_out():
+    wide = "| " + " | ".join(f"Column {number}" for number in range(80)) + " |\n|" + " --- |" * 80 + "\n"
+    hit = make_table_hit("".join(TABLE_ROWS[130:]), 5000, wide)
+    small, large = (pack([hit], budget, terms=TABLE_TERMS) for budget in (100, 1000))
+    assert "| Heron-140 | 1980 |" in small.text and "Column 1" not in small.text
+    assert wide in large.text
+    assert small.tokens <= 100
+
+
+def test_the_parts_of_a_budget_count_the_header_with_its_rows():
+    hit = make_table_hit("".join(TABLE_ROWS), 500, TABLE_HEADER)
+    for form in ("text", "json", "guarded"):
+        retrieval = Retrieval("found", (hit,), (), terms=TABLE_TERMS)
+        window = build_window(
+            retrieval, Budget(150), renderer_by_name(form), count, WindowOptions(parts=True)
+        )
+        shown = [window.text[part.start : part.end] for part in window.parts if part.kind == "passage"]
+        assert len(shown) == 1 and shown[0].startswith("| Berth | Fee |") and "Heron-140" in shown[0]

@@ -16,7 +16,7 @@ from conspectus.records.core.levels import level_of_quarantined
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, to_document
 from conspectus.records.core.statements import PreparedStatement
 
-Span = tuple[int, int, str, int | None, str | None]
+Span = tuple[int, int, str, int | None, str | None, str | None]
 CollectionsById = Mapping[CollectionId, Collection]
 
 
@@ -170,7 +170,8 @@ class InsertedDocument:
             span = (chunk.position, chunk.text, chunk.start, chunk.end)
             rest = (chunk.tokens, chunk.content_hash, chunk.page, chunk.heading)
             number = ChunkId(self.numbered.first + chunk.position)
-            yield IndexedChunk(Chunk(number, document.id, *span, *rest), document, vector)
+            inserted = Chunk(number, document.id, *span, *rest, table_header=chunk.table_header)
+            yield IndexedChunk(inserted, document, vector)
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,7 @@ def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, 
         "text": chunk.text,
         "page": chunk.page,
         "heading": chunk.heading,
+        "table_header": chunk.table_header,
     }
 
 

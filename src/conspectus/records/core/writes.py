@@ -85,6 +85,7 @@ _SPANS = (
         chunks.c.content_hash,
         chunks.c.page,
         chunks.c.heading,
+        chunks.c.table_header,
     )
     .where(chunks.c.document.in_(IDS))
     .order_by(chunks.c.document, chunks.c.position)
@@ -273,7 +274,8 @@ def _plan_write(
         return PlannedWrite(prepared, stored, "added")
     prepared = with_level_at_most(prepared, (stored.origin, stored.trust))
     new_spans = [
-        (chunk.start, chunk.end, chunk.content_hash, chunk.page, chunk.heading) for chunk in prepared.chunks
+        (chunk.start, chunk.end, chunk.content_hash, chunk.page, chunk.heading, chunk.table_header)
+        for chunk in prepared.chunks
     ]
     if spans.get(stored.number, []) != new_spans or not stored.same_search_context(prepared.document):
         return PlannedWrite(prepared, stored, "replaced")

@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0006"
+VERSION = "0007"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -183,6 +183,7 @@ chunks = Table(
     Column("page", Number),
     Column("heading", Text),
     Column("unindexable", String),
+    Column("table_header", Text),
     UniqueConstraint("document", "position"),
 )
 
