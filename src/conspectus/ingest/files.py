@@ -200,6 +200,9 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": (".docx",),
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": (".pptx",),
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": (".xlsx",),
+    "application/vnd.oasis.opendocument.text": (".odt",),
+    "application/vnd.oasis.opendocument.presentation": (".odp",),
+    "application/vnd.oasis.opendocument.spreadsheet": (".ods",),
     "message/rfc822": (".eml",),
 }  # fmt: skip
 KINDS_OF_TEXT: Mapping[tuple[str, ...], str] = {

@@ -8,6 +8,7 @@ Page numbers are those of the last rendering in the word processor, else of manu
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
@@ -107,7 +108,8 @@ class _Reader:
                 if len(alone) == 1:
                     yield joined(self.blocks(alone[0]))
                 else:
-                    yield render_cells([list(self._cells(row)) for row in rows])
+                    header_rows = len(list(takewhile(_is_header, rows))) or 1
+                    yield render_cells([list(self._cells(row)) for row in rows], header_rows=header_rows)
             elif name not in LEFT_OUT:
                 yield from self.blocks(block)
 
@@ -227,6 +229,12 @@ class _Reader:
     def _control(self, element: Any) -> str:
         checked = value(element, "sdtPr", "checkbox", "checked")
         return self._inside(element) if checked is None else "[x]" if checked in {"1", "true"} else "[ ]"
+
+
+def _is_header(row: Any) -> bool:
+    """Return whether a row is repeated at the top of each page."""
+    mark = child(row, "trPr", "tblHeader")
+    return mark is not None and attribute(mark, "val", "true") not in OFF
 
 
 def _is_hidden(run: Any) -> bool:

@@ -1,10 +1,18 @@
 """Tables of HTML: collected cell by cell while a page is read, and filled in the tree of a page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
-from conspectus.sources.files.tables import MAX_SPAN, Cell, fill_merged, flatten_cell, render_cells
+from conspectus.sources.files.tables import (
+    MAX_SPAN,
+    Cell,
+    fill_merged,
+    flatten_cell,
+    join_header_rows,
+    render_cells,
+)
 from conspectus.sources.files.zip_xml import number
 
 MAX_ROWS = 65_534
@@ -26,16 +34,19 @@ class HtmlTable(Generic[Flow]):
         self._is_layout = attributes.get("role") in {"presentation", "none"}
         self._span = (1, 1)
         self._rows: list[list[Cell]] = []
+        self._tags: list[set[str]] = []
 
     def open_row(self) -> None:
         """Begin a row."""
         self._rows.append([])
+        self._tags.append(set())
 
     def open_cell(self, tag: str, attributes: Mapping[str, str], flow: Flow) -> Flow:
         """Begin a cell, and return the flow of its text."""
         if not self._rows:
             self.open_row()
         self._has_header = self._has_header or tag == "th"
+        self._tags[-1].add(tag)
         self._span = _span_of(attributes)
         self.flow = flow
         return flow
@@ -58,7 +69,11 @@ class HtmlTable(Generic[Flow]):
             yield from texts
         else:
             rows = ([replace(cell, text=flatten_cell(cell.text)) for cell in row] for row in self._rows)
-            yield render_cells(rows)
+            yield render_cells(rows, header_rows=self._header_rows())
+
+    def _header_rows(self) -> int:
+        pairs = zip(self._rows, self._tags, strict=True)
+        return _count_header_rows([tags for row, tags in pairs if any(cell.text for cell in row)])
 
 
 def fill_tables(tree: Any) -> None:
@@ -88,11 +103,37 @@ def _fill_table(table: Any, tree_rows: Sequence[Any]) -> None:
             cell = Cell(" ".join("".join(element.itertext()).split()), *_span_of(element.attrib))
             elements[id(cell)] = element
             rows[-1].append(cell)
+    tags = [{element.tag for element in row} for row in tree_rows]
     for tree_row, filled in zip(tree_rows, fill_merged(rows), strict=True):
         tree_row[:] = [_take_element(elements, cell, table) for cell in filled]
+    _join_header_rows(table, tree_rows[: _count_header_rows(tags)])
     header = next((row for row in tree_rows if len(row) > 1), ())
     for element in header:
         element.tag = "th"
+
+
+def _count_header_rows(tags: Sequence[Set[str]]) -> int:
+    """Return how many rows at the top have header cells alone; 1 if there is no other row, or none."""
+    count = len(list(takewhile(lambda row_tags: row_tags == {"th"}, tags)))
+    return count if 0 < count < len(tags) else 1
+
+
+def _join_header_rows(table: Any, tree_rows: Sequence[Any]) -> None:
+    """Make one row of several header rows, and a paragraph above the table of one text over all columns."""
+    if len(tree_rows) < 2:
+        return
+    texts = [[" ".join("".join(cell.itertext()).split()) for cell in row] for row in tree_rows]
+    captions, names = join_header_rows(list(filter(None, texts)))
+    for text in captions:
+        caption = table.makeelement("p")
+        caption.text = text
+        table.addprevious(caption)
+    first, *others = tree_rows
+    first[:] = [table.makeelement("th") for _ in names]
+    for cell, name in zip(first, names, strict=True):
+        cell.text = name
+    for row in others:
+        row.getparent().remove(row)
 
 
 def _take_element(elements: dict[int, Any], cell: Cell, table: Any) -> Any:

@@ -31,7 +31,8 @@ BINARY = (
 )  # fmt: skip
 NAMED = {
     ".pdf": "pdf", ".docx": "zip", ".docm": "zip", ".pptx": "zip", ".pptm": "zip", ".xlsx": "zip",
-    ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".epub": "zip", ".xls": "workbook", ".eml": "mail",
+    ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".odt": "zip", ".odp": "zip", ".epub": "zip",
+    ".xls": "workbook", ".eml": "mail",
 }  # fmt: skip
 
 

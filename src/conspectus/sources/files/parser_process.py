@@ -20,6 +20,7 @@ from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail
 from conspectus.sources.files.epub import read_book
 from conspectus.sources.files.extract import Extract, Oversized, Refused, Unsupported
+from conspectus.sources.files.odf import read_open_document
 from conspectus.sources.files.pdf import read_pdf
 from conspectus.sources.files.pptx import read_slides
 from conspectus.sources.files.xlsx import read_sheets
@@ -31,7 +32,6 @@ IDLE_SECONDS = 10
 COMPLAINTS = 100_000
 OLD_DOCUMENTS = {"WordDocument": "DOC", "PowerPoint Document": "PPT", "__properties_version1.0": "MSG"}
 WORKBOOKS = frozenset({"xl/workbook.xml", "xl/workbook.bin"})
-OPEN_WORKBOOK = b"application/vnd.oasis.opendocument.spreadsheet"
 ENCRYPTED = "EncryptedPackage"
 
 
@@ -84,7 +84,7 @@ def _zipped(data: bytes, unpacked: int) -> Extract:
     names = set(archive.names())
     if "meta-inf/container.xml" in names:
         return read_book(archive)
-    if names & WORKBOOKS or archive.read("mimetype").startswith(OPEN_WORKBOOK):
+    if names & WORKBOOKS:
         # This checks the unpacked size of all parts.
         for name in archive.names():
             archive.read(name)
@@ -93,7 +93,7 @@ def _zipped(data: bytes, unpacked: int) -> Extract:
         if any(name.startswith(folder) for name in names):
             return read(archive)
     if "content.xml" in names:
-        raise Unsupported("unsupported format (OpenDocument). Convert it to DOCX or PPTX.")
+        return read_open_document(archive)
     raise Unsupported("unsupported format (ZIP archive). Unpack it first.")
 
 

@@ -9,6 +9,7 @@ from lxml.etree import LxmlError
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
+from conspectus.sources.files.delimited import DELIMITERS, delimited_table
 from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
 from conspectus.sources.files.json_documents import json_documents, json_lines_documents
@@ -113,6 +114,16 @@ def _html(text: str, name: str) -> Parsed:
     return (_page(page.text, name, title=page.title, syntax="markdown"),), page.notice
 
 
+def _delimited(delimiters: str) -> Reader:
+    """Return the reader of a format whose text is a table, or else plain."""
+
+    def read(text: str, name: str) -> Parsed:
+        table = delimited_table(text, delimiters)
+        return _plain(text, name) if table is None else ((_page(table, name, syntax="markdown"),), None)
+
+    return read
+
+
 def _json(text: str, name: str) -> Parsed:
     if is_captions(text):
         return _captions(text, name)
@@ -155,6 +166,7 @@ READERS: Mapping[str, Reader] = {
     "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
     "application/x-subrip": _captions, "text/vtt": _captions, "text/x-ssa": _captions,
     "text/x-sbv": _captions, "application/x-sami": _captions, "application/ttml+xml": _captions,
-    "text/x-scc": _captions,
+    "text/x-scc": _captions, "text/csv": _delimited(DELIMITERS),
+    "text/tab-separated-values": _delimited("\t"),
     "text/xml": lambda text, name: (_captions if is_ttml(text) else _plain)(text, name),
 }  # fmt: skip

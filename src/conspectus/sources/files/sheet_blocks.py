@@ -3,9 +3,39 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from conspectus.sources.files.extract import heading, one_line, plain
+from conspectus.sources.files.header_rows import begins_with_names, count_captions
+from conspectus.sources.files.tables import render_table
+
 MAX_DIVIDED_COLUMNS = 200
+MAX_NAMED_SHEETS = 5
 
 Rows: TypeAlias = Sequence[Sequence[str]]
+
+
+def render_sheet(name: str, rows: Rows) -> Iterator[str]:
+    """Yield the name of a sheet, and its tables with their captions, if it has text."""
+    blocks = [text for block in split_blocks(rows) for text in _render_block(block) if text]
+    if blocks:
+        yield heading(name, 2)
+        yield from blocks
+
+
+def hidden_sheets_notice(hidden: Sequence[str]) -> str | None:
+    """Return a notice that names the sheets that were left out, if there are any."""
+    if not hidden:
+        return None
+    more = f" and {len(hidden) - MAX_NAMED_SHEETS} more" if len(hidden) > MAX_NAMED_SHEETS else ""
+    return f"hidden sheets were left out: {', '.join(hidden[:MAX_NAMED_SHEETS])}{more}"
+
+
+def _render_block(block: Rows) -> Iterator[str]:
+    columns = sorted({column for row in block for column, text in enumerate(row) if text})
+    filled = [[row[column] for column in columns if column < len(row)] for row in block if any(row)]
+    captions = len(filled) if len(filled) == len(columns) == 1 else count_captions(filled)
+    for row in filled[:captions]:
+        yield plain(one_line(next(text for text in row if text)))
+    yield render_table(filled[captions:], has_names=begins_with_names(filled[captions:]))
 
 
 def split_blocks(rows: Rows) -> Iterator[Rows]:

@@ -11,6 +11,7 @@ MAX_COPIED_LENGTH = 1_000
 FREE_COPIES = 2_000
 COPIES_PER_CHARACTER = 20
 SEPARATOR_LENGTH = 3
+HEADER_SEPARATOR = " / "
 _PIPE = re.compile(r"(?<!\\)\|")
 
 
@@ -94,8 +95,11 @@ class _Filling:
             self._reaching = {}
 
 
-def render_cells(rows: Iterable[Sequence[Cell]]) -> str:
-    """Return a Markdown table whose merged cells are filled. A page break counts in the first copy only."""
+def render_cells(rows: Iterable[Sequence[Cell]], *, header_rows: int = 1) -> str:
+    """Return a Markdown table whose merged cells are filled. A page break counts in the first copy only.
+
+    Several header rows become one. A header row with one text over all columns is a line above the table.
+    """
     texts: list[list[str]] = []
     written: set[int] = set()
     for row in fill_merged(rows):
@@ -103,7 +107,27 @@ def render_cells(rows: Iterable[Sequence[Cell]]) -> str:
             [cell.text.replace(PAGE_BREAK, "") if id(cell) in written else cell.text for cell in row]
         )
         written.update(map(id, row))
-    return render_table(texts)
+    filled = [row for row in texts if row]
+    captions, names = join_header_rows(filled[:header_rows])
+    table = render_table([*([names] if names else []), *filled[header_rows:]])
+    return "\n\n".join(filter(None, [*captions, table]))
+
+
+def join_header_rows(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
+    """Return the captions among several header rows, and the names of each column as one text."""
+    if len(rows) < 2:
+        return [], [text for row in rows for text in row]
+    width = max(map(len, rows))
+    captions: list[str] = []
+    names: list[dict[str, None]] = [{} for _ in range(width)]
+    for row in rows:
+        if width > 1 and len(row) == width and len(set(row)) == 1 and len(captions) < len(rows) - 1:
+            captions.append(row[0])
+            continue
+        for column, text in enumerate(row):
+            if text:
+                names[column][text] = None
+    return captions, [HEADER_SEPARATOR.join(texts) for texts in names]
 
 
 def flatten_cell(markdown: str) -> str:
@@ -118,9 +142,17 @@ def flatten_cell(markdown: str) -> str:
     return one_line(flat).removesuffix(";")
 
 
-def render_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table without blank rows and blank columns at the end."""
-    cell_texts = {text: one_line(_PIPE.sub(r"\|", text)) for text in {text for row in rows for text in row}}
+def escape_pipes(text: str) -> str:
+    """Return the text of a cell with each pipe escaped, so that it divides no cells."""
+    return _PIPE.sub(r"\|", text)
+
+
+def render_table(rows: Sequence[Sequence[str]], *, has_names: bool = True) -> str:
+    """Return a Markdown table without blank rows and blank columns at the end.
+
+    The first row has the names of the columns; without them, the header is blank.
+    """
+    cell_texts = {text: one_line(escape_pipes(text)) for text in {text for row in rows for text in row}}
     filled = [cells for row in rows if any(cells := [cell_texts[text] for text in row])]
     width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
     if not width:
@@ -129,5 +161,7 @@ def render_table(rows: Sequence[Sequence[str]]) -> str:
     # Markdown allows short rows; a few long ones must not make all rows of a large table long.
     is_padded = width * len(filled) <= FREE_COPIES + COPIES_PER_CHARACTER * stored
     padding = [""] * width if is_padded else []
+    names = filled.pop(0) if has_names else []
+    header = f"| {' | '.join([*names, *[''] * width][:width])} |"
     lines = [f"| {' | '.join([*row, *padding][:width])} |" for row in filled]
-    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
+    return "\n".join([header, f"|{' --- |' * width}", *lines])

@@ -1,14 +1,14 @@
 """Spreadsheets."""
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
-from conspectus.sources.files.extract import Extract, Refused, Unsupported, heading, joined
-from conspectus.sources.files.sheet_blocks import split_blocks
-from conspectus.sources.files.tables import Cell, fill_merged, render_table
+from conspectus.sources.files.extract import Extract, Refused, Unsupported, joined
+from conspectus.sources.files.sheet_blocks import hidden_sheets_notice, render_sheet
+from conspectus.sources.files.tables import Cell, fill_merged
 from conspectus.sources.files.xlsx_formats import Position, ShownTexts
 from conspectus.sources.files.zip_xml import Archive
 
@@ -16,7 +16,6 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 XLS = "application/vnd.ms-excel"
 COMPOUND = b"\xd0\xcf\x11\xe0"
 LARGEST_WHOLE = 1e21
-MAX_NAMED_SHEETS = 5
 
 
 def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
@@ -39,14 +38,7 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
         raise kind(f"a workbook that cannot be read: {reason[:200]}") from None
     hidden = [sheet.name for sheet in sheets if sheet.visible != SheetVisibleEnum.Visible]
     media_type = XLS if data.startswith(COMPOUND) else XLSX
-    return Extract(joined(blocks), media_type, notice=_notice_of(hidden))
-
-
-def _notice_of(hidden: Sequence[str]) -> str | None:
-    if not hidden:
-        return None
-    more = f" and {len(hidden) - MAX_NAMED_SHEETS} more" if len(hidden) > MAX_NAMED_SHEETS else ""
-    return f"hidden sheets were left out: {', '.join(hidden[:MAX_NAMED_SHEETS])}{more}"
+    return Extract(joined(blocks), media_type, notice=hidden_sheets_notice(hidden))
 
 
 def _sheet(sheet: CalamineSheet, shown_texts: Mapping[Position, str]) -> Iterator[str]:
@@ -58,10 +50,7 @@ def _sheet(sheet: CalamineSheet, shown_texts: Mapping[Position, str]) -> Iterato
     ]
     for (row, column), text in shown_texts.items():
         _set_text(rows, row, column - left, text)
-    tables = [text for block in split_blocks(_filled(rows, sheet, left)) if (text := render_table(block))]
-    if tables:
-        yield heading(sheet.name, 2)
-        yield from tables
+    yield from render_sheet(sheet.name, _filled(rows, sheet, left))
 
 
 def _set_text(rows: list[list[str]], row: int, column: int, text: str) -> None:

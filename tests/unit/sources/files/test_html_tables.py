@@ -91,3 +91,17 @@ def test_a_hostile_table_stays_small_and_quick(page: str) -> None:
     text = visible_text(page)
     assert time.process_time() - start < 10
     assert len(text) < 60 * len(page)
+
+
+def test_several_header_rows_are_one_and_a_title_stands_above() -> None:
+    text = visible_text(
+        "<table><tr><th colspan=3>Fees</th></tr><tr><th rowspan=2>Berth</th><th colspan=2>Fee</th></tr>"
+        "<tr><th>2024</th><th>2025</th></tr><tr><td>H1</td><td>5</td><td>6</td></tr></table>"
+    )
+    assert text == "Fees\n\n| Berth | Fee / 2024 | Fee / 2025 |\n| --- | --- | --- |\n| H1 | 5 | 6 |"
+
+
+def test_header_rows_alone_stay_a_table() -> None:
+    assert (
+        visible_text("<table><tr><th>a<th>b<tr><th>c<th>d</table>") == "| a | b |\n| --- | --- |\n| c | d |"
+    )

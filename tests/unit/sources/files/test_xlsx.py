@@ -55,13 +55,13 @@ def test_merged_cells_are_filled() -> None:
         "| Year | Quarter | Sales |\n| --- | --- | --- |\n| 2025 | Q1 | 100 |\n| 2025 | Q2 | 150 |"
     )
     assert sheet_text(row(1, "Report") + row(2, "a", "b"), merged="A1:XFD1") == (
-        "| Report | Report |\n| --- | --- |\n| a | b |"
+        "Report\n\n| a | b |\n| --- | --- |"
     )
 
 
 def test_hidden_sheets_are_left_out_with_a_notice() -> None:
     parsed = FILES.parse_bytes(xlsx({"S": row(1, "x"), "Secret": row(1, "y")}, hidden="Secret"), "a.xlsx")
-    assert [document.text for document in parsed.documents] == ["## S\n\n| x |\n| --- |"]
+    assert [document.text for document in parsed.documents] == ["## S\n\nx"]
     assert parsed.notice == "hidden sheets were left out: Secret"
 
 

@@ -1,0 +1,101 @@
+"""CSV and TSV: a Markdown table."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Literal
+
+from conspectus.sources.files.extract import joined, one_line, plain
+from conspectus.sources.files.header_rows import begins_with_names, count_captions
+from conspectus.sources.files.tables import escape_pipes
+
+DELIMITERS = ",;\t|"
+MAX_SAMPLED_ROWS = 100
+MIN_EQUAL_SHARE = 0.6
+MAX_CELL_LINES = 100
+"""A cell with more lines comes from a quotation mark that is none."""
+
+_BLANKS = re.compile(r"[^\S ]|(?<=[^|])  ")
+
+Rows = Iterator[list[str]]
+
+
+def delimited_table(text: str, delimiters: str = DELIMITERS) -> str | None:
+    """Return the Markdown table of a text in columns; None if it has none. The time is linear.
+
+    Rows are read one by one, and short ones stay short, so that a large file takes little memory.
+    """
+    text, delimiters = _without_hint(text, delimiters)
+    try:
+        return _table_of(text, delimiters)
+    except csv.Error:
+        return None
+
+
+def _table_of(text: str, delimiters: str) -> str | None:
+    delimiter = _delimiter_of(text, delimiters)
+    if delimiter is None:
+        return None
+    has_quotes = not _has_stray_quote(text, delimiter)
+    width = max(map(_width_of, _rows_of(text, delimiter, has_quotes=has_quotes)), default=0)
+    rows = (row[:width] for row in _rows_of(text, delimiter, has_quotes=has_quotes))
+    sample = list(islice(rows, MAX_SAMPLED_ROWS))
+    captions = count_captions(sample)
+    table = sample[captions:]
+    if width < 2 or not table:
+        return None
+    names = table.pop(0) if begins_with_names(table) else []
+    lines = [_line_of([*names, *[""] * (width - len(names))]), f"|{' --- |' * width}"]
+    lines += map(_line_of, table)
+    lines += map(_line_of, rows)
+    return joined([*(plain(one_line(" ".join(row))) for row in sample[:captions]), "\n".join(lines)])
+
+
+def _without_hint(text: str, delimiters: str) -> tuple[str, str]:
+    """Return a text without the line `sep=;` that spreadsheets write, and the delimiters that it can have."""
+    line, _, rest = text.partition("\n")
+    hint = line.strip("\ufeff\r")
+    if hint.startswith("sep=") and len(hint) == len("sep=") + 1:
+        return rest, hint[-1]
+    return text.removeprefix("\ufeff"), delimiters
+
+
+def _delimiter_of(text: str, delimiters: str) -> str | None:
+    """Return the delimiter that gives most rows the same number of cells, and the most cells."""
+    best, best_score = None, (0.0, 0)
+    for delimiter in delimiters:
+        widths = Counter(map(_width_of, islice(_rows_of(text, delimiter), MAX_SAMPLED_ROWS)))
+        width, rows = max(widths.items(), key=lambda entry: (entry[0] > 1, entry[1]), default=(0, 0))
+        share = rows / max(widths.total(), 1)
+        if width > 1 and share >= MIN_EQUAL_SHARE and (share, width) > best_score:
+            best, best_score = delimiter, (share, width)
+    return best
+
+
+def _has_stray_quote(text: str, delimiter: str) -> bool:
+    rows = _rows_of(text, delimiter) if '"' in text else iter(())
+    return any(cell.count("\n") > MAX_CELL_LINES for row in rows for cell in row)
+
+
+def _rows_of(text: str, delimiter: str, *, has_quotes: bool = True) -> Rows:
+    """Yield the rows that have text, each cell without white space around it."""
+    lines = text.splitlines(keepends=True) if "\r" in text else (f"{line}\n" for line in text.split("\n"))
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, skipinitialspace=True)
+    for row in reader:
+        cells = [cell.strip() for cell in row]
+        if any(cells):
+            yield cells
+
+
+def _width_of(row: Sequence[str]) -> int:
+    return max((number for number, cell in enumerate(row, 1) if cell), default=0)
+
+
+def _line_of(row: Sequence[str]) -> str:
+    line = f"| {' | '.join(row)} |"
+    if line.count("|") == len(row) + 1 and not _BLANKS.search(line):
+        return line
+    return f"| {' | '.join(one_line(escape_pipes(cell)) for cell in row)} |"

@@ -1,0 +1,51 @@
+"""Which rows of a table have the names of its columns, where the file does not say it."""
+
+import re
+from collections.abc import Sequence
+
+MAX_CAPTIONS = 5
+MAX_COMPARED_ROWS = 20
+_FIGURE = re.compile(r"[-+(]?[$€£¥]?\s?\d[\d\s.,'_:/%-]*[%€$)]?(?:[eE][-+]?\d+)?|TRUE|FALSE|true|false")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+Row = Sequence[str]
+
+
+def count_captions(rows: Sequence[Row]) -> int:
+    """Return how many of the first rows are captions: a single text above a row of several."""
+    for number, row in enumerate(rows[: MAX_CAPTIONS + 1]):
+        texts = {text for text in row if text}
+        if len(texts) > 1:
+            return number
+        if sum(map(bool, row)) > 1 and not _spans_row(row, rows):
+            return 0
+    return 0
+
+
+def begins_with_names(rows: Sequence[Row]) -> bool:
+    """Return whether the first row names the columns.
+
+    It does unless most columns of figures have one there, too. Years are names where they are all of its
+    figures, as in `Country, 2024, 2025`.
+    """
+    if not rows:
+        return False
+    first, below = rows[0], rows[1 : 1 + MAX_COMPARED_ROWS]
+    figures = [text for text in first if is_figure(text)]
+    if all(map(_YEAR.fullmatch, figures)):
+        return True
+    columns = ([row[column] for row in below if column < len(row)] for column in range(len(first)))
+    typed = [all(map(is_figure, filter(None, column))) and any(column) for column in columns]
+    named = sum(is_typed and not is_figure(text) for text, is_typed in zip(first, typed, strict=True))
+    unnamed = sum(is_typed and is_figure(text) for text, is_typed in zip(first, typed, strict=True))
+    return not below or named > unnamed
+
+
+def is_figure(text: str) -> bool:
+    """Return whether a cell has a number, an amount, a time, a date in digits, or a truth value."""
+    return _FIGURE.fullmatch(text.strip()) is not None
+
+
+def _spans_row(row: Row, rows: Sequence[Row]) -> bool:
+    """Return whether a text that is repeated fills the row: a merged cell over all columns."""
+    return all(row) and len(row) >= max(map(len, rows))
