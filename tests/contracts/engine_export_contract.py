@@ -111,7 +111,7 @@ class ExportContract:
         attack = NewDocument(ATTACK, "A page", key="bad", origin="web", metadata={"tag": "a"})
         await engine.documents.add([NewDocument("A page.", key="good"), attack], source="handbook")
         lines = await export_lines(engine, limit=1)
-        assert [json.loads(line).get("trust") for line in lines] == [None, "quarantined"]
+        assert [json.loads(line)["trust"] for line in lines] == ["trusted", "quarantined"]
         for collection, outcome in (("default", "unchanged"), ("copy", "added"), ("copy", "unchanged")):
             written = await engine.documents.import_lines(lines, collection=collection)
             assert [document.outcome for document in written] == [outcome, outcome]
@@ -150,7 +150,8 @@ class ExportContract:
         stored = await engine.documents.get_by_key("mine", source="default", collection="both")
         await engine.documents.update(stored.id, author="Ann")
         lines = [json.loads(line) for line in await export_lines(engine, "both")]
-        assert [line.get("vector", [])[:2] for line in lines] == [[0.6, 0.8], []]
+        vectors = {line["text"]: line.get("vector", [])[:2] for line in lines}
+        assert vectors == {"Mine.": [0.6, 0.8], "Made by the embedder.": []}
 
     async def test_a_filter_selects_and_what_has_its_own_export_is_counted(self, engine: AnyEngine) -> None:
         await fill(engine)
