@@ -202,10 +202,10 @@ def _sheet_row(number: int, row: Sequence[str]) -> str:
     return f'<row r="{number}">{cells}</row>'
 
 
-def _sheet_cell(text: str, place: str) -> str:
+def _sheet_cell(text: str, reference: str) -> str:
     if text.replace(".", "", 1).isdecimal():
-        return f'<c r="{place}"><v>{text}</v></c>'
-    return f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
+        return f'<c r="{reference}"><v>{text}</v></c>'
+    return f'<c r="{reference}" t="inlineStr"><is><t>{text}</t></is></c>'
 
 
 def _office(main: str, content: str, parts: Mapping[str, str] | None = None) -> bytes:
