@@ -95,9 +95,14 @@ def shape(*lines: str, placeholder: str | None = None) -> str:
 
 
 def xlsx(
-    sheets: Mapping[str, str], *, merged: str = "", hidden: str = "", formats: Sequence[str] = ()
+    sheets: Mapping[str, str],
+    *,
+    merged: str = "",
+    hidden: str = "",
+    formats: Sequence[str] = (),
+    parts: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A workbook with the rows of each sheet.
+    """A workbook with the rows of each sheet, and other parts.
 
     `merged` is a merged range of every sheet, `hidden` the name of a hidden sheet. Style 2 and those after it
     have the formats.
@@ -125,6 +130,7 @@ def xlsx(
                 f"{ranges}</worksheet>"
                 for n, rows in enumerate(sheets.values(), 1)
             },
+            **(parts or {}),
         }
     )
 

@@ -1,6 +1,6 @@
 """The tables of a sheet: blocks of cells that blank rows and columns divide."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from conspectus.sources.files.extract import heading, one_line, plain
@@ -13,9 +13,10 @@ MAX_NAMED_SHEETS = 5
 Rows: TypeAlias = Sequence[Sequence[str]]
 
 
-def render_sheet(name: str, rows: Rows) -> Iterator[str]:
-    """Yield the name of a sheet, and its tables with their captions, if it has text."""
+def render_sheet(name: str, rows: Rows, charts: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the name of a sheet, its tables with their captions, and its charts, if it has any text."""
     blocks = [text for block in split_blocks(rows) for text in _render_block(block) if text]
+    blocks += filter(None, charts)
     if blocks:
         yield heading(name, 2)
         yield from blocks

@@ -1,7 +1,7 @@
 """Spreadsheets."""
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetVisibleEnum
@@ -9,7 +9,7 @@ from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, Shee
 from conspectus.sources.files.extract import Extract, Refused, Unsupported, joined
 from conspectus.sources.files.sheet_blocks import hidden_sheets_notice, render_sheet
 from conspectus.sources.files.tables import Cell, fill_merged
-from conspectus.sources.files.xlsx_formats import Position, ShownTexts
+from conspectus.sources.files.xlsx_formats import ShownTexts
 from conspectus.sources.files.zip_xml import Archive
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -25,13 +25,7 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
         shown_texts = None if archive is None else ShownTexts(archive)
         sheets = workbook.sheets_metadata
         names = [sheet.name for sheet in sheets if sheet.visible == SheetVisibleEnum.Visible]
-        blocks = [
-            block
-            for name in names
-            for block in _sheet(
-                workbook.get_sheet_by_name(name), shown_texts.of_sheet(name) if shown_texts else {}
-            )
-        ]
+        blocks = [block for name in names for block in _sheet(workbook.get_sheet_by_name(name), shown_texts)]
     except CalamineError as error:
         reason = str(error)
         kind = Unsupported if "Cannot detect" in reason else Refused
@@ -41,16 +35,17 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
     return Extract(joined(blocks), media_type, notice=hidden_sheets_notice(hidden))
 
 
-def _sheet(sheet: CalamineSheet, shown_texts: Mapping[Position, str]) -> Iterator[str]:
-    """Yield the name of a sheet and its tables, if it has text."""
+def _sheet(sheet: CalamineSheet, shown: ShownTexts | None) -> Iterator[str]:
+    """Yield the name of a sheet, its tables and its charts, if it has any."""
     left = sheet.start[1] if sheet.start else 0
     rows: list[list[str]] = [
         [_cell_text(value) for value in row] if any(value != "" for value in row) else []
         for row in sheet.iter_rows()
     ]
-    for (row, column), text in shown_texts.items():
+    for (row, column), text in (shown.of_sheet(sheet.name) if shown else {}).items():
         _set_text(rows, row, column - left, text)
-    yield from render_sheet(sheet.name, _filled(rows, sheet, left))
+    charts = shown.charts_of_sheet(sheet.name) if shown else ()
+    yield from render_sheet(sheet.name, _filled(rows, sheet, left), charts)
 
 
 def _set_text(rows: list[list[str]], row: int, column: int, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Cells of an XLSX whose shown text differs from their value: percentages, long numbers and errors."""
+"""What an XLSX shows beside the values of its cells: percentages, long numbers, errors and charts."""
 
 import io
 import re
@@ -11,6 +11,7 @@ from lxml import etree
 from conspectus.sources.files.zip_xml import (
     Archive,
     attribute,
+    chart,
     child,
     local,
     main_part,
@@ -52,6 +53,17 @@ class ShownTexts:
         if not data or not (self._percent_decimals or _NEEDS_TEXT.search(data)):
             return {}
         return dict(self._read_cells(data))
+
+    def charts_of_sheet(self, name: str) -> Iterator[str]:
+        """Yield the charts of a sheet, or of a sheet that is a chart, as titles and tables."""
+        for part in self._related(self._parts.get(name, ""), "drawing"):
+            for chart_part in self._related(part, "chart"):
+                yield from chart(self._archive.xml(chart_part))
+
+    def _related(self, part: str, kind: str) -> Iterator[str]:
+        """Yield the names of the parts of a kind that a part refers to."""
+        links = relations(self._archive, part).values() if part else ()
+        return (link.target for link in links if link.kind == kind and not link.external)
 
     def _read_cells(self, data: bytes) -> Iterator[tuple[Position, str]]:
         rows = etree.iterparse(

@@ -1,7 +1,7 @@
 """Workbooks as they are shown: formats, errors, merged cells, hidden sheets and several tables in a sheet."""
 
 import pytest
-from tests.office_samples import row, xlsx
+from tests.office_samples import links, row, xlsx
 
 from conspectus.sources.files.local_files import LocalFiles
 
@@ -57,6 +57,26 @@ def test_merged_cells_are_filled() -> None:
     assert sheet_text(row(1, "Report") + row(2, "a", "b"), merged="A1:XFD1") == (
         "Report\n\n| a | b |\n| --- | --- |"
     )
+
+
+def test_charts_follow_the_tables_of_their_sheet() -> None:
+    figures = "".join(f"<v>{figure}</v>" for figure in (7, 14))
+    title = "<title><p><r><t>Fees by year</t></r></p></title>"
+    chart = f"<c>{title}<ser><tx><v>Fee</v></tx><val>{figures}</val></ser></c>"
+    parts = {
+        "xl/worksheets/_rels/s1.xml.rels": links(("d", "drawing", "../drawings/d.xml")),
+        "xl/drawings/_rels/d.xml.rels": links(("c", "chart", "../charts/c.xml")),
+        "xl/charts/c.xml": chart,
+    }
+    (document,) = FILES.parse_bytes(xlsx({"S": row(1, "x")}, parts=parts), "a.xlsx").documents
+    assert document.text == "## S\n\nx\n\nFees by year\n\n|  | Fee |\n| --- | --- |\n|  | 7 |\n|  | 14 |"
+
+
+def test_titles_stand_above_and_figures_have_no_names() -> None:
+    assert sheet_text(row(1, "Fees of May") + row(2, "a", "b") + row(3, "1", "2")) == (
+        "Fees of May\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"
+    )
+    assert sheet_text(row(1, "1", "2") + row(2, "3", "4")) == "|  |  |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"
 
 
 def test_hidden_sheets_are_left_out_with_a_notice() -> None:
