@@ -1,7 +1,6 @@
-"""The files that the rules read. Each is read once, and each syntax tree is made once."""
+"""The files that the rules read. Each is read once, and each syntax tree is made and walked once."""
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +30,7 @@ def syntax_tree(source: str) -> ast.Module:
     return ast.parse(source)
 
 
-def nodes(source: str) -> Iterator[Any]:
-    """Yield the nodes of the syntax tree of a source."""
-    yield from ast.walk(syntax_tree(source))
+@cache
+def nodes(source: str) -> tuple[Any, ...]:
+    """The nodes of the syntax tree of a source."""
+    return tuple(ast.walk(syntax_tree(source)))
