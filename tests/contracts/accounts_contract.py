@@ -333,7 +333,7 @@ class AccountsContract:
         await accounts.add_user(a_user("carl"))
         key = Key(KeyId("carls"), UserId("carl-id"), "", ("read",), NOON)
         await accounts.add_key(key, "x" * 64)
-        session = Session("one", key.id, NOON, NOON + MINUTE, NOON)
+        session = Session("one", key.id, key.user, NOON, NOON + MINUTE, NOON)
         await accounts.add_session(session, "h" * 64)
         assert await accounts.session("one") == (session, "h" * 64)
         await accounts.session_used("one", NOON + MINUTE / 2)
@@ -347,6 +347,25 @@ class AccountsContract:
         await accounts.add_session(replace(session, id="three"), "h" * 64)
         await accounts.delete_user(UserId("carl-id"))
         assert await accounts.session("three") is None
+
+    async def test_sessions_are_listed_newest_first_and_their_end_is_noted(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        for name in ("carl", "dora"):
+            await accounts.add_user(a_user(name))
+            key = Key(KeyId(f"key-{name}"), UserId(f"{name}-id"), "", ("read",), NOON)
+            await accounts.add_key(key, "x" * 64)
+        times = NOON, NOON + 9 * MINUTE, NOON
+        for number, name in enumerate(("carl", "dora", "carl")):
+            session = Session(f"s{number}", KeyId(f"key-{name}"), UserId(f"{name}-id"), *times)
+            await accounts.add_session(replace(session, created=NOON + number * MINUTE), "h" * 64)
+        assert [session.id for session in await accounts.sessions()] == ["s2", "s1", "s0"]
+        assert [session.id for session in await accounts.sessions(UserId("carl-id"))] == ["s2", "s0"]
+        for session_id in ("s0", "s0", "unknown"):
+            await accounts.end_session(session_id, a_change("end_session"))
+        assert [session.id for session in await accounts.sessions(UserId("carl-id"))] == ["s2"]
+        actions = [entry.action for entry in (await accounts.audit(limit=9)).entries]
+        assert actions.count("end_session") == 1
 
     async def test_an_owner_is_deleted_only_with_an_heir(
         self, accounts: Accounts, catalog: Catalog, peopled: None

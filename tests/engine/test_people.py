@@ -186,6 +186,24 @@ async def test_no_key_is_worth_more_than_the_one_that_made_it(enter: Enter) -> N
     assert (await narrow.people.create_key(scopes=("admin", "read", "read"))).key.scopes == ("read", "admin")
 
 
+async def test_a_narrower_key_ends_no_session_of_a_wider_one(owner: Engine, enter: Enter) -> None:
+    alice, bob = await enter("alice"), await enter("bob")
+    laptop = await alice.people.create_key(label="laptop")
+    await owner.sessions.start(await owner.people.authenticate(laptop.secret))
+    (session,) = await alice.people.list_sessions()
+    assert (session.key, session.user) == (laptop.key.id, laptop.key.user)
+    assert await owner.people.list_sessions("alice") == [session]
+    assert await bob.people.list_sessions() == []
+    for work in (bob.people.list_sessions("*"), bob.people.list_sessions("alice")):
+        with pytest.raises(PermissionDenied):
+            await work
+    with pytest.raises(PermissionDenied):
+        await (await enter("alice", "read", "admin")).people.end_session(session.id)
+    await alice.people.end_session(session.id)
+    with pytest.raises(NotFound):
+        await alice.people.end_session(session.id)
+
+
 async def test_keys_that_make_no_sense_are_refused(owner: Engine) -> None:
     now = datetime.now(UTC)
     for fields in (

@@ -302,13 +302,19 @@ class MemoryAccounts(Accounts):
         stored = self._sessions.get(session)
         return None if stored is None or stored[0].key not in self._keys else stored
 
+    async def sessions(self, user: UserId | None = None) -> Sequence[Session]:
+        open_sessions = [session for session, _ in self._sessions.values() if session.key in self._keys]
+        of_user = [session for session in open_sessions if user in {None, session.user}]
+        return sorted(of_user, key=lambda session: (-session.created.timestamp(), session.id))
+
     async def session_used(self, session: str, at: datetime) -> None:
         if session in self._sessions:
             stored, secret_hash = self._sessions[session]
             self._sessions[session] = replace(stored, last_used=at), secret_hash
 
-    async def end_session(self, session: str) -> None:
-        self._sessions.pop(session, None)
+    async def end_session(self, session: str, change: Change = None) -> None:
+        if self._sessions.pop(session, None):
+            self._note(change)
 
     def _note(self, change: Change) -> None:
         if change is not None:

@@ -198,6 +198,21 @@ async def test_a_session_ends_when_its_key_is_replaced_or_its_user_disabled(
     assert (await client.get("/me")).status_code == 401
 
 
+async def test_sessions_are_listed_and_ended_one_by_one(site: Site, people: People) -> None:
+    laptop, phone = [await log_in_browser(site, people.keys["alice"]) for _ in range(2)]
+    await log_in_browser(site, people.keys["bob"])
+    newest, oldest = (await laptop.get("/sessions")).json()
+    assert newest["key"] == oldest["key"]
+    assert len((await people.owner.get("/sessions", params={"user": "*"})).json()) == 3
+    assert (await people.bob.delete(f"/sessions/{newest['id']}")).status_code == 404
+    assert (await laptop.delete(f"/sessions/{newest['id']}")).status_code == 204
+    assert (await phone.get("/me")).status_code == 401
+    assert [session["id"] for session in (await laptop.get("/sessions")).json()] == [oldest["id"]]
+    (entry, *_) = (await people.owner.get("/audit")).json()["entries"]
+    change = entry["action"], entry["subject"], entry["subject_name"]
+    assert change == ("end_session", newest["id"], "alice")
+
+
 async def test_a_page_of_another_origin_ends_no_session(site: Site, people: People) -> None:
     client = await log_in_browser(site, people.keys["alice"])
     foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}

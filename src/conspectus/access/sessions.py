@@ -6,7 +6,7 @@ A token opens a session as long as its key is valid, until it expires, was not u
 import hmac
 import re
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from conspectus.access.keys import NO_HASH, hash_of, person_of
@@ -41,7 +41,7 @@ class Sessions:
             raise PermissionDenied("log in", "an API key")
         number, now = secrets.token_hex(16), self._clock()
         token = f"css_{number}_{secrets.token_hex(32)}"
-        session = Session(number, person.key, now, now + self._lifetime, now)
+        session = Session(number, person.key, person.id, now, now + self._lifetime, now)
         await self._accounts.add_session(session, hash_of(token))
         return token
 
@@ -53,12 +53,15 @@ class Sessions:
             raise Unauthenticated
         key, _, user = stored
         now = self._clock()
-        is_expired = now >= session.expires or now - session.last_used > self._max_idle
-        if is_expired or user.disabled or not key.valid(now):
+        if not self.is_open(session, now) or user.disabled or not key.valid(now):
             raise Unauthenticated
         if now - session.last_used >= min(MAX_USE_INTERVAL, self._max_idle / USES_PER_IDLE):
             await self._accounts.session_used(session.id, now)
         return person_of(user, key)
+
+    def is_open(self, session: Session, at: datetime) -> bool:
+        """Return whether a session has neither expired nor been unused for too long."""
+        return at < session.expires and at - session.last_used <= self._max_idle
 
     async def end(self, token: str) -> None:
         """End the session of a token; one that opens nothing ends nothing."""

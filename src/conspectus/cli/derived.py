@@ -24,6 +24,9 @@ from conspectus.text.times import parse_instant
 
 SHORT: Final = {"limit": "--limit -n", "wait": "--wait/--no-wait"}
 
+TAKEN_NAMES: Final = frozenset({"session", *Common.__dataclass_fields__})
+"""Parameters of every command; an operation has its own of the same name with `_` at the end."""
+
 
 class Derivation:
     """The arguments and options of a command, which are those of its operation, and the call."""
@@ -94,7 +97,7 @@ class Derivation:
             default = None
         elif isinstance(default, tuple | Mapping):
             default = list(default)
-        name = f"{leaf.name}_" if leaf.name in Common.__dataclass_fields__ else leaf.name
+        name = f"{leaf.name}_" if leaf.name in TAKEN_NAMES else leaf.name
         return _keyword(name, Annotated[kind | None if default is None else kind, declared], default)
 
     def _run(self, session: Session, arguments: Arguments) -> None:

@@ -54,6 +54,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "users": ("Manage users.", "people"),
     "groups": ("Manage groups of users.", "people"),
     "keys": ("Manage API keys.", "people"),
+    "sessions": ("List and end the sessions of browsers.", "people"),
     "grants": ("Manage roles on collections and sources.", "people"),
 }
 """Help of each group by its path, and the modules with tables of its commands. A group follows its parent."""

@@ -27,6 +27,7 @@ from conspectus.model.access import (
     RoleOrigin,
     User,
 )
+from conspectus.model.access import Session as BrowserSession
 from conspectus.model.parameters import GroupName, UserName
 
 OWNER = "owner"
@@ -114,6 +115,23 @@ def _show_keys(session: Session, keys: Sequence[Key], _: Arguments) -> None:
         for key in keys
     )  # fmt: skip
     session.show(keys, rows_table(columns, rows))
+
+
+def _show_sessions(session: Session, browser_sessions: Sequence[BrowserSession], _: Arguments) -> None:
+    names = _names(session)
+    columns = ("id", "user", "key", "created", "expires", "last used")
+    rows = (
+        (
+            browser_session.id,
+            names.get(browser_session.user, browser_session.user),
+            browser_session.key,
+            browser_session.created,
+            browser_session.expires,
+            browser_session.last_used,
+        )
+        for browser_session in browser_sessions
+    )
+    session.show(browser_sessions, rows_table(columns, rows))
 
 
 def _own_store(session: Session, arguments: Arguments) -> None:
@@ -256,6 +274,14 @@ KEYS_COMMANDS: Final = {
         "people:PeopleService.rotate_key", "Replace an API key. The new secret is shown once.",
         show=_show_once,
     ),
+}  # fmt: skip
+
+SESSIONS_COMMANDS: Final = {
+    "list": Command(
+        "people:PeopleService.list_sessions", "List the open sessions of browsers.",
+        arguments={"user": "USER"}, defaults={"user": "*"}, show=_show_sessions, limit=100,
+    ),
+    "end": Command("people:PeopleService.end_session", "End a session.", "ended the session {session}"),
 }  # fmt: skip
 
 GRANTS_COMMANDS: Final = {

@@ -40,6 +40,7 @@ from conspectus.model.access import (
     Role,
     RoleOrigin,
     Scope,
+    Session,
     User,
 )
 from conspectus.model.annotations import Example, Length
@@ -52,6 +53,7 @@ from conspectus.model.parameters import (
     KeyIdentifier,
     PageLimit,
     Purge,
+    SessionIdentifier,
     UserName,
 )
 from conspectus.model.query import EVERYWHERE
@@ -255,6 +257,32 @@ class PeopleService(Service):
             await self._parts.accounts.revoke_key(new_key.key.id, now)
             raise Conflict("key", key, "was revoked meanwhile; create a new one")
         return new_key
+
+    async def list_sessions(
+        self,
+        user: Annotated[str | None, "Name or id of the user; none: you, `*`: all.", Example("ann")] = None,
+    ) -> Sequence[Session]:
+        """List your open sessions of browsers, newest first; the owner account may list those of any user."""
+        if user == EVERYWHERE:
+            require_owner(self._person, "see the sessions of others")
+            sessions = await self._parts.accounts.sessions()
+        else:
+            sessions = await self._parts.accounts.sessions(await self._key_holder(user, "see sessions"))
+        now = self._parts.clock()
+        return [session for session in sessions if self._core.sessions.is_open(session, now)]
+
+    async def end_session(self, session: SessionIdentifier) -> None:
+        """End a session of a browser; its next request is refused.
+
+        Raises NotFound, or PermissionDenied if its key may do more than yours.
+        """
+        stored = await self._parts.accounts.session(session)
+        if stored is None or not (self._person.owner or stored[0].user == self._person.id):
+            raise NotFound("session", session)
+        await self._require_changeable_key(stored[0].key, "end a session")
+        holder = await self._directory.user(stored[0].user)
+        change = self._context.change("end_session", session, holder.name)
+        await self._parts.accounts.end_session(session, change)
 
     async def authenticate(self, secret: str) -> Person:
         """Return the person of an API key, for servers. Raises Unauthenticated."""

@@ -167,6 +167,7 @@ class Session:
 
     id: str
     key: KeyId
+    user: UserId
     created: datetime
     expires: datetime
     last_used: datetime

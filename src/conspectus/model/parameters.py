@@ -44,6 +44,7 @@ AlertIdentifier = Annotated[Identifier, "Id of an alert.", Example("0195f3a1c2d4
 JobIdentifier = Annotated[Identifier, "Id of a job.", Example("0195f3a1c2d47e80b6a4c1d2e3f40b0b")]
 MemoryIdentifier = Annotated[Identifier, "Id of a memory.", Example("0195f3a1c2d47e80b6a4c1d2e3f40c0c")]
 FeedbackIdentifier = Annotated[Name, "Id of a feedback.", Example(EXAMPLE_ID)]
+SessionIdentifier = Annotated[Name, "Id of a session.", Example("6f1c0b0e5a3d4f1e8c2b7a9d0e4f6a1b")]
 KeyIdentifier = Annotated[Name, "Id of an API key.", Example("0195f3a1c2d47e80b6a4c1d2e3f40d0d")]
 
 PageLimit = Annotated[int, Range(1, "max_page_rows"), "Maximum number of results.", Example(10)]

@@ -30,6 +30,15 @@ PEOPLE_OPERATIONS: Final = (
         PeopleService.create_key, "POST", "/keys", status=201, secret=True, for_models="never", audited=True
     ),
     Operation(PeopleService.revoke_key, "DELETE", "/keys/{key}", for_models="never", audited=True),
+    Operation(PeopleService.list_sessions, "GET", "/sessions", for_models="never"),
+    Operation(
+        PeopleService.end_session,
+        "DELETE",
+        "/sessions/{session}",
+        status=204,
+        for_models="never",
+        audited=True,
+    ),
     Operation(PeopleService.effective_roles, "GET", "/users/{user}/roles", for_models="never"),
     Operation(PeopleService.list_readers, "GET", "/documents/{document}/readers", for_models="never"),
     Operation(PeopleService.list_audit, "GET", "/audit", for_models="never"),

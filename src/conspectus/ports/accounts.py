@@ -132,8 +132,11 @@ class Accounts(Protocol):
     async def session(self, session: str) -> tuple[Session, str] | None:
         """A session with the hash of its token."""
 
+    async def sessions(self, user: UserId | None = None) -> Sequence[Session]:
+        """The sessions of one user or of all, newest first."""
+
     async def session_used(self, session: str, at: datetime) -> None:
         """Note that a session was used."""
 
-    async def end_session(self, session: str) -> None:
+    async def end_session(self, session: str, change: AccountChange | None = None) -> None:
         """Delete a session, if there is one."""

@@ -26,6 +26,8 @@ class BlockingPeople(BlockingService[PeopleService]):
     remove_member = blocking(PeopleService.remove_member)
     create_key = blocking(PeopleService.create_key)
     list_keys = blocking(PeopleService.list_keys)
+    list_sessions = blocking(PeopleService.list_sessions)
+    end_session = blocking(PeopleService.end_session)
     revoke_key = blocking(PeopleService.revoke_key)
     rotate_key = blocking(PeopleService.rotate_key)
     authenticate = blocking(PeopleService.authenticate)

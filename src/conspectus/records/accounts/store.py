@@ -15,7 +15,13 @@ from conspectus.records.accounts.grants import (
     revoke,
 )
 from conspectus.records.accounts.keys import add_key, find_key, keys_of, revoke_key, set_key_used
-from conspectus.records.accounts.sessions import add_session, end_session, find_session, session_used
+from conspectus.records.accounts.sessions import (
+    add_session,
+    end_session,
+    find_session,
+    list_sessions,
+    session_used,
+)
 from conspectus.records.accounts.user_deletion import find_for_deletion
 from conspectus.records.accounts.users import (
     add_group,
@@ -76,8 +82,9 @@ class SqlAccounts(SqlStore):
     audit = reading(audit_page)
     add_session = writing(add_session, locks=lambda session, secret_hash: {row_lock(keys, session.key)})
     session = cached(find_session, single=True)
+    sessions = reading(list_sessions)
     session_used = writing(session_used, locks=lambda session, at: {row_lock(sessions, session)})
-    end_session = writing(end_session, locks=lambda session: {row_lock(sessions, session)})
+    end_session = writing(end_session, locks=lambda session, change=None: {row_lock(sessions, session)})
 
     async def delete_user(
         self, user: UserId, *, transfer_to: UserId | None = None, change: Change = None, purge: bool = False
