@@ -190,10 +190,10 @@ def turns(sets: Path) -> Result:
     """Questions that depend on earlier turns, by what is searched for."""
     report = evaluated("turns", str(sets / "mtrag_un"))
     rows = []
-    for kind, shown in KINDS.items():
+    for kind, label in KINDS.items():
         figures = [[f"{report[way][kind][key]:.1f}" for key in DEEP] for way in QUERIES]
         cells = (f"{ndcg} ({', '.join(recalls)})" for ndcg, *recalls in figures)
-        rows.append([shown, str(report["last"][kind]["questions"]), *cells])
+        rows.append([label, str(report["last"][kind]["questions"]), *cells])
     title = "nDCG@10, and in brackets recall@5 and recall@10, from 0 to 100."
     return Result.of(title, ["", "questions", *QUERIES.values()], rows)
 

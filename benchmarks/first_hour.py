@@ -63,9 +63,9 @@ def measure_steps(wheel: Path, folder: Path, wheels: Path) -> Iterator[tuple[str
     with chat_model() as address:
         readme = Readme(python, home, environment(python, address))
         try:
-            for step, (language, block, shown) in zip(STEPS, blocks, strict=True):
+            for step, (language, block, output) in zip(STEPS, blocks, strict=True):
                 began = time.perf_counter()
-                readme.follow(language, block, shown)
+                readme.follow(language, block, output)
                 yield step, f"{time.perf_counter() - began:.1f} s"
         finally:
             readme.close()

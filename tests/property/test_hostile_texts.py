@@ -126,6 +126,7 @@ OWN_FORMAT = {
     "text.replies.forest.judge": "trees of the package",
     "text.replies.forest.tabulate": "figures of messages, by their names",
     "text.urls.Url.resolve": "an address that parse_url gave",
+    "text.vectors.unpack_row": "a vector as it is stored",
 }
 """Functions whose text has a form, and who gives it."""
 STORED = {"memory.scopes.common_prefix", "text.lines.LinePattern.matches"}

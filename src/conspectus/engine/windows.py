@@ -64,6 +64,7 @@ class WindowMaker:
 
     def __init__(self, context: EngineContext, user: UserId) -> None:
         self._core = context.core
+        self._authorized = context.authorized
         self._user = user
 
     async def make(
@@ -96,6 +97,8 @@ class WindowMaker:
         names: dict[str, str] = {}
         for collection in set(collections.values()):
             ids = [source for source, holder in collections.items() if holder == collection]
-            sources = await self._core.records.sources(collection, names=ids)
-            names |= {source.id: source.name for source in sources}
+            access = await self._authorized.find(collection)
+            if access is not None:
+                sources = await self._authorized.sources_by_name(access, ids)
+                names |= {source.id: source.name for source in sources}
         return names
