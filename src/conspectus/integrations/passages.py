@@ -10,8 +10,9 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import NotFound
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import Budget, QueryOptions
-from conspectus.model.records import Document
+from conspectus.model.records import Document, Syntax
 from conspectus.model.results import Citation, ContextWindow, Hit
+from conspectus.text.tables import TableHeaders, find_tables
 
 DEFAULT_LIMIT = 10
 PASSAGE_SEPARATOR = "\n\n"
@@ -56,7 +57,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedPassage:
-    """A retrieved passage with the parts of its score."""
+    """A retrieved passage with the parts of its score. Rows of a table stand below its header rows."""
 
     text: str
     document: Document
@@ -112,7 +113,7 @@ def _make_passage(hit: Hit) -> RetrievedPassage:
         heading=chunk.heading,
         location=document.location,
     )
-    return RetrievedPassage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
+    return RetrievedPassage(chunk.text_with_header, document, cited, hit.score, hit.parts, hit.similarity)
 
 
 async def _visible(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPassage]:
@@ -128,9 +129,16 @@ async def _visible(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPa
     for cited in window.citations:
         if cited.document in documents:
             best = min((ranked[chunk] for chunk in cited.chunks), key=lambda candidate: candidate.rank)
-            text = texts[cited.document][cited.start : cited.end]
-            passages.append(RetrievedPassage(text, documents[cited.document], cited, best.score, best.parts))
+            document = documents[cited.document]
+            text = _cited_text(texts[cited.document], document.syntax, cited)
+            passages.append(RetrievedPassage(text, document, cited, best.score, best.parts))
     return passages
+
+
+def _cited_text(text: str, syntax: Syntax, cited: Citation) -> str:
+    """Return the cited characters of a text; those in the middle of a table below its header rows."""
+    tables = find_tables(text) if syntax == "markdown" else []
+    return TableHeaders(text, tables).header_at(cited.start) + text[cited.start : cited.end]
 
 
 async def _name_sources(engine: AnyEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
