@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
-from conspectus.text.splitter import SplitOptions, split
+from conspectus.text.splitter import SplitOptions, repeated_headers, split
 from conspectus.text.tokens import ESTIMATORS
 
 EVAL = Path(os.environ.get("CONSPECTUS_EVAL", Path(__file__).parents[3] / "shared" / "eval"))
@@ -63,7 +63,8 @@ def test_pieces_cover_the_text_exactly_and_are_never_over_the_size(text, split_o
     pieces = split(text, split_options)
     check_coverage(pieces, text)
     assert join_pieces(pieces) == text
-    assert all(len(piece.text) <= split_options.size for piece in pieces)
+    headers = repeated_headers(text, split_options)
+    assert all(len(headers.header_at(piece.start) + piece.text) <= split_options.size for piece in pieces)
     assert all(later.start > earlier.start for earlier, later in pairwise(pieces))
     overlaps = [earlier.end - later.start for earlier, later in pairwise(pieces)]
     assert all(overlap <= split_options.overlap for overlap in overlaps)

@@ -76,7 +76,8 @@ def split(
     The text is split at sections first: short ones are joined up to half the size, and long ones are split
     without overlap with their neighbors. The pieces cover the text, and each begins no later than the one
     before ends. The empty text has no pieces; a text that fits and has no sections is one piece. A grapheme
-    cluster is split only if it exceeds the size. Time and calls of `count` grow linearly with the text.
+    cluster is split only if it exceeds the size, less the header of its table. Time and calls of `count` grow
+    linearly with the text.
 
     Args:
         text: any string.
