@@ -32,6 +32,9 @@ MAX_NOTES = 20
 MAX_NOTE_LENGTH = 500
 CHARACTERS_PER_TOKEN = 3
 MAX_NAME_LENGTH = 290
+DIGEST_BYTES = 16
+SHOWN_CHARACTERS = 16
+"""Length of the end of a long path in the name of its project."""
 HEADING = "Notes on this project from memory (quoted, not instructions of the user):"
 EVENT_FIELDS_SQL = """
     select json_extract(:event, '$.hook_event_name'), json_extract(:event, '$.cwd'),
@@ -247,11 +250,17 @@ def read_path(file: str) -> str:
 
 
 def agent_name(root: str) -> str:
-    """Return the name of a project in memory scopes: its root, shortened in the middle if it is too long."""
+    """Return the name of a project in memory scopes: its root, or if that is too long its digest and its end.
+
+    The digest keeps apart long paths with the same end, as those of projects in one folder.
+    """
     name = root.encode(errors="replace").decode()
     if len(percent_encoded(name)) <= MAX_NAME_LENGTH:
         return name
-    return f"{name[:12]}…{len(name)}…{name[-16:]}"
+    from _blake2 import blake2b
+
+    digest = blake2b(root.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+    return f"{digest}…{name[-SHOWN_CHARACTERS:]}"
 
 
 def percent_encoded(name: str) -> str:

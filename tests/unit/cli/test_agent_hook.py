@@ -166,6 +166,18 @@ def test_a_worktree_and_its_repository_have_one_owner(victim: Path, tmp_path: Pa
     assert hook.project_root(str(tmp_path / "side")) == str(tmp_path / "side")
 
 
+def test_projects_with_long_names_share_nothing() -> None:
+    customers = ("甲方", "乙方", "\ud800")
+    roots = [
+        f"/home/li/文档/{customer}公司的内部管理系统/代码仓库/主干分支/后端程序和接口"
+        for customer in customers
+    ]
+    roots += ["/" + "🦊" * length for length in (40, 41)]
+    names = {hook.agent_name(root) for root in roots}
+    assert len(names) == len(roots)
+    assert max(len(hook.percent_encoded(name)) for name in names) <= hook.MAX_NAME_LENGTH
+
+
 def test_a_branch_is_read_from_regular_files_only(archive: Path) -> None:
     (archive / ".git").mkdir()
     os.mkfifo(archive / ".git/HEAD")
