@@ -8,6 +8,8 @@ from pypdfium2.raw import FPDF_ERR_PASSWORD
 
 from conspectus.model.records import TextPosition
 from conspectus.sources.files.extract import Extract, Refused
+from conspectus.sources.files.pdf_pages import PageSpans, drop_running_heads, page_regions, page_spans
+from conspectus.sources.files.pdf_text import TextStyle, render_regions
 
 BETWEEN = "\n\n"
 MAX_BOOKMARKS = 10_000
@@ -20,40 +22,47 @@ def read_pdf(data: bytes) -> Extract:
     """Return the text of a PDF. Raises Refused."""
     try:
         document = pypdfium2.PdfDocument(data)
-        read = [_page_text(document, index) for index in range(len(document))]
-        pages = [page or "" for page in read]
+        spans = [_page_spans(document, index) for index in range(len(document))]
+        pages = _page_texts(spans)
         bookmarks = list(_bookmarks(document, len(pages)))
         title = " ".join(_clean(document.get_metadata_value("Title")).split())
     except pypdfium2.PdfiumError as error:
         locked = error.err_code == FPDF_ERR_PASSWORD
         raise Refused("is encrypted with a password" if locked else f"a damaged PDF: {error}") from None
-    if read and not any(page is not None for page in read):
+    if pages and not any(page is not None for page in spans):
         raise Refused("a damaged PDF: none of its pages can be read")
     if not any(pages):
         raise Refused("has no text; it may be scanned, or its pages may be images")
-    named = "" if title.lower() in UNTITLED else title
-    counts = {"have no text; they may be scanned": read.count(""), "are damaged": read.count(None)}
+    damaged = spans.count(None)
+    counts = {"have no text; they may be scanned": pages.count("") - damaged, "are damaged": damaged}
     return Extract(
         BETWEEN.join(pages),
         "application/pdf",
-        title=named,
+        title="" if title.lower() in UNTITLED else title,
         places=_places(pages, bookmarks),
-        notice="; ".join(f"{n} of {len(read)} pages {what}" for what, n in counts.items() if n) or None,
-        syntax="plain",
+        notice="; ".join(f"{n} of {len(pages)} pages {what}" for what, n in counts.items() if n) or None,
     )
 
 
-def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:
-    """Return the text of a page; None if it cannot be read."""
+def _page_spans(document: pypdfium2.PdfDocument, index: int) -> PageSpans | None:
+    """Return the spans of a page; None if it cannot be read."""
     try:
         page = document[index]
-        text = page.get_textpage()
-        raw_text = text.get_text_range()
+        text_page = page.get_textpage()
+        spans = page_spans(page, text_page)
     except pypdfium2.PdfiumError:
         return None
-    text.close()
+    text_page.close()
     page.close()
-    return _clean(raw_text)
+    return spans
+
+
+def _page_texts(spans: Sequence[PageSpans | None]) -> list[str]:
+    """Return the text of each page in reading order; empty if it has none."""
+    drop_running_heads([page for page in spans if page is not None])
+    regions = [[] if page is None else page_regions(page) for page in spans]
+    style = TextStyle(region for page in regions for region in page)
+    return [_UNSEEN.sub("", render_regions(page, style)) for page in regions]
 
 
 def _clean(text: str) -> str:

@@ -239,23 +239,6 @@ def test_a_protected_book_is_refused() -> None:
         read_file(epub({"a": "text"}, parts={"META-INF/encryption.xml": locked}), "a.epub")
 
 
-def test_a_pdf_has_its_pages_and_its_bookmarks_as_headings() -> None:
-    pages = (lines("Start here", "and on"), lines("Before", "2 The Middle", "after"), lines("Last"))
-    file = pdf(*pages, bookmarks=[("The Middle", 1), ("Elsewhere", 2)], title="A title")
-    document = read_file(file, "a.pdf")
-    text = document.text
-    assert text == "Start here\nand on\n\nBefore\n2 The Middle\nafter\n\nLast"
-    assert document.places == (
-        TextPosition(0, 1),
-        TextPosition(text.index("Before"),
-        2),
-        TextPosition(text.index("2 The"),
-        2, ("The Middle",)),
-        TextPosition(text.index("Last"), 3, ("Elsewhere",)),
-    )  # fmt: skip
-    assert (document.title, document.syntax) == ("A title", "plain")
-
-
 def test_a_pdf_without_text_is_said_to_be_scanned_perhaps() -> None:
     with pytest.raises(UnreadableFile, match="no text; it may be scanned"):
         read_file(pdf(b"0 0 100 100 re f"), "a.pdf")

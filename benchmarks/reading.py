@@ -1,0 +1,223 @@
+"""Reading: words, words in order and cells of tables of files, beside other converters, by format.
+
+    python benchmarks/reading.py --peers PYTHON
+
+`PYTHON` is the interpreter of an environment that has MarkItDown and pdfminer.six; without it only our reader
+is measured.
+"""
+
+import contextlib
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from made_pages import MadePage, made_pdfs, made_web_pages
+from results import Result, option_parser
+
+from conspectus import bootstrap
+from conspectus.errors import ConspectusError
+from conspectus.ports import FoundFile
+from conspectus.settings import Settings
+
+OURS = "conspectus"
+PEERS = ("markitdown", "pdfminer.six")
+EXPECTED = ("{name}.md", "../groundtruth/{name}.md", "../groundtruth/{stem}.md", "expected_outputs/{stem}.md")
+_WORD = re.compile(r"\w+")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ADDRESS = re.compile(r"\]\([^()\s]*\)")
+_ESCAPE = re.compile(r"\\(?=[^\w\s]|_)")
+_PIPE = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"[\s|:-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A file, and the Markdown that it should become."""
+
+    kind: str
+    path: Path
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A file's text by one converter, and the seconds that it took; empty if it failed."""
+
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Shares of the expected words, words in order and cells, from 0 to 1; None without cells."""
+
+    words: float
+    order: float
+    cells: float | None
+
+
+def pairs_in(directory: Path) -> Iterator[Pair]:
+    """Yield the files of a folder that have their Markdown beside them."""
+    for path in sorted(directory.rglob("*")):
+        names = {"name": path.name, "stem": path.stem}
+        expected = [path.parent / pattern.format(**names) for pattern in EXPECTED]
+        if path.is_file() and path.parent.name not in {"groundtruth", "expected_outputs"}:
+            markdown = next((candidate for candidate in expected if _is_pair(path, candidate)), None)
+            if markdown is not None:
+                yield Pair(path.suffix[1:].lower(), path, markdown.read_text(encoding="utf-8"))
+
+
+def _is_pair(path: Path, expected: Path) -> bool:
+    """Return whether the Markdown is that of the file: one without the file's suffix is that of a PDF."""
+    return expected != path and expected.is_file() and (path.name in expected.name or path.suffix == ".pdf")
+
+
+def pairs_made(pages: Iterator[MadePage], directory: Path) -> Iterator[Pair]:
+    """Write pages that were made by script, and yield them."""
+    for page in pages:
+        path = directory / page.name
+        path.write_bytes(page.content)
+        yield Pair(page.kind, path, page.expected)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text; comments, Markdown's escapes and the addresses of links are no words."""
+    bare = _ADDRESS.sub("]", _COMMENT.sub("", html.unescape(text)))
+    return _WORD.findall(_ESCAPE.sub("", bare).lower().replace("_", " "))
+
+
+def cells_of(text: str) -> list[str]:
+    """Return the cells of all Markdown tables of a text, row by row, as their words."""
+    rows = (line.strip() for line in text.split("\n"))
+    tables = (row for row in rows if row.startswith("|") and not _RULE.fullmatch(row))
+    cells = (" ".join(words_of(cell)) for row in tables for cell in _PIPE.split(row)[1:-1])
+    return [cell for cell in cells if cell]
+
+
+def recall(expected: Sequence[str], texts: Sequence[str]) -> float:
+    """Return the share of the expected words, each as often as it is expected; 1 for no words."""
+    counts = Counter(expected)
+    return (counts & Counter(texts)).total() / counts.total() if counts else 1.0
+
+
+def recall_in_order(expected: Sequence[str], texts: Sequence[str]) -> float:
+    """Return the length of the longest common subsequence as a share of the expected words."""
+    positions: dict[str, int] = defaultdict(int)
+    for index, word in enumerate(expected):
+        positions[word] |= 1 << index
+    full = (1 << len(expected)) - 1
+    row = full
+    for word in texts:
+        matching = row & positions.get(word, 0)
+        row = ((row + matching) | (row - matching)) & full
+    return (len(expected) - row.bit_count()) / len(expected) if expected else 1.0
+
+
+def score(expected: str, text: str) -> Score:
+    """Return how much of the expected Markdown is in a text."""
+    expected_words, words = words_of(expected), words_of(text)
+    expected_cells = cells_of(expected)
+    cells = recall_in_order(expected_cells, cells_of(text)) if expected_cells else None
+    return Score(recall(expected_words, words), recall_in_order(expected_words, words), cells)
+
+
+def read_ours(pairs: Sequence[Pair]) -> list[Reading]:
+    """Read the files by this engine."""
+    files = bootstrap.local_files(Settings.from_environment())
+    readings = []
+    for pair in pairs:
+        begin, text = _processor_seconds(), ""
+        with contextlib.suppress(ConspectusError):
+            parsed = files.parse(FoundFile(pair.path, pair.path.name, pair.path.stat().st_size))
+            text = "\n\n".join(document.text for document in parsed.documents)
+        readings.append(Reading(text, max(0.0, _processor_seconds() - begin)))
+    return readings
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process and of the children that are alive, where files are read."""
+    seconds = time.process_time()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def read_by_peer(peer: str, python: Path, pairs: Sequence[Pair]) -> list[Reading]:
+    """Read the files by another converter, in a process of its environment."""
+    script = Path(__file__).with_name("reading_peers.py")
+    request = "\n".join(str(pair.path) for pair in pairs)
+    done = subprocess.run(
+        [python, script, peer], input=request, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return [Reading(**json.loads(line)) for line in done.stdout.split("\n") if line]
+
+
+def rows_of(pairs: Sequence[Pair], readings: Mapping[str, Sequence[Reading]]) -> Iterator[list[str]]:
+    """Yield a row for each format and converter."""
+    for kind in sorted({pair.kind for pair in pairs}):
+        positions = [index for index, pair in enumerate(pairs) if pair.kind == kind]
+        for name, texts in readings.items():
+            if name == "pdfminer.six" and not kind.startswith("pdf"):
+                continue
+            scores = [score(pairs[index].expected, texts[index].text) for index in positions]
+            cells = [one.cells for one in scores if one.cells is not None]
+            milliseconds = mean(texts[index].seconds for index in positions) * 1000
+            yield [
+                kind,
+                name,
+                str(len(positions)),
+                f"{100 * mean(one.words for one in scores):.1f}",
+                f"{100 * mean(one.order for one in scores):.1f}",
+                f"{100 * mean(cells):.1f}" if cells else "-",
+                f"{milliseconds:.0f} ms",
+            ]
+
+
+def main() -> None:
+    """Print the table, and save it for the documentation."""
+    parser = option_parser(__doc__)
+    parser.add_argument("--sets", type=Path, default=Path("../shared/eval"), help="folder of the sets")
+    parser.add_argument("--peers", type=Path, metavar="PYTHON", help="interpreter with the other converters")
+    parser.add_argument("--made", type=int, default=12, help="number of texts that pages are made from")
+    parser.add_argument("--worst", type=int, default=0, help="number of our worst files to name")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sets: Path = arguments.sets
+        pairs = [
+            *pairs_in(sets / "docling_docs"),
+            *pairs_in(sets / "markitdown_files"),
+            *pairs_made(made_pdfs(sets / "peps", arguments.made), Path(folder)),
+            *pairs_made(made_web_pages(sets / "fastapi_docs" / "en", arguments.made), Path(folder)),
+        ]
+        readings = {OURS: read_ours(pairs)}
+        for peer in PEERS if arguments.peers else ():
+            readings[peer] = read_by_peer(peer, arguments.peers, pairs)
+    columns = ["format", "reader", "files", "words", "in order", "cells", "processor time of a file"]
+    rows = list(rows_of(pairs, readings))
+    Result.of("Shares of the expected Markdown, from 0 to 100.", columns, rows).shown(
+        "reading", save=arguments.save
+    )
+    scores = [
+        (score(pair.expected, text.text), pair) for pair, text in zip(pairs, readings[OURS], strict=True)
+    ]
+    for one, pair in sorted(scores, key=lambda named: named[0].order + (named[0].cells or 1))[
+        : arguments.worst
+    ]:
+        print(f"{one.words:.3f} {one.order:.3f} {one.cells} {pair.kind} {pair.path.name}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

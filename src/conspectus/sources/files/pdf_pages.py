@@ -1,0 +1,101 @@
+"""The pages of a PDF before they are text: spans by direction, without what is repeated on several pages."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import pypdfium2
+
+from conspectus.deferred import dataclass
+from conspectus.sources.files.pdf_glyphs import page_glyphs, page_rules
+from conspectus.sources.files.pdf_layout import Column, Region, read_regions
+from conspectus.sources.files.pdf_rows import Line, Strip, find_rows, join_lines
+from conspectus.sources.files.pdf_spans import Glyph, Span, Walls, join_glyphs
+
+MIN_REPEATS = 3
+EDGE_ROWS = 3
+SLANTED = -1
+MIN_LETTERS = 3
+_NUMBER = re.compile(r"\d+")
+_PAGE_NUMBER = re.compile(
+    r"\W*(?:page|p|seite|pagina|página)?\W*(?:#|[ivxlc]+)(?:\W+(?:(?:of|von|de|sur)\W+)?#)?\W*", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class PageSpans:
+    """The spans of a page by direction, that with most letters first, and the walls of the first."""
+
+    by_direction: dict[int, list[Span]]
+    walls: Walls
+
+    @property
+    def main(self) -> list[Span]:
+        """The spans of the direction with most letters."""
+        return next(iter(self.by_direction.values()), [])
+
+
+def page_spans(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> PageSpans:
+    """Return the spans of a page."""
+    glyphs: dict[int, list[Glyph]] = defaultdict(list)
+    for glyph in page_glyphs(text_page):
+        glyphs[glyph.direction].append(glyph)
+    directions = sorted(glyphs, key=lambda direction: -len(glyphs[direction]))
+    walls = Walls(page_rules(page, directions[0])) if directions else Walls(())
+    return PageSpans(
+        {
+            direction: join_glyphs(glyphs[direction], Walls(()) if index else walls)
+            for index, direction in enumerate(directions)
+        },
+        walls,
+    )
+
+
+def drop_running_heads(pages: Sequence[PageSpans]) -> None:
+    """Take heads, feet and numbers off pages where at least three have them at one height.
+
+    The first head that is more than a number stays, since its words may stand nowhere else.
+    """
+    candidates = [_edge_rows(page) for page in pages]
+    counts = Counter(key for rows in candidates for key in {key for key, _ in rows})
+    seen: set[str] = set()
+    for page, rows in zip(pages, candidates, strict=True):
+        for key, spans in rows:
+            text, height = key
+            near = sum(counts[text, height + step] for step in (-1, 0, 1))
+            if near < MIN_REPEATS:
+                continue
+            is_number = _PAGE_NUMBER.fullmatch(text) is not None
+            rest = [span for span in page.main if not any(span is other for other in spans)]
+            if rest and (is_number or text in seen):
+                page.main[:] = rest
+            seen.add(text)
+
+
+def _edge_rows(page: PageSpans) -> list[tuple[tuple[str, int], list[Span]]]:
+    """Return the first and last rows of a page, by their text without its numbers, and their height."""
+    rows = find_rows(page.main, Walls(()))
+    edge = rows if len(rows) <= 2 * EDGE_ROWS else [*rows[:EDGE_ROWS], *rows[-EDGE_ROWS:]]
+    candidates = []
+    for row in edge:
+        text = " ".join(line.text for line in join_lines(row.spans))
+        pattern = _NUMBER.sub("#", text)
+        if sum(map(str.isalpha, pattern)) >= MIN_LETTERS or _PAGE_NUMBER.fullmatch(pattern):
+            candidates.append(((pattern, round(row.spans[0].base / 4)), row.spans))
+    return candidates
+
+
+def page_regions(page: PageSpans) -> list[Region]:
+    """Return the regions of a page in reading order: the main direction first."""
+    regions: list[Region] = []
+    for index, (direction, spans) in enumerate(page.by_direction.items()):
+        if direction == SLANTED:
+            lines = tuple(_drawn_line(span) for span in spans)
+            regions.append(Column(lines, Strip(float("-inf"), float("inf"))))
+        elif spans:
+            regions += read_regions(spans, Walls(()) if index else page.walls)
+    return regions
+
+
+def _drawn_line(span: Span) -> Line:
+    return Line(span.text, span.left, span.right, span.base, span.size, span.is_rtl)
