@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import conspectus
 from conspectus.cli.main import COMMANDS, SYNONYMS, run
 from tests.cli.conftest import Shell
 
@@ -42,10 +43,30 @@ def test_lists_without_people_say_what_that_means(shell: Shell, notes: Path) -> 
     assert (grants.code, "no grants yet" in grants.err) == (3, True)
 
 
-def test_json_of_a_search_has_no_vector_of_the_query(shell: Shell, notes: Path) -> None:
+def test_a_limit_of_zero_is_an_empty_result_that_says_why(shell: Shell, notes: Path) -> None:
+    shell("add", notes)
+    printed = shell("search", "backup", "--limit", "0")
+    assert (printed.code, "limit is 0: no hit is returned" in printed.err) == (3, True)
+    assert shell("search", "backup", "--limit", "-1").code == 2
+    with conspectus.open(shell.folder / "data") as engine:
+        results = [engine.retrieve("backup", limit=0), engine.window("backup", limit=0)]
+    assert [result.notices[-1] for result in results] == ["limit is 0: no hit is returned"] * 2
+
+
+@pytest.mark.parametrize("command", ["search", "context"])
+def test_a_search_before_anything_was_added_says_so(shell: Shell, command: str) -> None:
+    with conspectus.open(shell.folder / "data"):
+        pass
+    printed = shell(command, "backup")
+    assert (printed.code, "nothing that you may read has been added yet" in printed.err) == (3, True)
+    assert shell(command, "backup", "--collection", "other").code == 3
+    assert "no collection 'other'" in shell(command, "backup", "--collection", "other").err
+
+
+def test_json_of_a_search_has_only_what_a_reader_needs(shell: Shell, notes: Path) -> None:
     shell("add", notes)
     retrieval = shell("search", "backup", "--limit", "1", "--json").json
-    assert all(terms["vector"] is None for terms in retrieval["terms"].values())
+    assert retrieval.keys().isdisjoint({"terms", "nearest", "signals", "threads"})
     assert len(json.dumps(retrieval)) < 4_000
 
 

@@ -37,6 +37,8 @@ def test_a_backup_is_made_checked_and_restored(filled: Shell, tmp_path: Path) ->
     assert filled("backup", "--check", file).code == 0
     assert filled("restore", file, "--to", tmp_path / "new").code == 0
     assert filled("restore", file, "--to", tmp_path / "new").code == 1
+    moved = filled("migrate", "--from", tmp_path / "new", "--to", tmp_path / "moved", "--no-index")
+    assert moved.code == 0, moved.err
     assert filled("check", "--data-dir", tmp_path / "new").code == 0
     file.write_bytes(file.read_bytes()[:-100])
     assert filled("backup", "--check", file).code == 2

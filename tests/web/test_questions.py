@@ -64,7 +64,9 @@ async def test_an_answer_is_the_same_on_both_ways(site: Site, path: str, sent: s
 async def test_limits_and_the_log_hold_there_too(open_site: OpenSite) -> None:
     async with open_site(max_question_bytes=300) as site, site.client() as client:
         large, again = await post_both_ways(client, "/search", json.dumps({"query": "a" * 400}).encode())
-        strange = await client.post("/search", json={"query": "x"}, headers={"X-Request-Id": "mine"})
+        strange = await client.post(
+            "/search", json={"query": "x", "collection": "elsewhere"}, headers={"X-Request-Id": "mine"}
+        )
     assert (large.status_code, without_variable_parts(large)) == (413, without_variable_parts(again))
     assert (strange.status_code, strange.headers["x-request-id"]) == (404, "mine")
     assert [line["status"] for line in site.requests] == [413, 413, 404]

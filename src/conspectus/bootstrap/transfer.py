@@ -65,6 +65,8 @@ def move(
     if not there.is_shared:
         _prepare_folder(there)
     with database_of(here, settings) as source_database, database_of(there, settings) as target_database:
+        # A restored store is not in WAL mode yet, where a reader would block the last round.
+        source_database.prepare()
         origin = f"{source_database.name} [{here.folder.name}]"
         aside = _FILE_TABLES if here.is_shared != there.is_shared else frozenset[str]()
 

@@ -14,8 +14,8 @@ from conspectus.cli.declared import option
 from conspectus.cli.options import (
     AsOf,
     Format,
+    HitLimit,
     InScope,
-    Limit,
     MaxTokens,
     MinConfidence,
     MinSimilarity,
@@ -68,7 +68,7 @@ class Recalling:
     """Filters and limits of a memory search."""
 
     as_of: AsOf = None
-    limit: Limit = 10
+    limit: HitLimit = 10
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustOption = None

@@ -22,6 +22,7 @@ from conspectus.text.times import parse_instant
 Query = Annotated[str, argument(parameters.QueryText, metavar="QUERY")]
 MaxTokens = Annotated[int, option(Budget, "max_tokens")]
 Limit = Annotated[int, option(parameters.PageLimit, "", "--limit", "-n")]
+HitLimit = Annotated[int, option(parameters.HitLimit, "", "--limit", "-n")]
 Wait = Annotated[bool, option(parameters.Wait, "", "--wait/--no-wait")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 Purge = Annotated[bool, option(parameters.Purge, "", "--purge")]

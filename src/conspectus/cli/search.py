@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from conspectus.cli.command import Command
 from conspectus.cli.declared import option
-from conspectus.cli.options import Connected, Format, Limit, MaxTokens, Query, Tokenizer
+from conspectus.cli.options import Connected, Format, HitLimit, MaxTokens, Query, Tokenizer
 from conspectus.cli.output import cell, dump, make_plain_table, rows_table, write
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from conspectus.window.focus import Focus
 
 EXPLAIN: Final = "engine.search:SearchService.explain"
+FOR_MERGES: Final = frozenset({"terms", "nearest", "signals", "threads"})
+"""Fields of a retrieval that only merges of several retrievals and windows read."""
 SNIPPET_LENGTH = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
 BAR_CELLS = 10
@@ -87,17 +89,21 @@ class Listed:
     user: Annotated[str | None, option("engine.search:SearchService.explain_as", "user", "--as")] = None
 
 
-def search(query: Query, session: Session, searched: Connected, *, limit: Limit = 10) -> None:
+def search(query: Query, session: Session, searched: Connected, *, limit: HitLimit = 10) -> None:
     """Search with keyword and vector search."""
     retrieval = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
     sources = (
         ()
-        if session.collection == EVERYWHERE
+        if session.collection == EVERYWHERE or not retrieval.hits
         else session.engine.collections.list_sources(collection=session.collection)
     )
     names = {str(source.id): source.name for source in sources}
-    terms = {name: replace(query_terms, vector=None) for name, query_terms in retrieval.terms.items()}
-    session.show(replace(retrieval, terms=terms), hits_picture(retrieval, query, names))
+    answer = {
+        field.name: getattr(retrieval, field.name)
+        for field in fields(retrieval)
+        if field.name not in FOR_MERGES
+    }
+    session.show(answer, hits_picture(retrieval, query, names))
     _finish(session, retrieval)
 
 

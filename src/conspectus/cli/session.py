@@ -113,7 +113,7 @@ class Session:
         """
         sources = (
             ()
-            if self.collection == EVERYWHERE
+            if self.collection == EVERYWHERE or not (selection.filter or selection.source)
             else self.engine.collections.list_sources(collection=self.collection)
         )
         ids = {source.name: str(source.id) for source in sources}

@@ -53,6 +53,10 @@ MAX_SENTENCES = 64
 """Number of sentences of a hit that are compared with the query if they share no term with it."""
 MAX_NAMED_MESSAGES = 100
 """Maximum number of messages of the thread that a query names that are candidates in any case."""
+DEFAULT_COLLECTION = "default"
+"""The collection of a query that names none; the first document that is added makes it."""
+NOTHING_ADDED = "nothing that you may read has been added yet"
+NO_HITS_WANTED = "limit is 0: no hit is returned"
 NO_VECTORS = "the collection has no vectors, or no embedder for them"
 
 
@@ -72,6 +76,8 @@ class Searcher:
         """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
         with on_behalf_of(self._billed_user):
             retrieval = await self._retrieve(query, also)
+            if query.limit == 0:
+                retrieval = replace(retrieval, notices=(*retrieval.notices, NO_HITS_WANTED))
             return await self.finish(query, with_highest_similarity(query, retrieval))
 
     async def with_below_min_trust(self, retrieval: Retrieval, query: Query, level: MinTrust) -> Retrieval:
@@ -227,7 +233,11 @@ class Searcher:
     async def _retrieve(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection == EVERYWHERE:
             return await self._retrieve_everywhere(query, also)
-        access = await self._authorized.collection(query.collection)
+        access = await self._authorized.find(query.collection)
+        if access is None:
+            if query.collection == DEFAULT_COLLECTION and not await self._authorized.collections():
+                return Retrieval("no_match", (), notices=(NOTHING_ADDED,))
+            raise NotFound("collection", query.collection)
         ranking = await self._make_ranking_context(query.query_context, [access])
         return await self.search_collection(query, access, also, ranking)
 
