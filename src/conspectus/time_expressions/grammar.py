@@ -5,6 +5,7 @@ from typing import Final
 
 from conspectus.time_expressions import amounts, parts, periods, ranges, times_of_day
 from conspectus.time_expressions.interpreter import Grammar, Guard, Rule
+from conspectus.time_expressions.other_languages import OTHER_LANGUAGES
 from conspectus.time_expressions.vocabulary import ENGLISH
 
 START: Final = "phrase"
@@ -220,6 +221,16 @@ _PHRASES: Final = (
     Rule(START, "range_=any_range (<CLOCK units)? recording?", ranges.require_bounds),
 )
 
-ENGLISH_GRAMMAR: Final = Grammar(
-    (*_AMOUNTS, *_TIMES_OF_DAY, *_DAYS, *_PERIODS, *_PARTS, *_PAIRS, *_PHRASES), GUARDS, ENGLISH
+_RULES: Final = (*_AMOUNTS, *_TIMES_OF_DAY, *_DAYS, *_PERIODS, *_PARTS, *_PAIRS, *_PHRASES)
+_OTHER_ORDER: Final = (
+    Rule("period", "articles? unit=calendar_units offset=period_offsets", periods.take_unit),
+    Rule("period", "calendar_units(weekend)", periods.take_last_weekend),
+    Rule("period", "ago count=count unit=calendar_units(month year)", periods.count_units_back),
+    Rule("place", "ago length=length", parts.count_back),
+)
+"""Rows for words in the order of other languages: "la semaine dernière", "vor zwei Tagen"."""
+
+ENGLISH_GRAMMAR: Final = Grammar(_RULES, GUARDS, ENGLISH)
+OTHER_GRAMMARS: Final = tuple(
+    Grammar((*_OTHER_ORDER, *_RULES), GUARDS, language) for language in OTHER_LANGUAGES
 )

@@ -9,7 +9,7 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.text.stream_clocks import timecode
 from conspectus.time_expressions.clock_face import ClockFace, clamp
-from conspectus.time_expressions.grammar import ENGLISH_GRAMMAR, START
+from conspectus.time_expressions.grammar import ENGLISH_GRAMMAR, OTHER_GRAMMARS, START
 from conspectus.time_expressions.interpreter import Grammar, Parse
 from conspectus.time_expressions.points import TimeRange
 from conspectus.time_expressions.timeline import Timeline
@@ -66,14 +66,32 @@ def find_time(query: str, face: ClockFace) -> TimeExpression | None:
     - "The last ten minutes" end with the captions, or now if a wall clock is live.
     - "Last week", "this month", "in April", "2024", "two days ago" and "10.03.2025" are calendar periods in
       the zone of the clock. Weeks begin on Monday. A month without a year is the last one of the stream.
+    - German, French and Spanish words of days, weeks, months and years are read where English names no time.
     - Several ranges are intersected. A range that contradicts the first one is listed in `unused`.
     """
     tokens = split_into_tokens(query)
-    phrases = _read_phrases(ENGLISH_GRAMMAR, tokens, Timeline(face, tokens, None))
+    english = _read_expression(query, tokens, face, ENGLISH_GRAMMAR)
+    if english is not None or not face.wall:
+        return english
+    words = {token.text for token in tokens}
+    for grammar in OTHER_GRAMMARS:
+        expression = _read_expression(query, tokens, face, grammar)
+        if expression is not None and (
+            not expression.rest or not words.isdisjoint(grammar.language.evidence)
+        ):
+            return expression
+    return None
+
+
+def _read_expression(
+    query: str, tokens: Sequence[Token], face: ClockFace, grammar: Grammar
+) -> TimeExpression | None:
+    """Return the time range that a query names in one language."""
+    phrases = _read_phrases(grammar, tokens, Timeline(face, tokens, None))
     day = next((phrase.range.day for phrase in phrases if phrase.range.day is not None), None)
     if day is not None:
-        phrases = _read_phrases(ENGLISH_GRAMMAR, tokens, Timeline(face, tokens, day))
-    return _intersect(query, tokens, phrases, ENGLISH_GRAMMAR.language) if phrases else None
+        phrases = _read_phrases(grammar, tokens, Timeline(face, tokens, day))
+    return _intersect(query, tokens, phrases, grammar.language) if phrases else None
 
 
 def describe(expression: TimeExpression, face: ClockFace) -> str:

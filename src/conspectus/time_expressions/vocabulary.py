@@ -1,4 +1,4 @@
-"""The words of time expressions as tables. Another language is another table."""
+"""The words of time expressions as tables. `other_languages` has the calendar words of other languages."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,11 +16,12 @@ DAY: Final = 86_400.0
 SECOND: Final = 1.0
 
 
-def _words(words: str) -> frozenset[str]:
+def words_of(words: str) -> frozenset[str]:
+    """Return words as a set."""
     return frozenset(words.split())
 
 
-def _number(words: str, first: int = 0, step: int = 1) -> dict[str, int]:
+def number_words(words: str, first: int = 0, step: int = 1) -> dict[str, int]:
     """Map words to consecutive numbers. Words joined by `/` have the same number."""
     return {
         word: first + position * step
@@ -29,7 +30,7 @@ def _number(words: str, first: int = 0, step: int = 1) -> dict[str, int]:
     }
 
 
-def _phrases(meanings: Mapping[Relation, str]) -> dict[tuple[str, ...], Relation]:
+def phrases_of(meanings: Mapping[Relation, str]) -> dict[tuple[str, ...], Relation]:
     """Map the words of phrases, which are joined by `/`, to their meaning."""
     return {
         tuple(phrase.split()): meaning
@@ -39,7 +40,7 @@ def _phrases(meanings: Mapping[Relation, str]) -> dict[tuple[str, ...], Relation
 
 
 class Language:
-    """The vocabulary of English in lower case. Another language is a subclass with other tables.
+    """The vocabulary of English in lower case. A subclass has other tables.
 
     Each table is a word class of the grammar: a set of words, or a mapping of words, or of tuples of words,
     to what they mean. `one` are the words that count one, `abbreviations` are units of one letter,
@@ -53,22 +54,22 @@ class Language:
     """
 
     numbers = MappingProxyType(
-        _number(
+        number_words(
             "zero one/a/an two/couple three/few four five six seven eight nine ten eleven twelve/dozen "
             "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
         )
-        | _number("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10)
+        | number_words("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10)
     )
-    one = _words("one a an")
+    one = words_of("one a an")
     ordinals = MappingProxyType(
-        _number(
+        number_words(
             "first/opening/initial second third fourth fifth sixth seventh eighth ninth tenth eleventh "
             "twelfth",
             1,
         )
     )
-    ordinal_endings = _words("st nd rd th")
-    minutes = _words("minute minutes min mins")
+    ordinal_endings = words_of("st nd rd th")
+    minutes = words_of("minute minutes min mins")
     units = MappingProxyType(
         dict.fromkeys(["second", "seconds", "sec", "secs", "s"], SECOND)
         | dict.fromkeys(minutes, MINUTE)
@@ -76,13 +77,13 @@ class Language:
         | dict.fromkeys(["day", "days"], DAY)
         | dict.fromkeys(["week", "weeks"], 7 * DAY)
     )
-    abbreviations = _words("s h")
-    singular = _words("second minute hour day week")
+    abbreviations = words_of("s h")
+    singular = words_of("second minute hour day week")
     fractions = MappingProxyType({"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4})
-    half = _words("half")
-    thirds = _words("third thirds")
+    half = words_of("half")
+    thirds = words_of("third thirds")
     relations: Mapping[tuple[str, ...], Relation] = MappingProxyType(
-        _phrases(
+        phrases_of(
             {
                 "before": "before/prior to/earlier than",
                 "until": "until/till/up to/up until",
@@ -104,40 +105,40 @@ class Language:
     )
     """Relations of one word."""
     relation_openers = frozenset(words[0] for words in relations)
-    soon = _words("just shortly right immediately directly")
-    hedges = _words("around about approximately roughly exactly precisely")
-    articles = _words("the its this that")
-    conjunction = _words("and &")
-    of = _words("of")
-    at = _words("at")
-    joins = _words("to until till through thru")
-    onwards = _words("on onward onwards forward")
-    hows = _words("how")
-    does = _words("does did do")
-    beginnings = _words("beginning start opening outset")
-    ends = _words("end ending close")
-    begins = _words("begin start open")
-    finishes = _words("end finish close conclude")
-    stresses = _words("very")
-    middle = _words("middle")
-    middles = _words("halfway midway")
-    latest = _words("last final closing past previous")
-    into = _words("into through")
-    inside = _words("in")
-    ago = _words("ago")
-    marks = _words("mark point")
-    positions = _words("timestamp timecode")
-    recordings = _words(
+    soon = words_of("just shortly right immediately directly")
+    hedges = words_of("around about approximately roughly exactly precisely")
+    articles = words_of("the its this that")
+    conjunction = words_of("and &")
+    of = words_of("of")
+    at = words_of("at")
+    joins = words_of("to until till through thru")
+    onwards = words_of("on onward onwards forward")
+    hows = words_of("how")
+    does = words_of("does did do")
+    beginnings = words_of("beginning start opening outset")
+    ends = words_of("end ending close")
+    begins = words_of("begin start open")
+    finishes = words_of("end finish close conclude")
+    stresses = words_of("very")
+    middle = words_of("middle")
+    middles = words_of("halfway midway")
+    latest = words_of("last final closing past previous")
+    into = words_of("into through")
+    inside = words_of("in")
+    ago = words_of("ago")
+    marks = words_of("mark point")
+    positions = words_of("timestamp timecode")
+    recordings = words_of(
         "video videos recording stream livestream film movie clip footage episode talk lecture show session "
         "podcast lesson tutorial broadcast interview presentation webinar call meeting match game class "
         "audio tape feed it"
     )
-    asides = _words(
+    asides = words_of(
         "what who whom whose when where why how which is are was were does do did can could has had he she "
         "they it we you i and but or there"
     )
-    lengths = _words("of long old later earlier each per worth apart for longer shorter more less in from")
-    lasting = _words(
+    lengths = words_of("of long old later earlier each per worth apart for longer shorter more less in from")
+    lasting = words_of(
         "take takes took taking last lasts lasted wait waits waited waiting need needs needed for every is "
         "are be lasting costs bake boil cook simmer rest sleep run ran"
     )
@@ -152,15 +153,15 @@ class Language:
     )
     dotted_meridiems = MappingProxyType({("a", ".", "m"): 0, ("p", ".", "m"): 12})
     sides = MappingProxyType({"past": 1, "to": -1})
-    hours = _words("o'clock oclock")
-    universal = _words("utc gmt")
+    hours = words_of("o'clock oclock")
+    universal = words_of("utc gmt")
     times = MappingProxyType({"noon": 12 * HOUR, "midday": 12 * HOUR, "midnight": 24 * HOUR})
     days = MappingProxyType({"today": 0, "tonight": 0, "yesterday": -1})
     weekdays = MappingProxyType(
-        _number("monday/mon tuesday/tue/tues wednesday thursday/thu/thurs friday/fri saturday sunday")
+        number_words("monday/mon tuesday/tue/tues wednesday thursday/thu/thurs friday/fri saturday sunday")
     )
     months = MappingProxyType(
-        _number(
+        number_words(
             "january/jan february/feb march/mar april/apr may june/jun july/jul august/aug "
             "september/sep/sept october/oct november/nov december/dec",
             1,
@@ -175,7 +176,7 @@ class Language:
             "tonight": (18 * HOUR, 30 * HOUR),
         }
     )
-    these = _words("this last")
+    these = words_of("this last")
     period_offsets = MappingProxyType({"this": 0, "last": -1, "previous": -1, "next": 1})
     calendar_units: Mapping[str, CalendarUnit] = MappingProxyType(
         {
@@ -187,11 +188,13 @@ class Language:
             "years": "year",
         }
     )
-    unread_periods = _words(
+    unread_periods = words_of(
         "week weekend month year quarter fortnight decade century season semester spring summer autumn fall "
         "winter christmas easter"
     )
-    empties = STOP_WORDS["english"] | _words(
+    evidence = frozenset[str]()
+    """Words that tell that a query is in this language, which another than English needs."""
+    empties = STOP_WORDS["english"] | words_of(
         "happen happens happened happening go goes going went occur occurs occurred see sees seen show shows "
         "shown showed say says said tell tells told talk talks talked describe summarise summarize summary "
         "video recording stream clip something anything everything thing things please give take takes took "

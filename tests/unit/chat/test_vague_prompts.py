@@ -22,6 +22,15 @@ from conspectus.chat.vague_prompts import names_nothing
         "Is it deployed?",
         "And then?",
         "?",
+        "Was bedeutet das?",
+        "Hat das funktioniert?",
+        "Was ist der Grund dafür?",
+        "Und was machen wir jetzt?",
+        "Qu'est-ce que ça veut dire ?",
+        "Est-ce que ça marche ?",
+        "Pourquoi\u00a0?",
+        "¿Qué significa eso?",
+        "¿Por qué no funcionó?",
     ],
 )
 def test_a_prompt_without_a_subject_names_nothing(prompt: str) -> None:
@@ -42,6 +51,11 @@ def test_a_prompt_without_a_subject_names_nothing(prompt: str) -> None:
         "zzz",
         "42",
         "Ist das Backup fertig?",
+        "Was bedeutet OOM?",
+        "Wer repariert die Pumpe?",
+        "Que signifie la sauvegarde ?",
+        "¿Qué significa la copia?",
+        "error",
         "",
     ],
 )

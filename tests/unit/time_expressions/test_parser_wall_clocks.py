@@ -294,3 +294,48 @@ def test_a_query_may_be_asked_at_the_ends_of_the_calendar(at: datetime) -> None:
     instant = at.replace(tzinfo=UTC)
     assert may_name_time("a red car before 12:30", instant)
     assert not may_name_time("a red car", instant)
+
+
+OTHER_LANGUAGES = """
+was geschah letzte Woche                      | 2026-11-16 to 2026-11-23 |
+Was war im April?                             | 2026-04-01 to 2026-05-01 |
+wer war gestern in der Küche                  | 2026-11-28 to 2026-11-29 | wer war in der Küche
+was passierte vor zwei Tagen                  | 2026-11-27 to 2026-11-28 |
+was passierte vor drei Monaten                | 2026-08-01 to 2026-09-01 |
+wer war am Wochenende da                      | 2026-11-28 to 2026-11-30 | wer war da
+gestern                                       | 2026-11-28 to 2026-11-29 |
+qui était dans la cuisine hier                | 2026-11-28 to 2026-11-29 | qui était dans la cuisine
+la semaine dernière                           | 2026-11-16 to 2026-11-23 |
+que s'est-il passé en avril                   | 2026-04-01 to 2026-05-01 | que s'est-il passé
+le mois dernier                               | 2026-10-01 to 2026-11-01 |
+quién vino ayer                               | 2026-11-28 to 2026-11-29 | quién vino
+qué pasó la semana pasada                     | 2026-11-16 to 2026-11-23 |
+quién vino hace dos días                      | 2026-11-27 to 2026-11-28 | quién vino
+desde el lunes quién vino                     | from 2026-11-23 on       | quién vino
+"""
+
+
+@pytest.mark.parametrize("row", OTHER_LANGUAGES.strip().split("\n"))
+def test_calendar_words_of_other_languages(row: str) -> None:
+    query, days, rest = (cell.strip() for cell in row.split("|"))
+    expression = find_time(query, YEARS)
+    assert expression is not None
+    read = describe(expression, YEARS).partition(" (")[0]
+    assert (read.replace(" 00:00:00", "").replace(" Europe/Berlin", ""), expression.rest) == (days, rest)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Was ist hier passiert?",
+        "who went hier",
+        "mars rover in the hangar",
+        "hay in the barn",
+        "el gato negro",
+        "la mer en automne",
+        "seit wann ist das so",
+        "ein Jahr voller Sorgen",
+    ],
+)
+def test_words_that_are_times_in_another_language_only_are_none(query: str) -> None:
+    assert find_time(query, YEARS) is None
