@@ -27,9 +27,9 @@ class CalendarLanguage(Language):
                 empty = frozenset[str]() if isinstance(table, frozenset) else MappingProxyType({})
                 setattr(self, name, tables.get(name, empty))
         self.relations = phrases_of(relations)
-        self.prepositions = {
-            words[0]: meaning for words, meaning in self.relations.items() if len(words) == 1
-        }
+        self.prepositions = MappingProxyType(
+            {words[0]: meaning for words, meaning in self.relations.items() if len(words) == 1}
+        )
         self.relation_openers = frozenset(words[0] for words in self.relations)
         self.evidence = words_of(evidence)
         self.empties = self.evidence | self.articles
