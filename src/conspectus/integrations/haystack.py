@@ -7,7 +7,7 @@
 The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,12 @@ from conspectus.integrations.haystack_filters import (
     means_the_same,
     select_exact_parts,
     to_filter,
+)
+from conspectus.integrations.haystack_metadata import (
+    count_unique_values,
+    describe_fields,
+    find_range,
+    list_unique_values,
 )
 from conspectus.integrations.one_source import ALL_DOCUMENTS, Selection
 from conspectus.integrations.texts import Text, TextMatch, Texts
@@ -127,6 +133,43 @@ class ConspectusDocumentStore(EngineUser):
         await self._texts.add(engine, [Text(text.id, text.text, {**text.metadata, **meta}) for text in texts])
         return len(texts)
 
+    async def _describe_fields(self, engine: AnyEngine) -> dict[str, dict[str, str]]:
+        """Return the metadata fields of the documents with their types."""
+        return describe_fields(await self._read_metadata(engine))
+
+    async def _find_range(self, engine: AnyEngine, metadata_field: str) -> dict[str, Any]:
+        """Return the least and greatest value of a metadata field."""
+        return find_range(await self._read_metadata(engine), metadata_field)
+
+    async def _count_unique(
+        self, engine: AnyEngine, filters: Filters, metadata_fields: list[str]
+    ) -> dict[str, int]:
+        """Count the distinct values of metadata fields of the documents that match. Raises FilterError."""
+        return count_unique_values(await self._read_metadata(engine, filters), metadata_fields)
+
+    async def _list_unique(
+        self,
+        engine: AnyEngine,
+        metadata_field: str,
+        search_term: str | None = None,
+        from_: int = 0,
+        size: int = 10,
+        filters: Filters = None,
+    ) -> tuple[list[Any], int]:
+        """Return a page of the distinct values of a metadata field, and their number. Raises FilterError."""
+        values = list_unique_values(await self._read_metadata(engine, filters), metadata_field, search_term)
+        return values[from_ : from_ + size], len(values)
+
+    async def _read_metadata(self, engine: AnyEngine, filters: Filters = None) -> list[Mapping[str, Any]]:
+        documents = await self._texts.documents(engine, await self._select(engine, filters))
+        return [document.metadata for document in documents]
+
+    get_metadata_fields_info, get_metadata_fields_info_async = blocking_and_async(_describe_fields)
+    get_metadata_field_min_max, get_metadata_field_min_max_async = blocking_and_async(_find_range)
+    count_unique_metadata_by_filter, count_unique_metadata_by_filter_async = blocking_and_async(_count_unique)
+    get_metadata_field_unique_values, get_metadata_field_unique_values_async = blocking_and_async(
+        _list_unique
+    )
     count_documents, count_documents_async = blocking_and_async(_count)
     count_documents_by_filter, count_documents_by_filter_async = blocking_and_async(_count_by_filter)
     filter_documents, filter_documents_async = blocking_and_async(_find)

@@ -50,7 +50,15 @@ class Equal:
         assert drop_vectors(received) == drop_vectors(expected)
 
 
-class TestDocumentStore(Equal, suites.DocumentStoreBaseExtendedTests, suites.CountDocumentsByFilterTest):
+class TestDocumentStore(
+    Equal,
+    suites.DocumentStoreBaseExtendedTests,
+    suites.CountDocumentsByFilterTest,
+    suites.CountUniqueMetadataByFilterTest,
+    suites.GetMetadataFieldsInfoTest,
+    suites.GetMetadataFieldMinMaxTest,
+    suites.GetMetadataFieldUniqueValuesTest,
+):
     @pytest.fixture
     def document_store(self, engine: BlockingEngine) -> ConspectusDocumentStore:
         name = f"store-{uuid4()}"
@@ -72,6 +80,11 @@ class TestDocumentStoreInALoop(
     async_suites.UpdateByFilterAsyncTest,
     async_suites.DeleteAllAsyncTest,
     async_suites.FilterDocumentsAsyncTest,
+    async_suites.CountDocumentsByFilterAsyncTest,
+    async_suites.CountUniqueMetadataByFilterAsyncTest,
+    async_suites.GetMetadataFieldsInfoAsyncTest,
+    async_suites.GetMetadataFieldMinMaxAsyncTest,
+    async_suites.GetMetadataFieldUniqueValuesAsyncTest,
 ):
     @pytest.fixture
     async def document_store(self, tmp_path: Path) -> AsyncIterator[ConspectusDocumentStore]:
