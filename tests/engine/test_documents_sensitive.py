@@ -9,6 +9,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
+from conspectus.engine.tasks import TaskService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.sensitive import screen_of, screens
 from conspectus.ingest.sensitive_spans import find_sensitive
@@ -20,6 +21,7 @@ from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.records import NewDocument, TextPosition
 from conspectus.model.sensitive_reports import CATEGORIES
+from conspectus.model.tasks import Attachment, Task
 from conspectus.text.hashing import stable_id
 
 TOKEN = "ghp_" + "bA16J7PglOU3shVv5UTG79BG16QmtsL4F28G"
@@ -124,6 +126,18 @@ async def test_what_is_refused_is_named_but_not_repeated(tmp_path: Path) -> None
             with pytest.raises(InvalidInput, match="github pat"):
                 await engine.graph.add_nodes([node])
         await engine.add(f"a {TOKEN}", collection="free")
+
+
+async def test_tasks_whose_ids_are_addresses_are_found_by_them(tmp_path: Path) -> None:
+    async with open_engine(tmp_path, "emails=mask, phones=mask") as engine:
+        tasks, file = TaskService(engine), Attachment(f"%2F {PHONE}", text="minutes")
+        await tasks.put_many([Task(id=EMAIL, title="call"), Task(id=f"a/{EMAIL}", title="write")])
+        await tasks.attach(EMAIL, file)
+        assert {task.id for task in (await tasks.list()).tasks} == {EMAIL, f"a/{EMAIL}"}
+        await tasks.update(EMAIL, status="completed")
+        assert (await tasks.get(EMAIL)).status == "completed"
+        (stored,) = await tasks.attachments(EMAIL)
+        assert (stored.id, stored.task_id) == (file.id, EMAIL)
 
 
 async def test_masks_are_stored_everywhere_and_positions_follow(tmp_path: Path) -> None:

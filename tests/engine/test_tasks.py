@@ -208,7 +208,7 @@ async def test_what_is_put_beside_them_is_no_task(engine: Engine, tasks: TaskSer
     await tasks.put(LOGIN)
     strange = [
         NewDocument("password", key="page"),
-        NewDocument("password", key="x", kind="task", metadata={"task_id": "auth-1", "status": "pending"}),
+        NewDocument("password", key="x%", kind="task", metadata={"task_id": "x%", "status": "pending"}),
         NewDocument("password", key="y", kind="task", metadata={"task_id": "y", "status": ["pending"]}),
         NewDocument(
             "password", key="z", kind="task", metadata={"task_id": "z", "status": "pending", "priority": 1}

@@ -7,6 +7,7 @@ selects both.
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from conspectus.chat.task_lines import snippet
 from conspectus.errors import InvalidInput
@@ -47,6 +48,12 @@ def task_key(task_id: str) -> str:
 def attachment_key(task_id: str, attachment_id: str) -> str:
     """Return the key of an attachment's document, which no task has."""
     return f"{task_key(task_id)}/{task_key(attachment_id)}"
+
+
+def ids_in(key: str) -> tuple[str, str | None]:
+    """Return the id of the task in a document's key, and that of the attachment, if it is one's key."""
+    task, slash, attachment = key.partition("/")
+    return unquote(task), unquote(attachment) if slash else None
 
 
 def task_document(task: Task, *, attachments: int, if_match: str | None) -> NewDocument:
@@ -112,7 +119,7 @@ def to_task(stored: Document, text: str) -> StoredTask:
     facts = stored.metadata
     tags = facts.get("tags")
     return StoredTask(
-        id=str(facts["task_id"]),
+        id=ids_in(stored.key)[0],
         title=stored.title or text,
         description=text[: _length(stored, text)],
         tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
@@ -133,12 +140,13 @@ def to_attachment(stored: Document, text: str) -> StoredAttachment:
     """Return the attachment of a document of which `is_task` holds and that has a parent."""
     facts = stored.metadata
     attachment_text = text[: _length(stored, text)]
+    task_id, attachment_id = ids_in(stored.key)
     return StoredAttachment(
-        id=str(facts["attachment_id"]),
+        id=attachment_id or "",
         text=attachment_text,
         title=stored.title if attachment_text else text,
         metadata={name: content for name, content in facts.items() if name not in RESERVED_FIELDS},
-        task_id=str(facts["task_id"]),
+        task_id=task_id,
         document=stored.id,
         created=stored.recorded,
         updated=stored.updated,
@@ -148,28 +156,31 @@ def to_attachment(stored: Document, text: str) -> StoredAttachment:
 
 
 def is_task(stored: Document) -> bool:
-    """Return whether a document was written by this service."""
-    task, attachment = stored.metadata.get("task_id"), stored.metadata.get("attachment_id")
-    if not isinstance(task, str) or stored.kind != "task":
+    """Return whether a document was written by this service.
+
+    Ids are in the key: in the metadata, personal data of an id may be masked.
+    """
+    if not isinstance(stored.metadata.get("task_id"), str) or stored.kind != "task":
         return False
     if stored.metadata.get("status") not in STATUSES:
         return False
     if stored.metadata.get("priority") not in (None, *PRIORITIES):
         return False
+    task_id, attachment_id = ids_in(stored.key)
     if stored.parent is None:
-        return stored.key == task_key(task)
-    return isinstance(attachment, str) and stored.key == attachment_key(task, attachment)
+        return stored.key == task_key(task_id)
+    return attachment_id is not None and stored.key == attachment_key(task_id, attachment_id)
 
 
 def to_result(hit: Hit, text: str) -> TaskResult:
     """Return the result of a hit on a task or an attachment with its full text."""
     facts, full_text = hit.document.metadata, passage(hit.document, text)
-    attachment = facts.get("attachment_id")
+    task_id, attachment_id = ids_in(hit.document.key)
     similarity = nearness(hit)
     return TaskResult(
-        task_id=str(facts["task_id"]),
+        task_id=task_id,
         type="task" if hit.document.parent is None else "attachment",
-        attachment_id=None if attachment is None else str(attachment),
+        attachment_id=attachment_id,
         title=hit.document.title or text,
         document=full_text,
         distance=round(1.0 - similarity, DECIMAL_PLACES),

@@ -8,7 +8,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService
-from conspectus.engine.task_documents import is_task, nearness, to_result
+from conspectus.engine.task_documents import ids_in, is_task, nearness, to_result
 from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable
 from conspectus.model.filter import And, Filter, In, Not
 from conspectus.model.records import Source
@@ -127,5 +127,5 @@ async def _read_result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
 
 
 def _order(hit: Hit) -> tuple[float, str, str]:
-    facts = hit.document.metadata
-    return -nearness(hit), str(facts["task_id"]), str(facts.get("attachment_id") or "")
+    task_id, attachment_id = ids_in(hit.document.key)
+    return -nearness(hit), task_id, attachment_id or ""
