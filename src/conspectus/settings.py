@@ -69,6 +69,9 @@ class Settings:
     max_unpacked_bytes: Annotated[int, "maximum unpacked size of an archive or compressed file"] = 200_000_000
     max_files: Annotated[int, "maximum files of a directory or archive"] = 1_000_000
     max_folder_depth: Annotated[int, "maximum depth of a directory tree"] = 64
+    max_archive_members: Annotated[int, "maximum files inside an archive, mailbox or message"] = 10_000
+    max_archive_depth: Annotated[int, "maximum depth of archives and attachments inside each other"] = 4
+    max_archive_ratio: Annotated[int, "maximum ratio of a file in an archive to its packed size"] = 200
     max_document_characters: Annotated[int, "maximum characters of a document"] = 50_000_000
     max_metadata_bytes: Annotated[int, "maximum metadata of a document, as JSON"] = 65_536
     max_metadata_depth: Annotated[int, "maximum nesting of metadata"] = 16

@@ -39,6 +39,16 @@ def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: P
     assert failure["code"] == "unsupported_content"
 
 
+def test_a_preview_shows_documents_and_chunks_and_makes_no_store(
+    shell: Shell, notes: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "previewed"
+    shown = shell("add", notes, "--preview", "--data-dir", store)
+    assert "characters 0 to " in shown.out and "nothing was stored" in shown.out and not store.exists()
+    documents = shell("add", notes, "--preview", "--json", "--data-dir", store).json["documents"]
+    assert documents[0]["chunks"][0]["tokens"] > 0 and not store.exists()
+
+
 def test_an_unsupported_file_in_a_folder_is_skipped_and_named(shell: Shell, notes: Path) -> None:
     (notes / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (notes / "core").write_bytes(bytes(range(256)) * 10)

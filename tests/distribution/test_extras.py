@@ -17,7 +17,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
 LEFT_OUT = {"all", "gliner", "google-adk", "multilingual", "testing"}
 LIBRARIES = (
     *("dbos", "jsonschema_rs", "lxml_html_clean", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
-    *("networkx", "pymilvus", "spacy", "trafilatura"),
+    *("networkx", "oxmsg", "pymilvus", "spacy", "trafilatura"),
 )
 WITHOUT = f"import sys\nsys.modules.update(dict.fromkeys({LIBRARIES!r}))\n"
 FIRST = """

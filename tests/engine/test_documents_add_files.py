@@ -1,6 +1,7 @@
 """Folders into a store: what is new, what changed, what is gone, and what could not be read."""
 
 import json
+import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -132,3 +133,37 @@ async def test_a_file_that_moved_is_found_by_its_new_place(engine: Engine, folde
     await engine.add(conspectus.NewDocument("Soup.", key="k", metadata={"path": "fresh.md"}))
     assert [hit.document.key for hit in (await engine.retrieve("fresh")).hits] == ["k"]
     assert (await engine.retrieve("old")).outcome == "no_match"
+
+
+async def test_an_archive_is_a_folder(engine: Engine, folder: Path) -> None:
+    records = '[{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]'
+    pack(folder, {"in/a.md": "# A", "in/b.md": "# B", "in/c.png": b"\x89PNG", "in/d.json": records})
+    first = await engine.documents.add_files([folder / "pack.zip"])
+    again = await engine.documents.add_files([folder / "pack.zip"])
+    assert (first.added, first.skipped, again.unchanged, again.added) == (4, 1, 4, 0)
+    assert first.skipped_files == {"pack.zip/in/c.png": "a PNG image is not supported"}
+    pack(folder, {"in/a.md": "# A, changed", "in/d.json": '[{"id": 1, "text": "one"}]'})
+    newer = await engine.documents.add_files([folder / "pack.zip"])
+    assert (newer.replaced, newer.unchanged, newer.pruned) == (1, 1, 1)
+    assert {"pack.zip/in/a.md", "pack.zip/in/b.md"} < await list_keys(engine)
+    pruned = await engine.documents.add_files([folder / "pack.zip"], prune=True)
+    assert (pruned.pruned, "pack.zip/in/b.md" in await list_keys(engine)) == (1, False)
+
+
+async def test_a_member_that_cannot_be_read_fails_alone_and_what_was_stored_of_it_stays(
+    engine: Engine, folder: Path
+) -> None:
+    pack(folder, {"a.json": '[{"id": 1, "text": "one"}]', "b.md": "# B"})
+    await engine.documents.add_files([folder])
+    pack(folder, {"a.json": "{", "b.md": "# B"})
+    report = await engine.documents.add_files([folder], prune=True)
+    [failure] = report.failures
+    assert failure.name == str(folder / "pack.zip" / "a.json") and report.pruned == 0
+    (folder / "pack.zip").unlink()
+    assert (await engine.documents.add_files([folder], prune=True)).pruned == 2
+
+
+def pack(folder: Path, members: dict[str, str | bytes]) -> None:
+    with zipfile.ZipFile(folder / "pack.zip", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)

@@ -1,8 +1,10 @@
 """Jobs that ingest files and sync folders."""
 
 import subprocess
+import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,32 @@ async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
         "logo.png",
         "broken.docx",
     ]
+
+
+async def test_an_archive_is_replaced_as_a_whole_but_for_what_cannot_be_read(engine: Engine) -> None:
+    first = await ingest_files(engine, packed(a="# A", b="# B", c="# C"))
+    again = await ingest_files(engine, packed(a="# A", b="# B", c="# C"))
+    assert first.result is not None and (first.result["added"], first.result["skipped"]) == (3, 1)
+    assert again.result is not None and again.result["unchanged"] == 3
+    newer = await ingest_files(engine, packed(a="# A, changed", b="\x00" * 9), NOTE)
+    assert newer.result is not None and (newer.result["replaced"], newer.result["deleted"]) == (1, 1)
+    assert newer.result["failures"] == [
+        {
+            "name": "pack.zip/b.md",
+            "code": "unreadable_file",
+            "reason": "pack.zip/b.md: binary data, not text in any known encoding",
+        }
+    ]
+    assert await list_keys(engine) == ["note.md", "pack.zip/a.md", "pack.zip/b.md"]
+
+
+def packed(**texts: str) -> Upload:
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("logo.png", PICTURE.data if isinstance(PICTURE.data, bytes) else b"")
+        for name, text in texts.items():
+            archive.writestr(f"{name}.md", text)
+    return Upload("pack.zip", target.getvalue())
 
 
 async def test_where_every_file_fails_so_does_the_job(engine: Engine) -> None:

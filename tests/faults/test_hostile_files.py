@@ -94,8 +94,9 @@ def test_every_file_is_read_or_refused(evaluation: Callable[[str], Path], name: 
     for file, outcome in parse_files(evaluation(name)):
         read += 1
         if isinstance(outcome, ParsedFile):
-            assert outcome.documents or outcome.notice, file
+            assert outcome.documents or outcome.notice or outcome.members, file
             assert all(map(storable, outcome.documents)), file
+            assert all(member.file or member.fault for member in outcome.members), file
     assert read > 0
 
 

@@ -211,7 +211,15 @@ def test_a_file_with_any_bytes_changed_is_read_or_refused(name: str, data: st.Da
 
 
 def test_a_reader_can_open_nothing_and_have_no_more_memory() -> None:
-    request = {"kind": "probe", "size": 0, "seconds": 5, "memory_bytes": 600_000_000, "unpacked": 9}
+    request = {
+        "kind": "probe",
+        "size": 0,
+        "seconds": 5,
+        "memory_bytes": 600_000_000,
+        "unpacked": 9,
+        "members": 10,
+        "ratio": 10,
+    }
     done = subprocess.run(
         [sys.executable, "-c", PROBE],
         input=json.dumps(request).encode() + b"\n",

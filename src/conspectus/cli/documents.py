@@ -1,11 +1,12 @@
 """add, list and delete, and ls, cat, head, find and grep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from conspectus.cli.command import Arguments, Command
@@ -16,16 +17,23 @@ from conspectus.cli.output import cell, erasure_text, progress, rows_table, writ
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.text_input import STDIO, read_text
 from conspectus.errors import InvalidInput, UnreadableFile
+from conspectus.ingest.document_fields import Preparation
+from conspectus.ingest.file_preview import preview_files
 from conspectus.model.files import FilePage, FileText, GrepResult, expand_home, path_of
 from conspectus.model.filter import EVERYTHING, And, In
+from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.quarantine import QuarantinePage
-from conspectus.model.records import Receipt, Written
-from conspectus.model.reports import FilesReport, Page
+from conspectus.model.records import Receipt, Source, Written
+from conspectus.model.reports import DocumentPreview, FileFailure, FilesPreview, FilesReport, Page
 from conspectus.operations.operation import REQUIRED
 from conspectus.text.document_names import name_with_key
 
 MAX_FILES: Final = 1_000
 """Default length of lists of files."""
+MAX_PREVIEWED: Final = 50
+"""Maximum number of documents of a preview, and of chunks of each, in readable form."""
+INDENT: Final = (0, 0, 0, 3)
+NOWHERE: Final = Source(SourceId(""), CollectionId(""), "")
 
 
 def add(
@@ -37,10 +45,16 @@ def add(
         bool, typer.Option("--prune", help="Delete documents of deleted or ignored files.")
     ] = False,
     wait: Wait = True,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show the documents and chunks; store nothing.")
+    ] = False,
 ) -> None:
     """Add files and folders. Unchanged files are skipped."""
     files = [path for path in paths if path != str(STDIO)]
     _require_files(files)
+    if preview:
+        _show_preview(session, files, source)
+        return
     text = None if len(files) == len(paths) else _stdin()
     with progress() as bars:
         engine, collection = session.engine, session.collection
@@ -61,6 +75,22 @@ def add(
     session.note_by_name({name: f"skipped, {reason}" for name, reason in report.skipped_files.items()})
     session.show(report, files_table(report))
     if report.failures:
+        raise typer.Exit(PARTIAL)
+
+
+def _show_preview(session: Session, files: Sequence[str], source: str | None) -> None:
+    """Show what the files would become; no store is opened or created."""
+    from conspectus import bootstrap
+
+    if not files:
+        raise InvalidInput("preview", "needs a file or a folder; stdin is not previewed")
+    settings = session.settings
+    by = Preparation(NOWHERE, settings, bootstrap.local_counter("o200k_base"), bootstrap.now())
+    preview = preview_files(bootstrap.local_files(settings), files, by, source=source)
+    session.note_by_name(preview.notices)
+    session.note_by_name({name: f"skipped, {reason}" for name, reason in preview.skipped_files.items()})
+    session.show(preview, _make_preview_table(preview))
+    if preview.failures:
         raise typer.Exit(PARTIAL)
 
 
@@ -164,12 +194,44 @@ def _documents_table(page: Page) -> RenderableType:
 def files_table(report: FilesReport) -> RenderableType:
     """Numbers of files by outcome, and failures by name."""
     names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
-    lines: list[RenderableType] = [Text(", ".join(f"{getattr(report, name)} {name}" for name in names))]
-    if report.failures:
-        lines.append(
-            rows_table(("failed", "reason"), ((failure.name, failure.reason) for failure in report.failures))
-        )
-    return Group(*lines)
+    counts = Text(", ".join(f"{getattr(report, name)} {name}" for name in names))
+    return Group(counts, *_failure_tables(report.failures))
+
+
+def _make_preview_table(preview: FilesPreview) -> RenderableType:
+    """Return a line for each document, with its chunks below, and the sums."""
+    lines: list[RenderableType] = []
+    for document in preview.documents[:MAX_PREVIEWED]:
+        lines += [cell(name_with_key(document.title, document.key)), *_make_chunk_lines(document)]
+    hidden = len(preview.documents) - MAX_PREVIEWED
+    lines += [cell(f"and {hidden:,} more documents; --json lists all")] if hidden > 0 else []
+    sums = {
+        "documents": len(preview.documents),
+        "chunks": sum(len(document.chunks) for document in preview.documents),
+        "tokens": sum(document.tokens for document in preview.documents),
+        "skipped": len(preview.skipped_files),
+        "failed": len(preview.failures),
+    }
+    numbers = ", ".join(f"{number:,} {name}" for name, number in sums.items())
+    return Group(*lines, Text(f"{numbers}; nothing was stored"), *_failure_tables(preview.failures))
+
+
+def _make_chunk_lines(document: DocumentPreview) -> Iterator[RenderableType]:
+    if document.quarantined:
+        yield Padding(cell(document.quarantined), INDENT)
+    for chunk in document.chunks[:MAX_PREVIEWED]:
+        page = "" if chunk.page is None else f"p. {chunk.page}"
+        place = ", ".join(filter(None, (page, chunk.heading)))
+        span = f"characters {chunk.start:,} to {chunk.end:,}, {chunk.tokens:,} tokens"
+        yield Padding(cell(f"{span}: {place}" if place else span), INDENT)
+    hidden = len(document.chunks) - MAX_PREVIEWED
+    if hidden > 0:
+        yield Padding(cell(f"and {hidden:,} more chunks"), INDENT)
+
+
+def _failure_tables(failures: Sequence[FileFailure]) -> list[RenderableType]:
+    rows = ((failure.name, failure.reason) for failure in failures)
+    return [rows_table(("failed", "reason"), rows)] if failures else []
 
 
 def receipt_line(receipt: Receipt) -> str:

@@ -82,6 +82,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "openai": "chat models with OpenAI's API",
     "openai-agents": "sessions for the OpenAI Agents SDK",
     "otel": "traces and metrics by OpenTelemetry",
+    "outlook": "messages of Outlook (.msg)",
     "postgresql": "data in PostgreSQL",
     "pydantic-ai": "tools and histories for Pydantic AI",
     "secrets": "secrets and phone numbers found in what is written",

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -24,6 +24,7 @@ from conspectus.errors import (
     NotFound,
     PermissionDenied,
     UnreadableFile,
+    UnsupportedContent,
 )
 from conspectus.ingest.batch_writes import batches, write
 from conspectus.ingest.connection_sync import synchronise
@@ -32,7 +33,7 @@ from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
 from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection, RemoteAccess, SyncReport, SyncState
-from conspectus.model.filter import And, Eq, Filter, In
+from conspectus.model.filter import And, Eq, Filter, In, Not, Or
 from conspectus.model.ids import DocumentId
 from conspectus.model.jobs import Job
 from conspectus.model.quarantine import as_given
@@ -106,30 +107,48 @@ class JobHandlers(Service, checked=False):
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
-                counts.update(await self._ingest_file(job, source, name, path))
+                counted, faults = await self._ingest_file(job, source, name, path)
+                counts.update(counted)
+                failed += [_failure(member, fault) for member, fault in faults.items()]
             except ConspectusError as fault:
                 if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
                 failures.append(fault)
-                failed.append({"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]})
+                failed.append(_failure(name, fault))
         await self._finish_embedding(job)
         tell(len(names), len(names))
         everything = failures[0] if len(failures) == len(names) else None
         return Outcome({**counts, "failures": failed}, everything)
 
-    async def _ingest_file(self, job: Job, source: Source, name: str, path: Path) -> Counter[str]:
+    async def _ingest_file(
+        self, job: Job, source: Source, name: str, path: Path
+    ) -> tuple[Counter[str], Mapping[str, ConspectusError]]:
+        """Replace what is stored of a file and of those inside it; return the faults of these by name.
+
+        What was stored of a file inside that cannot be read remains, and unsupported ones are counted only.
+        """
         uploaded = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
         parsed = await asyncio.to_thread(self._parts.make_files().parse, uploaded)
+        files = {name: parsed, **{one.name: one.file for one in parsed.members if one.file is not None}}
         documents = [
             replace(
                 document,
-                key=document.key or name,
-                metadata={**document.metadata, "path": name},
+                key=document.key or file_name,
+                metadata={**document.metadata, "path": file_name},
                 origin="import",
             )
-            for document in parsed.documents
+            for file_name, file in files.items()
+            for document in file.documents
         ]
-        return await self._replace_documents(job, source, documents, Eq(("path",), name))
+        faults = {one.name: one.fault for one in parsed.members if one.fault is not None}
+        belonging: Filter = Eq(("path",), name)
+        if parsed.members:
+            unread = [Or((Eq(("path",), member), Eq("folder", member))) for member in faults]
+            belonging = And((Or((belonging, Eq("folder", name))), *map(Not, unread)))
+        counts = await self._replace_documents(job, source, documents, belonging)
+        skipped = [member for member, fault in faults.items() if isinstance(fault, UnsupportedContent)]
+        counts.update({"skipped": len(skipped)} if skipped else {})
+        return counts, {member: fault for member, fault in faults.items() if member not in skipped}
 
     async def _follow(self, job: Job, tell: Tell) -> Outcome:
         """Sync the collection with its connection."""
@@ -276,6 +295,10 @@ def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewD
             )
         )
     return documents
+
+
+def _failure(name: str, fault: ConspectusError) -> Json:
+    return {"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]}
 
 
 def _names(job: Job) -> list[str]:

@@ -17,7 +17,7 @@ from conspectus.model.ids import DocumentId
 from conspectus.model.quarantine import Quarantined, as_given, quarantine_notice
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.model.reports import FileFailure, FilesReport
-from conspectus.ports import Files, FoundFile, Progress
+from conspectus.ports import Files, FoundFile, ParsedFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
 
@@ -41,8 +41,10 @@ class Root:
     keys: set[str] = field(default_factory=set)
 
     def lost(self, name: str) -> bool:
-        """Whether a file below this folder is gone, and not only unreadable."""
-        if not name.startswith(self.prefix) or name in self.names or not self.path.is_dir():
+        """Whether a file below this folder or archive is gone, and not only unreadable."""
+        if not name.startswith(self.prefix) or name in self.names:
+            return False
+        if not self.path.is_dir() and not any(name.startswith(f"{file}/") for file in self.parsed):
             return False
         return not any(name == folder or name.startswith(f"{folder}/") for folder in self.failed)
 
@@ -65,17 +67,34 @@ class Intake:
         try:
             parsed = await asyncio.to_thread(self.files.parse, file)
         except ConspectusError as fault:
-            root.failed.add(name)
-            if isinstance(fault, UnsupportedContent) and not file.is_named:
-                self._skip(name, fault.reason)
-            else:
-                self.fail(str(file.path), fault)
+            self._miss(root, name, fault, path=file.path, is_named=file.is_named)
             return
+        await self._keep(root, name, parsed)
+        for member in parsed.members:
+            member_name = root.prefix + member.name
+            root.names.add(member_name)
+            if member.file is not None:
+                await self._keep(root, member_name, member.file)
+            elif member.fault is not None:
+                inside = member.name.removeprefix(f"{file.name}/")
+                self._miss(root, member_name, member.fault, path=file.path / inside)
+
+    async def _keep(self, root: Root, name: str, parsed: ParsedFile) -> None:
         if parsed.notice is not None:
             self._notice(name, parsed.notice)
         root.parsed.add(name)
         for document in parsed.documents:
             await self._add(root, name, document)
+
+    def _miss(
+        self, root: Root, name: str, fault: ConspectusError, *, path: Path, is_named: bool = False
+    ) -> None:
+        """Count a file that was not read: as skipped, if its format is not supported and nobody named it."""
+        root.failed.add(name)
+        if isinstance(fault, UnsupportedContent) and not is_named:
+            self._skip(name, fault.reason)
+        else:
+            self.fail(str(path), fault)
 
     def tell(self, done: int, total: int) -> None:
         """Report progress to the caller, if it asked for that."""

@@ -135,11 +135,11 @@ def analyzed_text(document: Document, text: str) -> str:
 def place_words(document: Document) -> str:
     """Return the name of a document's file and its nearest folders, but not what the title says already.
 
-    A member of an archive has its path inside the archive, too. Empty for a document that was no file.
+    An archive is a folder. Empty for a document that was no file, and for captions, which are short and have
+    the name of their file as title.
     """
     path = document.metadata.get("path")
-    if not isinstance(path, str):
+    if not isinstance(path, str) or document.kind == "caption":
         return ""
-    place = document.location if document.location.startswith(f"{path}/") else path
-    parts = [part for part in place.split("/") if part][-MAX_PLACE_PARTS:]
+    parts = [part for part in path.split("/") if part][-MAX_PLACE_PARTS:]
     return " ".join(part for part in parts if part not in document.title)

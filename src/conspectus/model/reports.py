@@ -7,8 +7,8 @@ from typing import Annotated
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example
 from conspectus.model.index import Disagreement, IndexStatus
-from conspectus.model.parameters import StoredCollection
-from conspectus.model.records import Document
+from conspectus.model.parameters import StoredCollection, StoredKey, StoredTitle
+from conspectus.model.records import Document, Kind
 from conspectus.model.results import Similarity
 
 
@@ -108,6 +108,45 @@ class FilesReport:
     pruned: int = 0
     skipped: int = 0
     chunks: int = 0
+    failures: tuple[FileFailure, ...] = ()
+    notices: Mapping[str, str] = field(default_factory=dict)
+    skipped_files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPreview:
+    """A chunk that a document would have: its characters [start, end), tokens of o200k_base, and place."""
+
+    position: int
+    start: int
+    end: int
+    tokens: int
+    page: int | None
+    heading: StoredTitle | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPreview:
+    """A document that would be stored, with its chunks; `quarantined` says why it would be in no result."""
+
+    key: StoredKey
+    title: StoredTitle
+    kind: Kind
+    characters: int
+    chunks: tuple[ChunkPreview, ...]
+    quarantined: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all chunks, with their overlaps."""
+        return sum(chunk.tokens for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesPreview:
+    """What adding files would store. `failures`, `notices` and `skipped_files` are as in FilesReport."""
+
+    documents: tuple[DocumentPreview, ...] = ()
     failures: tuple[FileFailure, ...] = ()
     notices: Mapping[str, str] = field(default_factory=dict)
     skipped_files: Mapping[str, str] = field(default_factory=dict)

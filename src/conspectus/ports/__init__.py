@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
+from conspectus.errors import ConspectusError
 from conspectus.model.channels import ArchiveKind, ChatArchive
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
@@ -433,11 +434,27 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """The documents of one file; `notice` says what a reader should know, e.g. a guessed encoding."""
+    """The documents of one file; `notice` says what a reader should know, e.g. a guessed encoding.
+
+    `members` are the files inside an archive, a mailbox or a message, at any depth.
+    """
 
     documents: tuple[NewDocument, ...]
     encoding: str | None = None
     notice: str | None = None
+    members: "tuple[ParsedMember, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMember:
+    """A file inside another, with what was read of it, or the fault. Its name begins with that of the other.
+
+    UnsupportedContent is the fault of a member that is skipped.
+    """
+
+    name: str
+    file: ParsedFile | None = None
+    fault: ConspectusError | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,10 @@ from conspectus.settings import Settings
 from conspectus.sources.encoding import Decoded, decode
 from conspectus.sources.files.zip_xml import FAULTS
 from conspectus.sources.json_values import Notices
+from conspectus.text.zips import ENCRYPTED, is_clutter, leads_out, name_of
 
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-ENCRYPTED, UTF8_NAME = 0x1, 0x800
-MAC_RESOURCES = "__MACOSX"
 UNREADABLE_FILES = "damaged or unreadable files, skipped"
 OTHER_FILES = "other files, skipped"
 LINKS = "links, skipped"
@@ -127,16 +126,16 @@ def _open_zip(path: Path, limits: Settings) -> zipfile.ZipFile:
 def _archived_files(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[ExportFile]:
     """Yield the files of an archive, except links, hidden files and paths that lead out of it."""
     for entry in archive.infolist():
-        name = _name_of(entry)
+        name = name_of(entry)
         if name.endswith("/"):
             continue
         if entry.flag_bits & ENCRYPTED:
             raise UnreadableFile(str(path), "is encrypted with a password")
-        if name.startswith("/") or ".." in name.split("/"):
+        if leads_out(name):
             notices.note("paths outside of the archive, skipped", name)
         elif stat.S_ISLNK(entry.external_attr >> 16):
             notices.note(LINKS, name)
-        elif not _is_clutter(name):
+        elif not is_clutter(name):
             yield ExportFile(name, partial(_open_entry, archive, entry))
 
 
@@ -144,22 +143,6 @@ def _open_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> IO[bytes]:
     if entry.compress_type not in COMPRESSION_METHODS:
         raise NotImplementedError(entry.compress_type)
     return archive.open(entry)
-
-
-def _name_of(entry: zipfile.ZipInfo) -> str:
-    """Return the name of an entry. Names in UTF-8 without the flag for it are decoded as UTF-8."""
-    name = entry.filename
-    if not entry.flag_bits & UTF8_NAME and not name.isascii():
-        try:
-            name = name.encode("cp437").decode("utf-8")
-        except UnicodeError:
-            name = entry.filename
-    return name.replace("\\", "/").removeprefix("./")
-
-
-def _is_clutter(name: str) -> bool:
-    folders = name.split("/")
-    return folders[0] == MAC_RESOURCES or any(part.startswith(".") for part in folders)
 
 
 def _folder_files(folder: Path, limits: Settings, notices: Notices) -> Iterator[ExportFile]:

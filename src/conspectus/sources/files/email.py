@@ -1,5 +1,6 @@
-"""E-mail: headers, the text of the message, and the names of attachments."""
+"""E-mail as RFC 5322 has it, and mailboxes (mbox) of such messages."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC
 from email.errors import HeaderParseError
@@ -9,35 +10,50 @@ from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from conspectus.sources.files.extract import Extract, Refused
+from conspectus.sources.files.extract import Extract, Limits, Member, Refused
 from conspectus.sources.files.html import visible
+from conspectus.sources.files.mail import IDS, PEOPLE, Mail, attachment_names, mail_extract, message_name
 
 MEDIA_TYPE = "message/rfc822"
-PEOPLE = ("from", "to", "cc")
+MAILBOX_TYPE = "application/mbox"
 DEEPEST = 20
+_SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
+_QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def read_mail(data: bytes) -> Extract:
-    """Return the text of an e-mail message. Raises Refused."""
+    """Return the text of an e-mail message, and its attachments. Raises Refused."""
     message = BytesParser().parsebytes(data)
     if not any(name in message for name in ("from", "to", "subject", "date", "received")):
         raise Refused("is not an e-mail: it has no sender, subject or date")
-    headers = {name: _header(message, name) for name in (*PEOPLE, "subject", "message-id", "in-reply-to")}
     texts = [text.strip() for text in _texts(message, DEEPEST)]
-    attached = list(_attachments(message))
-    if attached:
-        texts.append(f"Attachments: {', '.join(attached)}")
-    return Extract(
-        "\n\n".join(filter(None, texts)) or headers["subject"],
-        MEDIA_TYPE,
-        title=headers["subject"],
-        syntax="plain",
-        author=headers["from"] or None,
-        occurred=_date(message),
-        metadata={
-            name.replace("-", "_"): header for name, header in headers.items() if header and name != "subject"
-        },
+    headers = {name: _header(message, name) for name in (*PEOPLE, *IDS, "references", "subject")}
+    attachments = tuple(_attachments(message))
+    return mail_extract(
+        Mail(MEDIA_TYPE, headers, "\n\n".join(filter(None, texts)), _date(message), attachments)
     )
+
+
+def read_mailbox(data: bytes, limits: Limits) -> Extract:
+    """Return the messages of a mailbox as members. Raises Refused."""
+    starts = list(_SEPARATOR.finditer(data))
+    if not starts or starts[0].start() != 0:
+        raise Refused("is not a mailbox: it does not begin with a line 'From '")
+    if len(starts) > limits.members:
+        raise Refused(f"has {len(starts)} messages, more than {limits.members}; see max_archive_members")
+    ends = [*(start.start() for start in starts[1:]), len(data)]
+    messages: dict[str, Member] = {}
+    copies = []
+    for start, end in zip(starts, ends, strict=True):
+        member = _message_member(_QUOTED.sub(rb"\1", data[start.end() : end]).rstrip(b"\r\n") + b"\n")
+        if messages.setdefault(member.name, member) is not member:
+            copies.append(Member(member.name, skipped="is in the mailbox more than once"))
+    return Extract("", MAILBOX_TYPE, members=(*messages.values(), *copies))
+
+
+def _message_member(data: bytes) -> Member:
+    head = BytesParser().parsebytes(data, headersonly=True)
+    return Member(message_name(_header(head, "subject"), _date(head), data), data)
 
 
 def _texts(message: Any, depth: int) -> Iterator[str]:
@@ -54,7 +70,7 @@ def _texts(message: Any, depth: int) -> Iterator[str]:
     elif message.is_multipart():
         for part in message.get_payload():
             yield from _texts(part, depth - 1)
-    elif message.get_content_maintype() == "text" and not message.get_filename():
+    elif message.get_content_maintype() == "text" and not _is_attachment(message):
         yield _text(message)
 
 
@@ -74,11 +90,19 @@ def _text(part: Message) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _attachments(message: Message) -> Iterator[str]:
-    for part in message.walk():
-        name = part.get_filename()
-        if name:
-            yield " ".join(_unfolded(name).split())
+def _attachments(message: Message) -> Iterator[Member]:
+    """Yield the attached files, of forwarded messages, too; a message that is attached is in the text."""
+    parts = [part for part in message.walk() if _is_attachment(part)]
+    names = attachment_names(_unfolded(part.get_filename() or "") for part in parts)
+    for part, name in zip(parts, names, strict=True):
+        payload = part.get_payload(decode=True)
+        yield Member(name, payload if isinstance(payload, bytes) else b"")
+
+
+def _is_attachment(part: Message) -> bool:
+    if part.is_multipart():
+        return False
+    return part.get_filename() is not None or part.get_content_disposition() == "attachment"
 
 
 def _header(message: Message, name: str) -> str:

@@ -31,8 +31,27 @@ class Oversized(Refused):
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive or attached to a message: its bytes, or why it is `skipped` or `refused`."""
+
+    name: str
+    data: bytes = b""
+    skipped: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the files inside a file may be: their bytes, their number and their ratio to the packed size."""
+
+    unpacked: int
+    members: int
+    ratio: int
+
+
+@dataclass(frozen=True, slots=True)
 class Extract:
-    """The text of a file with its page positions, and its metadata."""
+    """The text of a file with its page positions, its metadata, and the files inside it."""
 
     text: str
     media_type: str
@@ -42,7 +61,9 @@ class Extract:
     syntax: Syntax = "markdown"
     author: str | None = None
     occurred: str | None = None
+    thread: str | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
+    members: tuple[Member, ...] = ()
 
 
 def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition, ...]]:

@@ -17,7 +17,9 @@ from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import RECORDS, Settings
+from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.ignore_rules import IgnoreRules, rules_above, rules_in
+from conspectus.sources.files.member_reader import MemberFile, MemberReader
 from conspectus.sources.files.parser_children import Children
 from conspectus.sources.files.parsers import extracted, is_known, parse_text
 from conspectus.sources.plain_text import plain_text, refuse_unsupported
@@ -29,10 +31,13 @@ BINARY = (
     (b"%PDF-", "pdf"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "compound"),
 )  # fmt: skip
+NAME_DECIDES = {("compound", "workbook"), ("zip", "office")}
 NAMED = {
-    ".pdf": "pdf", ".docx": "zip", ".docm": "zip", ".pptx": "zip", ".pptm": "zip", ".xlsx": "zip",
-    ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".odt": "zip", ".odp": "zip", ".epub": "zip",
-    ".xls": "workbook", ".eml": "mail",
+    **dict.fromkeys(
+        (".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".xlsb", ".ods", ".odt", ".odp", ".epub"),
+        "office",
+    ),
+    ".pdf": "pdf", ".xls": "workbook", ".eml": "mail", ".mbox": "mailbox",
 }  # fmt: skip
 
 
@@ -40,7 +45,7 @@ NAMED = {
 class LocalFiles:
     """The `Files` port for the local file system, within the limits of the settings.
 
-    Binary formats are read in a child process.
+    Binary formats are read in a child process, and so are archives, whose members have each their reader.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -76,16 +81,25 @@ class LocalFiles:
         return self._parsed(data, name, path=name, charset=charset)
 
     def _parsed(self, data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
+        """Return the documents of a file, and those of the files inside it."""
+        reader = MemberReader(self.settings, self._parse)
+        return reader.read(MemberFile(name, path, data), charset=charset)
+
+    def _parse(
+        self, data: bytes, name: str, path: str, charset: str | None
+    ) -> tuple[ParsedFile, Extract | None]:
+        """Return the documents of a file without those inside it, and what its reader extracted."""
         marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
         named = NAMED.get(PurePath(name).suffix.lower()) if data else None
-        kind = named if marked is None or (marked, named) == ("compound", "workbook") else marked
+        kind = named if marked is None or (marked, named) in NAME_DECIDES else marked
         if kind is None:
             plain = plain_text(data, name, is_text=is_known(name), charset=charset)
             documents, notice = parse_text(plain.text, name=name, path=path)
             notices = "; ".join([*plain.warnings, *([notice] if notice else [])])
-            return ParsedFile(documents, plain.encoding, notices or None)
-        documents, notice = extracted(self._children.read(kind, data, name), name=name, path=path)
-        return ParsedFile(documents, notice=notice)
+            return ParsedFile(documents, plain.encoding, notices or None), None
+        extract = self._children.read(kind, data, name)
+        documents, notice = extracted(extract, name=name, path=path)
+        return ParsedFile(documents, notice=notice), extract
 
     def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         names: set[str] = set()

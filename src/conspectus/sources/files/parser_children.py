@@ -18,7 +18,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import TextPosition
 from conspectus.settings import Settings
-from conspectus.sources.files.extract import Extract
+from conspectus.sources.files.extract import Extract, Member
 
 PARSER_MODULE = "conspectus.sources.files.parser_process"
 READY = b"ready\n"
@@ -105,6 +105,7 @@ class _Child:
         seconds, memory = limits.parse_timeout_seconds, limits.parse_max_memory_bytes
         request = {"kind": kind, "size": len(data), "seconds": seconds}
         request |= {"memory_bytes": memory, "unpacked": limits.max_unpacked_bytes}
+        request |= {"members": limits.max_archive_members, "ratio": limits.max_archive_ratio}
         try:
             self._ready = self._ready or self._within(START_SECONDS, self._is_ready)
             head = json.dumps(request).encode() + b"\n"
@@ -148,7 +149,14 @@ class _Child:
         target.flush()
         line = source.readline(ANSWER_BYTES_PER_BYTE * self._limits.max_unpacked_bytes)
         answer = json.loads(line)
-        return answer if isinstance(answer, dict) else None
+        if not isinstance(answer, dict):
+            return None
+        extract = answer.get("extract", {})
+        sizes = [size for _, size, *_ in extract.get("members", ())]
+        if sum(sizes) > self._limits.max_unpacked_bytes:
+            return None
+        contents = [source.read(size) for size in sizes]
+        return {**answer, "contents": contents} if sizes == [*map(len, contents)] else None
 
     def _expire(self) -> None:
         self.expired = True
@@ -181,11 +189,15 @@ def _end_all(children: list[_Child]) -> None:
 
 def _extract_from(answer: Answer, name: str) -> Extract:
     match answer:
-        case {"extract": fields}:
+        case {"extract": fields, "contents": contents}:
             places = tuple(
                 TextPosition(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"]
             )
-            return Extract(**{**fields, "places": places})
+            members = tuple(
+                Member(name, content, skipped, refused)
+                for (name, _, skipped, refused), content in zip(fields["members"], contents, strict=True)
+            )
+            return Extract(**{**fields, "places": places, "members": members})
         case {"size": int(size), "limit": int(limit)}:
             raise TooLarge(f"{name}, unpacked,", size=size, limit=limit)
         case {"unsupported": str(reason)}:

@@ -1,8 +1,8 @@
 """A child process that reads files of binary formats: `python -m …files.parser_process`.
 
 It writes `ready`. For each file it reads one line of JSON and then the bytes from standard input, and writes
-one line of JSON. After its limits are set, it cannot open files or connections. An unexpected failure of a
-file ends the process.
+one line of JSON, then the bytes of the files inside it. After its limits are set, it cannot open files or
+connections. An unexpected failure of a file ends the process.
 """
 
 import codecs
@@ -12,26 +12,32 @@ import pkgutil
 import resource
 import select
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, BinaryIO, TypeAlias
 
 from conspectus.sources.files.docx import read_word
-from conspectus.sources.files.email import read_mail
+from conspectus.sources.files.email import read_mail, read_mailbox
 from conspectus.sources.files.epub import read_book
-from conspectus.sources.files.extract import Extract, Oversized, Refused, Unsupported
+from conspectus.sources.files.extract import Extract, Limits, Member, Oversized, Refused, Unsupported
 from conspectus.sources.files.odf import read_open_document
+from conspectus.sources.files.outlook import load_library, read_message
 from conspectus.sources.files.pdf import read_pdf
 from conspectus.sources.files.pptx import read_slides
 from conspectus.sources.files.xlsx import read_sheets
+from conspectus.sources.files.zip_archives import read_zip
 from conspectus.sources.files.zip_xml import Archive
 
 Answer: TypeAlias = Mapping[str, Any]
 
 IDLE_SECONDS = 10
 COMPLAINTS = 100_000
-OLD_DOCUMENTS = {"WordDocument": "DOC", "PowerPoint Document": "PPT", "__properties_version1.0": "MSG"}
+OLD_DOCUMENTS = {"WordDocument": "DOC", "PowerPoint Document": "PPT"}
+OUTLOOK_MESSAGE = "__properties_version1.0"
+OFFICE_PARTS = frozenset({"[content_types].xml", "_rels/.rels", "mimetype", "meta-inf/container.xml"})
+"""Parts that an office document or an EPUB has, whatever the name of its file."""
 WORKBOOKS = frozenset({"xl/workbook.xml", "xl/workbook.bin"})
+MAIN_PARTS = frozenset({"word/document.xml", "ppt/presentation.xml", "content.xml", "meta-inf/container.xml"})
 ENCRYPTED = "EncryptedPackage"
 
 
@@ -44,6 +50,7 @@ def main() -> None:
             codecs.lookup(module.name)
         except LookupError:
             continue
+    load_library()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (COMPLAINTS, COMPLAINTS))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
@@ -55,32 +62,43 @@ def main() -> None:
         until = int(usage.ru_utime + usage.ru_stime) + 1 + request["seconds"]
         resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_AS, (request["memory_bytes"], resource.RLIM_INFINITY))
-        answer = answered(source, request)
+        answer, members = answered(source, request)
         target.write(json.dumps(answer).encode() + b"\n")
+        for member in members:
+            target.write(member.data)
         target.flush()
 
 
-def answered(source: BinaryIO, request: Mapping[str, Any]) -> Answer:
-    """Process one request, and return the answer."""
+def answered(source: BinaryIO, request: Mapping[str, Any]) -> tuple[Answer, Sequence[Member]]:
+    """Process one request; return the answer, and the files inside the file."""
     data = source.read(request["size"])
+    limits = Limits(request["unpacked"], request["members"], request["ratio"])
     try:
-        extract = READERS[request["kind"]](data, request["unpacked"])
-        if len(extract.text) > request["unpacked"]:
-            raise Oversized(len(extract.text), request["unpacked"])
-        return {"extract": asdict(extract)}
+        extract = READERS[request["kind"]](data, limits)
+        if len(extract.text) > limits.unpacked:
+            raise Oversized(len(extract.text), limits.unpacked)
     except Oversized as error:
-        return {"size": error.size, "limit": error.limit}
+        return {"size": error.size, "limit": error.limit}, ()
     except Unsupported as error:
-        return {"unsupported": str(error)}
+        return {"unsupported": str(error)}, ()
     except Refused as error:
-        return {"refused": str(error)}
+        return {"refused": str(error)}, ()
     except RecursionError:
-        return {"refused": "is nested too deeply"}
+        return {"refused": "is nested too deeply"}, ()
+    listed = [[one.name, len(one.data), one.skipped, one.refused] for one in extract.members]
+    return {"extract": {**asdict(replace(extract, members=())), "members": listed}}, extract.members
 
 
-def _zipped(data: bytes, unpacked: int) -> Extract:
-    """Return the reader of an office document or EPUB by the parts of its archive."""
-    archive = Archive(data, unpacked)
+def _zipped(data: bytes, limits: Limits) -> Extract:
+    """Read an office document or EPUB, known by the parts of its archive, or the members of another."""
+    names = set(Archive(data, limits.unpacked).names())
+    is_office = names & OFFICE_PARTS and (names & WORKBOOKS or names & MAIN_PARTS)
+    return _office(data, limits) if is_office else read_zip(data, limits)
+
+
+def _office(data: bytes, limits: Limits) -> Extract:
+    """Read an office document or EPUB. Raises Refused for an archive that is neither."""
+    archive = Archive(data, limits.unpacked)
     names = set(archive.names())
     if "meta-inf/container.xml" in names:
         return read_book(archive)
@@ -88,35 +106,39 @@ def _zipped(data: bytes, unpacked: int) -> Extract:
         # This checks the unpacked size of all parts.
         for name in archive.names():
             archive.read(name)
-        return read_sheets(data, Archive(data, unpacked) if "xl/workbook.xml" in names else None)
+        return read_sheets(data, Archive(data, limits.unpacked) if "xl/workbook.xml" in names else None)
     for folder, read in (("word/", read_word), ("ppt/", read_slides)):
         if any(name.startswith(folder) for name in names):
             return read(archive)
     if "content.xml" in names:
         return read_open_document(archive)
-    raise Unsupported("unsupported format (ZIP archive). Unpack it first.")
+    raise Refused("is a ZIP archive, but no office document")
 
 
-def _compound(data: bytes, _: int) -> Extract:
-    """Raise an error for an office document from before 2007, or an encrypted one."""
+def _compound(data: bytes, limits: Limits) -> Extract:
+    """Read a message of Outlook or a workbook; raise an error for other documents from before 2007."""
+    if OUTLOOK_MESSAGE.encode("utf-16-le") in data:
+        return read_message(data)
     for name, kind in OLD_DOCUMENTS.items():
         if name.encode("utf-16-le") in data:
             raise Unsupported(f"unsupported format ({kind}). Convert it to DOCX, XLSX or PPTX.")
-    return _old_workbook(data, _)
+    return _old_workbook(data, limits)
 
 
-def _old_workbook(data: bytes, _: int) -> Extract:
+def _old_workbook(data: bytes, _: Limits) -> Extract:
     if ENCRYPTED.encode("utf-16-le") in data:
         raise Refused("is encrypted with a password")
     return read_sheets(data)
 
 
-READERS: Mapping[str, Callable[[bytes, int], Extract]] = {
+READERS: Mapping[str, Callable[[bytes, Limits], Extract]] = {
     "pdf": lambda data, _: read_pdf(data),
     "zip": _zipped,
+    "office": _office,
     "compound": _compound,
     "workbook": _old_workbook,
     "mail": lambda data, _: read_mail(data),
+    "mailbox": read_mailbox,
 }
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ MEDIA_TYPES: Mapping[str, str] = {
     ".json3": "application/json", ".csv": "text/csv",
     ".tsv": "text/tab-separated-values", ".xml": "text/xml", ".rss": "text/xml", ".atom": "text/xml",
 }  # fmt: skip
+MAIL_TYPES = frozenset({"message/rfc822", "application/vnd.ms-outlook"})
 TITLE_LENGTH = 300
 CODE_SUFFIXES = """
 .asm .bash .bat .c .cc .cfg .clj .cljs .cmake .conf .cpp .cs .css .cue .cxx .d .dart .el .elm .erl .ex .exs
@@ -72,13 +73,14 @@ def parse_text(text: str, *, name: str, path: str) -> Parsed:
 def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
     """Return the document of a file in a binary format."""
     if not extract.text.strip():
-        return (), extract.notice or "the document has no text"
+        return (), extract.notice or (None if extract.members else "the document has no text")
     document = replace(
         _page(extract.text, name, title=extract.title, syntax=extract.syntax),
-        kind="message" if extract.media_type == "message/rfc822" else "page",
+        kind="message" if extract.media_type in MAIL_TYPES else "page",
         metadata=_with_facts(extract.metadata, {"path": path, "media_type": extract.media_type}),
         author=extract.author,
         occurred=extract.occurred,
+        thread=extract.thread,
         places=extract.places,
     )
     return (document,), extract.notice

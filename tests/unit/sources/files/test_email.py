@@ -49,8 +49,8 @@ def test_a_message_says_who_wrote_it_to_whom_and_when() -> None:
     instant = period(document.occurred)
     assert instant is not None and instant.start == datetime(2024, 1, 1, 9, tzinfo=UTC)
     assert document.metadata == {
-        "from": "Jürgen <j@example.org>", "to": "a@b.c", "message_id": "<1@x>", "path": "a.eml",
-        "media_type": "message/rfc822",
+        "from": "Jürgen <j@example.org>", "to": "a@b.c", "message_id": "<1@x>",
+        "people": ["j@example.org", "a@b.c"], "path": "a.eml", "media_type": "message/rfc822",
     }  # fmt: skip
 
 
@@ -116,3 +116,26 @@ def test_any_message_is_read_or_refused(pieces: list[bytes]) -> None:
     except Refused:
         return
     assert isinstance(extract.text, str)
+
+
+def test_each_message_of_a_mailbox_is_a_document() -> None:
+    first, second = (
+        bytes(write_mail(plain="One.\n\nFrom here on\n\n>From there")),
+        bytes(write_mail(plain="Two.")),
+    )
+    quoted = first.replace(b"\n>From", b"\n>>From").replace(b"\nFrom here", b"\n>From here")
+    mailbox = b"".join(
+        b"From a@b.c Mon Jun  3 10:00:00 2024\n" + data + b"\n" for data in (quoted, second, second)
+    )
+    *messages, copy = FILES.parse_bytes(mailbox, "box.mbox").members
+    texts = [document.text for one in messages if one.file for document in one.file.documents]
+    assert texts == ["One.\n\nFrom here on\n\n>From there", "Two."]
+    assert copy.fault is not None and str(copy.fault).endswith("is in the mailbox more than once")
+    longer = FILES.parse_bytes(b"From x\n" + bytes(write_mail(plain="New.")) + b"\n" + mailbox, "box.mbox")
+    assert {one.name for one in messages} < {one.name for one in longer.members}
+
+
+@pytest.mark.parametrize("data", [b"no mailbox", b"\n", b"From"])
+def test_what_is_no_mailbox_is_refused(data: bytes) -> None:
+    with pytest.raises(UnreadableFile, match="is not a mailbox"):
+        FILES.parse_bytes(data, "box.mbox")

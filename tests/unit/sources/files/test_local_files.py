@@ -185,7 +185,6 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     [
         (b"%PDF-1.7\n", "a damaged PDF"),
         (b"PK\x03\x04rest", "a damaged ZIP archive"),
-        (b"PK\x05\x06" + bytes(18), "(ZIP archive)"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook that cannot be read"),
         (b"\x89PNG\r\n\x1a\n", "PNG image"),
         (b"\x00\x00\x00\x20ftypisom", "MP4"),

@@ -1,0 +1,77 @@
+"""Messages of Outlook: people, thread, text and attachments."""
+
+import sys
+from datetime import UTC, datetime
+
+import pytest
+from tests import outlook_samples as msg
+
+from conspectus.errors import UnreadableFile
+from conspectus.model.records import NewDocument
+from conspectus.sources.files.extract import Unsupported
+from conspectus.sources.files.local_files import LocalFiles
+from conspectus.sources.files.outlook import read_message
+
+FILES = LocalFiles()
+FIELDS = {
+    msg.SUBJECT: "Pümpe", msg.BODY: "Hello,\r\nyou.", msg.SENDER: "Ann Lee", msg.SENDER_ADDRESS: "ann@x.org",
+    msg.SENT: datetime(2024, 6, 3, 8, tzinfo=UTC), msg.MESSAGE_ID: "<2@x>", msg.IN_REPLY_TO: "<1@x>",
+}  # fmt: skip
+RECIPIENTS = (
+    {msg.KIND: 1, msg.NAME: "Bob", msg.ADDRESS: "bob@y.org"},
+    {msg.KIND: 1, msg.NAME: "di@z.org", msg.ADDRESS: "di@z.org"},
+    {msg.KIND: 2, msg.NAME: "Cy", msg.ADDRESS: "/O=EXCHANGE/CN=CY"},
+    {msg.KIND: 3, msg.NAME: "Secret", msg.ADDRESS: "secret@z.org"},
+)
+
+
+def parse_message(data: bytes) -> NewDocument:
+    [document] = FILES.parse_bytes(data, "a.msg").documents
+    return document
+
+
+def test_a_message_says_who_wrote_it_to_whom_and_when() -> None:
+    document = parse_message(msg.outlook_message(FIELDS, RECIPIENTS))
+    assert (document.text, document.title, document.kind) == ("Hello,\nyou.", "Pümpe", "message")
+    assert (document.author, document.thread) == ("Ann Lee <ann@x.org>", "<1@x>")
+    assert document.occurred == "2024-06-03T08:00:00+00:00"
+    assert document.metadata == {
+        "from": "Ann Lee <ann@x.org>", "to": "Bob <bob@y.org>, di@z.org", "cc": "Cy", "message_id": "<2@x>",
+        "in_reply_to": "<1@x>", "people": ["ann@x.org", "bob@y.org", "di@z.org"], "path": "a.msg",
+        "media_type": "application/vnd.ms-outlook",
+    }  # fmt: skip
+
+
+def test_files_are_read_and_attached_messages_are_part_of_the_text() -> None:
+    plan = {msg.FILE_NAME: "plan.md", msg.FILE_BYTES: b"# Plan\n\nPelicans." * 400}
+    inner = {msg.SUBJECT: "Inner", msg.BODY: "Deep text.", msg.SENDER: "Di"}
+    parsed = FILES.parse_bytes(msg.outlook_message(FIELDS, files=[plan], forwarded=[inner]), "a.msg")
+    assert parsed.documents[0].text == (
+        "Hello,\nyou.\n\nForwarded message\nFrom: Di\nSubject: Inner\n\nDeep text.\n\nAttachments: plan.md"
+    )
+    [member] = parsed.members
+    assert member.name == "a.msg/plan.md" and member.file is not None
+    [attached] = member.file.documents
+    assert (attached.title, attached.kind, attached.metadata["attached_to"]) == ("Plan", "page", "Pümpe")
+    assert attached.occurred == "2024-06-03T08:00:00+00:00"
+
+
+def test_a_message_with_html_only_is_read_as_a_page() -> None:
+    page = "<p>Grüße</p><script>bad()</script>".encode("iso-8859-15")
+    assert parse_message(msg.outlook_message({msg.SUBJECT: "Hi", 0x1013: page})).text == "Grüße"
+
+
+def test_an_empty_message_has_its_subject() -> None:
+    assert parse_message(msg.outlook_message({msg.SUBJECT: "Only this"})).text == "Only this"
+
+
+@pytest.mark.parametrize("cut", [600, 1_600, 2_600])
+def test_a_damaged_message_is_refused_with_a_reason(cut: int) -> None:
+    with pytest.raises(UnreadableFile):
+        FILES.parse_bytes(msg.outlook_message(FIELDS, RECIPIENTS)[:cut], "a.msg")
+
+
+def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "oxmsg.storage", None)
+    with pytest.raises(Unsupported, match=r"pip install 'conspectus\[outlook\]'"):
+        read_message(msg.outlook_message(FIELDS))
