@@ -77,6 +77,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Look once for what was never closed; pytest does so five times, but not in what is frozen."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def evaluation() -> Callable[[str], Path]:
     """The folder of a named evaluation set; the test is skipped where it is not on this machine."""
