@@ -9,7 +9,7 @@ from pypdfium2.raw import FPDF_ERR_PASSWORD
 from conspectus.model.records import TextPosition
 from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.pdf_pages import PageSpans, drop_running_heads, page_regions, page_spans
-from conspectus.sources.files.pdf_text import TextStyle, render_regions
+from conspectus.sources.files.pdf_text import TextStyle, continue_tables, render_regions
 
 BETWEEN = "\n\n"
 MAX_BOOKMARKS = 10_000
@@ -61,6 +61,7 @@ def _page_texts(spans: Sequence[PageSpans | None]) -> list[str]:
     """Return the text of each page in reading order; empty if it has none."""
     drop_running_heads([page for page in spans if page is not None])
     regions = [[] if page is None else page_regions(page) for page in spans]
+    continue_tables(regions)
     style = TextStyle(region for page in regions for region in page)
     return [_UNSEEN.sub("", render_regions(page, style)) for page in regions]
 

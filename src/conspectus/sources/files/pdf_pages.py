@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from typing import TypeAlias
 
 import pypdfium2
 
@@ -16,10 +17,17 @@ MIN_REPEATS = 3
 EDGE_ROWS = 3
 SLANTED = -1
 MIN_LETTERS = 3
+MAX_DIGITS = 18
+MAX_NUMBERINGS = 2
+"""Sequences of page numbers in one head, such as those of a preface and of the text."""
 _NUMBER = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(
     r"\W*(?:page|p|seite|pagina|página)?\W*(?:#|[ivxlc]+)(?:\W+(?:(?:of|von|de|sur)\W+)?#)?\W*", re.IGNORECASE
 )
+
+
+EdgeRow: TypeAlias = tuple[tuple[str, int], list[Span]]
+"""A row at the edge of a page, by its text without its numbers and its height."""
 
 
 @dataclass(slots=True)
@@ -54,10 +62,12 @@ def page_spans(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> Pag
 def drop_running_heads(pages: Sequence[PageSpans]) -> None:
     """Take heads, feet and numbers off pages where at least three have them at one height.
 
-    The first head that is more than a number stays, since its words may stand nowhere else.
+    The first head that is more than a number stays, since its words may stand nowhere else. Rows in which
+    more changes than a page number are those of a table.
     """
     candidates = [_edge_rows(page) for page in pages]
-    counts = Counter(key for rows in candidates for key in {key for key, _ in rows})
+    tables = _find_table_rows(candidates)
+    counts = Counter(key for rows in candidates for key in {key for key, _ in rows if key[0] not in tables})
     seen: set[str] = set()
     for page, rows in zip(pages, candidates, strict=True):
         for key, spans in rows:
@@ -72,14 +82,39 @@ def drop_running_heads(pages: Sequence[PageSpans]) -> None:
             seen.add(text)
 
 
-def _edge_rows(page: PageSpans) -> list[tuple[tuple[str, int], list[Span]]]:
+def _find_table_rows(candidates: Sequence[Sequence[EdgeRow]]) -> Set[str]:
+    """Return the texts without numbers of which the numbers do not change with the page alone."""
+    numbers: dict[str, list[tuple[int, list[int]]]] = defaultdict(list)
+    for page, rows in enumerate(candidates):
+        for (text, _), spans in rows:
+            if not _PAGE_NUMBER.fullmatch(text):
+                digits = _NUMBER.findall(_row_text(spans))
+                numbers[text].append((page, [int(number[:MAX_DIGITS]) for number in digits]))
+    return {text for text, lines in numbers.items() if not _have_page_numbers_alone(lines)}
+
+
+def _have_page_numbers_alone(lines: Sequence[tuple[int, Sequence[int]]]) -> bool:
+    """Return whether each number of some lines stays the same, or goes with the page."""
+    counted = min(len(numbers) for _, numbers in lines)
+    for column in range(counted):
+        values = {numbers[column] for _, numbers in lines}
+        offsets = {numbers[column] - page for page, numbers in lines}
+        if min(len(values), len(offsets)) > MAX_NUMBERINGS:
+            return False
+    return True
+
+
+def _row_text(spans: Sequence[Span]) -> str:
+    return " ".join(line.text for line in join_lines(spans))
+
+
+def _edge_rows(page: PageSpans) -> list[EdgeRow]:
     """Return the first and last rows of a page, by their text without its numbers, and their height."""
     rows = find_rows(page.main, Walls(()))
     edge = rows if len(rows) <= 2 * EDGE_ROWS else [*rows[:EDGE_ROWS], *rows[-EDGE_ROWS:]]
     candidates = []
     for row in edge:
-        text = " ".join(line.text for line in join_lines(row.spans))
-        pattern = _NUMBER.sub("#", text)
+        pattern = _NUMBER.sub("#", _row_text(row.spans))
         if sum(map(str.isalpha, pattern)) >= MIN_LETTERS or _PAGE_NUMBER.fullmatch(pattern):
             candidates.append(((pattern, round(row.spans[0].base / 4)), row.spans))
     return candidates

@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from conspectus.sources.files.extract import heading, plain
+from conspectus.sources.files.header_rows import begins_with_names
 from conspectus.sources.files.pdf_layout import Column, Grid, Region, is_prose
 from conspectus.sources.files.pdf_rows import Line, Strip
 from conspectus.sources.files.pdf_tables import LIST_MARK
@@ -73,13 +74,28 @@ class TextStyle:
         return first[:-1] + second
 
 
+def continue_tables(pages: Sequence[list[Region]]) -> None:
+    """Give a table that goes on at the top of a page the names of its columns from the page before."""
+    names: tuple[str, ...] = ()
+    for page in pages:
+        for number, region in enumerate(page):
+            if not isinstance(region, Grid):
+                names = ()
+                continue
+            rows = region.rows
+            if number == 0 and len(names) == len(rows[0]) and not begins_with_names(rows):
+                rows = (names, *rows)
+                page[number] = Grid(rows)
+            names = rows[0] if begins_with_names(rows) else ()
+
+
 def render_regions(regions: Sequence[Region], style: TextStyle) -> str:
     """Return the regions of a page as Markdown, in their order."""
     blocks: list[str] = []
     open_paragraph = False
     for region in regions:
         if isinstance(region, Grid):
-            blocks.append(render_table(region.rows))
+            blocks.append(render_table(region.rows, has_names=begins_with_names(region.rows)))
             open_paragraph = False
             continue
         for index, (text, is_open) in enumerate(_paragraphs(region, style)):

@@ -159,3 +159,19 @@ def test_a_pdf_has_its_pages_and_its_bookmarks_as_headings() -> None:
         TextPosition(text.index("Last"), 3, ("Elsewhere",)),
     )
     assert (extract.title, extract.syntax) == ("A title", "markdown")
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_a_table_over_several_pages_keeps_all_rows_and_its_names(is_repeated: bool) -> None:
+    names, pages = ("Berth", "Fee in euros", "Depth"), []
+    for first in range(1, 120, 30):
+        rows = [
+            (f"Heron-{number}", f"{number * 7}", f"{number % 9}.5") for number in range(first, first + 30)
+        ]
+        shown = [names, *rows] if is_repeated or first == 1 else rows
+        cells = [column([row[cell] for row in shown], 72 + 130 * cell) for cell in range(3)]
+        pages.append(draw(by_row(*cells)))
+    written = read(*pages).text.splitlines()
+    assert sum(line.startswith("| Heron-") for line in written) == 120
+    assert written.count("| Berth | Fee in euros | Depth |") == len(pages)
+    assert written.count("| --- | --- | --- |") == len(pages)
