@@ -300,6 +300,22 @@ class StreamsContract:
         again = await engine.streams.import_captions([folder / "notes.md"], skip_unsupported=True)
         assert (again.failures, again.skipped) == ((), 1)
 
+    async def test_subtitle_files_that_are_added_become_streams(
+        self, engine: AnyEngine, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "talks"
+        (folder / "old").mkdir(parents=True)
+        for path in (folder / "talk.srt", folder / "old" / "talk.srt"):
+            path.write_bytes(SUBTITLES)
+        (folder / "broken.srt").write_bytes(b"\x00\x01\x02 nothing")
+        (folder / "notes.md").write_text("# Notes")
+        report = await engine.documents.add_files([folder])
+        assert (sorted(report.streams.values()), report.added) == ([2, 2], 5)
+        assert [failure.name for failure in report.failures] == ["broken.srt"]
+        again = await engine.documents.add_files([folder])
+        assert (again.added, again.unchanged) == (0, 5)
+        assert len(await engine.streams.list()) == 2
+
     async def test_new_captions_are_followed(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Those of the one stream, in their order, and after a break from where it was."""
         await engine.streams.put("gate")

@@ -195,7 +195,9 @@ def files_table(report: FilesReport) -> RenderableType:
     """Numbers of files by outcome, and failures by name."""
     names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
     counts = Text(", ".join(f"{getattr(report, name)} {name}" for name in names))
-    return Group(counts, *_failure_tables(report.failures))
+    captions = f"{sum(report.streams.values()):,} captions"
+    streams = f"{len(report.streams)} streams with {captions}: conspectus streams list"
+    return Group(counts, *([Text(streams)] if report.streams else []), *_failure_tables(report.failures))
 
 
 def _make_preview_table(preview: FilesPreview) -> RenderableType:

@@ -19,6 +19,7 @@ from conspectus.client.request import (
     to_json,
     write_request,
 )
+from conspectus.client.streams import RemoteStreams
 from conspectus.client.transport import RemoteService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.line_order import NumberedLine, parents_first
@@ -93,10 +94,19 @@ class RemoteDocuments(RemoteService, DocumentService):
             for one in _select_matching(quarantined, where):
                 yield one
 
-        report = await take_in(intake, roots, iterate_matching, self.delete, prune=prune)
+        await take_in(intake, roots, iterate_matching, self.delete, prune=prune)
+        await self._import_subtitles(intake, target.id)
         if wait:
             await self.wait_until_embedded(collection=target.id, progress=progress)
-        return report
+        return intake.report
+
+    async def _import_subtitles(self, intake: Intake, collection: str) -> None:
+        """Make streams of the subtitle files among the files."""
+        if intake.subtitles:
+            imported = await self._open_sibling(RemoteStreams).import_captions(
+                intake.subtitles, collection=collection, progress=intake.progress
+            )
+            intake.count_captions(imported)
 
     async def import_lines(
         self,

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Final, Unpack
 
-from conspectus.client.documents import RemoteDocuments
 from conspectus.client.event_stream import follow, read_event
 from conspectus.client.operations import derive_client, request_for
 from conspectus.client.request import Request, path_of
 from conspectus.client.transport import RemoteService
+from conspectus.engine.documents import DocumentService
 from conspectus.engine.streams import StreamService
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.captions import CaptionImportOptions
@@ -24,6 +24,11 @@ from conspectus.ports import Progress
 from conspectus.text.clean import clean
 
 CAPTION_EVENT: Final = "caption"
+
+
+@derive_client
+class RemoteEmbedding(RemoteService, DocumentService):
+    """The documents of a server, of which only the wait for their vectors is used."""
 
 
 @derive_client
@@ -48,7 +53,7 @@ class RemoteStreams(RemoteService, StreamService):
         )
         written = await self._in_batches(Written, requests, "writing", progress)
         if wait:
-            await self._open_sibling(RemoteDocuments).wait_until_embedded(
+            await self._open_sibling(RemoteEmbedding).wait_until_embedded(
                 collection=collection, progress=progress
             )
         return written
@@ -77,7 +82,7 @@ class RemoteStreams(RemoteService, StreamService):
             )
             reports.append(await self._channel.one(CaptionImport, request))
         if options.get("wait", False) and any(report.streams for report in reports):
-            await self._open_sibling(RemoteDocuments).wait_until_embedded(
+            await self._open_sibling(RemoteEmbedding).wait_until_embedded(
                 collection=collection, progress=progress
             )
         return _combine_reports(reports)

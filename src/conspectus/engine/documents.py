@@ -1,9 +1,9 @@
 """The documents service: write, read and delete documents."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import Annotated, TypeAlias, Unpack
 
 from conspectus.access.policy import can_edit_any, require_own_origin, require_scope
 from conspectus.engine.context import EngineContext, Service
@@ -22,8 +22,10 @@ from conspectus.ingest.open_indexes import When
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import restore_document, to_quarantined
 from conspectus.model.annotations import Example, Length
+from conspectus.model.captions import CaptionImport
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter, require_document_fields
 from conspectus.model.ids import EXAMPLE_ID
+from conspectus.model.jobs import Upload
 from conspectus.model.parameters import (
     MAX_LIST,
     CollectionName,
@@ -52,6 +54,8 @@ from conspectus.model.records import (
 from conspectus.model.reports import DocumentExport, FilesReport, Page
 from conspectus.ports import Progress
 
+ImportCaptions: TypeAlias = Callable[[Sequence[Upload], str, Progress | None], Awaitable[CaptionImport]]
+"""Makes streams of subtitle files in a collection."""
 MAX_TEXT_IDS = 1_000
 REVIEW_ACTION = "review quarantined documents"
 
@@ -59,8 +63,9 @@ REVIEW_ACTION = "review quarantined documents"
 class DocumentService(Service):
     """Documents: write, read, delete, export and import."""
 
-    def __init__(self, context: EngineContext) -> None:
+    def __init__(self, context: EngineContext, import_captions: ImportCaptions | None = None) -> None:
         super().__init__(context)
+        self._import_captions = import_captions
         self._inputs = DocumentInputs(context)
         self._lines = DocumentLines(context, self._inputs)
 
@@ -111,6 +116,7 @@ class DocumentService(Service):
     ) -> FilesReport:
         """Add files and folders. Unchanged files are skipped; failures are reported at the end.
 
+        A subtitle file becomes a stream of captions, as in `streams.import_captions`.
         Each folder is a source of its own unless `source` names one. `prune` deletes documents of files that
         are gone. Raises UnreadableFile for a path that does not exist.
         """
@@ -132,9 +138,13 @@ class DocumentService(Service):
                 for document in page:
                     yield document
 
-        report = await take_in(intake, roots, read_stored, self.delete, prune=prune)
+        await take_in(intake, roots, read_stored, self.delete, prune=prune)
+        if intake.subtitles and self._import_captions is not None:
+            intake.count_captions(
+                await self._import_captions(intake.subtitles, stored_collection.id, progress)
+            )
         await self._context.embed(stored_collection, wait=wait, progress=progress)
-        return report
+        return intake.report
 
     async def wait_until_embedded(
         self, *, collection: CollectionName = "default", progress: Progress | None = None

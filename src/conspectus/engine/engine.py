@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,7 @@ from conspectus.engine.searcher import Searcher
 from conspectus.errors import ConspectusError, InvalidInput, RecordsDamaged
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import Origin, least_trusted
-from conspectus.ports import CountTokens, Embedder
+from conspectus.ports import CountTokens, Embedder, Progress
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from conspectus.engine.summaries import SummaryService
     from conspectus.engine.tasks import TaskService
     from conspectus.ingest.job_execution import Outcome, Tell
-    from conspectus.model.jobs import Job
+    from conspectus.model.captions import CaptionImport
+    from conspectus.model.jobs import Job, Upload
     from conspectus.ports.chat import ChatRegistry
     from conspectus.ports.jobs import IdempotencyStore, RateCounters
 
@@ -77,7 +79,12 @@ class Engine:
     @cached_property
     def documents(self) -> DocumentService:
         """Documents: write, read and delete."""
-        return DocumentService(self._context)
+        return DocumentService(self._context, self._import_captions)
+
+    async def _import_captions(
+        self, files: "Sequence[Upload]", collection: str, progress: Progress | None
+    ) -> "CaptionImport":
+        return await self.streams.import_captions(files, collection=collection, progress=progress)
 
     @cached_property
     def search(self) -> SearchService:

@@ -7,7 +7,7 @@ from pathlib import Path
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, UnsupportedContent
 from conspectus.ingest.document_fields import Preparation
-from conspectus.ingest.files import placed
+from conspectus.ingest.files import SUBTITLE_SUFFIXES, placed
 from conspectus.ingest.prepare import describe, prepare
 from conspectus.model.quarantine import as_given, quarantine_notice, quarantine_pattern
 from conspectus.model.records import NewDocument
@@ -47,6 +47,9 @@ class _Preview:
 
     def read(self, files: Files, file: FoundFile, prefix: str) -> None:
         """Add a file, and those inside it, to the preview."""
+        if file.path.suffix.lower() in SUBTITLE_SUFFIXES:
+            self.notices[prefix + file.name] = "becomes a stream of captions, which are not listed here"
+            return
         try:
             parsed = files.parse(file)
         except ConspectusError as fault:

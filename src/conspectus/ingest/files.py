@@ -2,18 +2,26 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from email.message import Message
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
 from conspectus.deferred import dataclass
-from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, UnsupportedContent
+from conspectus.errors import (
+    ConspectusError,
+    FetchFailed,
+    InvalidInput,
+    UnreadableFile,
+    UnsupportedContent,
+)
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.model.captions import CaptionImport
 from conspectus.model.files import expand_home
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
+from conspectus.model.jobs import Upload
 from conspectus.model.quarantine import Quarantined, as_given, quarantine_notice
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.model.reports import FileFailure, FilesReport
@@ -57,6 +65,7 @@ class Intake:
     write: Write
     progress: Progress | None
     report: FilesReport = field(default_factory=FilesReport)
+    subtitles: list[Upload] = field(default_factory=list)
     buffer: list[NewDocument] = field(default_factory=list)
     buffered: int = 0
 
@@ -64,6 +73,10 @@ class Intake:
         """Parse one file and buffer its documents; errors and skipped files do not end the run."""
         name = root.prefix + file.name
         root.names.add(name)
+        if file.path.suffix.lower() in SUBTITLE_SUFFIXES:
+            root.parsed.add(name)
+            self.subtitles.append(Upload(name, file.path))
+            return
         try:
             parsed = await asyncio.to_thread(self.files.parse, file)
         except ConspectusError as fault:
@@ -112,6 +125,20 @@ class Intake:
                     await self._write([document], root)
                 except InvalidInput as fault:
                     self.fail(f"{document.metadata['path']}: {document.key}", fault)
+
+    def count_captions(self, imported: CaptionImport) -> None:
+        """Add the streams that were made of the subtitle files to the report."""
+        report = self.report
+        failures = (FileFailure(name, UnreadableFile.code, reason) for name, reason in imported.failures)
+        self.report = replace(
+            report,
+            added=report.added + imported.added,
+            replaced=report.replaced + imported.replaced,
+            unchanged=report.unchanged + imported.unchanged,
+            failures=(*report.failures, *failures),
+            notices={**report.notices, **_split_names(imported.notices)},
+            streams=imported.streams,
+        )
 
     def fail(self, name: str, fault: ConspectusError) -> None:
         """Add a failure to the report."""
@@ -211,6 +238,15 @@ async def _find_missing_files(
                 yield document
 
 
+def _split_names(notices: Iterable[str]) -> dict[str, str]:
+    """Return notices by the name of the file with which each begins."""
+    return {name: notice for name, _, notice in (notice.partition(": ") for notice in notices)}
+
+
+SUBTITLE_SUFFIXES = frozenset(
+    {".srt", ".vtt", ".ass", ".ssa", ".sbv", ".smi", ".sami", ".ttml", ".dfxp", ".scc", ".json3"}
+)
+"""Files of which each becomes a stream of captions."""
 PLAIN = "text/plain"
 PASSING = frozenset({408, 429})
 NEVER_TEXT = frozenset({"image", "audio", "video", "font", "model"})

@@ -98,7 +98,8 @@ class FilesReport:
     """The outcomes of added files, with each failure by name.
 
     `skipped` counts files in folders whose format is not supported, such as images; `skipped_files` has the
-    reason for each by name.
+    reason for each by name. `streams` are those made of subtitle files, with the number of their captions,
+    which are among the numbers of outcomes.
     """
 
     added: int = 0
@@ -111,6 +112,7 @@ class FilesReport:
     failures: tuple[FileFailure, ...] = ()
     notices: Mapping[str, str] = field(default_factory=dict)
     skipped_files: Mapping[str, str] = field(default_factory=dict)
+    streams: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
