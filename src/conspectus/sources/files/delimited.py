@@ -14,6 +14,7 @@ from conspectus.sources.files.tables import escape_pipes
 DELIMITERS = ",;\t|"
 MAX_SAMPLED_ROWS = 100
 MIN_EQUAL_SHARE = 0.6
+MAX_COLUMN_LENGTH = 100
 MAX_CELL_LINES = 100
 """A cell with more lines comes from a quotation mark that is none."""
 
@@ -36,15 +37,16 @@ def delimited_table(text: str, delimiters: str = DELIMITERS) -> str | None:
 
 def _table_of(text: str, delimiters: str) -> str | None:
     delimiter = _delimiter_of(text, delimiters)
-    if delimiter is None:
+    if delimiter is None and not _is_column(text, delimiters):
         return None
+    delimiter = delimiter or delimiters[0]
     has_quotes = not _has_stray_quote(text, delimiter)
     width = max(map(_width_of, _rows_of(text, delimiter, has_quotes=has_quotes)), default=0)
     rows = (row[:width] for row in _rows_of(text, delimiter, has_quotes=has_quotes))
     sample = list(islice(rows, MAX_SAMPLED_ROWS))
     captions = count_captions(sample)
     table = sample[captions:]
-    if width < 2 or not table:
+    if not width or not table:
         return None
     names = table.pop(0) if begins_with_names(table) else []
     lines = [_line_of([*names, *[""] * (width - len(names))]), f"|{' --- |' * width}"]
@@ -72,6 +74,13 @@ def _delimiter_of(text: str, delimiters: str) -> str | None:
         if width > 1 and share >= MIN_EQUAL_SHARE and (share, width) > best_score:
             best, best_score = delimiter, (share, width)
     return best
+
+
+def _is_column(text: str, delimiters: str) -> bool:
+    """Return whether a text has one column: some short lines without any delimiter."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    has_delimiter = any(delimiter in text for delimiter in delimiters)
+    return len(lines) > 1 and not has_delimiter and max(map(len, lines)) <= MAX_COLUMN_LENGTH
 
 
 def _has_stray_quote(text: str, delimiter: str) -> bool:

@@ -53,10 +53,16 @@ def test_titles_stand_above_the_table_and_a_hint_is_left_out():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n\n", "one\ntwo\n", "A text, with one comma.\nAnd more of it.\nThird.\n", "x" * 200_000]
+    "text", ["", "\n\n", "one\n", "A text, with one comma.\nAnd more of it.\nThird.\n", "x" * 200_000]
 )
 def test_texts_without_columns_are_no_table(text):
     assert delimited_table(text) is None
+
+
+def test_short_lines_without_a_delimiter_are_one_column():
+    assert delimited_table("Industry\nSales\n\nHealth care\n") == table_of(
+        ["Industry"], ["Sales"], ["Health care"]
+    )
 
 
 def test_a_quotation_mark_that_is_never_closed_swallows_no_rows():
