@@ -25,6 +25,7 @@ ROWS = tuple(
 ASKED = (3, 14, 27, 40, 53, 66, 79, 92, 105, 118, 131, 140)
 TITLE, BEFORE, AFTER = "Harbor fees", "The fees below hold from May.", "All fees include water."
 TOKENS = 200
+ROWS_OF_PAGE = 45
 OPC = "http://schemas.openxmlformats.org/package/2006/relationships"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 OPEN = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -130,6 +131,34 @@ def write_open_document(kind: str) -> Callable[[Table], bytes]:
     return write
 
 
+def write_pdf(table: Table) -> bytes:
+    """Return the table on pages of a PDF, its names on the first page alone."""
+    pages = [table[first : first + ROWS_OF_PAGE] for first in range(0, len(table), ROWS_OF_PAGE)]
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number, rows in enumerate(pages):
+        resources = f"/Resources << /Font << /F 3 0 R >> >> /Contents {5 + 2 * number} 0 R"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {resources} >>")
+        stream = "\n".join(
+            f"BT /F 10 Tf {72 + 130 * column} {740 - 14 * line} Td ({text}) Tj ET"
+            for line, row in enumerate(rows)
+            for column, text in enumerate(row)
+        )
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    body, starts = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        starts.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n"
+    entries = "".join(f"{start:010} 00000 n \n" for start in starts)
+    size = len(objects) + 1
+    end = f"xref\n0 {size}\n0000000000 65535 f \n{entries}trailer\n<< /Size {size} /Root 1 0 R >>\n"
+    return f"{body}{end}startxref\n{len(body)}\n%%EOF".encode()
+
+
 WRITERS: Mapping[str, Callable[[Table], bytes]] = {
     "md": write_markdown,
     "csv": write_delimited(";"),
@@ -142,6 +171,7 @@ WRITERS: Mapping[str, Callable[[Table], bytes]] = {
     "odp": write_open_document("presentation"),
     "html": write_html,
     "epub": write_epub,
+    "pdf": write_pdf,
 }
 
 
