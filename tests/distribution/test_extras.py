@@ -91,6 +91,12 @@ def test_a_schema_of_summaries_without_its_extra_names_it(tmp_path: Path) -> Non
     assert "MissingExtra: this needs jsonschema-rs: pip install 'conspectus[json-schema]'" in done.stderr
 
 
+def test_a_message_of_outlook_without_its_extra_names_it(tmp_path: Path) -> None:
+    program = "from conspectus.sources.files.outlook import read_message\nread_message(b'')"
+    done = run_without_extras(program, tmp_path)
+    assert "Unsupported: this needs python-oxmsg: pip install 'conspectus[outlook]'" in done.stderr
+
+
 def test_graphml_without_its_extra_names_it(tmp_path: Path) -> None:
     program = "from conspectus.graph.graphml import to_graphml\nto_graphml('people', [], [])"
     done = run_without_extras(program, tmp_path)

@@ -53,7 +53,13 @@ def read_mailbox(data: bytes, limits: Limits) -> Extract:
 
 def _message_member(data: bytes) -> Member:
     head = BytesParser().parsebytes(data, headersonly=True)
-    return Member(message_name(_header(head, "subject"), _date(head), data), data)
+    name = message_name(_header(head, "subject"), _date(head), data)
+    try:
+        return Member(name, extract=read_mail(data))
+    except Refused as refused:
+        return Member(name, refused=str(refused))
+    except RecursionError:
+        return Member(name, refused="is nested too deeply")
 
 
 def _texts(message: Any, depth: int) -> Iterator[str]:

@@ -32,12 +32,16 @@ class Oversized(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in an archive or attached to a message: its bytes, or why it is `skipped` or `refused`."""
+    """A file in an archive or attached to a message: its bytes, or why it is `skipped` or `refused`.
+
+    `extract` is what was read of it already, as of the messages of a mailbox.
+    """
 
     name: str
     data: bytes = b""
     skipped: str = ""
     refused: str = ""
+    extract: "Extract | None" = None
 
 
 @dataclass(frozen=True, slots=True)

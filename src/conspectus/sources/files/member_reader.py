@@ -10,7 +10,7 @@ from conspectus.model.records import NewDocument
 from conspectus.ports import ParsedFile, ParsedMember
 from conspectus.settings import Settings
 from conspectus.sources.files.extract import Extract, Member
-from conspectus.sources.files.parsers import MAIL_TYPES
+from conspectus.sources.files.parsers import MAIL_TYPES, extracted
 
 Parse: TypeAlias = Callable[[bytes, str, str, str | None], tuple[ParsedFile, Extract | None]]
 """Reads a file alone, from its bytes, name, path and encoding."""
@@ -18,17 +18,21 @@ Parse: TypeAlias = Callable[[bytes, str, str, str | None], tuple[ParsedFile, Ext
 
 @dataclass(frozen=True, slots=True)
 class MemberFile:
-    """A file in memory: its name in the folder, its path on the machine, and how deep it is inside others."""
+    """A file in memory: its name in the folder, its path on the machine, and how deep it is inside others.
+
+    `extract` is what was read of it already.
+    """
 
     name: str
     path: str
     data: bytes
     depth: int = 0
+    extract: Extract | None = None
 
     def inside(self, member: Member) -> "MemberFile":
         """Return a file inside this one."""
         name, path = (f"{outer}/{member.name}" for outer in (self.name, self.path))
-        return MemberFile(name, path, member.data, self.depth + 1)
+        return MemberFile(name, path, member.data, self.depth + 1, member.extract)
 
 
 @dataclass(slots=True)
@@ -42,7 +46,12 @@ class MemberReader:
 
     def read(self, file: MemberFile, *, charset: str | None = None) -> ParsedFile:
         """Return the documents of a file and of those inside it. Raises UnreadableFile or TooLarge."""
-        parsed, extract = self.parse(file.data, file.name, file.path, charset)
+        extract = file.extract
+        if extract is None:
+            parsed, extract = self.parse(file.data, file.name, file.path, charset)
+        else:
+            documents, notice = extracted(extract, name=file.name, path=file.path)
+            parsed = ParsedFile(documents, notice=notice)
         if extract is None or not extract.members:
             return parsed
         self._count(file.name, extract.members)

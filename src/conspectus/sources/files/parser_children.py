@@ -151,8 +151,7 @@ class _Child:
         answer = json.loads(line)
         if not isinstance(answer, dict):
             return None
-        extract = answer.get("extract", {})
-        sizes = [size for _, size, *_ in extract.get("members", ())]
+        sizes = list(_sizes_of(answer.get("extract", {})))
         if sum(sizes) > self._limits.max_unpacked_bytes:
             return None
         contents = [source.read(size) for size in sizes]
@@ -187,17 +186,28 @@ def _end_all(children: list[_Child]) -> None:
         children.pop().end()
 
 
+def _sizes_of(fields: Mapping[str, Any]) -> Iterator[int]:
+    """Yield the sizes of the files inside a file, in the order in which their bytes follow."""
+    for _, size, _, _, inner in fields.get("members", ()):
+        yield size
+        yield from _sizes_of(inner or {})
+
+
+def _extract_of(fields: Mapping[str, Any], contents: Iterator[bytes]) -> Extract:
+    """Return an extract from its fields, with the bytes of the files inside it."""
+    members = []
+    for name, _, skipped, refused, inner in fields["members"]:
+        content = next(contents)
+        extract = None if inner is None else _extract_of(inner, contents)
+        members.append(Member(name, content, skipped, refused, extract))
+    places = tuple(TextPosition(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"])
+    return Extract(**{**fields, "places": places, "members": tuple(members)})
+
+
 def _extract_from(answer: Answer, name: str) -> Extract:
     match answer:
         case {"extract": fields, "contents": contents}:
-            places = tuple(
-                TextPosition(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"]
-            )
-            members = tuple(
-                Member(name, content, skipped, refused)
-                for (name, _, skipped, refused), content in zip(fields["members"], contents, strict=True)
-            )
-            return Extract(**{**fields, "places": places, "members": members})
+            return _extract_of(fields, iter(contents))
         case {"size": int(size), "limit": int(limit)}:
             raise TooLarge(f"{name}, unpacked,", size=size, limit=limit)
         case {"unsupported": str(reason)}:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeAlias
 from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail, read_mailbox
 from conspectus.sources.files.epub import read_book
-from conspectus.sources.files.extract import Extract, Limits, Member, Oversized, Refused, Unsupported
+from conspectus.sources.files.extract import Extract, Limits, Oversized, Refused, Unsupported
 from conspectus.sources.files.odf import read_open_document
 from conspectus.sources.files.outlook import load_library, read_message
 from conspectus.sources.files.pdf import read_pdf
@@ -62,15 +62,15 @@ def main() -> None:
         until = int(usage.ru_utime + usage.ru_stime) + 1 + request["seconds"]
         resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_AS, (request["memory_bytes"], resource.RLIM_INFINITY))
-        answer, members = answered(source, request)
+        answer, contents = answered(source, request)
         target.write(json.dumps(answer).encode() + b"\n")
-        for member in members:
-            target.write(member.data)
+        for content in contents:
+            target.write(content)
         target.flush()
 
 
-def answered(source: BinaryIO, request: Mapping[str, Any]) -> tuple[Answer, Sequence[Member]]:
-    """Process one request; return the answer, and the files inside the file."""
+def answered(source: BinaryIO, request: Mapping[str, Any]) -> tuple[Answer, Sequence[bytes]]:
+    """Process one request; return the answer, and the bytes of the files inside the file."""
     data = source.read(request["size"])
     limits = Limits(request["unpacked"], request["members"], request["ratio"])
     try:
@@ -85,8 +85,18 @@ def answered(source: BinaryIO, request: Mapping[str, Any]) -> tuple[Answer, Sequ
         return {"refused": str(error)}, ()
     except RecursionError:
         return {"refused": "is nested too deeply"}, ()
-    listed = [[one.name, len(one.data), one.skipped, one.refused] for one in extract.members]
-    return {"extract": {**asdict(replace(extract, members=())), "members": listed}}, extract.members
+    contents: list[bytes] = []
+    return {"extract": _extract_fields(extract, contents)}, contents
+
+
+def _extract_fields(extract: Extract, contents: list[bytes]) -> Answer:
+    """Return the fields of an extract; the bytes of the files inside it are added to the contents."""
+    members = []
+    for member in extract.members:
+        contents.append(member.data)
+        inner = None if member.extract is None else _extract_fields(member.extract, contents)
+        members.append([member.name, len(member.data), member.skipped, member.refused, inner])
+    return {**asdict(replace(extract, members=())), "members": members}
 
 
 def _zipped(data: bytes, limits: Limits) -> Extract:

@@ -1,6 +1,5 @@
 """Messages of Outlook: people, thread, text and attachments."""
 
-import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -8,9 +7,7 @@ from tests import outlook_samples as msg
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument
-from conspectus.sources.files.extract import Unsupported
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.outlook import read_message
 
 FILES = LocalFiles()
 FIELDS = {
@@ -69,9 +66,3 @@ def test_an_empty_message_has_its_subject() -> None:
 def test_a_damaged_message_is_refused_with_a_reason(cut: int) -> None:
     with pytest.raises(UnreadableFile):
         FILES.parse_bytes(msg.outlook_message(FIELDS, RECIPIENTS)[:cut], "a.msg")
-
-
-def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "oxmsg.storage", None)
-    with pytest.raises(Unsupported, match=r"pip install 'conspectus\[outlook\]'"):
-        read_message(msg.outlook_message(FIELDS))
