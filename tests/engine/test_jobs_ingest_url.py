@@ -1,7 +1,9 @@
 """Jobs that ingest web pages from a local server."""
 
+import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,19 @@ async def test_a_page_becomes_a_document_with_its_title(engine: Engine, server: 
     assert document.metadata == {"url": f"{server.base}/help/printers", "content_type": "text/html"}
     assert (await engine.retrieve("turn it off")).hits[0].document.id == document.id
     assert job.started is not None and job.finished is not None and job.started <= job.finished
+
+
+async def test_an_archive_is_read_with_all_inside(engine: Engine, server: ScriptedServer) -> None:
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("menu.md", "# Abstract\n\nSoup.")
+        archive.writestr("logo.png", b"\x89PNG\r\n\x1a\n")
+    server.answers["/pack"] = Answer(target.getvalue(), type="application/zip")
+    job = await ingest_url(engine, f"{server.base}/pack")
+    assert job.result is not None and job.result["added"] == 1
+    assert "logo.png: a PNG image is not supported" in str(job.result["notice"])
+    [document] = await list_documents(engine)
+    assert (document.title, document.key) == ("Abstract", f"{server.base}/pack")
 
 
 async def test_one_domain_is_one_source(engine: Engine, server: ScriptedServer) -> None:

@@ -92,7 +92,8 @@ class JobHandlers(Service, checked=False):
         tell(2, 3)
         await self._finish_embedding(job)
         tell(3, 3)
-        notice = {} if parsed.notice is None else {"notice": parsed.notice}
+        notices = [*filter(None, [parsed.notice]), *(str(one.fault) for one in parsed.members if one.fault)]
+        notice = {"notice": "; ".join(notices)[:MESSAGE_LENGTH]} if notices else {}
         return Outcome({**counts, **notice, "type": fetched.content_type, "bytes": len(fetched.body)})
 
     async def _ingest_files(self, job: Job, tell: Tell) -> Outcome:
@@ -277,11 +278,16 @@ def may_follow(person: Person, connection: Connection) -> None:
 
 
 def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:
-    """Return the documents of a page, named by its address, without anything that varies between fetches."""
-    is_single = len(parsed.documents) == 1
+    """Return the documents of a page and of the files inside it, named by its address.
+
+    They have nothing that varies between fetches.
+    """
+    files = [parsed, *(member.file for member in parsed.members if member.file is not None)]
+    parsed_documents = [document for file in files for document in file.documents]
+    is_single = len(parsed_documents) == 1
     nameless = PurePath(file_name(fetched)).name
     documents = []
-    for document in parsed.documents:
+    for document in parsed_documents:
         facts = {
             name: value for name, value in document.metadata.items() if name not in {"path", "media_type"}
         }

@@ -258,7 +258,8 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "application/vnd.oasis.opendocument.text": (".odt",),
     "application/vnd.oasis.opendocument.presentation": (".odp",),
     "application/vnd.oasis.opendocument.spreadsheet": (".ods",),
-    "message/rfc822": (".eml",),
+    "message/rfc822": (".eml",), "application/vnd.ms-outlook": (".msg",), "application/mbox": (".mbox",),
+    "application/zip": (".zip",), "application/x-zip-compressed": (".zip",),
 }  # fmt: skip
 KINDS_OF_TEXT: Mapping[tuple[str, ...], str] = {
     (".html", ".htm", ".xhtml"): "text/html application/xhtml+xml",

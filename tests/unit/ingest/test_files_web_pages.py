@@ -26,7 +26,7 @@ application/vnd.openxmlformats-officedocument.presentationml.presentation
 application/vnd.openxmlformats-officedocument.spreadsheetml.sheet
 """
 REFUSED = """
-image/png image/svg+xml audio/mpeg video/mp4 font/woff2 application/octet-stream application/zip
+image/png image/svg+xml audio/mpeg video/mp4 font/woff2 application/octet-stream application/x-7z-compressed
 application/gzip application/x-tar application/wasm application/msword application/x-msdownload
 multipart/form-data application/x-www-form-urlencoded foo/bar
 """
