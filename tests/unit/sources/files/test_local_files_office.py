@@ -98,6 +98,16 @@ def test_tables_are_readable_and_merged_cells_say_their_text_everywhere() -> Non
     assert word(grid(cell("") + cell("")) + paragraph("after")) == "after"
 
 
+def test_rows_that_repeat_on_each_page_are_the_names_of_the_columns() -> None:
+    mark = "<w:trPr><w:tblHeader/></w:trPr>"
+    title = mark + cell("Fees", '<w:gridSpan w:val="3"/>')
+    names = mark + cell("Berth", "<w:vMerge w:val='restart'/>") + cell("Fee", '<w:gridSpan w:val="2"/>')
+    years = mark + cell("", "<w:vMerge/>") + cell("2024") + cell("2025")
+    assert word(grid(title, names, years, cell("H1") + cell("5") + cell("6"))) == (
+        "Fees\n\n| Berth | Fee / 2024 | Fee / 2025 |\n| --- | --- | --- |\n| H1 | 5 | 6 |"
+    )
+
+
 def test_a_table_in_a_cell_stays_readable() -> None:
     inner = grid(cell("Volt") + cell("230"), cell("Watt") + cell("5"))
     outer = grid(cell("Part") + cell("Facts"), cell("Pump") + f"<w:tc>{inner}</w:tc>")
