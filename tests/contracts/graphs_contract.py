@@ -10,6 +10,7 @@ from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.model.graph import Edge, GraphReceipt
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
+from conspectus.text.hashing import edge_id, edge_id_as_spelled
 from tests.support.graph_samples import (
     BOTH,
     PEOPLE,
@@ -242,6 +243,17 @@ class GraphsContract:
         later = replace(lives("r", 2010), id="spelt", type="LIVES")
         assert (await shelf.graphs.add(adding(later, single=True)))[0].closed == (lives("p", 2000).id,)
         assert {edge.type for edge in await every_edge(shelf.graphs)} == {lives("p", 2000).type, "LIVES"}
+
+    async def test_an_edge_keeps_the_id_of_its_spelling_where_it_has_one(self, shelf: GraphShelf) -> None:
+        await filled(shelf.graphs, "xp")
+        parts = (PEOPLE.id, "x", "p", "WORKS_AT", None)
+        new = edge("x", "p", type="WORKS_AT")
+        old, now = edge_id_as_spelled(*parts), edge_id(*parts)
+        assert old != now == edge_id(PEOPLE.id, "x", "p", "works at", None)
+        for id, outcome in ((old, "added"), (now, "unchanged")):
+            [written] = await shelf.graphs.add(adding(replace(new, id=id)))
+            assert (written.id, written.outcome) == (old, outcome)
+        assert [edge.id for edge in await every_edge(shelf.graphs)] == [old]
 
     async def test_a_withdrawn_fact_ends_nothing(self, shelf: GraphShelf) -> None:
         """What it had ended is valid again, or until the next one begins."""

@@ -11,7 +11,7 @@ from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
 from conspectus.model.trust import HIGHEST, Origin, least, least_trusted
 from conspectus.ports.graphs import Adding
-from conspectus.text.hashing import edge_id
+from conspectus.text.hashing import edge_id, edge_id_as_spelled
 from conspectus.text.name_keys import relation_key
 
 Key = tuple[SourceId, str]
@@ -160,8 +160,10 @@ class KeptGraphs:
         return GraphWritten(node.id, "updated")
 
     def _put_edge(self, edge: Edge, single: bool) -> GraphWritten:
-        stored = self._edges.get(edge.id)
+        spelled = edge_id_as_spelled(edge.graph.id, edge.source, edge.target, edge.type, edge.valid_from)
+        stored = self._edges.get(edge.id) or self._edges.get(spelled)
         if stored is not None:
+            edge = replace(edge, id=stored.edge.id)
             return self._change(stored, edge, single)
         self._number += 1
         fresh = KeptEdge(edge, self._number, _began(edge), single, stands=edge.evidence is None)
@@ -257,7 +259,7 @@ class KeptGraphs:
         if gone.isdisjoint(ends):
             return
         source, target = (keep if end in gone else end for end in ends)
-        name = edge_id(edge.edge.graph.id, source, target, edge.edge.type, edge.edge.valid_from)
+        name = _renamed(edge.edge, source, target)
         same = self._edges.get(name)
         del self._edges[edge.edge.id]
         if (source == target and ends[0] != ends[1]) or same is not None:
@@ -274,7 +276,7 @@ class KeptGraphs:
 
     def _lay(self, edge: KeptEdge, source: str, target: str) -> None:
         """Have an edge lead elsewhere."""
-        name = edge_id(edge.edge.graph.id, source, target, edge.edge.type, edge.edge.valid_from)
+        name = _renamed(edge.edge, source, target)
         edge.edge = replace(edge.edge, id=name, source=source, target=target)
         self._edges[name] = edge
 
@@ -305,3 +307,10 @@ def _began(edge: Edge) -> datetime:
     if edge.valid_from is not None:
         return edge.valid_from
     return edge.recorded if edge.valid_until is None else min(edge.recorded, edge.valid_until)
+
+
+def _renamed(edge: Edge, source: str, target: str) -> str:
+    """The id of an edge between other nodes, made as its id was."""
+    spelled = edge_id_as_spelled(edge.graph.id, edge.source, edge.target, edge.type, edge.valid_from)
+    make_id = edge_id_as_spelled if edge.id == spelled else edge_id
+    return make_id(edge.graph.id, source, target, edge.type, edge.valid_from)

@@ -35,7 +35,7 @@ from conspectus.model.quarantine import as_given
 from conspectus.model.records import Json, Source, Written
 from conspectus.ports import Probe
 from conspectus.text.clean import clean
-from conspectus.text.hashing import edge_id
+from conspectus.text.hashing import edge_id, edge_id_as_spelled
 from conspectus.text.times import canonical, parse_instant
 
 COLUMNS_OF_FACT: Final = {
@@ -142,11 +142,14 @@ class MemoryFacts(Service, checked=False):
         collection, graph = access.collection.id, graph_name(scope_of(memory_source.name))
         graph_source, _ = await self.graphs.get_readable(graph, collection)
         begins = parse_instant(edge.valid_from or now)
-        id = edge_id(graph_source.id, edge.source, edge.target, edge.type, begins)
-        for stored_edge in await self.graphs.edges_by_id(graph, collection, [id]):
+        parts = (graph_source.id, edge.source, edge.target, edge.type, begins)
+        ids = list(dict.fromkeys([edge_id(*parts), edge_id_as_spelled(*parts)]))
+        for stored_edge in await self.graphs.edges_by_id(graph, collection, ids):
             if stored_edge.evidence == before.id:
                 ends = None if is_stated else now
-                changed = await self.graphs.withdraw_fact(id, ends=ends, graph=graph, collection=collection)
+                changed = await self.graphs.withdraw_fact(
+                    stored_edge.id, ends=ends, graph=graph, collection=collection
+                )
                 await self._record_new_ends(access, memory_source, before.id, dict(changed))
 
     async def _record_new_ends(

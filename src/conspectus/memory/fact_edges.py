@@ -11,7 +11,7 @@ from conspectus.model.memory import (
     Memory,
     NewMemory,
 )
-from conspectus.text.name_keys import key_of
+from conspectus.text.name_keys import key_of, relation_key
 from conspectus.text.times import parse_instant
 
 
@@ -44,10 +44,10 @@ def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
 
 def same_edge(one: NewEdge, other: NewEdge) -> bool:
     """Return whether two edges have the same identity in a graph."""
-    return (one.source, one.target, one.type, one.valid_from) == (
+    return (one.source, one.target, relation_key(one.type), one.valid_from) == (
         other.source,
         other.target,
-        other.type,
+        relation_key(other.type),
         other.valid_from,
     )
 

@@ -179,7 +179,8 @@ def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     """Return the characters of a text that a quote repeats; white space may differ."""
     for variant in dict.fromkeys((quote.strip(), clean(quote).strip(), quote.replace("\\", "").strip())):
         words = [regex.escape(word) for word in variant.split()]
-        match = regex.search(r"\s+".join(words), text) if words else None
+        # The split also counts the separators U+001C to U+001F as white space.
+        match = regex.search(r"[\s\x1c-\x1f]+".join(words), text) if words else None
         if match is not None:
             return match.span()
     return None

@@ -7,6 +7,7 @@ from typing import Final
 
 from conspectus.errors import InvalidInput
 from conspectus.model.parameters import MAX_KEY, MAX_NAME
+from conspectus.text.name_keys import relation_key
 from conspectus.text.times import canonical
 
 _NAMESPACE = uuid.UUID("6f1d3c52-8f0b-5e0e-9a4e-2f6f0a7c9b11")
@@ -27,7 +28,12 @@ def stable_id(*parts: str) -> str:
 
 
 def edge_id(graph: str, source: str, target: str, type: str, valid_from: datetime | None) -> str:
-    """Return the id of the edge with this type, source, target and start in a graph."""
+    """Return the id of an edge by its graph, ends, type in any spelling, and start."""
+    return edge_id_as_spelled(graph, source, target, relation_key(type), valid_from)
+
+
+def edge_id_as_spelled(graph: str, source: str, target: str, type: str, valid_from: datetime | None) -> str:
+    """Return the id that the edge had before spellings of a type shared one: stored edges keep it."""
     begins = "" if valid_from is None else canonical(valid_from)
     return stable_id("edge", graph, source, target, type, begins)
 

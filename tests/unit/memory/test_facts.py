@@ -136,6 +136,7 @@ def test_names_are_on_one_line_and_a_predicate_is_in_snake_case() -> None:
         ("Ann lives in Graz.", " \n", None),
         ("", "x", None),
         ("inGraz", "in Graz", None),
+        ("in\x1fGraz", "in\x1fGraz", "in\x1fGraz"),
     ],
 )  # fmt: skip
 def test_a_quote_repeats_the_text_but_for_white_space(text: str, quote: str, expected: str | None) -> None:

@@ -36,7 +36,7 @@ from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_scala
 from conspectus.records.graph.reads import nodes_by_id
 from conspectus.records.graph.rows import HERE, event_values, prove
 from conspectus.records.tables.graph import edges, events, evidence, moves, names, nodes, terms
-from conspectus.text.hashing import edge_id
+from conspectus.text.hashing import edge_id, edge_id_as_spelled
 
 _MERGED_NODES = select(nodes).where(
     nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == bindparam("where")
@@ -119,6 +119,14 @@ def _rows_by_id(
     return {row.id: row for row in fetch_in_blocks(connection, _MERGED_NODES, ids, of=graph, where=where)}
 
 
+def _rename(row: Row[*tuple[Any, ...]], source: str, target: str) -> str:
+    """Return the id of an edge between other nodes, made as its id was."""
+    begins = to_moment(row.valid_from)
+    spelled = edge_id_as_spelled(row.graph, row.source_id, row.target_id, row.type, begins)
+    make_id = edge_id_as_spelled if row.id == spelled else edge_id
+    return make_id(row.graph, source, target, row.type, begins)
+
+
 def _redirect_edges(
     connection: Connection,
     merge: int,
@@ -136,7 +144,7 @@ def _redirect_edges(
     for row in touching.values():
         source = (survivor.number, survivor.id) if row.source in numbers else (row.source, row.source_id)
         target = (survivor.number, survivor.id) if row.target in numbers else (row.target, row.target_id)
-        name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
+        name = _rename(row, source[1], target[1])
         equal_edge = fetch_scalar(connection, _EDGE_BY_ID, {"name": name})
         is_loop = row.source != row.target and {row.source, row.target} <= merged_numbers
         if is_loop or equal_edge is not None:
@@ -239,7 +247,7 @@ def _restore_edges(connection: Connection, merge: int, back: dict[int, str]) -> 
     for row in connection.execute(_MOVED_EDGES.where(moves.c.event == merge)).all():
         source = (row.old_source, back.get(row.old_source, row.source_id))
         target = (row.old_target, back.get(row.old_target, row.target_id))
-        name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
+        name = _rename(row, source[1], target[1])
         _redirect(connection, row.number, name, source=source, target=target)
     connection.execute(delete(moves).where(moves.c.event == merge))
     connection.execute(update(edges).where(edges.c.aside == merge).values(aside=HERE))

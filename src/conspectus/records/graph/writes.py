@@ -1,6 +1,7 @@
 """Writes of graphs: adding nodes and edges."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_
 from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.tables.core import documents
 from conspectus.records.tables.graph import edges, evidence, names, nodes, terms
+from conspectus.text.hashing import edge_id_as_spelled
 from conspectus.text.times import to_microseconds
 
 Values = dict[str, Any]
@@ -172,15 +174,21 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
         return []
     ends = _numbers_of_ends(connection, adding.edges)
     _require_documents(connection, adding.edges)
-    stored = fetch_in_blocks(connection, _EDGES, [edge.id for edge in adding.edges])
+    ids = [name for edge in adding.edges for name in (edge.id, _id_as_spelled(edge))]
+    stored = fetch_in_blocks(connection, _EDGES, list(dict.fromkeys(ids)))
     writer = _EdgeWriter(connection, {row.id: dict(row._mapping) for row in stored})
     written = []
-    for edge in adding.edges:
-        row = edge_values(edge, single=edge.id in adding.single)
+    for new in adding.edges:
+        edge = replace(new, id=writer.stored_id(new.id, _id_as_spelled(new)))
+        row = edge_values(edge, single=new.id in adding.single)
         row |= {"source": ends[edge.graph.id, edge.source], "target": ends[edge.graph.id, edge.target]}
         written.append(writer.put(edge, row))
     writer.flush()
     return written
+
+
+def _id_as_spelled(edge: Edge) -> str:
+    return edge_id_as_spelled(edge.graph.id, edge.source, edge.target, edge.type, edge.valid_from)
 
 
 def _numbers_of_ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], int]:
@@ -253,6 +261,10 @@ class _EdgeWriter:
         self._evidence = _evidence_by_edge_id(connection, stored.values())
         self._new_edges: list[Values] = []
         self._new_evidence: list[tuple[Values, str]] = []
+
+    def stored_id(self, id: str, id_as_spelled: str) -> str:
+        """Return the id of a stored edge, which may be an older one, or that of a new one."""
+        return id_as_spelled if id not in self._stored and id_as_spelled in self._stored else id
 
     def put(self, edge: Edge, row: Values) -> GraphWritten:
         """Store an edge or update the stored one."""
