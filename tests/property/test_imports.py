@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -219,6 +220,27 @@ def test_every_element_of_the_memory_server_is_accounted_for(folder: Path, eleme
     imported, skipped = read_memories(write_json(folder, elements))
     is_recognized = any(isinstance(element, dict) and "type" in element for element in elements)
     assert imported + skipped == (len(elements) if is_recognized else 1)
+
+
+NOTES = st.dictionaries(
+    st.sampled_from(["AGENTS.md", "notes.md", "memory/a.md", "rules/b.mdc", "c.txt", "sub/CLAUDE.md"]),
+    st.sampled_from(
+        ["", "# Only a heading", "# Tea\n\nAnn likes tea.", "Bare.", "---\na: b\n---\n", "# A\n# B\nb"]
+    ),
+)
+
+
+@given(NOTES)
+def test_every_file_of_a_folder_of_notes_is_accounted_for(folder: Path, notes: dict[str, str]) -> None:
+    root = folder / "notes"
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    for name, text in notes.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    left = LeftOut()
+    files = {str(record.new.metadata["file"]) for record in memory_files([str(root)], Settings())(left)}
+    assert len(files) + sum(skipped.count for skipped in left.records.values()) == len(notes)
 
 
 LINES = st.sampled_from(

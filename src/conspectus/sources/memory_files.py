@@ -71,7 +71,10 @@ def _part(export: Export, part: ExportFile, path: Path, left: LeftOut) -> Iterat
         left.skip("files of other kinds", name)
     elif (decoded := export.text(part)) is not None:
         if base.endswith(MARKDOWN):
-            yield from _sections(decoded.text, name)
+            sections = list(_sections(decoded.text, name))
+            if not sections:
+                left.skip("Markdown files without text", name)
+            yield from sections
         else:
             yield from _json(decoded.text, name, left)
 
