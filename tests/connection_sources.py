@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus import Engine
-from conspectus.engine.job_handlers import ConnectionSources
+from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.model.connections import Connection
 from conspectus.model.records import Metadata, NewDocument, Source, Written
 

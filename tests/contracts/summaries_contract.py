@@ -106,7 +106,7 @@ class SummariesContract:
         """And so does all else that is kept of it."""
         await store.add(NOTES, new_summary("a", *captions))
         await store.set_boundaries(NOTES, "r", [SummaryBounds((0.0, "0"), (3.0, "3"), full=True)])
-        await store.stand(NOTES, SavedSummary(UserId("ann"), {}, NOON))
+        await store.set_live_summary(NOTES, SavedSummary(UserId("ann"), {}, NOON))
         await records.delete_source(NOTES)
         assert await store.text("a") is None
         assert await store.borders(NOTES, "r") == []
@@ -159,12 +159,12 @@ class SummariesContract:
         assert await store.get_live_summary(NOTES) is None
         for number in (1, 2):
             summary = SavedSummary(UserId(f"u{number}"), {"stream": "r\u00f6hre", "n": number}, NOON)
-            await store.stand(NOTES, summary)
+            await store.set_live_summary(NOTES, summary)
             assert await store.get_live_summary(NOTES) == summary
-        await store.stand(NOTES, None)
+        await store.set_live_summary(NOTES, None)
         assert await store.get_live_summary(NOTES) is None
         with pytest.raises(NotFound):
-            await store.stand(SourceId("none"), SavedSummary(UserId("ann"), {}, NOON))
+            await store.set_live_summary(SourceId("none"), SavedSummary(UserId("ann"), {}, NOON))
 
     async def test_nothing_is_left_when_a_collection_goes(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]

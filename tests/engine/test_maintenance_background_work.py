@@ -10,7 +10,7 @@ from tests.waiting import until
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.engine import run_background_work
+from conspectus.engine.background_work import run_background_work
 from conspectus.errors import ProviderError
 from conspectus.ingest.background_workers import GATHERING_SECONDS
 from conspectus.model.captions import NewCaption

@@ -17,7 +17,7 @@ POLICY = "access/policy.py"
 FOR_PEOPLE = ("access/", "engine/", "facades/", "integrations/", "web/", "cli/", "client/")
 """Where a person is answered. What works for the store itself, in ingest/ and index/, reads all of it."""
 LISTS = {"In", "Or"}
-ASKS_THE_ENGINE = "engine/job_handlers.py"
+ASKS_THE_ENGINE = "engine/connection_sources.py"
 """Lists the documents of a connection's own sources, as one person and through the engine."""
 
 

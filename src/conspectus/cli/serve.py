@@ -219,7 +219,7 @@ async def _work(
     Returns false if an error ended the work. It is logged at once, as closing the store may take a while.
     """
     from conspectus import bootstrap
-    from conspectus.engine.engine import run_background_work, start_work, watch_work
+    from conspectus.engine.background_work import run_background_work, start_work, watch_work
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -54,7 +54,7 @@ class AlertService(Service):
         """
         require_scope(self._person, "write", "set an alert")
         settings, name = self._parts.settings, clean(alert.name)
-        _require_valid_alert(alert, longest_query=settings.max_query_characters)
+        _require_valid_alert(alert, max_query_characters=settings.max_query_characters)
         as_json = filter_to_json(alert.filter)
         if (size := len(json.dumps(as_json))) > MAX_FILTER_LENGTH:
             raise TooLarge("filter", size=size, limit=MAX_FILTER_LENGTH, unit="characters")
@@ -228,9 +228,11 @@ class AlertService(Service):
         return await rows.events(self._person.id, alert=alert, after=after, limit=limit)
 
 
-async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
+async def _visible_events(
+    authorized: AuthorizedReader, alert_matches: Sequence[AlertMatch]
+) -> list[AlertEvent]:
     """Return the matches whose captions the person may read now, as events with the texts of the captions."""
-    pairs = await authorized.documents(list(dict.fromkeys(event.document for event in events)))
+    pairs = await authorized.documents(list(dict.fromkeys(match.document for match in alert_matches)))
     texts = await authorized.texts([document for document, _ in pairs])
     accesses = {access.collection.id: access for _, access in pairs}
     clocks = {
@@ -239,26 +241,29 @@ async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMa
         for source in await authorized.sources(access)
     }
     return [
-        _to_alert_event(event, texts[event.document], clocks[event.source])
-        for event in events
-        if event.document in texts and event.source in clocks
+        _to_alert_event(match, texts[match.document], clocks[match.source])
+        for match in alert_matches
+        if match.document in texts and match.source in clocks
     ]
 
 
 def _without_unreadable_fields(alert: Alert, access: CollectionAccess) -> Alert:
-    """Return an alert without fields that reveal unreadable captions."""
+    """Return an alert; without its position if the user may read only some sources.
+
+    `checked` counts changes, and so reveals unreadable captions.
+    """
     return alert if access.sees_all else replace(alert, checked=0)
 
 
 def _to_alert_event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
-    when = match.occurred
+    period = match.occurred
     return AlertEvent(
         number=match.number,
         alert=match.alert.id,
         name=match.alert.name,
         stream=match.source,
-        start=None if when is None else clock.seconds(when.start),
-        end=None if when is None else clock.seconds(when.end),
+        start=None if period is None else clock.seconds(period.start),
+        end=None if period is None else clock.seconds(period.end),
         document=match.document,
         text=text,
         reason=match.reason,
@@ -269,13 +274,13 @@ def _to_alert_event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEv
     )
 
 
-def _require_valid_alert(alert: NewAlert, *, longest_query: int) -> None:
+def _require_valid_alert(alert: NewAlert, *, max_query_characters: int) -> None:
     """Raise InvalidInput or TooLarge for an invalid alert."""
     require_document_fields(alert.filter)
     if not require_fitting("name", alert.name, NAME_BYTES).strip():
         raise InvalidInput("name", "must have a visible character")
-    if len(alert.query) > longest_query:
-        raise TooLarge("query", size=len(alert.query), limit=longest_query, unit="characters")
+    if len(alert.query) > max_query_characters:
+        raise TooLarge("query", size=len(alert.query), limit=max_query_characters, unit="characters")
     if len(alert.streams) > MAX_ALERT_STREAMS:
         raise TooLarge("streams", size=len(alert.streams), limit=MAX_ALERT_STREAMS, unit="streams")
     if alert.webhook is not None and len(alert.webhook) > MAX_WEBHOOK:

@@ -75,6 +75,9 @@ PASSAGE_SEPARATOR = " … "
 """Separates the parts of a long message that a window has."""
 MAX_RELATED_HITS = 50
 """Hits in other channels that decide which of these are related."""
+MAX_RELATED_CHANNELS = 3
+MIN_BEST_SCORE_SHARE = 0.6
+"""A channel is related if its best hit has at least this fraction of the best score of all."""
 
 
 class ChannelService(Service):
@@ -106,7 +109,7 @@ class ChannelService(Service):
         progress = options.get("progress")
         written: list[Written] = []
         for batch in batches(new_messages):
-            # The messages whose keys are in the batch, or that one of it replies to.
+            # Stored messages matter that the batch edits, or that one of its messages refers to.
             keys = {
                 key for message in batch for key in (message.key, message.reply_to, message.thread) if key
             }
@@ -206,9 +209,7 @@ class ChannelService(Service):
         )
         messages = await self._window_messages(window, access, channels_by_id)
         others = sorted({message.channel for message in messages} - {here.name})
-        window = replace(
-            window, notices=(*window.notices, *_thread_and_floor_notices(window, assumed_thread))
-        )
+        window = replace(window, notices=(*window.notices, *_channel_notices(window, assumed_thread)))
         return ChannelWindow(messages, window.tokens, (here.name, *others), window, assumed_thread)
 
     async def import_archive(
@@ -231,14 +232,13 @@ class ChannelService(Service):
         with TemporaryDirectory() as folder:
             path = await asyncio.to_thread(self._archive_path, archive, Path(folder))
             with name_upload_in_errors(archive):
-                read = await asyncio.to_thread(self._parts.make_archives().read, path, kind=kind)
+                contents = await asyncio.to_thread(self._parts.make_archives().read, path, kind=kind)
+        link = options.get("link", True) and not states_threads(contents)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
-            target = (
-                await self._writer.source(
-                    channel.name, stored_collection.id, channel.metadata or None, "channel"
-                )
-            )[0]
+            target, _ = await self._writer.source(
+                channel.name, stored_collection.id, channel.metadata or None, "channel"
+            )
             return await self.add_messages(
                 messages,
                 channel=target.id,
@@ -250,21 +250,21 @@ class ChannelService(Service):
         async def delete(channel: ChannelArchive) -> int:
             return await self._delete_messages(channel, stored_collection.id)
 
-        link = options.get("link", True) and not states_threads(read)
         grant = partial(self._grant_to_member, stored_collection.id) if grant_members else None
-        report = await take_in(read, put, delete, grant=grant, progress=options.get("progress"))
+        report = await take_in(contents, put, delete, grant=grant, progress=options.get("progress"))
         await self._context.embed(
             stored_collection, wait=options.get("wait", False), progress=options.get("progress")
         )
         return report
 
     async def _grant_to_member(self, collection: str, channel: ChannelArchive, name: str) -> bool:
-        """Let an account read a channel. Returns whether it exists; the owner can read it already."""
+        """Let an account read a channel, and return whether the account exists."""
         try:
             await PeopleService(self._context).grant(
                 collection, Principal("user", name), "viewer", source=channel.name
             )
         except Conflict:
+            # The owner of the collection can read the channel already.
             return True
         except NotFound:
             return False
@@ -292,7 +292,7 @@ class ChannelService(Service):
     async def _earlier_messages(
         self, access: CollectionAccess, channel: Source, batch: Sequence[NewMessage]
     ) -> Sequence[StoredChunk]:
-        """Return the stored messages before the first one, newest first, if it has a time."""
+        """Return the stored messages before the batch, newest first; none if the batch has no times."""
         first = batch[0]
         begins = period(first.at, field="at")
         if begins is None and first.sequence is not None:
@@ -309,8 +309,8 @@ class ChannelService(Service):
         for citation in window.citations:
             spans.setdefault(citation.document, []).append((citation.start, citation.end))
         scores: dict[str, float] = {}
-        for entry in window.trace:
-            scores.setdefault(entry.document, entry.score)
+        for candidate in window.trace:
+            scores.setdefault(candidate.document, candidate.score)
         documents = await self._authorized.inside(access, list(spans))
         texts = await self._authorized.texts(documents)
         return tuple(
@@ -330,11 +330,11 @@ class ChannelService(Service):
         """Return the thread of the channel's last message, if that is at most an hour old."""
         at = query.at or self._parts.clock()
         rows = await self._authorized.latest(access, here, limit=MAX_EARLIER_MESSAGES_FOR_ONE, until=at)
-        where = with_min_trust(MESSAGES, query.min_trust)
+        filter = with_min_trust(MESSAGES, query.min_trust)
         for row in rows:
             document = row.document
             is_recent = document.occurred is not None and document.occurred.start >= at - MAX_THREAD_AGE
-            if is_recent and access.can_see_document(document) and matches(where, document_row(document)):
+            if is_recent and access.can_see_document(document) and matches(filter, document_row(document)):
                 return document.thread
         return None
 
@@ -346,18 +346,18 @@ class ChannelService(Service):
             channel for channel in await self._authorized.sources(access) if channel.kind == "channel"
         ]
         member_channels = [channel for channel in all_channels if _is_member(channel, query.member)]
-        everywhere = len(member_channels) == len(all_channels)
+        is_member_of_all = len(member_channels) == len(all_channels)
         retrieval = await self._search.retrieve(
             Query(
                 query.query,
                 collection=access.collection.id,
-                filter=MESSAGES if everywhere else _in_channel(member_channels),
+                filter=MESSAGES if is_member_of_all else _in_channel(member_channels),
                 limit=MAX_RELATED_HITS,
                 min_similarity=DEFAULT_MIN_SIMILARITY,
             )
         )
-        near = select_related(retrieval.hits, here.id)
-        return [channel for channel in member_channels if channel.id in near]
+        related_ids = select_related(retrieval.hits, here.id)
+        return [channel for channel in member_channels if channel.id in related_ids]
 
     async def _with_texts(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
         """Return messages with their texts, given their first chunks. Deleted ones are skipped."""
@@ -382,14 +382,15 @@ def _min_similarity_for(query: ChannelQuery) -> float | None:
     )
 
 
-def _thread_and_floor_notices(window: ContextWindow, assumed_thread: str | None) -> Iterator[str]:
+def _channel_notices(window: ContextWindow, assumed_thread: str | None) -> Iterator[str]:
     """Say which thread was assumed, and how many messages are below the minimum similarity."""
     if assumed_thread is not None:
         yield f"the query names nothing: the latest thread of the channel was taken, {assumed_thread}"
     included = {citation.document for citation in window.citations}
-    below = {entry.document for entry in window.trace if entry.status == "below_min_similarity"} - included
-    if below:
-        messages = "1 message is" if len(below) == 1 else f"{len(below)} messages are"
+    below = {candidate.document for candidate in window.trace if candidate.status == "below_min_similarity"}
+    left_out = len(below - included)
+    if left_out:
+        messages = "1 message is" if left_out == 1 else f"{left_out} messages are"
         yield f"{messages} left out, below the minimum similarity"
 
 
@@ -402,17 +403,13 @@ def _is_member(channel: Source, member: str | None) -> bool:
     return member is None or not isinstance(members, list) or member in members
 
 
-MAX_RELATED_CHANNELS = 3
-MIN_BEST_SCORE_SHARE = 0.6
-"""A channel is related if its best hit has at least this fraction of the best score of all."""
-
-
 def select_related(hits: Iterable[Hit], here: str) -> list[str]:
-    """Return up to three sources whose best scores come close to the best of all, without `here`."""
-    best: dict[str, float] = {}
+    """Return up to three sources other than `here` whose best scores come close to the best of all."""
+    best_scores: dict[str, float] = {}
     for hit in hits:
         source = hit.document.source
-        best[source] = max(best.get(source, 0.0), hit.score)
-    least = MIN_BEST_SCORE_SHARE * max(best.values(), default=0.0)
-    near = sorted((-score, source) for source, score in best.items() if score >= least and source != here)
-    return [source for _, source in near[:MAX_RELATED_CHANNELS]]
+        best_scores[source] = max(best_scores.get(source, 0.0), hit.score)
+    min_score = MIN_BEST_SCORE_SHARE * max(best_scores.values(), default=0.0)
+    related = [source for source, score in best_scores.items() if score >= min_score and source != here]
+    related.sort(key=lambda source: (-best_scores[source], source))
+    return related[:MAX_RELATED_CHANNELS]

@@ -35,6 +35,7 @@ from conspectus.text.prompt_escaping import FRAME, disarm
 from conspectus.text.prompt_frame import escape_text, frame_passages, passages
 
 MAX_TASKS = 20
+"""Maximum number of hits on tasks in a prompt."""
 TASKS = Eq("kind", "task")
 MAX_SESSIONS = 1_000
 """Sessions of chats whose last window is known; older ones begin anew."""
@@ -44,7 +45,7 @@ SEARCH_INCOMPLETE = "Some stored documents could not be searched. The answer may
 BELOW_MIN_CONFIDENCE = "The stored documents probably do not contain the answer."
 NOT_STORED = "The message and the answer could not be stored in the channel."
 NO_CONTEXT_TOKENS = "No tokens are left for context. The answer does not use stored documents."
-"""Notices for users."""
+"""Notices for users, about searches and storage."""
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -99,7 +100,7 @@ class ChatService(Service):
             count,
             characters=sum(len(turn.content) for turn in (*request.history, *request.since)),
         )
-        # That of a thread sleeps at its checkpoints, which would hold up the event loop.
+        # The counter of a thread sleeps at its checkpoints, which would block the event loop.
         draft = replace(draft, count=count)
         channel = None
         if request.store_in is not None:
@@ -135,7 +136,7 @@ class ChatService(Service):
     async def _run_counting(
         self, function: Callable[[CountTokens], T], count: CountTokens, *, characters: int
     ) -> T:
-        """Run a function that counts tokens, beside the event loop if that is long."""
+        """Run a function that counts tokens, in a thread if the texts are long."""
         return await self._core.long_work.run_counting(
             function, count, characters=characters, user=self._person.id, tokenizer=self._tokenizer
         )
@@ -193,7 +194,7 @@ class ChatService(Service):
             notice = _join_notices(draft.room.notice, NO_CONTEXT_TOKENS)
             return _PromptContext("", Sources("off", notice=notice))
         try:
-            if await self._form_of(request) == "tasks":
+            if await self._context_format(request) == "tasks":
                 return await self._retrieve_tasks(request, draft)
             return await self._retrieve_passages(request, draft)
         except (InvalidInput, NotFound, PermissionDenied):
@@ -203,7 +204,7 @@ class ChatService(Service):
             notice = _join_notices(draft.room.notice, SEARCH_FAILED)
             return _PromptContext("", Sources("failed", question=draft.question, notice=notice))
 
-    def _floor_of(self, request: ChatRequest, default: float | None) -> float | None:
+    def _min_similarity_for(self, request: ChatRequest, default: float | None) -> float | None:
         """Return the minimum similarity: that of the request, else of the settings, else the default.
 
         A filter that names documents or threads has none unless the request names one.
@@ -212,10 +213,10 @@ class ChatService(Service):
             return request.min_similarity
         if names_texts(request.filter):
             return None
-        floor = self._parts.settings.chat_floor
-        return default if floor is None else floor
+        min_similarity = self._parts.settings.chat_floor
+        return default if min_similarity is None else min_similarity
 
-    async def _form_of(self, request: ChatRequest) -> str:
+    async def _context_format(self, request: ChatRequest) -> str:
         """Return the format of the context: by default that of tasks if nothing else is stored."""
         form = request.format or self._parts.settings.chat_form
         if form != "auto":
@@ -234,7 +235,9 @@ class ChatService(Service):
         return "tasks" if has_tasks else "passages"
 
     async def _retrieve_passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        query = _query_of(request, draft, floor=self._floor_of(request, DEFAULT_MIN_SIMILARITY))
+        query = _query_of(
+            request, draft, min_similarity=self._min_similarity_for(request, DEFAULT_MIN_SIMILARITY)
+        )
         maximum = self._parts.settings.max_window_tokens
         tokens = min(draft.room.context - draft.frame, maximum)
         previous = self._previous_state(request)
@@ -293,7 +296,7 @@ class ChatService(Service):
         return replace(prompt_context, sources=sources, cached=tuple(sorted({stable_characters, end} - {0})))
 
     async def _retrieve_tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
-        query = _query_of(request, draft, floor=self._floor_of(request, None))
+        query = _query_of(request, draft, min_similarity=self._min_similarity_for(request, None))
         retrieval = await self._search.retrieve(query, filter=And((query.filter, TASKS)), limit=MAX_TASKS)
         best_hits: dict[str, Hit] = {}
         for hit in retrieval.hits:
@@ -315,7 +318,7 @@ class ChatService(Service):
 
 
 def _log_context(context: _PromptContext) -> None:
-    """Log what the model is given, without any text."""
+    """Log the outcome of the search and the number of sources, without any text."""
     best = context.best_similarity
     logger.info(
         "chat_context outcome=%(outcome)s sources=%(sources)s best_similarity=%(best_similarity)s",
@@ -335,12 +338,12 @@ def _search_notice(request: ChatRequest, retrieval: Retrieval | ContextWindow) -
     return SEARCH_INCOMPLETE if is_incomplete else None
 
 
-def _query_of(request: ChatRequest, draft: PreparedChat, *, floor: float | None) -> Query:
+def _query_of(request: ChatRequest, draft: PreparedChat, *, min_similarity: float | None) -> Query:
     return Query(
         draft.question,
         collection=request.collection,
         filter=request.filter,
-        min_similarity=floor,
+        min_similarity=min_similarity,
         min_confidence=request.min_confidence,
         query_context=request.query_context,
         min_trust=request.min_trust,
@@ -394,13 +397,13 @@ def _passage_source(citation: Citation, text: str) -> ChatSource:
 
 
 def _task_line(number: int, hit: Hit) -> TaskLine:
-    facts = hit.document.metadata
-    priority, key = facts.get("priority"), hit.document.key
+    metadata = hit.document.metadata
+    priority, key = metadata.get("priority"), hit.document.key
     return TaskLine(
         number=number,
         # A key in brackets must not look like a number of a citation.
         task=escape_text(f"#{key}" if any(marks(f"[{key}]")) else key),
-        status=escape_text(str(facts.get("status", "none"))),
+        status=escape_text(str(metadata.get("status", "none"))),
         priority=None if priority is None else escape_text(str(priority)),
         snippet=escape_text(snippet(hit.chunk.text)),
         similarity=hit.similarity,

@@ -11,7 +11,7 @@ from conspectus.access.policy import require_own_origin, require_scope
 from conspectus.access.reader import AuthorizedJobs, CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.job_handlers import may_follow
+from conspectus.engine.job_handlers import require_readable_origin
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.jobs import JobService
 from conspectus.errors import (
@@ -94,7 +94,7 @@ class ConnectionService(Service):
             connector=connector,
             options=storable(options, self._parts.settings),
         )
-        may_follow(self._person, connection)
+        require_readable_origin(self._person, connection)
         await self._parts.work.connector_for(connection, self._core.fetcher()).close()
         stored = await self._parts.work.job_store.put_connection(connection)
         await self._context.note_change("create_connection", stored.id, stored.collection, connector)
@@ -133,9 +133,10 @@ class ConnectionService(Service):
         connection = await self._authorized_jobs.connection(access, name)
         require_scope(self._person, "write", "write")
         access.require("editor", "sync a collection")
-        may_follow(self._person, connection)
-        for job in await self._list_unfinished_syncs(access, connection):
-            return job
+        require_readable_origin(self._person, connection)
+        unfinished = await self._list_unfinished_syncs(access, connection)
+        if unfinished:
+            return unfinished[0]
         arguments = {"connection": connection.id}
         return await self._queue.submit(
             self._queue.new_job("sync", access, None, title=connection.name, arguments=arguments)
@@ -200,16 +201,14 @@ class ConnectionService(Service):
         await self._as_person(person).watch(connection.name, collection=connection.collection)
 
     async def _sync_after_change(self, connection: Connection, on_job: Callable[[Job], None] | None) -> None:
-        """Wait for a sync that starts after this call: a running one may have missed the change.
-
-        `on_job` is called with each job that has ended.
-        """
+        """Sync until one sync has started after this call: a running one may have missed the change."""
         while True:
             job = await self.sync(connection.name, collection=connection.collection)
             ended = await self._jobs.wait(job.id)
             if on_job is not None:
                 on_job(ended)
-            if job.started is None:
+            has_started_since = job.started is None
+            if has_started_since:
                 return
 
 

@@ -66,11 +66,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
-STOPPED = "some chunks are not embedded yet; managers of the collection see the reason"
+EMBEDDING_STOPPED = "some chunks are not embedded yet; managers of the collection see the reason"
 
 
 class Versions:
-    """Whether collections contain earlier versions, cached per state of a collection."""
+    """Knows whether collections contain earlier versions of documents, cached per state of a collection."""
 
     def __init__(self, memories: Memories) -> None:
         self._memories = memories
@@ -312,7 +312,10 @@ class EngineContext:
         return outcome.written
 
     def _note_pending_work(self, source: Source, outcome: WriteResult) -> None:
-        """Tell the background workers whether a write left chunks without vectors or mentions."""
+        """Tell the background workers whether a write left chunks without vectors or mentions.
+
+        `None` means that only the records can tell.
+        """
         self.core.backfill.wrote(source.collection, has_work=outcome.lacks_vectors)
         self.core.names.wrote(source.collection, has_work=False if outcome.has_mentions else None)
 
@@ -346,10 +349,10 @@ class EngineContext:
     def screen_value(
         self, column: str, value: T, collection: CollectionId | None = None, *, field: str = ""
     ) -> T:
-        """Return a value for `table.column` after the rules for secrets, personal data and attacks.
+        """Return a value for the column `table.column`, with secrets and personal data masked.
 
-        The rules may mask parts of it or refuse it. Without a collection, the general rules hold. Raises
-        InvalidInput.
+        The rules of the collection apply, or the general ones without a collection. Raises InvalidInput for
+        a value that the rules refuse.
         """
         return screen_column(
             self.parts.settings.sensitive,
@@ -363,11 +366,16 @@ class EngineContext:
     def preparation(self, source: Source) -> Preparation:
         """Return the settings and functions that prepare documents of a source."""
         parts = self.parts
-        count, now = parts.counter("o200k_base"), parts.clock()
         default = parts.settings.default_language
         language = self.core.open_indexes.language(source.collection, None if default == "none" else default)
-        analyse = parts.texts.analyzer(language)
-        return Preparation(source, parts.settings, count, now, origin=self.person.origin, analyse=analyse)
+        return Preparation(
+            source,
+            parts.settings,
+            parts.counter("o200k_base"),
+            parts.clock(),
+            origin=self.person.origin,
+            analyse=parts.texts.analyzer(language),
+        )
 
     async def embedder(self, collection: Collection) -> Embedder | None:
         """Return the embedder of a collection, if it has one that is available here."""
@@ -393,7 +401,7 @@ class EngineContext:
         except ProviderError as fault:
             if access.sees_all:
                 raise
-            raise ProviderUnavailable(fault.provider, STOPPED) from fault
+            raise ProviderUnavailable(fault.provider, EMBEDDING_STOPPED) from fault
 
     async def embed(
         self,
@@ -429,7 +437,7 @@ class EngineContext:
         if collection.names:
             await self._extract_entities(collection, wait=wait, progress=progress, rested=rested)
         space = collection.space
-        # None: only the records can tell, as other processes may have written.
+        # None if other processes may have written: then only the records can tell.
         has_work = self.core.backfill.knows_of_work(collection.id)
         if space is None or has_work is False:
             return

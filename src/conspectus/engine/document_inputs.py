@@ -1,4 +1,4 @@
-"""Stored documents as they were given, to be written again."""
+"""Reads stored documents back in the form in which they were written, so that they can be written again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from conspectus.text.vectors import unpack_row
 
 
 class DocumentInputs(Service, checked=False):
-    """Reads stored documents as new ones."""
+    """Reads stored documents back as the NewDocument that was written."""
 
     async def read(
         self,
@@ -51,7 +51,7 @@ class DocumentInputs(Service, checked=False):
     ) -> tuple[float, ...] | None:
         """Return the vector that the writer gave with a document; None for one that an embedder made.
 
-        Where there is an embedder, the fingerprint tells: it includes a vector that was given.
+        In a collection with an embedder, the fingerprint decides: it covers a given vector only.
         """
         if space is None or not stored.chunks or self._fingerprint(new, preparation) == stored.fingerprint:
             return None

@@ -34,14 +34,14 @@ from conspectus.ports import Progress
 from conspectus.text.times import canonical, parse_instant
 
 EXPORTED_KINDS: Final = ("page", "message", "task")
-OTHER_KINDS: Final = ("caption", "event", "memory")
-"""Kinds with an export of their own."""
+OTHER_KINDS: Final = {"caption": "captions", "event": "events", "memory": "memories"}
+"""Kinds with an export of their own, and their names in `left_out`."""
 QUARANTINED: Final = "quarantined"
-"""The first word of a cursor among quarantined documents, and their name among what is left out."""
-NOT_IN_LINES: Final = frozenset({"if_match"})
+"""The first word of a cursor among quarantined documents, and their name in `left_out`."""
 BESIDE_FIELDS: Final = frozenset({"source", "source_kind", "source_metadata", "vector_space"})
-"""What a line says beside the fields of its document."""
-FIELDS: Final = frozenset(field.name for field in fields(NewDocument)) - NOT_IN_LINES
+"""Fields of a line about the source and the vector of its document."""
+FIELDS: Final = frozenset(field.name for field in fields(NewDocument)) - {"if_match"}
+"""Fields of a line that are fields of its document."""
 DEFAULTS: Final = asdict(NewDocument(text=""))
 
 LineObject = Mapping[str, Json]
@@ -49,10 +49,7 @@ LineObject = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True)
 class DocumentLine:
-    """A line of an export: its number, the source of the document, and all that the line says.
-
-    `parent` is the key of the parent, which is in the same source.
-    """
+    """A line of an export: its number, the name and kind of its source, and its content as JSON."""
 
     number: int
     source: str
@@ -61,12 +58,12 @@ class DocumentLine:
 
     @property
     def source_metadata(self) -> Mapping[str, Json] | None:
-        """The metadata of the source; None if the line does not say."""
+        """The metadata of the source; None if the line has none."""
         metadata = self.content.get("source_metadata")
         return metadata if isinstance(metadata, Mapping) else None
 
     def in_space(self, space: EmbeddingSpace | None) -> "DocumentLine":
-        """Return the line without a vector of another embedding model than that of the collection."""
+        """Return the line, without its vector if that is of another embedding model than the collection's."""
         name = self.content.get("vector_space")
         if name is None or (space is not None and name == space.name):
             return self
@@ -80,13 +77,13 @@ class DocumentLine:
 
     @property
     def parent(self) -> str | None:
-        """The key of the parent."""
+        """The key of the parent, which is in the same source."""
         parent = self.content.get("parent")
         return None if parent is None else str(parent)
 
 
 class DocumentLines(Service, checked=False):
-    """Writes documents as lines, and lines as documents."""
+    """Exports documents as lines, and imports lines as documents."""
 
     def __init__(self, context: EngineContext, inputs: DocumentInputs) -> None:
         super().__init__(context)
@@ -95,14 +92,14 @@ class DocumentLines(Service, checked=False):
     async def page(
         self, collection: str, filter: Filter, *, after: str | None, limit: int | None
     ) -> DocumentExport:
-        """Return a page of lines; the last one counts what is left out."""
+        """Return a page of lines; the last page counts the documents that are left out."""
         access = await self._authorized.collection(collection)
         size = limit or self._parts.settings.max_export_lines
         if after is not None and after.partition(" ")[0] == QUARANTINED:
             documents, cursor = await self._read_quarantined(access, filter, after, size)
         else:
             documents, cursor = await self._read_visible(access, filter, after, size)
-        contents = await self._contents(access, documents)
+        contents = await self._line_contents(access, documents)
         left_out = {} if cursor is not None else await self._count_left_out(access, filter)
         lines = tuple(json.dumps(contents[document.id], ensure_ascii=False) for document in documents)
         return DocumentExport(lines, cursor, left_out)
@@ -110,7 +107,7 @@ class DocumentLines(Service, checked=False):
     async def _read_visible(
         self, access: CollectionAccess, filter: Filter, after: str | None, limit: int
     ) -> tuple[Sequence[Document], str | None]:
-        """Return documents, and the cursor of the rest, which are quarantined ones at last."""
+        """Return a page of documents, and the cursor of the next page; quarantined documents come last."""
         condition = And((In("kind", EXPORTED_KINDS), filter))
         documents, cursor = await self._authorized.list(access, condition, after=after, limit=limit)
         if cursor is None and self._may_review(access):
@@ -121,7 +118,7 @@ class DocumentLines(Service, checked=False):
     async def _read_quarantined(
         self, access: CollectionAccess, filter: Filter, after: str, limit: int
     ) -> tuple[Sequence[Document], str | None]:
-        """Return those of a page of quarantined documents that match, and the cursor of the rest."""
+        """Return the documents of a page of quarantined ones that match, and the cursor of the next page."""
         if not self._may_review(access):
             return (), None
         position = after.partition(" ")[2] or None
@@ -135,11 +132,10 @@ class DocumentLines(Service, checked=False):
         return is_manager and self._person.origin in {None, "user"}
 
     async def _count_left_out(self, access: CollectionAccess, filter: Filter) -> Mapping[str, int]:
-        """Count what no line contains, by name."""
+        """Count the documents that no line contains, by kind."""
         counts: dict[str, int] = {}
-        for kind in OTHER_KINDS:
-            count = await self._authorized.count(access, And((Eq("kind", kind), filter)), status=None)
-            counts[f"{kind}s".replace("memorys", "memories")] = count
+        for kind, name in OTHER_KINDS.items():
+            counts[name] = await self._authorized.count(access, And((Eq("kind", kind), filter)), status=None)
         if not self._may_review(access):
             pages = [page async for page in self._authorized.withheld(access, filter)]
             counts[QUARANTINED] = sum(
@@ -152,9 +148,9 @@ class DocumentLines(Service, checked=False):
     ) -> list[Written]:
         """Write the documents of lines. Raises InvalidInput."""
         require_scope(self._person, "write", "write")
-        longest = self._parts.settings.max_request_bytes
+        max_characters = self._parts.settings.max_request_bytes
         written: dict[int, Written] = {}
-        for batch in _batches(parents_first(lines), longest=longest):
+        for batch in _batches(parents_first(lines), max_characters=max_characters):
             written |= await self._write_batch(batch, collection)
             if progress is not None:
                 progress("importing", len(written), 0)
@@ -164,13 +160,13 @@ class DocumentLines(Service, checked=False):
         return [outcome for _, outcome in sorted(written.items())]
 
     async def _write_batch(self, batch: Sequence[DocumentLine], collection: str) -> dict[int, Written]:
-        """Write the documents of one source; those that are stored just so stay. Return them by line."""
+        """Write the documents of one source that are new or changed; return outcomes by line number."""
         source, access = await self._open_source(batch[0], collection)
         batch = [line.in_space(access.collection.space) for line in batch]
         ids = [message_id(source.id, line.key) for line in batch]
         documents = await self._authorized.inside(access, ids, quarantined=True)
         stored = {document.id: document for document in documents}
-        contents = await self._contents(access, documents)
+        contents = await self._line_contents(access, documents)
         changed = [
             (id, line) for id, line in zip(ids, batch, strict=True) if contents.get(id) != line.content
         ]
@@ -183,7 +179,7 @@ class DocumentLines(Service, checked=False):
         }
 
     async def _open_source(self, line: DocumentLine, collection: str) -> tuple[Source, CollectionAccess]:
-        """Return the source of a line, to write to, with the metadata that the line says."""
+        """Return the source of a line, if the user may write to it, with the metadata of the line."""
         source, access = await self._writer.writable(line.source, collection, line.source_kind)
         metadata = line.source_metadata
         if metadata is None or metadata == source.metadata:
@@ -202,10 +198,10 @@ class DocumentLines(Service, checked=False):
             raise InvalidInput(f"line {line.number}", str(fault)) from fault
         return new
 
-    async def _contents(
+    async def _line_contents(
         self, access: CollectionAccess, documents: Sequence[Document]
     ) -> dict[str, LineObject]:
-        """Return what the lines of documents say, by id."""
+        """Return the content of the line of each document, by id."""
         keys = await self._read_keys(access, [document.parent for document in documents if document.parent])
         source_ids = sorted({document.source for document in documents})
         sources = {source.id: source for source in await self._authorized.sources_by_name(access, source_ids)}
@@ -217,7 +213,7 @@ class DocumentLines(Service, checked=False):
                 new = replace(restore_document(document), trust="quarantined")
             else:
                 new = await self._inputs.read(document, source, space)
-            content = _content(new, source)
+            content = _line_content(new, source)
             content.pop("parent", None)
             if document.parent is not None and document.parent in keys:
                 content["parent"] = keys[document.parent]
@@ -244,7 +240,7 @@ def _report_unchanged(document: Document) -> Written:
     return Written(document.id, "unchanged", document.chunks, quarantine_pattern(document))
 
 
-def _content(new: NewDocument, source: Source) -> dict[str, Json]:
+def _line_content(new: NewDocument, source: Source) -> dict[str, Json]:
     """Return a document with its source as plain JSON, without defaults."""
     content: dict[str, Any] = {"source": source.name}
     if source.kind != "manual":
@@ -269,7 +265,7 @@ def _content(new: NewDocument, source: Source) -> dict[str, Json]:
 
 
 def _decode(line_fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a new document."""
+    """Return the fields of a line as those of a new document: times, positions and vectors are objects."""
     decoded = dict(line_fields)
     if isinstance(decoded.get("occurred"), Mapping):
         span = decoded["occurred"]
@@ -286,12 +282,12 @@ def _decode(line_fields: Mapping[str, Any]) -> dict[str, Any]:
     return decoded
 
 
-def _batches(lines: Iterable[NumberedLine], *, longest: int) -> Iterator[list[DocumentLine]]:
+def _batches(lines: Iterable[NumberedLine], *, max_characters: int) -> Iterator[list[DocumentLine]]:
     """Yield lines of one source without repeated keys. Raises InvalidInput."""
     batch: dict[str, DocumentLine] = {}
     size = 0
     for number, text in lines:
-        line = _read(number, text, longest)
+        line = _parse_line(number, text, max_characters)
         if line is None:
             continue
         is_full = len(batch) == BATCH_DOCUMENTS or size + len(text) > BATCH_CHARACTERS
@@ -305,20 +301,20 @@ def _batches(lines: Iterable[NumberedLine], *, longest: int) -> Iterator[list[Do
         yield list(batch.values())
 
 
-def _read(number: int, text: str, longest: int) -> DocumentLine | None:
-    """Return a line; None for an empty one. Raises InvalidInput."""
+def _parse_line(number: int, text: str, max_characters: int) -> DocumentLine | None:
+    """Parse a line; None for an empty one. Raises InvalidInput."""
     name = f"line {number}"
     text = text.strip()
     if not text:
         return None
-    if len(text) > longest:
-        raise InvalidInput(name, f"is longer than {longest} characters")
-    content = _parse(name, text)
+    if len(text) > max_characters:
+        raise InvalidInput(name, f"is longer than {max_characters} characters")
+    content = _parse_object(name, text)
     _require_fields(name, content)
     return DocumentLine(number, content["source"], content.get("source_kind", "manual"), content)
 
 
-def _parse(name: str, text: str) -> dict[str, Any]:
+def _parse_object(name: str, text: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as fault:

@@ -1,11 +1,9 @@
 """The engine on one store: an object that holds the services."""
 
-import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.components import EngineComponents
@@ -14,11 +12,9 @@ from conspectus.engine.documents import DocumentService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.search import SearchService
 from conspectus.engine.searcher import Searcher
-from conspectus.errors import ConspectusError, InvalidInput, RecordsDamaged
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import Origin, least_trusted
 from conspectus.ports import CountTokens, Embedder, Progress
-from conspectus.settings import Settings
 
 if TYPE_CHECKING:
     from conspectus.access.sessions import Sessions
@@ -274,43 +270,3 @@ class Engine:
 
                 handlers = JobHandlers(self._context, self.collections, self.documents)
                 return await handlers.perform(job, tell)
-
-
-logger = logging.getLogger(__name__)
-
-POLL_SECONDS: Final = 1.0
-"""Seconds between polls for data that other processes stored without embedding it."""
-REST_SECONDS: Final = 60.0
-"""Seconds before a model that failed is called again in the background."""
-CHOICES: Final = frozenset({"on", "off"})
-
-
-async def start_work(engine: Engine, settings: Settings) -> None:
-    """Start all background work, unless the settings leave it to other processes. Raises InvalidInput."""
-    if settings.run_background_jobs not in CHOICES:
-        raise InvalidInput("background", f"{settings.run_background_jobs!r} is not on or off")
-    if settings.run_background_jobs == "on":
-        await engine.jobs.start()
-        await engine.connections.start()
-        await engine.alerts.start()
-        await engine.retention.start()
-        await engine.memory.start()
-
-
-async def watch_work(engine: Engine, settings: Settings) -> None:
-    """Raise the error that ended background work of `start_work`; expected errors do not end it."""
-    while True:
-        await start_work(engine, settings)
-        await asyncio.sleep(POLL_SECONDS)
-
-
-async def run_background_work(engine: Engine) -> None:
-    """Embed and extract entities from what any process stores, until this is cancelled."""
-    while True:
-        try:
-            await engine.maintenance.resume(rested=REST_SECONDS)
-        except RecordsDamaged:
-            raise
-        except ConspectusError as fault:
-            logger.warning("resume_failed code=%(code)s", {"code": fault.code})
-        await asyncio.sleep(POLL_SECONDS)

@@ -6,8 +6,10 @@ from typing import Final
 
 import regex
 
-LETTER: Final = regex.compile(r"\w")
-DENSE: Final = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+WORD_CHARACTER: Final = regex.compile(r"\w")
+UNSPACED_SCRIPT: Final = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+)
 """Scripts written without spaces, in which word boundaries are not visible."""
 
 
@@ -22,12 +24,12 @@ def common_names(counts: Mapping[str, int]) -> dict[str, int]:
     totals: dict[str, int] = {}
     spellings: dict[str, str] = {}
     for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        same = fold_name(name)
-        if same:
-            spellings.setdefault(same, name)
-            totals[same] = totals.get(same, 0) + count
-    ordered = sorted(totals, key=lambda same: (-totals[same], spellings[same]))
-    return {spellings[same]: totals[same] for same in ordered}
+        folded = fold_name(name)
+        if folded:
+            spellings.setdefault(folded, name)
+            totals[folded] = totals.get(folded, 0) + count
+    ordered = sorted(totals, key=lambda folded: (-totals[folded], spellings[folded]))
+    return {spellings[folded]: totals[folded] for folded in ordered}
 
 
 def contains_name(name: str) -> Callable[[str], bool]:
@@ -41,4 +43,4 @@ def contains_name(name: str) -> Callable[[str], bool]:
 
 
 def _is_bounded(character: str) -> bool:
-    return LETTER.match(character) is not None and DENSE.match(character) is None
+    return WORD_CHARACTER.match(character) is not None and UNSPACED_SCRIPT.match(character) is None

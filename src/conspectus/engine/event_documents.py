@@ -55,7 +55,7 @@ def event_reports(event: Caption) -> Iterator[Report]:
     metadata = event.document.metadata
     entities = metadata.get(ENTITIES)
     yield Report(
-        of=str(metadata.get(EVENT_TYPE, "")),
+        subject=str(metadata.get(EVENT_TYPE, "")),
         start=event.start,
         end=event.end,
         document=event.document.id,

@@ -13,9 +13,9 @@ from conspectus.text.stream_clocks import StreamClock
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report that something (`of`: a type, a name) happened from `start` to `end`, in seconds."""
+    """A report that the subject, a type of event or a name, occurred from `start` to `end`, in seconds."""
 
-    of: str
+    subject: str
     start: float
     end: float
     document: str
@@ -25,9 +25,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class ReportGroup:
-    """Overlapping or close reports of one thing, in the order of time."""
+    """Overlapping or close reports of one subject, in the order of time."""
 
-    of: str
+    subject: str
     start: float
     end: float
     reports: tuple[Report, ...]
@@ -39,16 +39,16 @@ class ReportGroup:
 
 
 def group_reports(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[ReportGroup]:
-    """Group overlapping or close reports of one thing, in the order of time; input order does not matter."""
+    """Group overlapping or close reports of one subject, in any order, and sort the groups by time."""
     ordered = sorted(
-        reports, key=lambda report: (report.of, report.start, report.end, report.document, report.text)
+        reports, key=lambda report: (report.subject, report.start, report.end, report.document, report.text)
     )
     groups = [
-        stretch
-        for _, same in groupby(ordered, lambda report: report.of)
-        for stretch in _merge_close_reports(list(same), gap)
+        group
+        for _, subject_reports in groupby(ordered, lambda report: report.subject)
+        for group in _merge_close_reports(list(subject_reports), gap)
     ]
-    return sorted(groups, key=lambda group: (group.start, group.end, group.of))
+    return sorted(groups, key=lambda group: (group.start, group.end, group.subject))
 
 
 def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EventSpan]:
@@ -56,7 +56,7 @@ def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock)
     return [
         EventSpan(
             stream=stream,
-            type=group.of,
+            type=group.subject,
             start=group.start,
             end=group.end,
             start_text=format_time(group.start, clock),
@@ -74,7 +74,7 @@ def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock
     return [
         EntitySpan(
             stream=stream,
-            entity=group.of,
+            entity=group.subject,
             start=group.start,
             end=group.end,
             start_text=format_time(group.start, clock),
@@ -86,11 +86,14 @@ def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock
 
 
 def _merge_close_reports(reports: Sequence[Report], gap: float) -> Iterator[ReportGroup]:
-    """Return runs of reports of one thing."""
+    """Yield the groups of reports of one subject, which are sorted by time."""
     for run in runs([(report.start, report.end) for report in reports], gap=gap):
         run_reports = tuple(reports[index] for index in run)
         yield ReportGroup(
-            run_reports[0].of, run_reports[0].start, max(report.end for report in run_reports), run_reports
+            run_reports[0].subject,
+            run_reports[0].start,
+            max(report.end for report in run_reports),
+            run_reports,
         )
 
 

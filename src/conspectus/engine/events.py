@@ -28,7 +28,7 @@ from conspectus.text.stream_clocks import StreamClock, clock_of
 
 MAX_NAME_LENGTH = 1_000
 MAX_CANDIDATES = 10_000
-"""If more captions match, all are read instead of using the index, at the same cost."""
+"""If more captions match, all captions of the range are read, which costs no more than the index."""
 
 
 class EventService(Service):
@@ -83,9 +83,9 @@ class EventService(Service):
         span = span_of(range, clock)
         captions = await self._reader.timeline(access, source, replace(span, start=None, end=None), "event")
         reports = [report for caption in captions for report in event_reports(caption)]
-        matching_reports = [report for report in reports if type is None or report.of == type]
+        matching_reports = [report for report in reports if type is None or report.subject == type]
         spans = event_spans(source.id, matching_reports, clock)
-        return [event_span for event_span in spans if _meets(_period(clock, event_span), span)]
+        return [event_span for event_span in spans if _is_in_range(_period(clock, event_span), span)]
 
     async def count_entities(
         self,
@@ -121,15 +121,15 @@ class EventService(Service):
         names = await self._authorized.names(access, source, span)
         spellings = [name for name in names if fold_name(name) == fold_name(entity)]
         mentions = await self._authorized.mentions(access, source, span, entities=spellings)
-        seen = {str(mention.document): mention.occurred for mention in mentions}
-        seen |= {
+        periods = {str(mention.document): mention.occurred for mention in mentions}
+        periods |= {
             document.id: document.occurred
             for document in await self._captions_with_name(access, source, span, entity)
         }
         reports = [
-            Report(entity.strip(), clock.seconds(when.start), clock.seconds(when.end), document)
-            for document, when in seen.items()
-            if when is not None
+            Report(entity.strip(), clock.seconds(period.start), clock.seconds(period.end), document)
+            for document, period in periods.items()
+            if period is not None
         ]
         return entity_spans(source.id, reports, clock)
 
@@ -137,18 +137,21 @@ class EventService(Service):
         self, access: CollectionAccess, source: Source, span: Span, entity: str
     ) -> Sequence[Document]:
         """Return the captions whose text contains the name: the index preselects, the texts decide."""
-        named, words = contains_name(entity), fold_name(entity)
-        ids = await self._chunks_with_words(access, _captions_in(source, span), words)
+        has_name = contains_name(entity)
+        ids = await self._chunks_with_words(access, _captions_in(source, span), fold_name(entity))
         if ids is None:
-            everything = await self._reader.timeline(access, source, span)
-            return [caption.document for caption in everything if named(caption.text)]
-        rows = [row for row in await self._authorized.rows(access)(ids) if named(row.chunk.text)]
-        return [row.document for row in rows if _meets(row.document.occurred, span)]
+            captions = await self._reader.timeline(access, source, span)
+            return [caption.document for caption in captions if has_name(caption.text)]
+        rows = [row for row in await self._authorized.rows(access)(ids) if has_name(row.chunk.text)]
+        return [row.document for row in rows if _is_in_range(row.document.occurred, span)]
 
     async def _chunks_with_words(
         self, access: CollectionAccess, where: Filter, words: str
     ) -> Sequence[ChunkId] | None:
-        """Return the chunks that contain any of the words; None if the index cannot tell for all."""
+        """Return the chunks that contain any of the words.
+
+        Returns None if the index has none of the words, such as stop words, or too many chunks match.
+        """
         if not Language(access.collection.language).content_terms(words):
             return None
         opened = await self._core.open_indexes.current(access.collection)
@@ -165,7 +168,7 @@ def _period(clock: StreamClock, event: EventSpan) -> Period:
 
 
 def _captions_in(source: Source, span: Span) -> Filter:
-    """Return the captions that overlap a range. The caller selects those inside, if required."""
+    """Return the filter of the captions that overlap a range; those inside it are selected by the caller."""
     parts: list[Filter] = [Eq("source", source.id), Eq("kind", "caption")]
     if span.start is not None or span.end is not None:
         parts.append(Overlaps(span.start, span.end))
@@ -174,8 +177,8 @@ def _captions_in(source: Source, span: Span) -> Filter:
     return And(tuple(parts))
 
 
-def _meets(when: Period | None, span: Span) -> bool:
-    """Return whether a time overlaps a range or, if required, is inside it."""
+def _is_in_range(when: Period | None, span: Span) -> bool:
+    """Return whether a period overlaps a range or, if the range `contains`, is inside it."""
     if when is None:
         return span.start is None and span.end is None
     if not span.contains:

@@ -64,12 +64,14 @@ MAX_TOKENS: Final = 1_000_000
 MAX_TOKEN_CHARACTERS: Final = 16
 """At most this number of characters for each token is examined."""
 _WORD = re.compile(r"\w{3,}")
+"""The words of a pattern that keyword search can find."""
 _ESCAPE = re.compile(r"\\.")
+"""An escape of a regular expression, such as `\\d`, whose letter is no part of a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A source, with what a path names in it: a key, the keys below it, or everything."""
+    """A source, or the documents of it at and below the key that a path names."""
 
     access: CollectionAccess
     source: Source
@@ -79,18 +81,19 @@ class Folder:
 
     @property
     def prefix(self) -> str:
-        """The prefix of the keys below."""
+        """The prefix of the keys below the path."""
         return self.key if not self.key or self.key.endswith("/") else f"{self.key}/"
 
     @property
     def end(self) -> str | None:
-        """The end of the keys below."""
+        """The first possible key after those below the path; None for the whole source."""
         return _next_key(self.prefix) if self.prefix else None
 
     def holds(self, document: Document) -> bool:
         """Whether a document is at or below the path."""
-        below = document.key == self.key or document.key.startswith(self.prefix)
-        return below and document.source == self.source.id
+        if document.source != self.source.id:
+            return False
+        return document.key == self.key or document.key.startswith(self.prefix)
 
     def path(self, key: str) -> str:
         """The path of a key."""
@@ -140,10 +143,8 @@ class FileService(Service):
         else:
             accesses = await self._authorized.collections()
             entries = [FileEntry(f"{path_of(access.collection.name)}/", folder=True) for access in accesses]
-        ordered = sorted(entries, key=lambda file_entry: file_entry.path)
-        return _first_page(
-            [file_entry for file_entry in ordered if after is None or file_entry.path > after], limit
-        )
+        ordered = sorted(entries, key=lambda entry: entry.path)
+        return _first_page([entry for entry in ordered if after is None or entry.path > after], limit)
 
     async def read(
         self,
@@ -244,18 +245,18 @@ class FileService(Service):
         ):
             if not scan.stopped:
                 texts = await self._authorized.texts(batch)
-                named = [(folder.path(document.key), document) for document in batch]
-                await asyncio.to_thread(scan.run, named, texts)
+                files = [(folder.path(document.key), document) for document in batch]
+                await asyncio.to_thread(scan.run, files, texts)
 
     async def _collection_access(self, path: str, parts: PathParts) -> CollectionAccess:
-        """Return the collection. Raises NotFound, alike for what does not exist and is not readable."""
+        """Return the collection of a path. Hidden and missing collections raise the same NotFound."""
         access = await self._authorized.find(parts.collection)
         if access is None:
             raise NotFound("file", path)
         return access
 
     async def _require_folder(self, path: str, parts: PathParts) -> Folder:
-        """Return the source and key of a path. Raises NotFound."""
+        """Return the folder or file at a path that names a source. Raises NotFound."""
         access = await self._collection_access(path, parts)
         source = await self._authorized.source(access, parts.source)
         if source is not None and not _is_folder(source):
@@ -266,12 +267,12 @@ class FileService(Service):
         raise NotFound("file", path)
 
     async def _find_file(self, folder: Folder) -> Document | None:
-        """Return the document whose key the path has."""
+        """Return the document with the key of the path; None if the path is a folder only."""
         documents = await self._authorized.inside(folder.access, [message_id(folder.source.id, folder.key)])
         return documents[0] if documents and documents[0].key == folder.key else None
 
     async def _list_entries(self, folder: Folder, after: PathParts | None, limit: int) -> Sequence[FileEntry]:
-        """Return the entries of a folder, more than `limit` if there are, and a file of its name."""
+        """Return the entries of a folder, and the file of its name; more than `limit` if there are more."""
         entries: dict[str, FileEntry] = {}
         start = folder.prefix
         if after is not None:
@@ -298,7 +299,7 @@ class FileService(Service):
         )
 
     async def _list_folders(self, path: str) -> Sequence[Folder]:
-        """Return the sources at a path, with the key that it names. Raises NotFound."""
+        """Return the folders at a path: one, or all sources of a collection or of all. Raises NotFound."""
         parts = parse_path(path)
         if parts.source:
             return [await self._require_folder(path, parts)]
@@ -307,8 +308,10 @@ class FileService(Service):
             if parts.collection
             else await self._authorized.collections()
         )
-        named = [(access, _with_path_names(await self._authorized.sources(access))) for access in accesses]
-        folders = [Folder(access, source, name) for access, inside in named for source, name in inside]
+        folders: list[Folder] = []
+        for access in accesses:
+            sources = await self._authorized.sources(access)
+            folders += [Folder(access, source, name) for source, name in _with_path_names(sources)]
         return sorted(folders, key=lambda folder: (folder.access.collection.name, folder.name))
 
     async def _documents_below(
@@ -316,11 +319,15 @@ class FileService(Service):
     ) -> AsyncIterator[tuple[Folder, Sequence[Document]]]:
         """Yield all documents at and below folders in batches, by path."""
         for folder in folders:
-            at = (folder.access.collection.name, folder.name)
-            if after is None or at >= (after.collection, after.source):
-                key = after.key if after is not None and at == (after.collection, after.source) else None
-                async for documents in self._documents_in_folder(folder, key):
-                    yield folder, documents
+            key = None
+            if after is not None:
+                address = (folder.access.collection.name, folder.name)
+                after_address = (after.collection, after.source)
+                if address < after_address:
+                    continue
+                key = after.key if address == after_address else None
+            async for documents in self._documents_in_folder(folder, key):
+                yield folder, documents
 
     async def _documents_in_folder(
         self, folder: Folder, after: str | None
@@ -381,7 +388,7 @@ class FileSelection:
 
 
 class Scan:
-    """A search of texts for a pattern, until one of its limits. Raises InvalidInput."""
+    """A search of texts for a pattern, which stops at its limit of lines or of seconds."""
 
     def __init__(self, grep: Grep) -> None:
         self._grep = grep
@@ -409,9 +416,9 @@ class Scan:
         self._seen.update(document.id for document in unseen)
         return unseen
 
-    def run(self, named: Sequence[tuple[str, Document]], texts: Mapping[DocumentId, str]) -> None:
-        """Search documents with their paths."""
-        for path, document in named:
+    def run(self, files: Sequence[tuple[str, Document]], texts: Mapping[DocumentId, str]) -> None:
+        """Search the texts of documents, given with their paths."""
+        for path, document in files:
             if self.stopped:
                 return
             self._searched += 1
@@ -446,14 +453,16 @@ class Scan:
         limit = self._grep.max_tokens
         if limit is None or _fits_budget(full.text, limit, count):
             return replace(full, tokens=count(full.text))
+        # The largest number of lines that fit, by bisection.
         low, high = 0, sum(len(file.lines) for file in self._files)
         while low < high:
             middle = (low + high + 1) // 2
             fits = _fits_budget(_with_first_lines(full, middle).text, limit, count)
             low, high = (middle, high) if fits else (low, middle - 1)
         cut = _with_first_lines(full, low)
-        left = full.matches - sum(line.matched for file in cut.files for line in file.lines)
-        all_notices = (*notices, f"{left} of {full.matches} lines are left out: raise max_tokens")
+        shown = sum(line.matched for file in cut.files for line in file.lines)
+        budget_notice = f"{full.matches - shown} of {full.matches} lines are left out: raise max_tokens"
+        all_notices = (*notices, budget_notice)
         return replace(cut, complete=False, notices=all_notices, tokens=count(cut.text))
 
 
@@ -496,12 +505,15 @@ def _lines_beside(text: str, line: MatchedLine, context: int) -> Sequence[Matche
 
 
 def _is_folder(source: Source) -> bool:
-    """Whether a source has the name of a folder of a disk, as those that files are added to."""
+    """Return whether a source is named by a folder of a disk, as `add_files` names it."""
     return PurePosixPath(source.name).is_absolute() or PureWindowsPath(source.name).is_absolute()
 
 
 def _with_path_names(sources: Sequence[Source]) -> Sequence[tuple[Source, str]]:
-    """Return sources with their names in paths: of a folder its last part, if no other source has it."""
+    """Return sources with their names in paths.
+
+    A folder of a disk has the name of its last part, unless another source has that name too.
+    """
     short = {source.id: PureWindowsPath(source.name).name for source in sources if _is_folder(source)}
     used = Counter([*short.values(), *(source.name for source in sources)])
     names = {id: name for id, name in short.items() if name and used[name] == 1}
@@ -509,13 +521,16 @@ def _with_path_names(sources: Sequence[Source]) -> Sequence[tuple[Source, str]]:
 
 
 def _next_key(key: str) -> str:
-    """Return the first possible key after a key, or after all that begin with a folder."""
-    return f"{key[:-1]}0" if key.endswith("/") else f"{key}\x01"
+    """Return the first possible key after a key, or after all keys in a folder."""
+    if key.endswith("/"):
+        # "0" is the character after "/".
+        return f"{key[:-1]}0"
+    return f"{key}\x01"
 
 
-def _first_page(listed: Sequence[FileEntry], limit: int) -> FilePage:
-    entries = tuple(listed[:limit])
-    return FilePage(entries, entries[-1].path if len(listed) > limit else None)
+def _first_page(entries: Sequence[FileEntry], limit: int) -> FilePage:
+    page = tuple(entries[:limit])
+    return FilePage(page, page[-1].path if len(entries) > limit else None)
 
 
 def _valid_glob(name: str | None) -> str | None:

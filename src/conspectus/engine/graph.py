@@ -9,7 +9,7 @@ from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.graph_access import STOPPED, GraphAccess
+from conspectus.engine.graph_access import EXTRACTION_STOPPED, GraphAccess
 from conspectus.engine.graph_entries import check_traversal
 from conspectus.errors import (
     InvalidInput,
@@ -50,7 +50,6 @@ from conspectus.model.graph import (
     NodePage,
     Traversal,
 )
-from conspectus.model.graph import EntityLink as Linked
 from conspectus.model.parameters import (
     CollectionName,
     GraphLimit,
@@ -69,6 +68,13 @@ from conspectus.text.name_keys import key_of
 from conspectus.text.times import parse_instant
 
 ONE_HOP = Traversal()
+_MAX_CONTEXT_NEIGHBORS: Final = 20
+"""Neighbors whose names describe a node."""
+_MAX_SIMILAR_NODES: Final = 10
+"""Candidates of a mention that share words with it, but not the name."""
+_MAX_DESCRIBED_NODES: Final = 20
+"""Nodes of one name that are described to tell them apart."""
+_KEYS_PER_QUERY: Final = 500
 
 
 class GraphService(Service):
@@ -236,15 +242,15 @@ class GraphService(Service):
         if not query.strip():
             raise InvalidInput("query", "is empty")
         if len(query) > settings.max_query_characters:
-            limited = settings.max_query_characters
-            raise TooLarge("query", size=len(query), limit=limited, unit="characters")
+            maximum = settings.max_query_characters
+            raise TooLarge("query", size=len(query), limit=maximum, unit="characters")
         graphs = await self._access.get_visible(graph, collection)
-        words = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(query)))
+        terms = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(query)))
         exact_matches, levels = await graphs.nodes_by_name([key_of(query)]), levels_from(min_trust)
         hits = {node.id: NodeHit(node, 1.0) for _, node in exact_matches if node.trust in levels}
-        rows = await graphs.nodes_by_terms(words, min_trust=min_trust, limit=limit) if words else ()
-        for node, count in rows:
-            hits.setdefault(node.id, NodeHit(node, count / len(words)))
+        rows = await graphs.nodes_by_terms(terms, min_trust=min_trust, limit=limit) if terms else ()
+        for node, term_count in rows:
+            hits.setdefault(node.id, NodeHit(node, term_count / len(terms)))
         return list(hits.values())[:limit]
 
     async def snapshot(
@@ -355,9 +361,9 @@ class GraphService(Service):
         Each mention has its candidates with the parts of their scores; it is linked from `min_score` on.
         Raises NotFound, TooLarge, or InvalidInput for a mention outside the text.
         """
-        least = self._parts.settings.entity_link_min_percent / 100 if min_score is None else min_score
+        threshold = self._parts.settings.entity_link_min_percent / 100 if min_score is None else min_score
         graphs = await self._access.get_visible(graph, collection)
-        return await self._linker.link_mentions(text, graphs, mention=mention, threshold=least)
+        return await self._linker.link_mentions(text, graphs, span=mention, threshold=threshold)
 
     async def merge_nodes(
         self,
@@ -426,7 +432,7 @@ class GraphService(Service):
         try:
             await self._core.names.wait_until_done(access.collection.id)
         except ProviderError as fault:
-            raise ProviderUnavailable(fault.provider, STOPPED) from fault
+            raise ProviderUnavailable(fault.provider, EXTRACTION_STOPPED) from fault
         return 0
 
 
@@ -447,12 +453,6 @@ async def _require_node(graphs: VisibleGraphs, node: str) -> Node:
     return nodes[0]
 
 
-_MAX_CONTEXT_NEIGHBORS: Final = 20
-_MAX_SIMILAR_NODES: Final = 10
-_MAX_DESCRIBED_NODES: Final = 20
-_KEYS_PER_QUERY: Final = 500
-
-
 class EntityLinker(Service, checked=False):
     """Finds mentions in texts, and links them to nodes."""
 
@@ -465,20 +465,18 @@ class EntityLinker(Service, checked=False):
         text: str,
         graphs: VisibleGraphs,
         *,
-        mention: tuple[int, int] | None,
+        span: tuple[int, int] | None,
         threshold: float,
-    ) -> list[Linked]:
-        """Link the mentions of a text, or only the mention at one span."""
+    ) -> list[EntityLink]:
+        """Link the mentions of a text, or only the mention at a span."""
         mentions, named = await self.names_in(text, graphs)
-        linkable = mentions if mention is None else [_mention_at(text, mention, mentions)]
+        linkable = mentions if span is None else [_mention_at(text, span, mentions)]
         candidates_by_mention = {
-            linked_mention: await self._find_candidates(linked_mention, named, graphs)
-            for linked_mention in linkable
+            mention: await self._find_candidates(mention, named, graphs) for mention in linkable
         }
         around = await self._describe_surroundings(text, mentions, candidates_by_mention, graphs)
         return [
-            link(linked_mention, candidates_by_mention[linked_mention], around, threshold=threshold)
-            for linked_mention in linkable
+            link(mention, candidates_by_mention[mention], around, threshold=threshold) for mention in linkable
         ]
 
     async def names_in(
@@ -503,9 +501,9 @@ class EntityLinker(Service, checked=False):
     ) -> list[Node]:
         """Return candidate nodes: with the mention's name, named in the text, or sharing words."""
         same_name = await _nodes_by_keys(graphs, [mention.key, singular_of(mention.key) or mention.key])
-        words = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(mention.text)))
-        like = await graphs.nodes_by_terms(words, limit=_MAX_SIMILAR_NODES) if words else ()
-        candidates = [node for _, node in (*same_name, *named)] + [node for node, _ in like]
+        terms = list(dict.fromkeys(analyzer_for(graphs.access.collection.language).terms(mention.text)))
+        similar = await graphs.nodes_by_terms(terms, limit=_MAX_SIMILAR_NODES) if terms else ()
+        candidates = [node for _, node in (*same_name, *named)] + [node for node, _ in similar]
         return list({(node.graph.id, node.id): node for node in candidates}.values())
 
     async def _describe_surroundings(
@@ -524,37 +522,39 @@ class EntityLinker(Service, checked=False):
         }
         about: dict[str, str] = {}
         for node in list(rivals.values())[:_MAX_DESCRIBED_NODES]:
-            beside = await graphs.walk([node.id], Traversal(limit=_MAX_CONTEXT_NEIGHBORS))
-            about[node.id] = description_of(node, [neighbor.node.name for neighbor in beside])
-        there = {mention.key for mention in mentions}
-        everyone = {node.id: node for nodes in candidates_by_mention.values() for node in nodes}
+            neighbors = await graphs.walk([node.id], Traversal(limit=_MAX_CONTEXT_NEIGHBORS))
+            about[node.id] = description_of(node, [neighbor.node.name for neighbor in neighbors])
+        mention_keys = {mention.key for mention in mentions}
+        candidates = {node.id: node for nodes in candidates_by_mention.values() for node in nodes}
         return Surroundings(
             words=frozenset(terms(text)),
             about={
                 id: frozenset(terms(description)) - frozenset(terms(rivals[id].name))
                 for id, description in about.items()
             },
-            recent=frozenset(node.id for node in everyone.values() if contains_whole_name(node, there)),
+            recent=frozenset(
+                node.id for node in candidates.values() if contains_whole_name(node, mention_keys)
+            ),
             close=await self._similarities_to(text, about, graphs),
         )
 
     async def _similarities_to(
         self, text: str, about: Mapping[str, str], graphs: VisibleGraphs
     ) -> dict[str, float]:
-        """Return the similarity of the text to each node's description, if the collection has an embedder.
+        """Return the similarity of the text to the description of each node, by node id.
 
-        It is left out if the model provider fails, as in a search.
+        Empty without an embedder, or if the model provider fails: links are then scored without it.
         """
         embedder = await self._context.embedder(graphs.access.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
             return {}
         try:
             with on_behalf_of(self._person.id):
-                question = await embedder.embed_query(text)
+                text_vector = await embedder.embed_query(text)
                 rows = await embedder.embed_documents(list(about.values()))
         except ProviderError:
             return {}
-        return {id: float(row @ question) for id, row in zip(about, rows, strict=True)}
+        return {id: float(row @ text_vector) for id, row in zip(about, rows, strict=True)}
 
 
 async def _nodes_by_keys(graphs: VisibleGraphs, keys: Sequence[str]) -> list[tuple[str, Node]]:

@@ -29,17 +29,22 @@ from conspectus.text.analyzer import analyzer_for
 
 PREFIX = "graph/"
 """The prefix of graph sources, so that no graph takes the name of another source."""
+EXTRACTION_OFF = "entity extraction is off in this collection"
+EXTRACTION_PENDING = "some passages have not been processed by entity extraction yet"
+EXTRACTION_STOPPED = (
+    "entities of some passages could not be extracted; managers of the collection see the reason"
+)
 
 
 class GraphAccess(Service, checked=False):
-    """Finds graphs, and stores validated nodes and edges."""
+    """Finds the graphs that a user may read or write, and stores nodes and edges in them."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
         self._reader = AuthorizedGraphs(context.authorized, context.parts.graphs)
 
     def of(self, access: CollectionAccess, graphs: Sequence[Source]) -> VisibleGraphs:
-        """Return the sources of these graphs."""
+        """Return the view of these graphs: their nodes and edges, as far as they are readable."""
         return self._reader.of(access, graphs)
 
     async def get_readable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
@@ -104,9 +109,9 @@ class GraphAccess(Service, checked=False):
     async def withdraw_fact(
         self, edge: str, *, ends: datetime | None, graph: str, collection: str
     ) -> list[tuple[str, str | None]]:
-        """Have a fact supersede nothing any more, and end it (None: it stays as it is).
+        """Withdraw the effect of a fact on others, and end it at `ends`; with None it stays valid.
 
-        Returns the edges that it had ended, each with the one that ends it now.
+        Returns the edges that it had ended, each with the edge that ends it now, if any.
         """
         source, _ = await self.get_writable(graph, collection)
         return list(await self._parts.graphs.withdraw(source.id, edge, ends=ends))
@@ -116,20 +121,20 @@ class GraphAccess(Service, checked=False):
         return await (await self.get_visible(graph, collection)).edges_by_id(edges)
 
     def entries(self, source: Source, access: CollectionAccess) -> Entries:
-        """Convert nodes and edges to stored ones."""
+        """Return the converter of new nodes and edges of a graph to stored ones."""
         terms = analyzer_for(access.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock(), self._person.origin)
 
     async def check_evidence(self, access: CollectionAccess, adding: Adding) -> Adding:
-        """Check that all evidence is readable and in the same collection. Raises NotFound.
+        """Return edges lowered to the trust of their evidence, all of which is readable. Raises NotFound.
 
-        An edge has at most the level of the document that states it, and an untrusted one ends no other.
+        An untrusted edge ends no other one. Evidence of another collection is not found.
         """
         ids = list(dict.fromkeys(edge.evidence for edge in adding.edges if edge.evidence is not None))
         documents = {str(document.id): document for document in await self._authorized.inside(access, ids)}
-        for document in ids:
-            if document not in documents:
-                raise NotFound("document", document)
+        for id in ids:
+            if id not in documents:
+                raise NotFound("document", id)
         edges = tuple(
             edge if edge.evidence is None else _lower_edge(edge, documents[edge.evidence])
             for edge in adding.edges
@@ -143,14 +148,14 @@ class GraphAccess(Service, checked=False):
             return []
         return list(await self._parts.graphs.add(adding))
 
-    def check_id_count(self, field: str, values: Sequence[str]) -> list[str]:
-        """Return the ids, if there are not too many. Raises InvalidInput or TooLarge."""
-        if isinstance(values, str):
+    def check_id_count(self, field: str, ids: Sequence[str]) -> list[str]:
+        """Return ids as a list. Raises InvalidInput, or TooLarge for more than `max_graph_batch`."""
+        if isinstance(ids, str):
             raise InvalidInput(field, "must be a sequence of ids")
         maximum = self._parts.settings.max_graph_batch
-        if len(values) > maximum:
-            raise TooLarge(field, size=len(values), limit=maximum, unit=field)
-        return list(values)
+        if len(ids) > maximum:
+            raise TooLarge(field, size=len(ids), limit=maximum, unit=field)
+        return list(ids)
 
 
 def _lower_edge(edge: Edge, document: Document) -> Edge:
@@ -180,12 +185,7 @@ def _source_name_of(graph: str) -> str:
     return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="surrogatepass")
 
 
-EXTRACTION_OFF = "entity extraction is off in this collection"
-NOT_READ = "some passages have not been processed by entity extraction yet"
-STOPPED = "entities of some passages could not be extracted; managers of the collection see the reason"
-
-
-async def connections(
+async def graph_candidates(
     core: EngineCore,
     access: CollectionAccess,
     graphs: Sequence[SourceId],
@@ -196,7 +196,7 @@ async def connections(
 ) -> GraphCandidates:
     """Return the entities and graphs of a collection that a filtered query may traverse.
 
-    As of an instant, they are the state of the graph at that time, under the names of that time. With
+    With `as_of`, they are in the state of that instant, and nodes that changed later are left out. With
     `min_trust`, no path leads over a node or edge below that level.
     """
     levels = levels_from(min_trust)
@@ -212,8 +212,9 @@ async def connections(
             if node.trust in levels and (as_of is None or node.updated <= as_of)
         ]
 
-    async def walk(starts: Sequence[str], how: Traversal) -> Sequence[Neighbor]:
-        neighbors = await parts.graphs.walk(graphs, starts, replace(how, min_trust=min_trust), as_of=as_of)
+    async def walk(starts: Sequence[str], traversal: Traversal) -> Sequence[Neighbor]:
+        trusted_traversal = replace(traversal, min_trust=min_trust)
+        neighbors = await parts.graphs.walk(graphs, starts, trusted_traversal, as_of=as_of)
         return [neighbor for neighbor in neighbors if as_of is None or neighbor.node.updated <= as_of]
 
     return GraphCandidates(
@@ -227,11 +228,11 @@ async def connections(
 
 
 async def _notices(core: EngineCore, access: CollectionAccess, reader: AuthorizedMentions) -> tuple[str, ...]:
-    """Count the passages without extracted entities. Details are included only if the user may read them."""
+    """Return a notice if entities of some passages are not extracted, with details for managers only."""
     if not access.collection.names:
         return ()
     problem = core.names.problem(access.collection.id)
     if problem is not None:
         reason = f"entities of some passages could not be extracted: {problem}"
-        return (reason if access.sees_all else STOPPED,)
-    return (NOT_READ,) if await reader.has_pending() else ()
+        return (reason if access.sees_all else EXTRACTION_STOPPED,)
+    return (EXTRACTION_PENDING,) if await reader.has_pending() else ()

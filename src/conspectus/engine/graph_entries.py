@@ -1,4 +1,4 @@
-"""Checks of nodes, edges and traversals against limits and stored references."""
+"""Conversion of new nodes and edges to stored ones, and checks of traversals."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ Terms = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Limits and references that stored nodes and edges of a graph are checked against."""
+    """Converts new nodes and edges of one graph to stored ones, within the limits of the settings."""
 
     graph: Source
     settings: Settings
@@ -51,15 +51,18 @@ class Entries:
     def prepare_adding(
         self, nodes: Iterable[NewNode] = (), edges: Iterable[NewEdge] = (), *, passing: bool = False
     ) -> Adding:
-        """Return the validated nodes and edges to store. Raises InvalidInput or TooLarge."""
+        """Return the validated nodes and edges to store. Raises InvalidInput or TooLarge.
+
+        Nodes that are `passing` are deleted with the last document that supports one of their edges.
+        """
         maximum = self.settings.max_graph_batch
         new_nodes = [self._node(new) for new in _require_count("nodes", nodes, maximum)]
-        values = _require_count("edges", edges, maximum)
-        new_edges = [self._edge(new) for new in values]
+        edge_inputs = _require_count("edges", edges, maximum)
+        new_edges = [self._edge(new) for new in edge_inputs]
         return Adding(
             nodes=tuple(new_nodes),
             edges=tuple(new_edges),
-            single=frozenset(edge.id for edge, new in zip(new_edges, values, strict=True) if new.single),
+            single=frozenset(edge.id for edge, new in zip(new_edges, edge_inputs, strict=True) if new.single),
             keys={node.id: keys_of(node.name, node.aliases) for node in new_nodes},
             terms={node.id: self._terms(node) for node in new_nodes},
             passing=frozenset(node.id for node in new_nodes) if passing else frozenset(),
@@ -112,7 +115,7 @@ class Entries:
             source=source,
             target=target,
             type=type,
-            weight=_weight("weight", new.weight),
+            weight=_check_weight(new.weight),
             properties=self._properties("graph_edges.properties", new.properties, tags),
             recorded=self.now,
             updated=self.now,
@@ -126,7 +129,7 @@ class Entries:
         return edge
 
     def _level(self, origin: Origin | None, trust: MinTrust | None) -> tuple[Origin, Trust]:
-        """Return the level of a node or edge: that of the writer, or a lower one that is given."""
+        """Return origin and trust of a node or edge: those of the writer, or lower ones that are given."""
         lowest = least_trusted(self.origin, origin)
         return lowest, least(HIGHEST[lowest], trust)
 
@@ -168,10 +171,10 @@ def _require_count(field: str, values: Iterable[Item], maximum: int) -> list[Ite
     return bounded
 
 
-def _weight(field: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise InvalidInput(field, "must be above 0 and at most 1")
-    return float(value)
+def _check_weight(weight: float) -> float:
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= 1:
+        raise InvalidInput("weight", "must be above 0 and at most 1")
+    return float(weight)
 
 
 def _texts(value: Json) -> Iterator[str]:

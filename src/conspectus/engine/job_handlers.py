@@ -2,17 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
+from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import (
@@ -32,17 +31,13 @@ from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
 from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
-from conspectus.model.connections import Connection, RemoteAccess, SyncReport, SyncState
+from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or
-from conspectus.model.ids import DocumentId
 from conspectus.model.jobs import Job
 from conspectus.model.quarantine import as_given
-from conspectus.model.records import Document, Json, Metadata, NewDocument, Source, SourceKind, Written
+from conspectus.model.records import Json, Metadata, NewDocument, Source, SourceKind, Written
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.ports.web import Fetched
-from conspectus.text.hashing import stable_id
-
-DOCUMENTS_PER_QUERY = 1_000
 
 
 class JobHandlers(Service, checked=False):
@@ -70,7 +65,7 @@ class JobHandlers(Service, checked=False):
             case "ingest_files":
                 return await self._ingest_files(job, tell)
             case "sync":
-                return await self._follow(job, tell)
+                return await self._sync(job, tell)
             case "summary" | "retention" | "extraction":
                 raise Conflict("job", job.id, "needs an engine with streams and memories")
 
@@ -92,34 +87,35 @@ class JobHandlers(Service, checked=False):
         tell(2, 3)
         await self._finish_embedding(job)
         tell(3, 3)
-        notices = [*filter(None, [parsed.notice]), *(str(one.fault) for one in parsed.members if one.fault)]
+        notices = [] if parsed.notice is None else [parsed.notice]
+        notices += [str(member.fault) for member in parsed.members if member.fault is not None]
         notice = {"notice": "; ".join(notices)[:MESSAGE_LENGTH]} if notices else {}
         return Outcome({**counts, **notice, "type": fetched.content_type, "bytes": len(fetched.body)})
 
     async def _ingest_files(self, job: Job, tell: Tell) -> Outcome:
         """Parse each file, and replace its earlier version. A failed file does not stop the others."""
-        names, paths = _names(job), await self._parts.work.files.files(job.id)
+        names, paths = _file_names(job), await self._parts.work.files.files(job.id)
         if len(paths) != len(names):
             raise Conflict("job", job.id, "its files were deleted; upload them again")
         source = await self._require_target(job, str(job.arguments["source"]), "upload")
         counts: Counter[str] = Counter()
-        failures: list[ConspectusError] = []
-        failed: list[Json] = []
+        faults: list[ConspectusError] = []
+        failures: list[Json] = []
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
-                counted, faults = await self._ingest_file(job, source, name, path)
-                counts.update(counted)
-                failed += [_failure(member, fault) for member, fault in faults.items()]
+                file_counts, member_faults = await self._ingest_file(job, source, name, path)
+                counts.update(file_counts)
+                failures += [_failure(member, fault) for member, fault in member_faults.items()]
             except ConspectusError as fault:
                 if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
-                failures.append(fault)
-                failed.append(_failure(name, fault))
+                faults.append(fault)
+                failures.append(_failure(name, fault))
         await self._finish_embedding(job)
         tell(len(names), len(names))
-        everything = failures[0] if len(failures) == len(names) else None
-        return Outcome({**counts, "failures": failed}, everything)
+        have_all_failed = len(faults) == len(names)
+        return Outcome({**counts, "failures": failures}, faults[0] if have_all_failed else None)
 
     async def _ingest_file(
         self, job: Job, source: Source, name: str, path: Path
@@ -130,7 +126,8 @@ class JobHandlers(Service, checked=False):
         """
         uploaded = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
         parsed = await asyncio.to_thread(self._parts.make_files().parse, uploaded)
-        files = {name: parsed, **{one.name: one.file for one in parsed.members if one.file is not None}}
+        files = {name: parsed}
+        files |= {member.name: member.file for member in parsed.members if member.file is not None}
         documents = [
             replace(
                 document,
@@ -141,31 +138,31 @@ class JobHandlers(Service, checked=False):
             for file_name, file in files.items()
             for document in file.documents
         ]
-        faults = {one.name: one.fault for one in parsed.members if one.fault is not None}
-        belonging: Filter = Eq(("path",), name)
+        faults = {member.name: member.fault for member in parsed.members if member.fault is not None}
+        same_file: Filter = Eq(("path",), name)
         if parsed.members:
             unread = [Or((Eq(("path",), member), Eq("folder", member))) for member in faults]
-            belonging = And((Or((belonging, Eq("folder", name))), *map(Not, unread)))
-        counts = await self._replace_documents(job, source, documents, belonging)
+            same_file = And((Or((same_file, Eq("folder", name))), *map(Not, unread)))
+        counts = await self._replace_documents(job, source, documents, same_file)
         skipped = [member for member, fault in faults.items() if isinstance(fault, UnsupportedContent)]
         counts.update({"skipped": len(skipped)} if skipped else {})
         return counts, {member: fault for member, fault in faults.items() if member not in skipped}
 
-    async def _follow(self, job: Job, tell: Tell) -> Outcome:
+    async def _sync(self, job: Job, tell: Tell) -> Outcome:
         """Sync the collection with its connection."""
         access = await self._authorized.collection(job.collection)
         connection = await self._authorized_jobs.connection(access, str(job.arguments["connection"]))
-        may_follow(self._person, connection)
+        require_readable_origin(self._person, connection)
 
-        async def make(name: str, facts: Metadata) -> Source:
-            return await self._require_target(job, name, "wiki", facts)
+        async def create_source(name: str, metadata: Metadata) -> Source:
+            return await self._require_target(job, name, "wiki", metadata)
 
         store = ConnectionSources(
             self._context,
             self._collections,
             self._documents,
             connection,
-            make=make,
+            create_source=create_source,
             write=partial(self._write_batch, job),
         )
         connector = self._parts.work.connector_for(connection, self._core.fetcher())
@@ -191,7 +188,7 @@ class JobHandlers(Service, checked=False):
         return _sync_outcome(report)
 
     async def _require_target(
-        self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None
+        self, job: Job, name: str, kind: SourceKind, metadata: Metadata | None = None
     ) -> Source:
         """Return the source that a job writes to; it is created if the user may do so.
 
@@ -200,8 +197,8 @@ class JobHandlers(Service, checked=False):
         access = await self._authorized.collection(job.collection)
         source = await self._authorized.source(access, name)
         if source is None:
-            source = (await self._writer.source(name, job.collection, facts, kind))[0]
-        if facts is None and job.source != source.id:
+            source = (await self._writer.source(name, job.collection, metadata, kind))[0]
+        if metadata is None and job.source != source.id:
             await self._parts.work.job_store.change(job.id, source=source.id)
         return source
 
@@ -210,31 +207,34 @@ class JobHandlers(Service, checked=False):
         access = await self._authorized.collection(job.collection)
         require_scope(self._person, "write", "write")
         access.require("editor", "add documents", source=source.id)
-        by = self._context.preparation(source)
+        preparation = self._context.preparation(source)
         size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
         if isinstance(size, int) and isinstance(overlap, int):
-            by = replace(by, settings=replace(by.settings, chunk_size=size, chunk_overlap=overlap))
-        done = await write(self._core.records, batch, by)
-        await self._core.open_indexes.catch_up(source.collection, done.update)
-        return done.written
+            settings = replace(preparation.settings, chunk_size=size, chunk_overlap=overlap)
+            preparation = replace(preparation, settings=settings)
+        outcome = await write(self._core.records, batch, preparation)
+        await self._core.open_indexes.catch_up(source.collection, outcome.update)
+        return outcome.written
 
     async def _replace_documents(
-        self, job: Job, source: Source, documents: Sequence[NewDocument], belonging: Filter
+        self, job: Job, source: Source, documents: Sequence[NewDocument], same_origin: Filter
     ) -> Counter[str]:
-        """Replace the content of an origin by these documents; its other documents are deleted."""
+        """Write the documents of a page or file, and delete the others that `same_origin` matches."""
         written: list[Written] = []
         for batch in batches(documents):
             # A later attempt may have begun elsewhere, as after a long pause of this process.
-            now = await self._parts.work.job_store.job(job.id)
-            if now is not None and now.attempts != job.attempts:
+            current_job = await self._parts.work.job_store.job(job.id)
+            if current_job is not None and current_job.attempts != job.attempts:
                 raise LockLost(f"job {job.id}")
             written += await self._write_batch(job, source, batch)
         counts = Counter[str](document.outcome for document in written)
         written_ids = {document.id for document in written}
         access = await self._authorized.collection(source.collection)
-        stored = self._authorized.iterate_matching(access, And((Eq("source", source.id), belonging)))
-        gone = [document.id async for page in stored for document in page if document.id not in written_ids]
-        deleted = (await self._documents.delete(gone)).documents if gone else 0
+        stored = self._authorized.iterate_matching(access, And((Eq("source", source.id), same_origin)))
+        outdated = [
+            document.id async for page in stored for document in page if document.id not in written_ids
+        ]
+        deleted = (await self._documents.delete(outdated)).documents if outdated else 0
         chunks = sum(document.chunks for document in written)
         counts.update({"documents": len(written), "chunks": chunks, "deleted": deleted})
         return counts
@@ -258,22 +258,22 @@ async def note_stored_files(context: EngineContext, job: Job) -> None:
     if ended is None or ended.state != "cancelled" or ended.kind != "ingest_files" or ended.source is None:
         return
     access = await context.authorized.collection(ended.collection)
-    where = And((Eq("source", ended.source), In(("path",), tuple(_names(ended)))))
+    where = And((Eq("source", ended.source), In(("path",), tuple(_file_names(ended)))))
     stored = {
         str(as_given(document).metadata["path"])
         async for page in context.authorized.iterate_matching(access, where)
         for document in page
     }
-    listed: list[Json] = [name for name in _names(ended) if name in stored]
-    await jobs.change(ended.id, result={"stored": listed})
+    stored_names: list[Json] = [name for name in _file_names(ended) if name in stored]
+    await jobs.change(ended.id, result={"stored": stored_names})
 
 
-def may_follow(person: Person, connection: Connection) -> None:
+def require_readable_origin(person: Person, connection: Connection) -> None:
     """Raise PermissionDenied for a connection to local files, which only the owner account may read."""
     address = str(connection.options.get("address", ""))
     kind = connection.connector
-    elsewhere = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
-    if not elsewhere and not person.owner:
+    is_remote = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
+    if not is_remote and not person.owner:
         raise PermissionDenied("read what lies on the machine that holds the store", "its owner account")
 
 
@@ -285,18 +285,18 @@ def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewD
     files = [parsed, *(member.file for member in parsed.members if member.file is not None)]
     parsed_documents = [document for file in files for document in file.documents]
     is_single = len(parsed_documents) == 1
-    nameless = PurePath(file_name(fetched)).name
+    name_of_download = PurePath(file_name(fetched)).name
     documents = []
     for document in parsed_documents:
-        facts = {
+        metadata = {
             name: value for name, value in document.metadata.items() if name not in {"path", "media_type"}
         }
         documents.append(
             replace(
                 document,
                 key=key if is_single else f"{key}#{document.key}",
-                title=title_of(key) if document.title in {"", nameless} else document.title,
-                metadata={**facts, "url": key, "content_type": fetched.content_type},
+                title=title_of(key) if document.title in {"", name_of_download} else document.title,
+                metadata={**metadata, "url": key, "content_type": fetched.content_type},
                 origin="web",
             )
         )
@@ -307,7 +307,8 @@ def _failure(name: str, fault: ConspectusError) -> Json:
     return {"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]}
 
 
-def _names(job: Job) -> list[str]:
+def _file_names(job: Job) -> list[str]:
+    """Return the names of the files of an upload."""
     names = job.arguments.get("files")
     return [str(name) for name in names] if isinstance(names, list) else []
 
@@ -319,146 +320,3 @@ def _sync_outcome(report: SyncReport) -> Outcome:
     if report.failures and not any(counts.values()):
         return Outcome(result, UnreadableFile(*report.failures[0]))
     return Outcome(result)
-
-
-ROOT = frozenset({"", "."})
-"""The space of pages without a space."""
-
-Make = Callable[[str, Metadata], Awaitable[Source]]
-"""Creates a source with metadata in the connection's collection."""
-Write = Callable[[Source, Sequence[NewDocument]], Awaitable[Sequence[Written]]]
-"""Writes documents to a source in one transaction."""
-
-
-class ConnectionSources:
-    """The `ConnectionStore` of a connection, with the permissions of one user."""
-
-    def __init__(
-        self,
-        context: EngineContext,
-        collections: CollectionService,
-        documents: DocumentService,
-        connection: Connection,
-        *,
-        make: Make,
-        write: Write,
-    ) -> None:
-        self._context = context
-        self._authorized = context.authorized
-        self._collections = collections
-        self._documents = documents
-        self._connection = connection
-        self._job_store = context.parts.work.job_store
-        self._make = make
-        self._write = write
-
-    async def spaces(self) -> Sequence[str]:
-        """Return the spaces that have a source."""
-        return [str(source.metadata["space"]) for source in await self._sources()]
-
-    async def source(self, space: str) -> Source:
-        """Return the source of a space, created if it is new. Raises Conflict if its name is taken."""
-        wiki = self._connection
-        name = wiki.name if space in ROOT else f"{wiki.name}/{space}"
-        for source in await self._collections.list_sources(collection=wiki.collection):
-            if source.name == name and source.metadata.get("wiki") != wiki.id:
-                raise Conflict("source", name, "exists already and does not belong to this connection")
-            if source.metadata.get("wiki") == wiki.id and source.metadata.get("space") == space:
-                return source
-        return await self._make(name, {"wiki": wiki.id, "space": space})
-
-    async def delete_source(self, space: str) -> int:
-        """Delete the source with its documents, if it exists. Returns the number of documents."""
-        gone = 0
-        for source in await self._sources():
-            if source.metadata["space"] == space:
-                receipt = await self._collections.delete_source(
-                    source.id, collection=self._connection.collection
-                )
-                gone += receipt.documents
-        return gone
-
-    async def find(self, keys: Sequence[str]) -> Sequence[Document]:
-        """Return the stored pages with these keys, in any namespace."""
-        sources = await self._sources()
-        ids = [stable_id("document", source.id, key) for source in sources for key in keys]
-        documents: list[Document] = []
-        for start in range(0, len(ids), DOCUMENTS_PER_QUERY):
-            where = In("document", tuple(ids[start : start + DOCUMENTS_PER_QUERY]))
-            documents += [as_given(document) async for document in self._iterate_stored_documents(where)]
-        return documents
-
-    async def iterate_stored_pages(self) -> AsyncIterator[Document]:
-        """Return every stored page."""
-        sources = In("source", tuple(source.id for source in await self._sources()))
-        async for document in self._iterate_stored_documents(sources):
-            yield document
-
-    async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
-        """Write documents to a source, all or none."""
-        return await self._write(source, [replace(document, origin="import") for document in documents])
-
-    async def delete(self, documents: Sequence[DocumentId]) -> None:
-        """Delete these pages. Their children only lose their parent, unless they are quarantined."""
-        gone = set(documents)
-        for start in range(0, len(documents), DOCUMENTS_PER_QUERY):
-            parents = In("parent", tuple(documents[start : start + DOCUMENTS_PER_QUERY]))
-            for child in [document async for document in self._iterate_stored_documents(parents)]:
-                if child.id not in gone and child.kind != "quarantined":
-                    await self._documents.update(child.id, parent=None)
-        await self._documents.delete(documents)
-
-    async def show_again(self) -> None:
-        """Show the pages that were hidden while the connection had no access."""
-        if self._connection.access != "granted":
-            await self._set_access("granted", None)
-
-    async def hide(self, access: RemoteAccess) -> None:
-        """Record that the remote refused or did not answer, and hide the pages when the settings say so.
-
-        A refusal holds until the remote lists the pages again: silence after it gives nothing back.
-        """
-        settings = self._context.parts.settings
-        wiki = self._connection
-        if wiki.access == "lost":
-            access = "lost"
-        since = self._context.parts.clock()
-        if wiki.access == access and wiki.access_since is not None:
-            since = wiki.access_since
-        if access == "lost":
-            hidden_from = since + timedelta(hours=settings.access_lost_keep_hours)
-        elif settings.unreachable_hide_hours:
-            hidden_from = since + timedelta(hours=settings.unreachable_hide_hours)
-        else:
-            hidden_from = None
-        await self._set_access(access, hidden_from, since=since)
-
-    async def _set_access(
-        self, access: RemoteAccess, hidden_from: datetime | None, *, since: datetime | None = None
-    ) -> None:
-        sources = await self._authorized.connection_sources(self._connection)
-        await self._context.parts.accounts.hide_sources(sources, since=hidden_from)
-        await self.update(access=access, access_since=since)
-
-    async def save_cursor(self, cursor: str) -> None:
-        """Store the cursor of the connection; pages whose keys are refused are listed again next time."""
-        setting, here = self._context.parts.settings.sensitive, self._connection.collection
-        await self.update(cursor=mask_report(setting, cursor, here, of_keys=True))
-
-    async def update(self, **fields: Any) -> None:
-        """Update fields of the connection, if it still exists."""
-        wiki = self._connection = replace(self._connection, **fields)
-        if any(connection.id == wiki.id for connection in await self._job_store.connections(wiki.collection)):
-            await self._job_store.put_connection(wiki)
-
-    async def _sources(self) -> list[Source]:
-        sources = await self._collections.list_sources(collection=self._connection.collection)
-        return [source for source in sources if source.metadata.get("wiki") == self._connection.id]
-
-    async def _iterate_stored_documents(self, where: Filter) -> AsyncIterator[Document]:
-        access = await self._authorized.collection(self._connection.collection)
-        async for page in self._authorized.iterate_matching(
-            access, And((where, Eq(("wiki",), self._connection.id)))
-        ):
-            for document in page:
-                yield document

@@ -1,4 +1,4 @@
-"""The jobs of one user, run in this process or in another one."""
+"""The queue of jobs: creates jobs of one user, and runs queued ones in this process or in another one."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ ORIGIN = "origin"
 
 
 class JobQueue(Service, checked=False):
-    """The jobs of one user, run in this process or in another one."""
+    """Creates and queues jobs of one user, and runs queued jobs in this process if it may."""
 
     def __init__(self, context: EngineContext, perform: Perform) -> None:
         super().__init__(context)
@@ -33,14 +33,14 @@ class JobQueue(Service, checked=False):
     async def start(self) -> None:
         """Run queued jobs, here or in another process that has the store open; idempotent."""
         parts, settings = self._parts, self._parts.settings
-        patience = RetryPolicy(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
+        retries = RetryPolicy(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
         work = parts.work
         runner = Runner(
             work.job_store,
             self._run_as_owner,
             work.files.drop,
             parts.clock,
-            patience,
+            retries,
             alone=work.alone,
             sensitive=settings.sensitive,
         )
@@ -56,15 +56,15 @@ class JobQueue(Service, checked=False):
         arguments: Mapping[str, Json],
     ) -> Job:
         """Return a job that is not stored yet."""
-        origin, here = self._person.origin, access.collection.id
-        self._context.screen_value("jobs.arguments", arguments, here)
+        origin, collection_id = self._person.origin, access.collection.id
+        self._context.screen_value("jobs.arguments", arguments, collection_id)
         return Job(
             id=JobId(str(uuid4())),
             kind=kind,
             owner=self._person.id,
-            collection=here,
+            collection=collection_id,
             source=source,
-            title=self._context.screen_value("jobs.title", title, here),
+            title=self._context.screen_value("jobs.title", title, collection_id),
             created=self._parts.clock(),
             arguments={**arguments, **({} if origin is None else {ORIGIN: origin})},
         )
@@ -83,13 +83,13 @@ class JobQueue(Service, checked=False):
         scope = JobScope((JobPlace(access.collection.id),), ("queued", "running"))
         async for page in pages(self._parts.work.job_store.jobs, scope):
             for job in page.jobs:
-                same = job.kind == kind and job.owner == self._person.id
-                if same and job.arguments == new.arguments:
+                is_own = job.kind == kind and job.owner == self._person.id
+                if is_own and job.arguments == new.arguments:
                     return job
         return await self.submit(new)
 
     async def hand_over(self, job: Job) -> None:
-        """Queue a stored job."""
+        """Queue a stored job, and run queued jobs here if that is not left to other processes."""
         await self.begin()
         await self._core.jobs.submit(job.id)
 

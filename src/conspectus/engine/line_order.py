@@ -1,4 +1,4 @@
-"""The order of lines in which each document comes after its parent."""
+"""Sorting of lines of an export, so that each document comes after its parent."""
 
 import json
 from collections import deque
@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from conspectus.errors import InvalidInput
 
-MARK: Final = "\ufeff"
+BYTE_ORDER_MARK: Final = "\ufeff"
 """The byte order mark that some programs write at the start of a file."""
-Name = tuple[str, str]
+DocumentName = tuple[str, str]
 """The source and the key of a document."""
 
 
@@ -25,12 +25,12 @@ def parents_first(lines: str | Iterable[str]) -> Iterator[NumberedLine]:
 
     Raises InvalidInput.
     """
-    children: dict[Name, list[NumberedLine]] = {}
-    parents: dict[Name, Name] = {}
+    children: dict[DocumentName, list[NumberedLine]] = {}
+    parents: dict[DocumentName, DocumentName] = {}
     for number, text in enumerate(lines.split("\n") if isinstance(lines, str) else lines, 1):
         if not isinstance(text, str):
             raise InvalidInput(f"line {number}", "is not a string")
-        line = NumberedLine(number, text.removeprefix(MARK) if number == 1 else text)
+        line = NumberedLine(number, text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text)
         names = _read_names(text)
         if names is None:
             yield line
@@ -40,7 +40,7 @@ def parents_first(lines: str | Iterable[str]) -> Iterator[NumberedLine]:
     yield from _sort_children(children, parents)
 
 
-def _read_names(text: str) -> tuple[Name, Name] | None:
+def _read_names(text: str) -> tuple[DocumentName, DocumentName] | None:
     """Return the names of a document and of its parent; None without a parent."""
     if '"parent"' not in text:
         return None
@@ -55,10 +55,10 @@ def _read_names(text: str) -> tuple[Name, Name] | None:
 
 
 def _sort_children(
-    children: dict[Name, list[NumberedLine]], parents: dict[Name, Name]
+    children: dict[DocumentName, list[NumberedLine]], parents: dict[DocumentName, DocumentName]
 ) -> Iterator[NumberedLine]:
-    """Yield children whose parents are no children, then theirs; at last those that form a ring."""
-    children_of: dict[Name, list[Name]] = {}
+    """Yield the lines of children in generations; children whose parents form a cycle come last."""
+    children_of: dict[DocumentName, list[DocumentName]] = {}
     for child, parent in parents.items():
         children_of.setdefault(parent, []).append(child)
     ready = deque(child for child, parent in parents.items() if parent not in parents)
@@ -66,5 +66,5 @@ def _sort_children(
         child = ready.popleft()
         yield from children.pop(child)
         ready.extend(children_of.get(child, ()))
-    for ring in children.values():
-        yield from ring
+    for cycle_lines in children.values():
+        yield from cycle_lines

@@ -68,9 +68,11 @@ class MaintenanceService(Service):
         """Check the indexes against the records, and the database itself; nothing is repaired."""
         require_owner(self._person, "check the store")
         report = await check(self._core.records, self._core.open_indexes)
-        stray = await self._parts.indexes.stray()
-        notes = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
-        return replace(report, records=(*report.records, *notes))
+        stray_indexes = await self._parts.indexes.stray()
+        problems = (
+            f"no collection needs the index {name}; reindex any to have it deleted" for name in stray_indexes
+        )
+        return replace(report, records=(*report.records, *problems))
 
     async def reindex(
         self, *, collection: CollectionName = "default", progress: Progress | None = None

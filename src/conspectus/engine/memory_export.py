@@ -1,4 +1,4 @@
-"""Export of memories as JSON Lines: those of a scope, then those of it that are quarantined."""
+"""Export of the memories of a scope as JSON Lines; quarantined memories come last."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from conspectus.text.times import canonical, parse_instant
 Position = tuple[datetime, str]
 """The time of recording and the id of a document."""
 QUARANTINED: Final = "quarantined"
-"""The first word of a cursor among quarantined memories, and their name among what is left out."""
+"""The first word of a cursor among quarantined memories, and their name in `left_out`."""
 
 
 class MemoryExporter(Service, checked=False):
@@ -36,9 +36,8 @@ class MemoryExporter(Service, checked=False):
     async def page(
         self, scope: Scope, collection: str, *, after: str | None, limit: int | None
     ) -> MemoryExport:
-        """Return a page of lines; the last one counts what is left out. Raises InvalidInput."""
-        maximum = self._parts.settings.max_export_lines
-        size = limit or maximum
+        """Return a page of lines; the last one counts the memories that are left out. Raises InvalidInput."""
+        size = limit or self._parts.settings.max_export_lines
         memory_sources = await self._reader.memory_sources(scope, collection)
         if after is not None and after.partition(" ")[0] == QUARANTINED:
             histories, following = await self._read_quarantined(memory_sources, after, size)
@@ -52,19 +51,20 @@ class MemoryExporter(Service, checked=False):
     async def _read_visible(
         self, memory_sources: MemorySources, after: str | None, limit: int
     ) -> tuple[list[list[Memory]], str | None]:
-        """Return memories with their versions, and the cursor of the rest."""
+        """Return a page of memories with their versions, and the cursor of the next page."""
         rows, following = await memory_sources.page(GIVEN, after=after, limit=limit)
         stored = await memory_sources.histories([document for document, _ in rows])
         histories = [[memory_in(memory_sources, *state) for state in history] for history in stored]
         if following is None and self._may_review(memory_sources):
             async for _ in self._iterate_quarantined(memory_sources, None):
+                # There is at least one quarantined memory.
                 return histories, QUARANTINED
         return histories, following
 
     async def _read_quarantined(
         self, memory_sources: MemorySources, after: str, limit: int
     ) -> tuple[list[list[Memory]], str | None]:
-        """Return quarantined memories, marked as such, with their versions, and the cursor of the rest."""
+        """Return quarantined memories with their versions, marked as such, and the next cursor."""
         if not self._may_review(memory_sources):
             return [], None
         histories: list[list[Memory]] = []
@@ -94,7 +94,7 @@ class MemoryExporter(Service, checked=False):
         return is_manager and self._person.origin in {None, "user"}
 
     async def _count_left_out(self, memory_sources: MemorySources) -> Mapping[str, int]:
-        """Count what no line contains."""
+        """Count the memories that no line contains, by kind."""
         counts = {
             "extracted facts": await memory_sources.count(Not(GIVEN)),
             "feedback": await self._parts.feedback.count(memory_sources.ids),
@@ -122,7 +122,7 @@ class MemoryExporter(Service, checked=False):
 
 
 def _parse_position(cursor: str) -> Position | None:
-    """Return the last quarantined memory of the pages before a cursor. Raises InvalidInput."""
+    """Return the position of a cursor among quarantined memories; None for the first. Raises InvalidInput."""
     _, _, last = cursor.partition(" ")
     if not last:
         return None

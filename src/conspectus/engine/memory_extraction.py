@@ -97,7 +97,7 @@ class ExtractionRun:
 
 @dataclass(frozen=True, slots=True)
 class MemoryAnswers:
-    """A memory to be read, with the answers of the model, or the error."""
+    """A memory to be read, the name of its mark as read, and the answers of the model or the error."""
 
     memory: Memory
     name: str
@@ -134,7 +134,7 @@ class FactExtraction(Service, checked=False):
         )
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
-        """Run a job: read what no answer is stored for, until all is read or the budget is spent."""
+        """Run a job: read the memories that were not read before, until the budget is spent."""
         run = await self._resume_run(job)
         scope_fields: Any = job.arguments.get("scope")
         scope = None if scope_fields is None else Scope(**scope_fields)
@@ -225,7 +225,7 @@ class FactExtraction(Service, checked=False):
     async def _filter_unread(
         self, run: ExtractionRun, summary_model: SummaryModel, memories: Sequence[Memory]
     ) -> list[MemoryAnswers]:
-        """Return the memories of which not all facts are stored: with a replay, all."""
+        """Return the memories that were not read before with this prompt and model; in a replay, all."""
         readings = []
         for memory in memories:
             # The mark of a memory that was read is equal for equal prompts, model and trust.
@@ -243,7 +243,7 @@ class FactExtraction(Service, checked=False):
     async def _ask(
         self, run: ExtractionRun, summary_model: SummaryModel, reading: MemoryAnswers
     ) -> MemoryAnswers:
-        """Return a memory with its answers, which are stored, or with the error."""
+        """Store the answers of the model about a memory; return the memory with them or with the error."""
         try:
             answers = [await summary_model.ask(prompt) for prompt in self._prompts(run, reading.memory)]
         except HOPELESS:
@@ -265,9 +265,9 @@ class FactExtraction(Service, checked=False):
         extracted = [fact for answer in reading.answers for fact in parse_facts(answer)]
         facts, refused = collect_cited_facts(memory, extracted, run.model.name)
         written = await self._write_facts(run, source, memory, facts)
-        now = await self._reader.stored.documents(sources, [memory.id])
         state = (memory.document.content_hash, memory.document.trust)
-        unchanged = [document for document in now if (document.content_hash, document.trust) == state]
+        current = await self._reader.stored.documents(sources, [memory.id])
+        unchanged = [document for document in current if (document.content_hash, document.trust) == state]
         current_ids = {fact_id for fact_id, _ in written} if unchanged else set()
         run.counts.deleted += await self._delete_others(sources, memory, current_ids)
         if unchanged:
@@ -344,4 +344,7 @@ class FactExtraction(Service, checked=False):
 
 
 class FactWorker(RetentionWorker):
-    """Starts runs of extraction in the process that holds the lock."""
+    """Starts runs of extraction in the process that holds the lock.
+
+    A type of its own, as the engine runs one background worker of each type.
+    """

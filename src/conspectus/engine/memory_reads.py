@@ -34,6 +34,9 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
 MAX_RECENT_TURNS = 1_000
+"""Maximum number of turns that are read, whatever the limit."""
+MAX_DELETED_MEMORIES = 500
+"""Number of memories deleted in one transaction."""
 
 
 class MemoryReader(Service, checked=False):
@@ -144,10 +147,6 @@ def _is_source_of(scope: Scope) -> Callable[[Source], bool]:
 def memory_in(memory_sources: MemorySources, document: Document, text: str) -> Memory:
     """Return the memory of a document, in the scope of its source."""
     return memory_of(document, text, scope_of(memory_sources.by_id[document.source].name))
-
-
-MAX_DELETED_MEMORIES = 500
-"""Number of memories deleted in one transaction."""
 
 
 class MemoryDeletion(Service, checked=False):

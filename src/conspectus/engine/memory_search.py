@@ -35,11 +35,11 @@ from conspectus.text.times import render
 from conspectus.window.build import WindowOptions
 from conspectus.window.stable import Previous
 
-NOTE_PART = "note"
-RECENT_TURN_PART = "recent_turn"
-FACT_ENDED_PART = "fact_ended"
-"""Parts of scores. The first two rank notes and recent turns before all hits."""
-NOTE_SCORE, RECENT_TURN_SCORE, FACT_ENDED_SCORE = 3.0, 2.0, -0.2
+NOTE_PART, NOTE_SCORE = "note", 3.0
+RECENT_TURN_PART, RECENT_TURN_SCORE = "recent_turn", 2.0
+"""Parts of scores that rank notes, then recent turns, before all hits."""
+FACT_ENDED_PART, FACT_ENDED_SCORE = "fact_ended", -0.2
+"""The part of a score that ranks facts which have ended slightly lower."""
 MAX_NOTES = 200
 MAX_RECENT_SHARE = 0.5
 """The maximum fraction of a window for the newest turns."""

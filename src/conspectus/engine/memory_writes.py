@@ -43,6 +43,10 @@ COLUMNS_OF_FACT: Final = {
     "predicate": "graph_edges.type",
     "object": "graph_nodes.id",
 }
+MAX_SIMILAR_MEMORIES = 5
+"""Number of memories sharing words with a new one that are compared with it."""
+MAX_COMPARED_BATCH = 50
+"""Larger batches are not compared: that would take longer than embedding them."""
 MemoryChange = Callable[[Memory], Awaitable[Memory]]
 """Computes the new state of a memory from its current one."""
 
@@ -93,9 +97,9 @@ class MemoryFacts(Service, checked=False):
 
         Returns the written memory with the memories whose facts it ended.
         """
-        closed: tuple[str, ...] = ()
         if written.quarantined is not None:
             return written
+        closed: tuple[str, ...] = ()
         if new.fact is not None:
             edge = edge_of_fact(new, written.id, self._parts.clock())
             [written_edge] = await self.graphs.add_facts(
@@ -263,12 +267,6 @@ class MemoryFacts(Service, checked=False):
         return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
 
 
-MAX_SIMILAR_MEMORIES = 5
-"""Number of memories sharing words with a new one that are compared with it."""
-MAX_COMPARED_BATCH = 50
-"""Larger batches are not compared: that would take longer than embedding them."""
-
-
 class MemoryWriter(Service, checked=False):
     """Writes batches of memories to the source of their scope."""
 
@@ -309,7 +307,7 @@ class MemoryWriter(Service, checked=False):
         *,
         complete: Complete | None = None,
     ) -> list[MemoryWritten]:
-        """Write a batch without duplicate keys. With `complete`, a few also get vectors and mentions."""
+        """Write a batch without duplicate keys. With `complete`, memories also get vectors and mentions."""
         batch = [self.facts.screen_memory(new, source) for new in batch]
         stored, quarantined = await self._read_stored(source, access, scope, batch)
         duplicates = await self._find_near_duplicates(source, access, batch, stored)
@@ -374,7 +372,7 @@ class MemoryWriter(Service, checked=False):
         while memories:
             stored = memories[0]
             version = as_ended(new, stored)
-            if _identity(version) == _identity(as_input(stored)):
+            if _versioned_fields(version) == _versioned_fields(as_input(stored)):
                 return MemoryWritten(stored.id, "unchanged", stored.near)
             try:
                 written = await self.facts.revise(memory_sources, stored, version)
@@ -435,8 +433,8 @@ def split_before_repeated_keys(batch: Sequence[NewMemory]) -> Iterator[list[NewM
         yield run
 
 
-def _identity(new: NewMemory) -> tuple[object, ...]:
-    """Return the properties of a memory that identify it once it is stored."""
+def _versioned_fields(new: NewMemory) -> tuple[object, ...]:
+    """Return the fields of a memory whose change makes a new version."""
     times = tuple(period(getattr(new, field), field=field) for field in ("at", "valid_from", "valid_until"))
-    what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
-    return (*what, *times, dict(new.metadata))
+    content = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
+    return (*content, *times, dict(new.metadata))

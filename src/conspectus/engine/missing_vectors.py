@@ -1,4 +1,4 @@
-"""Whether vector search covers a collection: a notice while texts of it have no vectors."""
+"""Notices that vector search is incomplete, while texts of a collection have no vectors."""
 
 import time
 from typing import Final

@@ -1,4 +1,4 @@
-"""Purges: texts that a block deletes are erased from disk, at once or as soon as no reader may need them."""
+"""Purges: deleted texts are erased from disk, at once or as soon as no reader may need them."""
 
 import asyncio
 import logging

@@ -56,8 +56,9 @@ from conspectus.text.hashing import stable_id
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = 2**31
+"""More memories than any source has."""
 RULES = "rules"
-"""Argument of a job: the ids of the rules to apply; without it, all of the collection."""
+"""Argument of a job: the ids of the rules to apply; without it, all rules of the collection."""
 RETENTION_LOCK = "keeping"
 
 
@@ -73,9 +74,11 @@ class RetentionRules(Service, checked=False):
         access = await self._authorized.collection(job.collection)
         rule_ids = job.arguments.get(RULES)
         rules = [
-            rule for rule in await self.of(access) if not isinstance(rule_ids, list) or rule.id in rule_ids
+            rule
+            for rule in await self.list_rules(access)
+            if not isinstance(rule_ids, list) or rule.id in rule_ids
         ]
-        due = await self.due(access, rules, None)
+        due = await self.find_due_memories(access, rules, None)
         deleted_earlier = counts_of(job.result)["memories"]
         total = deleted_earlier + len(due)
         tell(deleted_earlier, total)
@@ -88,7 +91,7 @@ class RetentionRules(Service, checked=False):
         current_job = await self._parts.work.job_store.job(job.id)
         return Outcome(counts_of(None if current_job is None else current_job.result))
 
-    async def due(
+    async def find_due_memories(
         self, access: CollectionAccess, rules: Sequence[StoredRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
         """Return the memories that these rules delete, if the user may. Raises PermissionDenied."""
@@ -121,7 +124,7 @@ class RetentionRules(Service, checked=False):
             due += [*visible_ids, *quarantined_ids]
         return due
 
-    async def of(self, access: CollectionAccess) -> Sequence[StoredRetention]:
+    async def list_rules(self, access: CollectionAccess) -> Sequence[StoredRetention]:
         """Return the rules of a collection that the user may read."""
         rules = await self._parts.memories.retentions(access.collection.id)
         return [rule for rule in rules if access.sees_all or rule.owner == self._person.id]
@@ -168,12 +171,12 @@ class RetentionService(Service):
         collection_id = await self._require_editable_scope(scope, collection)
         begins = rule_address(scope)
         self._context.screen_value("retentions.begins", unquote(begins), collection_id, field="scope")
-        name = stable_id("retention", collection_id, begins)
+        rule_id = stable_id("retention", collection_id, begins)
         await self._parts.memories.put_retention(
-            StoredRetention(name, collection_id, begins, rule, self._person.id)
+            StoredRetention(rule_id, collection_id, begins, rule, self._person.id)
         )
         limits = f"days {rule.days}, at most {rule.max_count}"
-        await self._context.note_change("set_retention", name, collection_id, limits)
+        await self._context.note_change("set_retention", rule_id, collection_id, limits)
 
     async def delete(
         self,
@@ -186,9 +189,9 @@ class RetentionService(Service):
         scope = choose_scope(scope, names)
         require_scope(self._person, "write", "set a retention rule")
         collection_id = await self._require_editable_scope(check_scope(scope), collection)
-        name = stable_id("retention", collection_id, rule_address(scope))
-        await self._parts.memories.drop_retention(name)
-        await self._context.note_change("delete_retention", name, collection_id)
+        rule_id = stable_id("retention", collection_id, rule_address(scope))
+        await self._parts.memories.drop_retention(rule_id)
+        await self._context.note_change("delete_retention", rule_id, collection_id)
 
     async def _require_editable_scope(self, scope: Scope, collection: str) -> CollectionId:
         """Return the collection, if the user may change this scope's rule. Raises PermissionDenied."""
@@ -201,7 +204,7 @@ class RetentionService(Service):
         """List the retention rules of a collection: all if you may read all of it, else your own."""
         access = await self._authorized.collection(collection)
         name = access.collection.name
-        rules = await self._rules.of(access)
+        rules = await self._rules.list_rules(access)
         return [RetentionRule(read_from(rule.begins), rule.retention, name, rule.last_run) for rule in rules]
 
     async def apply(
@@ -216,8 +219,10 @@ class RetentionService(Service):
         scope = choose_scope_or_all(scope, names)
         require_scope(self._person, "write", "apply retention rules")
         access = await self._authorized.collection(collection)
-        rules = await self._rules.of(access)
-        due = await self._rules.due(access, rules, None if scope is None else check_scope(scope))
+        rules = await self._rules.list_rules(access)
+        due = await self._rules.find_due_memories(
+            access, rules, None if scope is None else check_scope(scope)
+        )
         receipt = await delete_selected(self._context, due, pinned=False, dry_run=dry_run)
         if scope is None and not dry_run:
             await self._rules.note_run(rules)
@@ -227,7 +232,7 @@ class RetentionService(Service):
         """Apply the retention rules of a collection in a background job; only one runs at a time."""
         require_scope(self._person, "write", "apply retention rules")
         access = await self._authorized.collection(collection)
-        await self._rules.due(access, await self._rules.of(access), None)
+        await self._rules.find_due_memories(access, await self._rules.list_rules(access), None)
         return await self._submit_job(access, {})
 
     async def start(self) -> None:
@@ -268,11 +273,11 @@ class RetentionService(Service):
     async def _start_job(self, collection: CollectionId, rules: Sequence[StoredRetention]) -> None:
         """Start a job for these rules, unless they delete nothing."""
         access = await self._authorized.collection(collection)
-        if not await self._rules.due(access, rules, None):
+        if not await self._rules.find_due_memories(access, rules, None):
             await self._rules.note_run(rules)
             return
-        names: list[Json] = [rule.id for rule in rules]
-        await self._submit_job(access, {RULES: names})
+        rule_ids: list[Json] = [rule.id for rule in rules]
+        await self._submit_job(access, {RULES: rule_ids})
 
     async def _submit_job(self, access: CollectionAccess, arguments: dict[str, Json]) -> Job:
         title = access.collection.name

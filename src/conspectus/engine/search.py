@@ -129,7 +129,7 @@ class SearchService(Service):
         budget = window_budget(max_tokens, self._parts.settings)
         stored = None if document is None else (await self._authorized.document(document))[0]
         index_query = self._with_highest_limit(query, options)
-        retrieval = await self._searcher.search(index_query, also=stored)
+        retrieval = await self._searcher.search(index_query, requested=stored)
         if index_query.min_trust is not None:
             any_trust = self._with_highest_limit(query, {**options, "min_trust": None})
             retrieval = await self._searcher.with_below_min_trust(retrieval, any_trust, index_query.min_trust)

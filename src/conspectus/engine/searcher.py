@@ -8,8 +8,8 @@ import numpy as np
 
 from conspectus.access.graph_reader import visible_graphs
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import STOPPED, EngineContext
-from conspectus.engine.graph_access import connections
+from conspectus.engine.context import EMBEDDING_STOPPED, EngineContext
+from conspectus.engine.graph_access import graph_candidates
 from conspectus.engine.windows import WindowMaker, WindowPlan
 from conspectus.errors import NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
@@ -47,8 +47,9 @@ from conspectus.window.focus import Focus
 from conspectus.window.stable import Previous, previous_of
 
 MIN_CANDIDATES = 50
+"""Minimum number of hits that are retrieved for a window."""
 FULL_SHARE = 0.95
-"""The fraction of its tokens from which on a window is full."""
+"""A window is full if it has at least this fraction of its tokens."""
 MAX_SENTENCES = 64
 """Number of sentences of a hit that are compared with the query if they share no term with it."""
 MAX_NAMED_MESSAGES = 100
@@ -72,10 +73,10 @@ class Searcher:
         self._authorized = context.authorized
         self.windows = WindowMaker(context, self._billed_user)
 
-    async def search(self, query: Query, also: Document | None = None) -> Retrieval:
-        """Run a query. The chunks of `also` are ranked even if no retriever returns them."""
+    async def search(self, query: Query, requested: Document | None = None) -> Retrieval:
+        """Run a query. The chunks of a `requested` document are ranked even if no retriever returns them."""
         with on_behalf_of(self._billed_user):
-            retrieval = await self._retrieve(query, also)
+            retrieval = await self._retrieve(query, requested)
             if query.limit == 0:
                 retrieval = replace(retrieval, notices=(*retrieval.notices, NO_HITS_WANTED))
             return await self.finish(query, with_highest_similarity(query, retrieval))
@@ -99,7 +100,7 @@ class Searcher:
         self,
         query: Query,
         access: CollectionAccess,
-        also: Document | None = None,
+        requested: Document | None = None,
         ranking: RankingContext | None = None,
         *,
         alone: bool = False,
@@ -108,13 +109,13 @@ class Searcher:
         """Return the hits of one collection. `graphs` are expanded besides those of the query."""
         start = perf_counter()
         opened = await self._core.open_indexes.current(access.collection)
-        updated = {"index_update": (perf_counter() - start) * 1_000}
+        update_timing = {"index_update": (perf_counter() - start) * 1_000}
         filter = await self._version_filter(query, access)
         embedder = await self._embedder(opened.space if "vector" in query.retrievers else None)
         context = SearchContext(
             collection=access.collection,
             index=opened.index,
-            refreshed=self._newest_index(access),
+            refreshed=self._newest_index_reader(access),
             hydrate=self._authorized.rows(access),
             embedder=embedder or NO_VECTORS,
             filter=access.restrict_filter(filter),
@@ -124,12 +125,12 @@ class Searcher:
             alone=alone,
             query=query.query,
             graph=query.graph,
-            connections=await self._connections(query, access, graphs, where=filter),
+            connections=await self._graph_candidates(query, access, graphs, where=filter),
             feedback=await self._core.feedback.on(access.collection, opened.space),
         )
-        retrieval = await search(query, context, requested=await self._chunks(access, also))
-        retrieval = replace(retrieval, timings={**updated, **retrieval.timings})
-        return await self._with_notice(retrieval, query, access, opened.space)
+        retrieval = await search(query, context, requested=await self._requested_chunks(access, requested))
+        retrieval = replace(retrieval, timings={**update_timing, **retrieval.timings})
+        return await self._with_coverage_notice(retrieval, query, access, opened.space)
 
     async def fill_window(
         self,
@@ -147,7 +148,7 @@ class Searcher:
             retrieval = await search(limit)
             start = perf_counter()
             window = await self.windows.make(retrieval, budget, form.format, options)
-            took = {"pack_and_render": (perf_counter() - start) * 1_000}
+            packing_timing = {"pack_and_render": (perf_counter() - start) * 1_000}
             hit_count = sum(hit.along_with is None for hit in retrieval.hits)
             is_full = window.tokens >= FULL_SHARE * window.max_tokens
             if is_full or hit_count < limit or once or limit == maximum:
@@ -155,11 +156,11 @@ class Searcher:
                 if similarities:
                     retrieval = replace(retrieval, nearest=similarities)
                     window = await self.windows.make(retrieval, budget, form.format, options)
-                return replace(window, timings={**window.timings, **took})
+                return replace(window, timings={**window.timings, **packing_timing})
             limit = min(4 * limit, maximum)
 
     async def previous(self, state: str | None, query: Query) -> Previous | None:
-        """Return the window with a state, with those of its chunks that the query allows."""
+        """Return the window of a `state`, with those of its chunks that the query allows now."""
         if not state:
             return None
         access = None
@@ -180,7 +181,7 @@ class Searcher:
         is_allowed: Callable[[StoredChunk], bool],
         prepare_hit: Callable[[Hit], Hit] = lambda hit: hit,
     ) -> Previous:
-        """Return the window with a state, with the chunks that are allowed, each prepared as a hit."""
+        """Return the window of a `state`, with the chunks that are allowed, each prepared as a hit."""
         previous = previous_of(state)
         rows = await self._authorized.passages(previous.chunks) if previous.groups else []
         return previous.with_chunks(rows, is_allowed, prepare_hit)
@@ -230,18 +231,18 @@ class Searcher:
         retrieval = await with_chains(retrieval, reader, maximum=query.thread_messages)
         return replace(retrieval, timings={**retrieval.timings, "chains": (perf_counter() - start) * 1_000})
 
-    async def _retrieve(self, query: Query, also: Document | None) -> Retrieval:
+    async def _retrieve(self, query: Query, requested: Document | None) -> Retrieval:
         if query.collection == EVERYWHERE:
-            return await self._retrieve_everywhere(query, also)
+            return await self._retrieve_everywhere(query, requested)
         access = await self._authorized.find(query.collection)
         if access is None:
             if query.collection == DEFAULT_COLLECTION and not await self._authorized.collections():
                 return Retrieval("no_match", (), notices=(NOTHING_ADDED,))
             raise NotFound("collection", query.collection)
         ranking = await self._make_ranking_context(query.query_context, [access])
-        return await self.search_collection(query, access, also, ranking)
+        return await self.search_collection(query, access, requested, ranking)
 
-    async def _retrieve_everywhere(self, query: Query, also: Document | None) -> Retrieval:
+    async def _retrieve_everywhere(self, query: Query, requested: Document | None) -> Retrieval:
         """Return the best hits of all collections. A failed model provider is named in a notice."""
         accesses = await self._authorized.collections()
         ranking = await self._make_ranking_context(query.query_context, accesses)
@@ -252,7 +253,7 @@ class Searcher:
         for access in accesses:
             collection_query = queries[access.collection.space]
             try:
-                retrievals.append(await self.search_collection(collection_query, access, also, ranking))
+                retrievals.append(await self.search_collection(collection_query, access, requested, ranking))
             except ProviderError as fault:
                 failed[access.collection.name] = fault
         if failed and not retrievals:
@@ -262,7 +263,7 @@ class Searcher:
         return replace(merged, notices=(*merged.notices, *notices))
 
     async def embed_query(self, query: Query, space: EmbeddingSpace | None) -> Query:
-        """Embed the query for a model, to be used for many collections."""
+        """Return the query with its vector; without one if it needs none, or if the model provider fails."""
         embedder = await self._embedder(space)
         needs_vector = query.vector is None and "vector" in query.retrievers and bool(query.query.strip())
         if embedder is None or not needs_vector:
@@ -298,16 +299,16 @@ class Searcher:
     async def _resolve_thread(
         self, accesses: Sequence[CollectionAccess], channel: frozenset[SourceId], name: str
     ) -> str:
-        """Return the thread with a name, or else that of the message whose key it is.
+        """Return the name if it is that of a thread; else the thread of the message whose key it is.
 
         Platforms name a thread by its first message, which may itself answer a message of another thread.
         """
-        keyed = [message_id(source, name) for source in sorted(channel)]
+        message_ids = [message_id(source, name) for source in sorted(channel)]
         for access in accesses:
             if await self._authorized.read_thread(access, channel, name, limit=1):
                 return name
         for access in accesses:
-            for document in await self._authorized.inside(access, keyed):
+            for document in await self._authorized.inside(access, message_ids):
                 if document.thread is not None:
                     return document.thread
         return name
@@ -315,13 +316,13 @@ class Searcher:
     async def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
         return None if space is None else await self._parts.embedder_for(space)
 
-    def _newest_index(self, access: CollectionAccess) -> Callable[[], Awaitable[Index]]:
+    def _newest_index_reader(self, access: CollectionAccess) -> Callable[[], Awaitable[Index]]:
         async def newest() -> Index:
             return (await self._core.open_indexes.newest(access.collection.id)).index
 
         return newest
 
-    async def _chunks(self, access: CollectionAccess, document: Document | None) -> list[ChunkId]:
+    async def _requested_chunks(self, access: CollectionAccess, document: Document | None) -> list[ChunkId]:
         if document is None or document.collection != access.collection.id:
             return []
         chunks = await self._authorized.chunks(document)
@@ -338,13 +339,13 @@ class Searcher:
         )
         return tuple(row.chunk.id for row in rows)
 
-    async def _connections(
+    async def _graph_candidates(
         self, query: Query, access: CollectionAccess, graphs: Sequence[SourceId], *, where: Filter
     ) -> GraphCandidates | None:
         if query.graph is None:
             return None
         query_graphs = await visible_graphs(self._authorized, access, where, query.graph.graphs)
-        return await connections(
+        return await graph_candidates(
             self._core,
             access,
             list(dict.fromkeys((*graphs, *query_graphs))),
@@ -353,13 +354,15 @@ class Searcher:
             min_trust=query.min_trust,
         )
 
-    async def _with_notice(
+    async def _with_coverage_notice(
         self, retrieval: Retrieval, query: Query, access: CollectionAccess, space: EmbeddingSpace | None
     ) -> Retrieval:
         """Add a notice if vector search is incomplete among the documents that the query concerns."""
         problem = self._core.backfill.of(access.collection.id).error
         if problem is not None:
-            problem_notice = f"some chunks are not embedded yet: {problem}" if access.sees_all else STOPPED
+            problem_notice = (
+                f"some chunks are not embedded yet: {problem}" if access.sees_all else EMBEDDING_STOPPED
+            )
             return replace(retrieval, notices=(*retrieval.notices, problem_notice))
         has_query = query.vector is not None or bool(query.query.strip())
         if space is None or "vector" not in query.retrievers or not has_query:

@@ -1,4 +1,4 @@
-"""The search of stored texts for secrets and personal data, through all columns in which people write."""
+"""Searches stored texts, in all columns in which people write, for secrets and personal data."""
 
 import asyncio
 from collections import Counter
@@ -34,21 +34,21 @@ class SensitiveScan(Service, checked=False):
     async def report(
         self, access: CollectionAccess, categories: Sequence[SensitiveCategory], limit: int
     ) -> SensitiveReport:
-        """Count what is found, and list the first places, without the texts. Raises MissingExtra."""
-        scanned, positions = 0, list[SensitivePlace]()
+        """Count secrets and personal data, and list the first places without texts. Raises MissingExtra."""
+        scanned, places = 0, list[SensitivePlace]()
         counts, documents = Counter[SensitiveCategory](), Counter[SensitiveCategory]()
         async for page in self._documents(access):
             texts = await self._authorized.texts(page)
-            for hits in await asyncio.to_thread(_places_in_documents, page, texts, categories):
-                counts.update(hit.category for hit in hits)
-                documents.update({hit.category for hit in hits})
-                positions += hits[: max(0, limit - len(positions))]
+            for document_places in await asyncio.to_thread(_places_in_documents, page, texts, categories):
+                counts.update(place.category for place in document_places)
+                documents.update({place.category for place in document_places})
+                places += document_places[: max(0, limit - len(places))]
             scanned += len(page)
         async for rows in self._authorized.column_texts(access):
-            hits = await asyncio.to_thread(_places_in_rows, rows, categories)
-            counts.update(hit.category for hit in hits)
-            positions += hits[: max(0, limit - len(positions))]
-        return SensitiveReport(scanned, documents, counts, tuple(positions))
+            row_places = await asyncio.to_thread(_places_in_rows, rows, categories)
+            counts.update(place.category for place in row_places)
+            places += row_places[: max(0, limit - len(places))]
+        return SensitiveReport(scanned, documents, counts, tuple(places))
 
     async def _documents(self, access: CollectionAccess) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the readable documents, and for managers of the quarantined ones."""
@@ -68,7 +68,7 @@ class SensitiveScan(Service, checked=False):
 def _places_in_documents(
     page: Sequence[Document], texts: Mapping[DocumentId, str], categories: Sequence[SensitiveCategory]
 ) -> list[list[SensitivePlace]]:
-    """Return what each document has in its text and its fields."""
+    """Return the places of secrets and personal data in each document: its text and its fields."""
     return [list(_places_in(document, texts.get(document.id, ""), set(categories))) for document in page]
 
 
@@ -85,7 +85,7 @@ def _places_in(document: Document, text: str, categories: Set[SensitiveCategory]
 def _places_in_rows(
     texts: Iterable[ColumnText], categories: Sequence[SensitiveCategory]
 ) -> list[SensitivePlace]:
-    """Return what texts of other tables have. The id of a node may be a secret itself."""
+    """Return the places in texts of other tables. Row ids are masked: that of a node may be a secret."""
     return [
         _report_place(span, text.column, _MASK.in_report(text.row))
         for text in texts

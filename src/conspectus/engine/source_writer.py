@@ -17,10 +17,10 @@ from conspectus.model.records import SOURCE_KINDS, Collection, Metadata, Source,
 from conspectus.text.hashing import stable_id
 
 T = TypeVar("T")
-KNOWN_BY = ("wiki", "space")
+CONNECTION_FIELDS = ("wiki", "space")
 """Metadata by which a connection identifies the sources that it writes to."""
 
-OF_ACCOUNTS: Final = frozenset[SourceKind]({"memory", "graph"})
+ACCOUNT_KINDS: Final = frozenset[SourceKind]({"memory", "graph"})
 """Kinds of sources whose names may contain the name of an account."""
 NO_ID: Final = "has the form of an id; choose another name"
 
@@ -65,8 +65,8 @@ class SourceWriter:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
         access, stored = await self._authorized.find_with_source(collection, name)
         if access is None:
-            collection_id = await self.collection(collection)
-            access = await self._authorized.collection(collection_id.id)
+            stored_collection = await self.collection(collection)
+            access = await self._authorized.collection(stored_collection.id)
             stored = await self._authorized.source(access, name)
         if stored is not None and metadata is None:
             return stored, access
@@ -94,7 +94,7 @@ class SourceWriter:
             raise NotFound("source", name)
         access.require("manager", "make a source")
         collection_id = access.collection.id
-        column = "users.name" if kind in OF_ACCOUNTS else "sources.name"
+        column = "users.name" if kind in ACCOUNT_KINDS else "sources.name"
         self._screen(column, unquote(name), collection_id, field="source")
         source_id = stable_id("source", collection_id, name)
         if await self._authorized.source(access, source_id) is not None:
@@ -108,16 +108,16 @@ class SourceWriter:
     ) -> Collection:
         """Create a collection. Raises InvalidInput, Conflict or PermissionDenied."""
         require_scope(self._person, "write", "write")
-        usual = self._parts.settings.embedder
-        require_embedder(self._person, embedder or usual, usual)
-        loaded = await self._parts.load_embedder(embedder or usual)
+        default_embedder = self._parts.settings.embedder
+        require_embedder(self._person, embedder or default_embedder, default_embedder)
+        loaded = await self._parts.load_embedder(embedder or default_embedder)
         language_name = self._parts.settings.default_language if language is None else language
         full_name = self._authorized.qualify_name(check_name("collection", name))
-        now, plain = self._parts.clock(), stable_id("collection", full_name)
+        now, id_of_name = self._parts.clock(), stable_id("collection", full_name)
         # A collection that was renamed may have the id that follows from the name.
-        is_id_in_use = await self._authorized.exists(plain)
+        is_id_in_use = await self._authorized.exists(id_of_name)
         collection_id = CollectionId(
-            stable_id("collection", full_name, now.isoformat()) if is_id_in_use else plain
+            stable_id("collection", full_name, now.isoformat()) if is_id_in_use else id_of_name
         )
         self._screen("collections.name", name, collection_id, field="collection")
         new = Collection(
@@ -132,7 +132,7 @@ class SourceWriter:
         return await self._parts.records.create_collection(new)
 
     async def free_name(self, name: str, renamed: Collection | None = None) -> str:
-        """Return a collection's full name, unless it is reserved. Raises InvalidInput or Conflict."""
+        """Return the full name of a new or renamed collection. Raises InvalidInput or Conflict."""
         if name == EVERYWHERE:
             raise InvalidInput("collection", f"{name!r} is reserved for all collections")
         if is_uuid(name):
@@ -142,11 +142,11 @@ class SourceWriter:
             prefix = renamed.name.partition("/")[0]
             full_name = full_name if full_name.startswith(f"{prefix}/") else f"{prefix}/{full_name}"
         elif self._person.owner:
-            await self._not_anothers(full_name)
+            await self._refuse_names_of_others(full_name)
         return full_name
 
-    async def _not_anothers(self, name: str) -> None:
-        """Check that a name of the owner account's collections is not the prefix or id of another's."""
+    async def _refuse_names_of_others(self, name: str) -> None:
+        """Raise Conflict for a name that begins with that of another account, or is a collection's id."""
         prefix, slash, _ = name.partition("/")
         user = await self._parts.accounts.user(prefix) if slash else None
         if user is not None and user.name == prefix and not user.owner:
@@ -168,6 +168,6 @@ class SourceWriter:
 
 def require_same_connection(access: CollectionAccess, source: Source, new: Metadata | None) -> None:
     """Raise PermissionDenied if a source manager would change metadata that a connection uses."""
-    changed = new is not None and any(new.get(key) != source.metadata.get(key) for key in KNOWN_BY)
+    changed = new is not None and any(new.get(key) != source.metadata.get(key) for key in CONNECTION_FIELDS)
     if changed:
         access.require("manager", "change metadata that a connection uses")

@@ -15,7 +15,8 @@ from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.stream_reader import StreamReader, as_caption
 from conspectus.engine.summaries import LiveSummaries
-from conspectus.engine.video_search import VideoSearch, inside
+from conspectus.engine.video_query import range_filters
+from conspectus.engine.video_search import VideoSearch
 from conspectus.errors import (
     Conflict,
     ConspectusError,
@@ -81,6 +82,7 @@ from conspectus.window.build import window_form
 
 CAPTIONS_PER_PAGE = 1_000
 MAX_CHANGES = 100
+"""Maximum number of changes read for a subscriber at once."""
 SAME_NAME = "another file of that name was imported: give the folder above both, or rename one"
 
 
@@ -211,7 +213,7 @@ class StreamService(Service):
     ) -> Receipt:
         """Delete the captions and events of a range, or all; the stream itself stays."""
         access, source = await self._reader.source(stream, collection)
-        within = inside(span_of(range, clock_of(source)))
+        within = range_filters(span_of(range, clock_of(source)))
         return await self._documents.delete_by_filter(
             And((Eq("source", source.id), *within)), collection=access.collection.id, purge=purge
         )
@@ -285,21 +287,22 @@ class StreamService(Service):
         sequence = await self._authorized.newest_change(access) if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            reached, changes = await self._authorized.list_written_since(
+            newest, changes = await self._authorized.list_written_since(
                 access, source, sequence, limit=MAX_CHANGES
             )
-            captions = [change for change in changes if change[1].kind == "caption"]
+            captions = [(change, document) for change, document in changes if document.kind == "caption"]
             texts = await self._authorized.texts([document for _, document in captions])
-            read = monotonic()
-            for at, document in captions:
-                if monotonic() - read > pause:
+            access_checked = monotonic()
+            for change, document in captions:
+                # The receiver may be slow, and lose its access meanwhile.
+                if monotonic() - access_checked > pause:
                     access, source = await self._reader.source(source.id, access.collection.id)
-                    read = monotonic()
+                    access_checked = monotonic()
                 if document.id in texts:
-                    yield LiveCaption(at, as_caption(document, texts[document.id], clock_of(source)))
-            if reached == sequence:
+                    yield LiveCaption(change, as_caption(document, texts[document.id], clock_of(source)))
+            if newest == sequence:
                 await asyncio.sleep(pause)
-            sequence = reached
+            sequence = newest
             access, source = await self._reader.source(source.id, access.collection.id)
 
     async def last_sequence(self, *, stream: StreamName, collection: CollectionName = "default") -> int:
@@ -318,33 +321,34 @@ class StreamService(Service):
         options: CaptionImportOptions,
     ) -> None:
         """Replace the captions of one file."""
-        raw = await asyncio.to_thread(self._bytes_of, data)
+        raw = await asyncio.to_thread(self._read_bytes, data)
         read = self._parts.make_captions().read
         track = await asyncio.to_thread(read, raw, name, sentences=options.get("sentences", True))
         if track.notice:
             counts.notices.append(f"{name}: {track.notice}")
-        for of, captions in by_video(track, name, stream).items():
+        for stream_name, captions in by_video(track, name, stream).items():
             if track.title and stream is None:
-                await self.put(NewStream(of, collection=collection, title=track.title))
+                await self.put(NewStream(stream_name, collection=collection, title=track.title))
             written = await self.add_captions(
                 captions,
-                stream=of,
+                stream=stream_name,
                 collection=collection,
                 replace=options.get("replace", True),
                 progress=options.get("progress"),
             )
-            counts.count(of, written)
-            await self._delete_others(of, collection, name, {str(caption.id) for caption in written})
+            counts.count(stream_name, written)
+            await self._delete_others(stream_name, collection, name, {str(caption.id) for caption in written})
 
-    async def _delete_others(self, stream: str, collection: str, name: str, kept_keys: set[str]) -> None:
-        """Delete captions of the file that it no longer contains."""
+    async def _delete_others(self, stream: str, collection: str, name: str, current_ids: set[str]) -> None:
+        """Delete the stored captions of a file that it no longer contains."""
         access, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
         stored = self._authorized.iterate_matching(access, where)
-        if gone := [
-            document.id async for page in stored for document in page if document.id not in kept_keys
-        ]:
-            await self._documents.delete(gone)
+        outdated = [
+            document.id async for page in stored for document in page if document.id not in current_ids
+        ]
+        if outdated:
+            await self._documents.delete(outdated)
 
     def _list_files(self, files: Sequence[str | Path | Upload]) -> Sequence[tuple[str, bytes | Path, bool]]:
         """Return the names of all files, their bytes or paths, and whether each was named by the caller."""
@@ -355,11 +359,14 @@ class StreamService(Service):
             elif not self._person.owner:
                 raise PermissionDenied("read files of the machine that holds the store", "its owner account")
             else:
-                inside = self._parts.make_files().discover([expand_home(file)])
-                caption_files += [(one.name, one.path, one.is_named) for one in inside]
+                discovered = self._parts.make_files().discover([expand_home(file)])
+                caption_files += [
+                    (found_file.name, found_file.path, found_file.is_named) for found_file in discovered
+                ]
         return caption_files
 
-    def _bytes_of(self, data: bytes | Path) -> bytes:
+    def _read_bytes(self, data: bytes | Path) -> bytes:
+        """Return the bytes of a file, given as such or by its path. Raises TooLarge."""
         maximum = self._parts.settings.max_file_bytes
         size = len(data) if isinstance(data, bytes) else data.stat().st_size
         if size > maximum:
@@ -369,17 +376,22 @@ class StreamService(Service):
     async def _write_captions(
         self, access: CollectionAccess, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
     ) -> Sequence[Written]:
-        """Return each of a batch as it was written, in the given order."""
-        names = [caption_id(stream.id, document.key or "") for document in documents]
+        """Write a batch, and return the outcome of each caption in order; a repeated one is `unchanged`."""
+        ids = [caption_id(stream.id, document.key or "") for document in documents]
         stored = {
             str(document.id): document
-            for document in await self._authorized.inside(access, list(dict.fromkeys(names)))
+            for document in await self._authorized.inside(access, list(dict.fromkeys(ids)))
         }
         new_documents = merge_repeated(documents, stored, stream, replacing=replacing)
         written = await self._context.write(new_documents, stream)
         by_id = {str(document.id): document for document in written}
-        again = {name: changed(document, outcome="unchanged") for name, document in by_id.items()}
-        return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
+        outcomes: list[Written] = []
+        reported: set[str] = set()
+        for id in ids:
+            is_repeated = id in reported
+            outcomes.append(changed(by_id[id], outcome="unchanged") if is_repeated else by_id[id])
+            reported.add(id)
+        return outcomes
 
 
 def _with_indexes(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:

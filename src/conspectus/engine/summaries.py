@@ -46,13 +46,14 @@ class LiveSummaries(Service, checked=False):
     async def _has_full_batch(self, request: ResolvedSummaryRequest, indexes: Collection[int | None]) -> bool:
         """Return whether new captions may have filled a batch.
 
-        Batches by index are those of these indexes; of batches by time only the last one is checked.
+        Captions with an index belong to the batches of their indexes; without one, only the last batch by
+        time is checked.
         """
         size, model = request.request.batch_size, self._parts.chat_model
         source = request.source
-        numbers = {index // size for index in indexes if index is not None}
+        batch_numbers = {index // size for index in indexes if index is not None}
         if None not in indexes:
-            for number in sorted(numbers):
+            for number in sorted(batch_numbers):
                 span = Span(first=number * size, last=number * size + size - 1)
                 if len(await self._reader.timeline(request.access, source, span)) == size:
                     return True
@@ -86,7 +87,7 @@ class LiveSummaries(Service, checked=False):
             return
         request = await self._pipeline.resolve(request_from_json(live.request))
         await self._queue.submit(self.new_job(request, live))
-        await self._parts.summaries.stand(stream.source.id, None)
+        await self._parts.summaries.set_live_summary(stream.source.id, None)
 
     def new_job(
         self, request: ResolvedSummaryRequest, live: SavedSummary | None = None, *, filling: bool = False
@@ -166,13 +167,13 @@ class SummaryService(Service):
             changed(request, stream=source.id, collection=source.collection)
         )
         live = SavedSummary(self._person.id, request_to_json(resolved.request), self._parts.clock())
-        await self._parts.summaries.stand(source.id, live)
+        await self._parts.summaries.set_live_summary(source.id, live)
         await self._live.fill(resolved, live)
 
     async def stop_live(self, stream: StreamName, *, collection: CollectionName = "default") -> None:
         """Stop summarizing a live stream; stored summaries stay."""
         source = await self._require_editable_stream(stream, collection)
-        await self._parts.summaries.stand(source.id, None)
+        await self._parts.summaries.set_live_summary(source.id, None)
 
     async def _require_editable_stream(self, stream: str, collection: str) -> Source:
         require_scope(self._person, "write", "write")

@@ -37,7 +37,7 @@ RETRY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AnswerStore:
-    """The stored answers about one source by one recipe, with the fingerprints of its documents."""
+    """Where answers about one source by one recipe are stored, with the fingerprints of its documents."""
 
     store: Summaries
     source: SourceId
@@ -53,7 +53,7 @@ class BudgetSpent(Exception):
 class TokenBudget:
     """The tokens of prompts and answers that calls may use.
 
-    Of a running call, the tokens of its prompt and of the longest answer count as used.
+    A running call counts as the tokens of its prompt and of the longest answer it may have.
     """
 
     limit: int

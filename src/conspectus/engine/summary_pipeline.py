@@ -67,7 +67,7 @@ class ResolvedSummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
-    """Whether to read stored summaries only, whether to use full batches only, and a progress callback."""
+    """Options of a run: with `reading`, no model is called; with `filling`, only full batches are used."""
 
     reading: bool = False
     filling: bool = False
@@ -112,7 +112,10 @@ class SummaryPipeline(Service, checked=False):
         return ResolvedSummaryRequest(request, source, access, span, form)
 
     async def summarize(self, request: ResolvedSummaryRequest, options: SummaryOptions) -> Summary:
-        """Make the summaries, with the model if there is one; equal requests wait for each other."""
+        """Return the summary of a request, made by the model if there is one, else by extraction.
+
+        Requests with the same recipe wait for each other.
+        """
         model = None if request.request.extractive else self._parts.chat_model
         if model is None:
             return await self._extract(request)
@@ -166,7 +169,7 @@ class SummaryPipeline(Service, checked=False):
         captions: Sequence[Caption],
         options: SummaryOptions,
     ) -> list[Batch]:
-        """Return the batches. Boundaries by time are stored before any model call."""
+        """Split captions into batches. The borders of batches by time are stored before any model call."""
         source, size = request.source.id, request.request.batch_size
         if by_index(captions):
             all_batches = batches(captions, size)
@@ -256,7 +259,7 @@ def with_formatted_times(batch: BatchSummary, clock: StreamClock) -> BatchSummar
 
 
 def summary_of(finished: Finished, model: str, form: JsonSchemaOutput | None, *, calls: int) -> Summary:
-    """Return the summary. Raises the first error if no batch could be summarized."""
+    """Return the summary of finished batches. Raises the first error if no batch could be summarized."""
     full_text = finished.full_text
     has_summaries = any(batch.state == "done" for batch in finished.batches)
     if isinstance(finished.fault, ChatError) and not has_summaries:

@@ -37,7 +37,7 @@ RESERVED_FIELDS = frozenset(
 Word = TypeVar("Word", bound=str)
 
 DECIMAL_PLACES = 6
-"""Digits of rounded similarities: beyond them, equal texts differ by the order of additions."""
+"""Decimals of rounded similarities: beyond them, equal texts differ by the order of additions."""
 
 
 def task_key(task_id: str) -> str:
@@ -91,11 +91,8 @@ def attachment_document(attachment: Attachment, task: Task, *, parent: str) -> N
 
 def is_stale(attachment: Document, task: Task) -> bool:
     """Return whether the stored attachment has another status or priority than its task."""
-    state = _state(task)
-    return {name: attachment.metadata.get(name) for name in ("status", "priority")} != {
-        "status": state["status"],
-        "priority": state.get("priority"),
-    }
+    stored = (attachment.metadata.get("status"), attachment.metadata.get("priority"))
+    return stored != (task.status, task.priority)
 
 
 def with_task_state(attachment: Document, text: str, task: Task) -> NewDocument:
@@ -176,7 +173,7 @@ def to_result(hit: Hit, text: str) -> TaskResult:
     """Return the result of a hit on a task or an attachment with its full text."""
     facts, full_text = hit.document.metadata, passage(hit.document, text)
     task_id, attachment_id = ids_in(hit.document.key)
-    similarity = nearness(hit)
+    similarity = rounded_similarity(hit)
     return TaskResult(
         task_id=task_id,
         type="task" if hit.document.parent is None else "attachment",
@@ -194,8 +191,8 @@ def to_result(hit: Hit, text: str) -> TaskResult:
     )
 
 
-def nearness(hit: Hit) -> float:
-    """Return the rounded similarity of a hit."""
+def rounded_similarity(hit: Hit) -> float:
+    """Return the similarity of a hit, from 0 to 1 and rounded, so that equal texts are equally similar."""
     return round(min(1.0, max(0.0, hit.similarity or 0.0)), DECIMAL_PLACES)
 
 
@@ -209,8 +206,8 @@ def _length(stored: Document, text: str) -> int:
 
 
 def _priority(stored: Document) -> Priority | None:
-    value = stored.metadata.get("priority")
-    return None if value is None else one_of("priority", value, PRIORITIES)
+    priority = stored.metadata.get("priority")
+    return None if priority is None else one_of("priority", priority, PRIORITIES)
 
 
 def check_task(task: Task) -> Task:

@@ -8,7 +8,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService
-from conspectus.engine.task_documents import ids_in, is_task, nearness, to_result
+from conspectus.engine.task_documents import ids_in, is_task, rounded_similarity, to_result
 from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable
 from conspectus.model.filter import And, Filter, In, Not
 from conspectus.model.records import Source
@@ -17,10 +17,11 @@ from conspectus.model.tasks import TaskResult
 from conspectus.ports import CountTokens
 
 CHUNKS_PER_RESULT: Final = 3
-MIN_CHUNKS: Final = 50
 """Number of chunks read per result, as several may belong to one text; more are read if needed."""
-MAX_TITLES: Final = 300
-"""Maximum number of texts with equal similarity that are ordered by task id."""
+MIN_CHUNKS: Final = 50
+"""Minimum number of chunks read at once."""
+MAX_DOCUMENTS: Final = 300
+"""Number of documents after which no more are read, even if some have the same similarity."""
 
 
 class TaskEngine(Protocol):
@@ -44,26 +45,28 @@ class TaskEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """A search in a source: `number` results that match `where`, with a minimum similarity."""
+    """A search for tasks and attachments in a source: at most `limit` results that match `filter`."""
 
     text: str
     source: Source
-    where: Filter
-    number: int
-    least: float
+    filter: Filter
+    limit: int
+    min_similarity: float
 
 
-async def find_nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
+async def find_nearest(engine: TaskEngine, query: TaskQuery) -> list[TaskResult]:
     """Return the most similar tasks and attachments, ties by task id.
 
     Raises ProviderError if the query cannot be embedded or nothing is embedded yet, and InvalidInput if the
     collection has no embedding model.
     """
-    collection = question.source.collection
+    collection = query.source.collection
     try:
-        best = await _retrieve_best(engine, question)
-        if not best and (there := await engine.documents.count(collection=collection, filter=question.where)):
-            raise ProviderUnavailable("embedder", f"none of the {there} candidates is embedded yet")
+        best = await _retrieve_best(engine, query)
+        if not best:
+            candidates = await engine.documents.count(collection=collection, filter=query.filter)
+            if candidates:
+                raise ProviderUnavailable("embedder", f"none of the {candidates} candidates is embedded yet")
     except NotFound:
         return []
     except ProviderError as fault:
@@ -72,48 +75,50 @@ async def find_nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResu
                 "collection", "has no embedding model; set one with `conspectus reembed` for vector search"
             ) from fault
         raise
-    near = [hit for hit in best.values() if is_task(hit.document) and nearness(hit) >= question.least]
-    best_hits = sorted(near, key=_order)[: question.number]
+    similar = [
+        hit
+        for hit in best.values()
+        if is_task(hit.document) and rounded_similarity(hit) >= query.min_similarity
+    ]
+    best_hits = sorted(similar, key=_order)[: query.limit]
     task_hits = await asyncio.gather(*(_read_result(engine, hit) for hit in best_hits))
     return [task_hit for task_hit in task_hits if task_hit is not None]
 
 
-async def _retrieve_best(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
+async def _retrieve_best(engine: TaskEngine, query: TaskQuery) -> Mapping[str, Hit]:
     """Return the best chunk of each document, reading more until there are enough documents."""
     best: dict[str, Hit] = {}
     while True:
-        retrieval = await _retrieve_others(engine, question, tuple(best))
+        retrieval = await _retrieve_others(engine, query, tuple(best))
         for hit in retrieval.hits:
             best.setdefault(hit.document.id, hit)
-        if len(retrieval.hits) < _chunk_limit(question) or _is_enough(best, retrieval, question):
+        if len(retrieval.hits) < _chunk_limit(query) or _is_enough(best, retrieval, query):
             return best
 
 
-async def _retrieve_others(
-    engine: TaskEngine, question: TaskQuery, excluded_ids: tuple[str, ...]
-) -> Retrieval:
+async def _retrieve_others(engine: TaskEngine, query: TaskQuery, excluded_ids: tuple[str, ...]) -> Retrieval:
     others = (Not(In("document", excluded_ids)),) if excluded_ids else ()
     return await engine.search.retrieve(
-        question.text,
-        collection=question.source.collection,
-        filter=And((question.where, *others)),
-        limit=_chunk_limit(question),
+        query.text,
+        collection=query.source.collection,
+        filter=And((query.filter, *others)),
+        limit=_chunk_limit(query),
         retrievers=("vector",),
         rerank=False,
     )
 
 
-def _chunk_limit(question: TaskQuery) -> int:
-    return max(MIN_CHUNKS, CHUNKS_PER_RESULT * question.number)
+def _chunk_limit(query: TaskQuery) -> int:
+    return max(MIN_CHUNKS, CHUNKS_PER_RESULT * query.limit)
 
 
-def _is_enough(best: Mapping[str, Hit], retrieval: Retrieval, question: TaskQuery) -> bool:
+def _is_enough(best: Mapping[str, Hit], retrieval: Retrieval, query: TaskQuery) -> bool:
     """Return whether no unread chunk can be among the results."""
-    farthest = min(nearness(hit) for hit in retrieval.hits)
-    if farthest < question.least or len(best) >= MAX_TITLES:
+    lowest = min(rounded_similarity(hit) for hit in retrieval.hits)
+    if lowest < query.min_similarity or len(best) >= MAX_DOCUMENTS:
         return True
-    nearer = [hit for hit in best.values() if nearness(hit) > farthest and is_task(hit.document)]
-    return len(nearer) >= question.number
+    higher = [hit for hit in best.values() if rounded_similarity(hit) > lowest and is_task(hit.document)]
+    return len(higher) >= query.limit
 
 
 async def _read_result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
@@ -128,4 +133,4 @@ async def _read_result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
 
 def _order(hit: Hit) -> tuple[float, str, str]:
     task_id, attachment_id = ids_in(hit.document.key)
-    return -nearness(hit), task_id, attachment_id or ""
+    return -rounded_similarity(hit), task_id, attachment_id or ""

@@ -66,6 +66,7 @@ MAX_BATCH_TASKS = 500
 BATCH_CHARACTERS = 3_000_000
 DOCUMENTS_PER_PAGE = 1_000
 MAX_READINGS = 20
+"""Number of attempts to read a document and its text in the same state."""
 
 OfStatus = Annotated[str | None, "Only tasks with this status."]
 OfPriority = Annotated[str | None, "Only tasks with this priority."]
@@ -219,8 +220,8 @@ class TaskService:
         source = await self._source.find()
         if source is None:
             return []
-        within = with_min_trust(And((Eq("source", source.id), where)), min_trust)
-        return await find_nearest(self._engine, TaskQuery(query, source, within, limit, min_similarity))
+        filter = with_min_trust(And((Eq("source", source.id), where)), min_trust)
+        return await find_nearest(self._engine, TaskQuery(query, source, filter, limit, min_similarity))
 
     async def build_context(
         self,
@@ -243,14 +244,14 @@ class TaskService:
             text = NO_TASKS if fits else ""
             return TaskContext(text, count(text) if text else 0, "no_match", ())
         lines = [_line(number, hit) for number, hit in enumerate(hits, 1)]
-        text, inside = render_tasks(lines, count, max_tokens, metadata=include_metadata)
-        included = tuple(hits[line.number - 1] for line in inside)
+        text, rendered_lines = render_tasks(lines, count, max_tokens, metadata=include_metadata)
+        included = tuple(hits[line.number - 1] for line in rendered_lines)
         return TaskContext(text, count(text) if text else 0, "found", included, len(hits) - len(included))
 
     async def _put_batch(self, source: Source, batch: Sequence[Task]) -> Sequence[TaskWritten]:
-        """Write tasks together, reading them again after a concurrent write.
+        """Write tasks in one transaction, reading them again after a concurrent write.
 
-        With their attachments, they may be too large for one transaction.
+        Tasks that are too large for that, with their attachments, are written in two halves.
         """
         tasks = {document_id_of(source, task_key(task.id)): task for task in batch}
         while True:
@@ -262,24 +263,22 @@ class TaskService:
             documents: list[NewDocument] = []
             try:
                 for document_id, task in tasks.items():
-                    below = [child for child in children if child.parent == document_id]
+                    attachments = [child for child in children if child.parent == document_id]
                     documents += await self._source.documents(
-                        task, stored.get(DocumentId(document_id)), below
+                        task, stored.get(DocumentId(document_id)), attachments
                     )
                 if len(batch) > 1 and _is_too_much(documents):
                     break
                 outcomes = await self._source.add(documents)
             except PreconditionFailed:
                 continue
-            # Quarantined tasks are stored and not read.
-            is_read = (
-                task_document_id in stored
-                or outcomes[task_document_id].outcome == "added"
-                or outcomes[task_document_id].quarantined is not None
-                for task_document_id in tasks
+            # A task that was neither read nor added is new from another writer. Quarantined ones are unread.
+            is_expected = (
+                id in stored or outcomes[id].outcome == "added" or outcomes[id].quarantined is not None
+                for id in tasks
             )
-            if all(is_read):
-                return [_report_written(task.id, at, outcomes[at]) for at, task in tasks.items()]
+            if all(is_expected):
+                return [_report_written(task.id, id, outcomes[id]) for id, task in tasks.items()]
         half = len(batch) // 2
         return [
             *await self._put_batch(source, batch[:half]),
@@ -296,22 +295,23 @@ class TaskService:
     ) -> TaskWritten:
         """Write a task, optionally with an attachment, retrying after concurrent writes."""
         source, document_id = await self._source.locate("task", task_id)
-        name = None if attachment is None else attachment_key(task_id, attachment.id)
+        key = None if attachment is None else attachment_key(task_id, attachment.id)
         while True:
             document, text = await self._source.read(document_id, "task", task_id)
             task = change(to_task(document, text))
-            below = [
-                child for child in await self._source.children(source, (document_id,)) if child.key != name
-            ]
+            children = await self._source.children(source, (document_id,))
+            others = [child for child in children if child.key != key]
             with suppress(PreconditionFailed):
                 outcomes = await self._source.add(
-                    await self._source.documents(task, document, below, attachment)
+                    await self._source.documents(task, document, others, attachment)
                 )
                 break
         if wait:
             await self._engine.documents.wait_until_embedded(collection=source.collection)
-        at = document_id if name is None else document_id_of(source, name)
-        return _report_written(task_id if attachment is None else attachment.id, at, outcomes[at])
+        if key is None or attachment is None:
+            return _report_written(task_id, document_id, outcomes[document_id])
+        attachment_document_id = document_id_of(source, key)
+        return _report_written(attachment.id, attachment_document_id, outcomes[attachment_document_id])
 
 
 def _report_written(name: str, document: str, written: Written) -> TaskWritten:
@@ -367,11 +367,12 @@ def _line(number: int, hit: TaskResult) -> TaskLine:
     )
 
 
+# TaskService is no Service, which would check the arguments of its methods: it also runs on remote engines.
 check_methods(TaskService)
 
 
 class TaskSource:
-    """One source of tasks."""
+    """Reads and writes the documents of tasks and attachments in one source."""
 
     def __init__(self, engine: TaskEngine, *, collection: str, source: str) -> None:
         self._engine = engine
@@ -438,15 +439,15 @@ class TaskSource:
 
     async def with_texts(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
         """Return documents of this service with their texts, without those deleted meanwhile."""
-        ours = {document.id: document for document in documents if is_task(document)}
-        ids, texts = list(ours), dict[str, str]()
+        tasks = {document.id: document for document in documents if is_task(document)}
+        ids, texts = list(tasks), dict[str, str]()
         for start in range(0, len(ids), DOCUMENTS_PER_PAGE):
             texts |= await self._engine.documents.get_texts(ids[start : start + DOCUMENTS_PER_PAGE])
         rows = []
-        for name, document in ours.items():
-            if name in texts and content_hash(texts[name]) == document.content_hash:
-                rows.append((document, texts[name]))
-            elif name in texts:
+        for id, document in tasks.items():
+            if id in texts and content_hash(texts[id]) == document.content_hash:
+                rows.append((document, texts[id]))
+            elif id in texts:
                 with suppress(NotFound):
                     rows.append(await self._read_consistently(document))
         return [(document, text) for document, text in rows if is_task(document)]
@@ -457,7 +458,7 @@ class TaskSource:
         return [document for document in documents if is_task(document)]
 
     async def all(self, source: Source, where: Filter) -> Sequence[Document]:
-        """Yield every document of the source that matches."""
+        """Return every document of the source that matches."""
         within = And((Eq("source", source.id), where))
         listing = pages(
             self._engine.documents.list, collection=source.collection, filter=within, limit=DOCUMENTS_PER_PAGE

@@ -1,4 +1,4 @@
-"""Context windows of hits: their budgets, and the thread in which a long one is made."""
+"""Makes context windows of hits, in a thread if that takes long, and checks their budgets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -18,18 +18,19 @@ from conspectus.window.render import renderer_by_name
 TOKENS_PER_HIT = 40
 """Tokens of a window per initially retrieved hit; more hits are retrieved if these do not fill it."""
 FITTING_SECONDS = 1.8
-"""Seconds of an explanation after which it computes no further budgets."""
+"""Seconds after which an explanation computes no further budgets for candidates left out."""
 LONG_SECONDS = 0.005
-"""Estimated seconds of a window from which on it is made in a thread."""
+"""A window is made in a thread if it takes at least this estimated time."""
 HIT_SECONDS = 20e-6
 SHOWN_TOKEN_SECONDS = 0.5e-6
 COUNTED_TOKEN_SECONDS = 0.4e-6
+"""Estimated seconds of a window for each hit, each token shown, and each token counted."""
 CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """How a window is filled: a hit per `tokens_per_hit`, then more until it is full unless `once`."""
+    """How a window is filled: with a hit per `tokens_per_hit`, and, unless `once`, more until it is full."""
 
     once: bool = False
     tokens_per_hit: int = TOKENS_PER_HIT
@@ -96,7 +97,7 @@ class WindowMaker:
             return {}
         names: dict[str, str] = {}
         for collection in set(collections.values()):
-            ids = [source for source, holder in collections.items() if holder == collection]
+            ids = [source for source, owner in collections.items() if owner == collection]
             access = await self._authorized.find(collection)
             if access is not None:
                 sources = await self._authorized.sources_by_name(access, ids)

@@ -295,5 +295,5 @@ class Summaries(Protocol):
     async def get_live_summary(self, source: SourceId) -> SavedSummary | None:
         """The live summary of a stream, if one is set."""
 
-    async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
+    async def set_live_summary(self, source: SourceId, live: SavedSummary | None) -> None:
         """Summarize a stream by this from now on, or no more. Raises NotFound."""

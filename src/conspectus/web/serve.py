@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus import bootstrap
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
-from conspectus.engine.engine import run_background_work, start_work, watch_work
+from conspectus.engine.background_work import run_background_work, start_work, watch_work
 from conspectus.errors import InvalidInput
 from conspectus.mcp.tool import ToolOptions
 from conspectus.model.query import EVERYWHERE
@@ -97,7 +97,7 @@ def _tell_end(log: FilteringBoundLogger, watching: asyncio.Task[None]) -> None:
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None) -> str | None:
-    """The owner's key, if it had to be made. Raises InvalidInput where there must be a key and is none."""
+    """Return the owner's key if it had to be made. Raises InvalidInput where a key is needed and there is none."""
     if keyless is None:
         return None
     local = is_loopback(settings.host)
@@ -120,7 +120,7 @@ async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None)
 
 
 async def _can_be_entered(engine: Engine) -> bool:
-    """Whether any key is valid now."""
+    """Return whether any key is valid now."""
     active = {user.id for user in await engine.people.list_users() if not user.disabled}
     now = bootstrap.now()
     return any(key.user in active and key.valid(now) for key in await engine.people.list_keys(EVERYWHERE))
@@ -135,7 +135,7 @@ class Listening(socket.socket):
 
 
 def bound(host: str, port: int) -> Listening:
-    """A socket that has its address but does not listen yet. Raises InvalidInput."""
+    """Return a socket that has its address but does not listen yet. Raises InvalidInput."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         # With its protocol named, asyncio sends small answers at once instead of waiting for the last ACK.
@@ -152,13 +152,13 @@ def bound(host: str, port: int) -> Listening:
 
 
 def address_of(listener: socket.socket, host: str) -> str:
-    """The address of the server as a URL."""
+    """Return the address of the server as a URL."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}"
 
 
 def configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """How connections are treated.
+    """Return the settings of the HTTP server: how connections are treated.
 
     One connection is accepted at a time, so that processes at one address share them evenly.
     """

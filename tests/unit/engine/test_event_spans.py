@@ -19,7 +19,7 @@ def build_report(start: float, end: float, of: str = "fall", document: str = "",
 
 
 def list_spans(*reports: Report) -> list[tuple[str, float, float]]:
-    return [(event.of, event.start, event.end) for event in group_reports(reports)]
+    return [(event.subject, event.start, event.end) for event in group_reports(reports)]
 
 
 def test_a_gap_of_up_to_four_seconds_is_none() -> None:
@@ -115,7 +115,7 @@ def test_events_are_apart_and_hold_every_report(given_reports) -> None:
         r.document for r in given_reports
     )
     for of in "ab":
-        mine = [event for event in events if event.of == of]
+        mine = [event for event in events if event.subject == of]
         for before, after in pairwise(mine):
             assert after.start - before.end > GAP_SECONDS
     assert all(event.start <= r.start <= r.end <= event.end for event in events for r in event.reports)

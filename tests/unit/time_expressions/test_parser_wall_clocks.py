@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from conspectus.engine.video_search import may_name_time
+from conspectus.engine.video_query import may_name_time
 from conspectus.text.stream_clocks import StreamClock, zone_by_name
 from conspectus.text.times import EPOCH
 from conspectus.time_expressions import ClockFace, describe, find_time

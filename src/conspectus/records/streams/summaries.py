@@ -145,4 +145,4 @@ class SqlSummaries(SqlStore):
     tidy = writing(_tidy, rows=sources)
     vectors = reading(_vectors)
     get_live_summary = reading(_find_standing)
-    stand = writing(_set_standing, rows=sources)
+    set_live_summary = writing(_set_standing, rows=sources)
