@@ -1,4 +1,4 @@
-"""Texts by table and column, for scans for secrets: all that people write, by the rules for columns."""
+"""Reads all texts that people write, by table and column, for scans for secrets and personal data."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from conspectus.records.tables.core import collections, documents, metadata, sou
 
 
 def _reach_of(table: Table) -> tuple[Reach, Column[Any] | None]:
-    """Return what the rows of a table belong to, and the column that names it."""
+    """Return what the rows of a table belong to, and the column that has its id."""
     if table is sources:
         return "source", table.c.id
     if table is collections:
@@ -25,11 +25,13 @@ def _reach_of(table: Table) -> tuple[Reach, Column[Any] | None]:
     owners = {key.column.table: column for column in table.c for key in column.foreign_keys}
     if sources in owners:
         return "source", owners[sources]
-    return ("collection", owners[collections]) if collections in owners else ("store", None)
+    if collections in owners:
+        return "collection", owners[collections]
+    return "store", None
 
 
 def _tables() -> Mapping[Reach, Sequence[Table]]:
-    """Return the tables with texts that people write. Documents are read with their texts, by others."""
+    """Return the tables with texts that people write, except documents, which are scanned elsewhere."""
     tables: dict[Reach, list[Table]] = {"source": [], "collection": [], "store": []}
     for table in metadata.sorted_tables:
         if table is not documents and any(rule.screening in WRITTEN for _, rule in columns_of(table.name)):
@@ -60,7 +62,8 @@ def column_texts(
     texts = [text for row in rows for text in _texts_in(table, row)]
     if len(rows) == limit:
         return texts, to_cursor(position, rows[-1]._mapping[key])
-    return texts, to_cursor(position + 1) if position + 1 < len(TABLES[reach]) else None
+    is_last_table = position + 1 == len(TABLES[reach])
+    return texts, None if is_last_table else to_cursor(position + 1)
 
 
 def _position(cursor: str) -> tuple[int, int | str | None]:
@@ -94,7 +97,7 @@ def _texts_in(table: Table, row: Row[*tuple[Any, ...]]) -> Iterator[ColumnText]:
 
 
 def _strings_in(stored: str) -> Iterator[str]:
-    """Yield a text, or the strings of the JSON that it is."""
+    """Yield a stored text, or, if it is JSON, the strings in it."""
     if not stored.startswith(("{", "[")):
         yield stored
         return

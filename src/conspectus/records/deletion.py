@@ -29,31 +29,35 @@ from conspectus.records.tables.core import (
 from conspectus.records.tables.jobs import purges
 from conspectus.text.times import to_microseconds
 
-_ROOTS = select(documents.c.id).where(documents.c.id.in_(IDS))
-_TREE = _ROOTS.cte("tree", recursive=True)
-_WHOLE = _TREE.union(select(documents.c.id).join(_TREE, documents.c.parent == _TREE.c.id))
+_DELETED = select(documents.c.id).where(documents.c.id.in_(IDS))
+_TREE = _DELETED.cte("tree", recursive=True)
+_WITH_DESCENDANTS = _TREE.union(select(documents.c.id).join(_TREE, documents.c.parent == _TREE.c.id))
 _EXTRACTED = (
     select(documents.c.id)
     .where(documents.c.parent.in_(IDS), or_(REMEMBERED, QUARANTINED))
     .order_by(documents.c.id)
 )
-_FOUND = (
+_ROWS_TO_DELETE = (
     select(documents.c.number, documents.c.collection, documents.c.chunks, documents.c.last_chunk)
-    .where(documents.c.id.in_(select(_WHOLE.c.id)))
+    .where(documents.c.id.in_(select(_WITH_DESCENDANTS.c.id)))
     .order_by(documents.c.last_chunk)
 )
-_VECTORS = (
+_COUNT_VECTORS = (
     select(func.count())
     .select_from(chunks.join(vectors, vectors.c.chunk == chunks.c.id))
     .where(chunks.c.document.in_(IDS))
 )
-_REMEMBERED = select(documents.c.id, documents.c.source, documents.c.recorded, bindparam("at", type_=Number))
-_REMEMBERED = _REMEMBERED.where(documents.c.number.in_(IDS), REMEMBERED)
-_TOMBSTONES = insert(deleted_memories).from_select(["document", "source", "recorded", "deleted"], _REMEMBERED)
-_FORMER = delete(deleted_memories).where(
+_REMEMBERED = select(
+    documents.c.id, documents.c.source, documents.c.recorded, bindparam("at", type_=Number)
+).where(documents.c.number.in_(IDS), REMEMBERED)
+"""Memories with the time of their deletion."""
+_INSERT_TOMBSTONES = insert(deleted_memories).from_select(
+    ["document", "source", "recorded", "deleted"], _REMEMBERED
+)
+_DELETE_TOMBSTONES = delete(deleted_memories).where(
     deleted_memories.c.document.in_(_REMEMBERED.with_only_columns(documents.c.id))
 )
-_DELETE = delete(documents).where(documents.c.number.in_(IDS))
+_DELETE_DOCUMENTS = delete(documents).where(documents.c.number.in_(IDS))
 
 
 def delete_documents(
@@ -78,16 +82,16 @@ def _delete(
     at = to_microseconds(now or datetime.now(UTC))
     receipt = Receipt()
     for block in blocks(ids):
-        rows = connection.execute(_FOUND, {"ids": block}).all()
+        rows = connection.execute(_ROWS_TO_DELETE, {"ids": block}).all()
         numbers = [row.number for row in rows]
         for part in blocks(numbers):
-            connection.execute(_FORMER, {"ids": part})
-            connection.execute(_TOMBSTONES, {"ids": part, "at": at})
+            connection.execute(_DELETE_TOMBSTONES, {"ids": part})
+            connection.execute(_INSERT_TOMBSTONES, {"ids": part, "at": at})
         for row in rows:
             if row.last_chunk is not None:
                 first = row.last_chunk - row.chunks + 1
                 steps.append(ChangeRange(row.collection, "remove", first, row.last_chunk))
-        receipt += Receipt(len(rows), sum(row.chunks for row in rows), _remove(connection, numbers))
+        receipt += Receipt(len(rows), sum(row.chunks for row in rows), _delete_rows(connection, numbers))
     return receipt, steps
 
 
@@ -114,12 +118,13 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
     return Receipt(number_of_documents, number_of_chunks, number_of_vectors)
 
 
-def _remove(connection: Connection, numbers: Sequence[int]) -> int:
+def _delete_rows(connection: Connection, numbers: Sequence[int]) -> int:
+    """Delete documents with what was made of them; return the number of their vectors."""
     forget_summaries(connection, numbers)
     forget_edges(connection, numbers)
-    gone: int = sum(row[0] for row in fetch_in_blocks(connection, _VECTORS, numbers))
-    execute_in_blocks(connection, _DELETE, numbers)
-    return gone
+    vector_count: int = sum(row[0] for row in fetch_in_blocks(connection, _COUNT_VECTORS, numbers))
+    execute_in_blocks(connection, _DELETE_DOCUMENTS, numbers)
+    return vector_count
 
 
 def begin_purge(connection: Connection, collection: CollectionId) -> None:

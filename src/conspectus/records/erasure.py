@@ -1,4 +1,4 @@
-"""What a purge erases besides the rows that were deleted: copies of texts in rows that stay."""
+"""Erasure of copies of deleted texts in rows that stay, such as stored responses and job titles."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,7 @@ def _erase_jobs(connection: Connection, purged: Sequence[CollectionId]) -> None:
 
 
 def _erase_merges(connection: Connection, purged: Sequence[CollectionId]) -> None:
-    """Delete what names merged nodes of which none is left."""
+    """Delete merges of which no node is left: they have the names of the nodes."""
     for merge in list(fetch_in_blocks(connection, _MERGES, purged)):
         ids = {*json.loads(merge.before), *json.loads(merge.after)}
         if not list(fetch_in_blocks(connection, _NODES_LEFT, ids, of=merge.graph)):
@@ -93,7 +93,7 @@ def _erase_merges(connection: Connection, purged: Sequence[CollectionId]) -> Non
 
 
 def _blanks(table: Table) -> dict[str, str | None]:
-    """Return what replaces the texts that `text_columns` has erased from the rows of a table."""
+    """Return the values for the columns of a table that `text_columns` has erased in a purge."""
     erased = [name for name, rule in columns_of(table.name) if rule.purging == "erased"]
     return {name: None if table.c[name].nullable else "" for name in erased}
 

@@ -38,16 +38,16 @@ _COLUMNS = (
     feedback.c.used,
     feedback.c.created,
 )
-_WHOLE = select(*_COLUMNS).select_from(_JOINED)
-_JUDGED = (feedback.c.chunk, feedback.c.user, feedback.c.query, feedback.c.used)
+_FEEDBACK = select(*_COLUMNS).select_from(_JOINED)
+_JUDGMENT_COLUMNS = (feedback.c.chunk, feedback.c.user, feedback.c.query, feedback.c.used)
 _ANY = select(feedback.c.id).where(feedback.c.collection == bindparam("of")).limit(1)
-_NEWEST = (feedback.c.created.desc(), feedback.c.id.desc())
+_NEWEST_FIRST = (feedback.c.created.desc(), feedback.c.id.desc())
 
 
 def forget_feedback(connection: Connection, user: UserId) -> None:
     """Delete the feedback of a user."""
-    gone = delete(feedback).where(feedback.c.user == user).returning(feedback.c.collection)
-    _append_change(connection, set(connection.execute(gone).scalars()))
+    deletion = delete(feedback).where(feedback.c.user == user).returning(feedback.c.collection)
+    _append_change(connection, set(connection.execute(deletion).scalars()))
 
 
 def _append_change(connection: Connection, collections: set[CollectionId]) -> None:
@@ -66,9 +66,9 @@ def _add(
     collections = {judgment.chunk: judgment.collection for judgment in judgments}
     owners = select(chunks.c.id, documents.c.collection).where(chunks.c.id.in_(IDS))
     joined = owners.join(documents, documents.c.number == chunks.c.document)
-    there = {row.id: row.collection for row in fetch_in_blocks(connection, joined, collections)}
+    stored_collections = {row.id: row.collection for row in fetch_in_blocks(connection, joined, collections)}
     for chunk, collection in collections.items():
-        if there.get(chunk) != collection:
+        if stored_collections.get(chunk) != collection:
             raise NotFound("chunk", str(chunk))
     execute_in_blocks(
         connection, delete(feedback).where(feedback.c.id.in_(IDS)), [judgment.id for judgment in judgments]
@@ -88,13 +88,13 @@ def _locks(judgments: Sequence[Feedback]) -> Locks:
 
 
 def _get(connection: Connection, feedback_id: str) -> Feedback | None:
-    row = connection.execute(_WHOLE.where(feedback.c.id == feedback_id)).first()
+    row = connection.execute(_FEEDBACK.where(feedback.c.id == feedback_id)).first()
     return None if row is None else _to_feedback(row)
 
 
 def _delete(connection: Connection, feedback_id: str) -> bool:
-    gone = delete(feedback).where(feedback.c.id == feedback_id).returning(feedback.c.collection)
-    collections = set(connection.execute(gone).scalars())
+    deletion = delete(feedback).where(feedback.c.id == feedback_id).returning(feedback.c.collection)
+    collections = set(connection.execute(deletion).scalars())
     _append_change(connection, collections)
     return bool(collections)
 
@@ -104,8 +104,8 @@ def _has_any(connection: Connection, collection: CollectionId) -> bool:
 
 
 def _judgments(connection: Connection, collection: CollectionId, *, limit: int) -> Sequence[Judgment]:
-    query = select(*_JUDGED, feedback.c.space, feedback.c.vector)
-    query = query.where(feedback.c.collection == collection).order_by(*_NEWEST).limit(limit)
+    query = select(*_JUDGMENT_COLUMNS, feedback.c.space, feedback.c.vector)
+    query = query.where(feedback.c.collection == collection).order_by(*_NEWEST_FIRST).limit(limit)
     return [
         Judgment(row.chunk, row.user, row.query, bool(row.used), row.space, row.vector)
         for row in connection.execute(query)
@@ -121,7 +121,7 @@ def _page(
     after: str | None,
     limit: int,
 ) -> FeedbackPage:
-    query = _WHOLE.where(feedback.c.collection == collection)
+    query = _FEEDBACK.where(feedback.c.collection == collection)
     if user is not None:
         query = query.where(feedback.c.user == user)
     if sources is not None:

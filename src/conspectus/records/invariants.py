@@ -8,16 +8,16 @@ from conspectus.records.core.counters import ALL_COLLECTIONS
 from conspectus.records.tables.core import changes, chunks, collections, counters, documents, vectors
 from conspectus.text.hashing import content_hash
 
-BATCH = 1_000
+ROWS_PER_BATCH = 1_000
 
 
 def problems(connection: Connection) -> list[str]:
-    """Yield every violated invariant, one line each."""
-    broken = (_documents, _gaps, _texts, _history, _counters)
-    return [line for check in broken for line in check(connection)]
+    """Return every violated invariant, one line each."""
+    checks = (_check_documents, _check_chunk_order, _check_texts, _check_changes, _check_counters)
+    return [line for check in checks for line in check(connection)]
 
 
-def _documents(connection: Connection) -> Iterator[str]:
+def _check_documents(connection: Connection) -> Iterator[str]:
     of_chunks = (
         select(
             chunks.c.document.label("document"),
@@ -41,7 +41,7 @@ def _documents(connection: Connection) -> Iterator[str]:
         yield f"document {row.id}: its chunks are not those it was written with"
 
 
-def _gaps(connection: Connection) -> Iterator[str]:
+def _check_chunk_order(connection: Connection) -> Iterator[str]:
     before = chunks.alias("before")
     joined = chunks.outerjoin(
         before, and_(before.c.document == chunks.c.document, before.c.position == chunks.c.position - 1)
@@ -52,14 +52,14 @@ def _gaps(connection: Connection) -> Iterator[str]:
         yield f"chunk {row.id}: does not continue the chunk before it"
 
 
-def _texts(connection: Connection) -> Iterator[str]:
+def _check_texts(connection: Connection) -> Iterator[str]:
     query = select(chunks.c.id, chunks.c.text, chunks.c.content_hash)
-    for row in connection.execute(query, execution_options={"yield_per": BATCH}):
+    for row in connection.execute(query, execution_options={"yield_per": ROWS_PER_BATCH}):
         if content_hash(row.text) != row.content_hash:
             yield f"chunk {row.id}: its text does not match its checksum; add its document again"
 
 
-def _history(connection: Connection) -> Iterator[str]:
+def _check_changes(connection: Connection) -> Iterator[str]:
     newest = (
         select(func.coalesce(func.max(changes.c.sequence), 0))
         .where(changes.c.collection == collections.c.id)
@@ -83,7 +83,7 @@ def _has_vector() -> ColumnElement[bool]:
     return exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == name)
 
 
-def _counters(connection: Connection) -> Iterator[str]:
+def _check_counters(connection: Connection) -> Iterator[str]:
     of = documents.c.collection
     newest = {
         "change": select(changes.c.collection, func.max(changes.c.sequence)).group_by(changes.c.collection),

@@ -29,17 +29,36 @@ def add_audit(connection: Connection, entry: AuditEntry) -> None:
 
 def _entries() -> Subquery:
     """Return the audit log: reviews, queries as other users, and changes."""
-    nothing, no_key = literal("", types.String()), cast(null(), types.String()).label("key")
-    noted = (no_key, *(nothing.label(name) for name in ("actor_name", "subject", "subject_name", "detail")))
-    changes = account_changes.c
-    queried = (changes.actor.label("viewed_as"), nothing.label("query"))
-    named = (changes.id, changes.actor, queried[0], changes.collection, queried[1], changes.created)
-    rest = (changes.key, changes.actor_name, changes.subject, changes.subject_name, changes.detail)
-    reviews = select(*(audit.c[name] for name in _ENTRY), *noted)
-    return union_all(reviews, select(*named, changes.action, *rest)).subquery("entries")
-
-
-_ENTRY = ("id", "actor", "viewed_as", "collection", "query", "created", "action")
+    empty, no_key = literal("", types.String()), cast(null(), types.String())
+    reviews = select(
+        audit.c.id,
+        audit.c.actor,
+        audit.c.viewed_as,
+        audit.c.collection,
+        audit.c.query,
+        audit.c.created,
+        audit.c.action,
+        no_key.label("key"),
+        empty.label("actor_name"),
+        empty.label("subject"),
+        empty.label("subject_name"),
+        empty.label("detail"),
+    )
+    changes = select(
+        account_changes.c.id,
+        account_changes.c.actor,
+        account_changes.c.actor.label("viewed_as"),
+        account_changes.c.collection,
+        empty.label("query"),
+        account_changes.c.created,
+        account_changes.c.action,
+        account_changes.c.key,
+        account_changes.c.actor_name,
+        account_changes.c.subject,
+        account_changes.c.subject_name,
+        account_changes.c.detail,
+    )
+    return union_all(reviews, changes).subquery("entries")
 
 
 def audit_page(connection: Connection, *, after: str | None = None, limit: int) -> AuditPage:

@@ -20,14 +20,16 @@ from conspectus.text.times import from_microseconds, to_microseconds
 
 def put_grant(connection: Connection, grant: Grant, change: Change = None) -> None:
     state(connection, grant.collection)
-    here = select(sources.c.id).where(sources.c.id == grant.source, sources.c.collection == grant.collection)
-    if grant.source is not None and connection.execute(here).one_or_none() is None:
+    source = select(sources.c.id).where(
+        sources.c.id == grant.source, sources.c.collection == grant.collection
+    )
+    if grant.source is not None and connection.execute(source).one_or_none() is None:
         raise NotFound("source", grant.source)
     require_principal(connection, grant.grantee)
-    name = grant_id(grant.collection, grant.source, grant.grantee)
-    connection.execute(delete(grants).where(grants.c.id == name))
-    values = {
-        "id": name,
+    id = grant_id(grant.collection, grant.source, grant.grantee)
+    connection.execute(delete(grants).where(grants.c.id == id))
+    columns = {
+        "id": id,
         "collection": grant.collection,
         "source": grant.source,
         "user": grant.grantee.id if grant.grantee.kind == "user" else None,
@@ -35,7 +37,7 @@ def put_grant(connection: Connection, grant: Grant, change: Change = None) -> No
         "role": grant.role,
         "created": to_microseconds(grant.created),
     }
-    connection.execute(insert(grants), values)
+    connection.execute(insert(grants), columns)
     note_change(connection, change)
 
 
@@ -46,8 +48,8 @@ def revoke(
     grantee: Principal,
     change: Change = None,
 ) -> bool:
-    name = grant_id(collection, source, grantee)
-    is_revoked = connection.execute(delete(grants).where(grants.c.id == name)).rowcount > 0
+    id = grant_id(collection, source, grantee)
+    is_revoked = connection.execute(delete(grants).where(grants.c.id == id)).rowcount > 0
     note_change(connection, change if is_revoked else None)
     return is_revoked
 
@@ -69,9 +71,9 @@ def list_hidden_sources(connection: Connection, collection: CollectionId) -> Map
     return {SourceId(source): from_microseconds(instant) for source, instant in rows}
 
 
-def hide_sources(connection: Connection, names: Sequence[SourceId], *, since: datetime | None) -> None:
+def hide_sources(connection: Connection, ids: Sequence[SourceId], *, since: datetime | None) -> None:
     instant = None if since is None else to_microseconds(since)
-    connection.execute(update(sources).where(sources.c.id.in_(names)).values(hidden_from=instant))
+    connection.execute(update(sources).where(sources.c.id.in_(ids)).values(hidden_from=instant))
 
 
 def _to_grant(row: Row[*tuple[Any, ...]]) -> Grant:

@@ -22,6 +22,7 @@ _KEY = (
     .where(keys.c.id == bindparam("of"))
 )
 _KEY_WIDTH = len(keys.c)
+"""Number of columns of a row that are those of the key; the others are those of its user."""
 
 
 def add_key(connection: Connection, key: Key, secret_hash: str, change: Change = None) -> None:
@@ -35,10 +36,11 @@ def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None
     rows = fetch_rows(connection, _KEY, {"of": key})
     if not rows:
         return None
-    row = rows[0]
-    name, created, owner, disabled = row[_KEY_WIDTH:]
-    user = User(row[1], name, from_microseconds(created), bool(owner), bool(disabled))
-    return _to_key(row[:_KEY_WIDTH]), row[3], user
+    key_columns, user_columns = rows[0][:_KEY_WIDTH], rows[0][_KEY_WIDTH:]
+    stored_key, secret_hash = _to_key(key_columns), key_columns[3]
+    name, created, owner, disabled = user_columns
+    user = User(stored_key.user, name, from_microseconds(created), bool(owner), bool(disabled))
+    return stored_key, secret_hash, user
 
 
 def keys_of(connection: Connection, user: UserId | None = None) -> Sequence[Key]:
@@ -62,6 +64,6 @@ def set_key_used(connection: Connection, key: KeyId, at: datetime) -> None:
 
 
 def _to_key(row: Sequence[Any]) -> Key:
-    number, user, label, _, scopes, created, expires, last_used, revoked, origin = row
+    id, user, label, _, scopes, created, expires, last_used, revoked, origin = row
     times = (to_moment(expires), to_moment(last_used), to_moment(revoked))
-    return Key(number, user, label, tuple(scopes.split()), from_microseconds(created), *times, origin)
+    return Key(id, user, label, tuple(scopes.split()), from_microseconds(created), *times, origin)

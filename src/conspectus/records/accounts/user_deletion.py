@@ -27,14 +27,14 @@ def find_for_deletion(
     *,
     purge: bool = False,
 ) -> tuple[Locks, Callable[[Connection], None]]:
-    """Return the locks for the deletion of a user, and the deletion.
+    """Return the locks for the deletion of a user, and the function that deletes it under them.
 
-    Its collections get another name, and others lose its alerts and feedback.
+    It changes the names of the user's collections, and alerts and feedback in collections of others.
     """
-    leaving = user_by_id(connection, user)
-    follower = None if transfer_to is None else user_by_id(connection, transfer_to)
+    account = user_by_id(connection, user)
+    heir = None if transfer_to is None else user_by_id(connection, transfer_to)
     locks: set[str | None] = {
-        row_lock(users, account.id) for account in (leaving, follower) if account is not None
+        row_lock(users, user_account.id) for user_account in (account, heir) if user_account is not None
     }
     for table, owner in ((alerts, alerts.c.owner), (feedback, feedback.c.user)):
         locks |= set(connection.execute(select(table.c.collection).where(owner == user)).scalars())
@@ -43,33 +43,33 @@ def find_for_deletion(
     ).all()
     for row in owned:
         locks |= collection_locks(row.id)
-        if follower is not None:
-            locks.add(name_lock(collections, _new_name(row.name, leaving, follower)))
-    delete_it = partial(_delete_user, leaving=leaving, follower=follower, owned=owned)
-    return locks, partial(delete_it, change=change, purge=purge)
+        if heir is not None:
+            locks.add(name_lock(collections, _new_name(row.name, account, heir)))
+    deletion = partial(_delete_user, account=account, heir=heir, owned=owned, change=change, purge=purge)
+    return locks, deletion
 
 
 def _delete_user(
     connection: Connection,
     *,
-    leaving: User,
-    follower: User | None,
+    account: User,
+    heir: User | None,
     owned: Sequence[Row[*tuple[Any, ...]]],
     change: Change,
     purge: bool,
 ) -> None:
     note_change(connection, change)
     if purge:
-        _erase_name(connection, leaving.id)
-    user = leaving.id
-    if owned and follower is None:
-        raise Conflict("user", leaving.name, "owns collections; give `transfer_to`")
-    if follower is not None:
+        _erase_name(connection, account.id)
+    user = account.id
+    if owned and heir is None:
+        raise Conflict("user", account.name, "owns collections; give `transfer_to`")
+    if heir is not None:
         for row in owned:
-            _hand_over(connection, row, leaving, follower)
+            _transfer_collection(connection, row, account, heir)
         for table in (jobs, connections):
-            connection.execute(update(table).where(table.c.owner == user).values(owner=follower.id))
-    connection.execute(update(events).where(events.c.by == leaving.name).values(by=user))
+            connection.execute(update(table).where(table.c.owner == user).values(owner=heir.id))
+    connection.execute(update(events).where(events.c.by == account.name).values(by=user))
     connection.execute(delete(alerts).where(alerts.c.owner == user))
     forget_feedback(connection, user)
     connection.execute(delete(audit).where(or_(audit.c.actor == user, audit.c.viewed_as == user)))
@@ -85,18 +85,20 @@ def _erase_name(connection: Connection, user: UserId) -> None:
     connection.execute(rows.where(is_subject).values(subject_name=""))
 
 
-def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:
-    name = _new_name(row.name, leaving, follower)
+def _transfer_collection(
+    connection: Connection, row: Row[*tuple[Any, ...]], account: User, heir: User
+) -> None:
+    name = _new_name(row.name, account, heir)
     same_name = select(collections.c.id).where(collections.c.name == name, collections.c.id != row.id)
-    anothers = select(users.c.id).where(users.c.name == name.partition("/")[0], users.c.id != follower.id)
-    prefixed = "/" in name and connection.execute(anothers).first() is not None
-    if prefixed or connection.execute(same_name).first() is not None:
+    other_user = select(users.c.id).where(users.c.name == name.partition("/")[0], users.c.id != heir.id)
+    has_prefix_of_other = "/" in name and connection.execute(other_user).first() is not None
+    if has_prefix_of_other or connection.execute(same_name).first() is not None:
         raise Conflict("collection", name, "is taken; rename one of the two")
     row_update = update(collections).where(collections.c.id == row.id)
-    connection.execute(row_update.values(owner=follower.id, name=name))
+    connection.execute(row_update.values(owner=heir.id, name=name))
 
 
-def _new_name(name: str, leaving: User, follower: User) -> str:
+def _new_name(name: str, account: User, heir: User) -> str:
     """Return the name of a collection for its new owner."""
-    bare = name.removeprefix(f"{leaving.name}/")
-    return bare if follower.owner else f"{follower.name}/{bare}"
+    bare = name.removeprefix(f"{account.name}/")
+    return bare if heir.owner else f"{heir.name}/{bare}"

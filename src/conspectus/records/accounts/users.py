@@ -14,11 +14,11 @@ from conspectus.records.tables.core import groups, members, users
 from conspectus.text.times import from_microseconds
 
 
-def require_principal(connection: Connection, who: Principal) -> None:
+def require_principal(connection: Connection, principal: Principal) -> None:
     """Raise NotFound for an unknown user or group."""
-    table = users if who.kind == "user" else groups
-    if connection.execute(select(table.c.id).where(table.c.id == who.id)).one_or_none() is None:
-        raise NotFound(who.kind, who.id)
+    table = users if principal.kind == "user" else groups
+    if connection.execute(select(table.c.id).where(table.c.id == principal.id)).one_or_none() is None:
+        raise NotFound(principal.kind, principal.id)
 
 
 _HAS_ID = users.c.id == bindparam("name_or_id")

@@ -50,8 +50,8 @@ def _select_indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
     joined = documents.join(chunks, chunks.c.document == documents.c.number)
     query = select(*CHUNK_COLUMNS, null()).select_from(joined)
     if with_vectors:
-        here = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
-        query = select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
+        is_of_chunk = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
+        query = select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, is_of_chunk))
     return query.where(documents.c.collection == bindparam("of"))
 
 

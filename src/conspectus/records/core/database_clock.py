@@ -29,5 +29,5 @@ def _in_sqlite(_element: DatabaseTime, _compiler: SQLCompiler, **_options: Any) 
 
 
 def time_in(seconds: float) -> SQLColumnExpression[int]:
-    """Return the time of the database in a number of seconds."""
+    """Return the time that the clock of the database shows after a number of seconds."""
     return DatabaseTime() + round(seconds * MICROSECONDS)

@@ -72,7 +72,7 @@ def list_unembedded(
 def oldest_unembedded(
     connection: Connection, collection: CollectionId, space: EmbeddingSpace, *, start: int
 ) -> ChunkId | None:
-    """Return the last chunk of the oldest document that `unembedded` returns, from `start` on."""
+    """Return the last chunk of the oldest document that `list_unembedded` returns, from `start` on."""
     query = _select_incomplete(connection, collection, space=space).add_columns(documents.c.last_chunk)
     ordered = query.where(documents.c.last_chunk >= start).order_by(documents.c.last_chunk).limit(1)
     chunk: ChunkId | None = connection.execute(ordered).scalar()
@@ -80,7 +80,7 @@ def oldest_unembedded(
 
 
 def count_unembedded(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:
-    """Return how many chunks `unembedded` would return."""
+    """Return how many chunks `list_unembedded` would return without a limit."""
     counted = _select_incomplete(connection, collection, space=space).add_columns(func.count())
     total: int = connection.execute(counted).scalar_one()
     return total
@@ -188,6 +188,7 @@ def list_pending_collections(connection: Connection) -> Set[CollectionId]:
 
 
 def _has_failed(collection: CollectionId, refused: bool) -> ColumnElement[bool]:
+    """Return the condition that a document failed to embed; without `refused`, not because of its text."""
     is_refused = or_(*(documents.c.error.like(f"%: HTTP {status}%") for status in TEXT_STATUSES))
     return and_(
         documents.c.collection == collection,
@@ -205,8 +206,8 @@ def switch_space(connection: Connection, collection: CollectionId, space: Embedd
     """
     state(connection, collection)
     in_collection = documents.c.collection == collection
-    row = update(collections).where(collections.c.id == collection)
-    connection.execute(row.values(**space_values(space)))
+    collection_row = update(collections).where(collections.c.id == collection)
+    connection.execute(collection_row.values(**space_values(space)))
     of_collection = (
         select(chunks.c.id).join(documents, documents.c.number == chunks.c.document).where(in_collection)
     )
@@ -230,20 +231,20 @@ def _select_incomplete(
     if active_space == space:
         candidates = candidates.where(PENDING)
     else:
-        elsewhere = or_(documents.c.embedded_in.is_(None), documents.c.embedded_in != space.name)
-        candidates = candidates.where(elsewhere, ~_IS_FAILED)
+        is_in_other_space = or_(documents.c.embedded_in.is_(None), documents.c.embedded_in != space.name)
+        candidates = candidates.where(is_in_other_space, ~_IS_FAILED)
     return candidates.where(
         documents.c.collection == collection, documents.c.last_chunk.is_not(None), ~_has_vector(space)
     )
 
 
 def _lacks_vectors(space: EmbeddingSpace) -> ColumnElement[bool]:
-    """Return whether a document has a chunk without a vector of the model."""
+    """Return the condition that a document has a chunk without a vector of the model."""
     return exists().where(chunks.c.document == documents.c.number).where(~_has_vector(space))
 
 
 def _has_vector(space: EmbeddingSpace) -> ColumnElement[bool]:
-    """Return whether a chunk has a vector of the model."""
+    """Return the condition that a chunk has a vector of the model."""
     return exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
 
 

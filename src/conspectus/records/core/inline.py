@@ -29,10 +29,16 @@ MAX_INLINE_ROWS: Final = 64
 """Maximum number of rows read at once: those of a window of 2,048 tokens."""
 MAX_CACHE_BYTES: Final = 8 << 20
 REPEATED_ERRORS: Final = (
-    *(ConspectusError, SQLAlchemyError, sqlite3.Error),
-    *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
+    ConspectusError,
+    SQLAlchemyError,
+    sqlite3.Error,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
 )
-"""Errors after which a thread repeats the read and raises our error."""
+"""Errors after which a thread repeats the read, and raises the error for the caller."""
 CHUNK_OVERHEAD_BYTES: Final = 1_500
 """A chunk with its document, without its text."""
 
@@ -58,7 +64,7 @@ class InlineReads:
         self._bytes = 0
 
     def version(self) -> Version | None:
-        """Return a number that changes with each commit."""
+        """Return a number that changes with each commit; None if it cannot be read at once."""
         with self._lock:
             return self._read_version()
 

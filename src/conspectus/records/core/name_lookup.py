@@ -12,21 +12,21 @@ MAX_SOURCES_READ_ONE_BY_ONE: Final = 50
 
 
 def in_list(source: ColumnElement[str], name: str, *, by_name: bool) -> ColumnElement[bool]:
-    """Return whether a source is in a parameter.
+    """Return the condition that a source is in the list of a parameter.
 
-    With `by_name`, the database uses an index on names instead of one on sources: no index has an expression.
+    With `by_name`, the database uses an index on names instead of the one on sources.
     """
-    compared = source.concat("") if by_name else source
-    return compared.in_(json_list_param(name))
+    # The index on sources does not have this expression.
+    column = source.concat("") if by_name else source
+    return column.in_(json_list_param(name))
 
 
 def select_rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
-    """Return those of the names `ids` that have at most `many` rows."""
+    """Return a query of those names of the parameter `ids` that have at most `many` rows."""
     names = list_table("ids")
-    beyond: Select[Any] = select(literal_column("1")).where(column == names.c.value, *conditions)
-    return select(names.c.value).where(
-        beyond.limit(literal_column("1")).offset(bindparam("many")).scalar_subquery().is_(None)
-    )
+    rows: Select[Any] = select(literal_column("1")).where(column == names.c.value, *conditions)
+    row_beyond = rows.limit(literal_column("1")).offset(bindparam("many")).scalar_subquery()
+    return select(names.c.value).where(row_beyond.is_(None))
 
 
 def split_by_cost(

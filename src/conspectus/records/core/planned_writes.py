@@ -17,6 +17,7 @@ from conspectus.records.core.rows import DOCUMENT_COLUMNS, to_document
 from conspectus.records.core.statements import PreparedStatement
 
 Span = tuple[int, int, str, int | None, str | None, str | None]
+"""Start, end, content hash, page, heading and table header of a chunk."""
 CollectionsById = Mapping[CollectionId, Collection]
 
 
@@ -101,7 +102,7 @@ class PlannedWrite:
         return ClientVector(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
 
     def progress(self, space: EmbeddingSpace | None, client_vector: ClientVector | None) -> dict[str, object]:
-        """Return the progress columns of an updated document: a failed one is retried."""
+        """Return the columns about embedding of an updated document; a failed one is retried."""
         if client_vector is not None:
             return {"status": "embedded", "error": None, "embedded_in": client_vector.space}
         status = "embedded" if self.stored is None else self.stored.status
@@ -112,7 +113,7 @@ class PlannedWrite:
 
 @dataclass(frozen=True, slots=True)
 class NumberedDocument:
-    """A document with the numbers of it and its first chunk."""
+    """A document with its number and that of its first chunk."""
 
     prepared: PreparedDocument
     number: int
@@ -130,7 +131,7 @@ class NumberedDocument:
         return self.first + len(self.prepared.chunks) - 1
 
     def progress(self, space: EmbeddingSpace | None) -> dict[str, object]:
-        """Return the progress columns: chunks are stored, and vectors if they were given."""
+        """Return the columns about chunks and embedding of an inserted document."""
         chunks = len(self.prepared.chunks)
         has_vectors = bool(self.vectors(space))
         return {
@@ -167,16 +168,25 @@ class InsertedDocument:
         document = to_document([values[column.key] for column in DOCUMENT_COLUMNS])
         vectors = self.numbered.vectors(space) or repeat(None)
         for chunk, vector in zip(self.numbered.prepared.chunks, vectors, strict=False):
-            span = (chunk.position, chunk.text, chunk.start, chunk.end)
-            rest = (chunk.tokens, chunk.content_hash, chunk.page, chunk.heading)
-            number = ChunkId(self.numbered.first + chunk.position)
-            inserted = Chunk(number, document.id, *span, *rest, table_header=chunk.table_header)
+            inserted = Chunk(
+                id=ChunkId(self.numbered.first + chunk.position),
+                document=document.id,
+                position=chunk.position,
+                text=chunk.text,
+                start=chunk.start,
+                end=chunk.end,
+                tokens=chunk.tokens,
+                content_hash=chunk.content_hash,
+                page=chunk.page,
+                heading=chunk.heading,
+                table_header=chunk.table_header,
+            )
             yield IndexedChunk(inserted, document, vector)
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedPlan:
-    """What a plan has written."""
+    """The result of a plan: the changes for the log, and what the index can take over without reading."""
 
     collections: CollectionsById
     """The collections as they were before."""

@@ -127,8 +127,8 @@ class PostgresDatabase:
         next checkpoint. The write-ahead log, archives and backups are kept as the server's owner configured.
         """
         with self.autocommitted.connect() as connection:
-            patience = self._busy_seconds if waits else min(self._busy_seconds, BRIEF_SECONDS)
-            erase(connection, busy_seconds=patience)
+            timeout = self._busy_seconds if waits else min(self._busy_seconds, BRIEF_SECONDS)
+            erase(connection, busy_seconds=timeout)
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
         """Return whether the server rolled back for another transaction; once also for a dead connection."""
@@ -172,11 +172,11 @@ def _engine(url: str, busy_seconds: float, connections: int, session: int) -> En
         max_overflow=0,
         hide_parameters=True,
     )
-    patience = f"{max(int(busy_seconds * 1000), 1)}ms"
+    lock_timeout = f"{max(int(busy_seconds * 1000), 1)}ms"
     settings = {
         "statement_timeout": f"{STATEMENT_SECONDS}s",
-        "lock_timeout": patience,
-        "idle_in_transaction_session_timeout": patience,
+        "lock_timeout": lock_timeout,
+        "idle_in_transaction_session_timeout": lock_timeout,
         **_SETTINGS,
     }
     event.listen(engine, "connect", partial(_set_up_connection, settings, session))

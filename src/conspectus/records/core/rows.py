@@ -41,10 +41,15 @@ COLLECTION_COLUMNS = tuple(collections.c)
 SOURCE_COLUMNS = tuple(sources.c[name] for name in ("id", "collection", "name", "metadata", "kind"))
 _STATUS = case((documents.c.unindexable.is_not(None), "unindexable"), else_=documents.c.status)
 _ERROR = func.coalesce(documents.c.unindexable, documents.c.error)
-_DERIVED = {"status": _STATUS.label("status"), "error": _ERROR.label("error")}
+_REPLACED_COLUMNS = {"status": _STATUS.label("status"), "error": _ERROR.label("error")}
+_FIRST_FIELD, _AFTER_LAST_FIELD = 1, 26
+"""The columns of the table from `id` to `trust` are the fields of a `Document` in its order."""
 DOCUMENT_COLUMNS = (
     documents.c.number,
-    *(_DERIVED.get(name, documents.c[name]) for name in documents.c.keys()[1:26]),
+    *(
+        _REPLACED_COLUMNS.get(name, documents.c[name])
+        for name in documents.c.keys()[_FIRST_FIELD:_AFTER_LAST_FIELD]
+    ),
 )
 """The columns of a `Document`. A text that cannot be analyzed takes precedence in status and error."""
 CHUNK_COLUMNS = tuple(chunks.c)
@@ -63,7 +68,7 @@ def period_of(start: int | None, end: int | None) -> Period | None:
 
 
 def to_number(moment: datetime | None) -> int | None:
-    """The inverse of `to_moment`."""
+    """Return a time as it is stored; None for an open one."""
     return None if moment is None else to_microseconds(moment)
 
 
@@ -78,7 +83,7 @@ def to_json(metadata: Metadata) -> str:
 
 
 def to_metadata(stored: str) -> Metadata:
-    """The inverse of `to_json`."""
+    """Return stored metadata, which `to_json` made."""
     if stored == "{}":
         return {}
     metadata: Metadata = json.loads(stored)
@@ -101,13 +106,13 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
 
 def to_collection(row: Sequence[Any]) -> Collection:
     """Convert a row of COLLECTION_COLUMNS. Raises TypeError for values of a wrong type."""
-    number, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
+    id, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
     has_numbers = type(sequence) is int and type(dimensions) in _OPTIONAL_NUMBER
-    has_texts = type(number) is str and {type(model), type(version), type(language)} <= _OPTIONAL_TEXT
+    has_texts = type(id) is str and {type(model), type(version), type(language)} <= _OPTIONAL_TEXT
     if not has_numbers or not has_texts:
         raise TypeError("a value of a collection has another type than was stored")
     return Collection(
-        id=CollectionId(number),
+        id=CollectionId(id),
         name=name,
         space=to_space(model, dimensions, version),
         language=language,
@@ -135,8 +140,8 @@ def collection_values(collection: Collection) -> dict[str, object]:
 
 def to_source(row: Sequence[Any]) -> Source:
     """Convert a row of SOURCE_COLUMNS."""
-    number, collection, name, metadata, kind = row
-    return Source(SourceId(number), CollectionId(collection), name, to_metadata(metadata), kind)
+    id, collection, name, metadata, kind = row
+    return Source(SourceId(id), CollectionId(collection), name, to_metadata(metadata), kind)
 
 
 def to_document(row: Sequence[Any]) -> Document:
@@ -286,7 +291,7 @@ def columns_of(model: Any) -> dict[str, Any]:
 
 
 def to_model(model_class: Callable[..., Model], columns: Any) -> Model:
-    """The inverse of `columns_of`."""
+    """Return a dataclass, given its fields as columns of the same names."""
     fields = dict(columns)
     for name, conversion in _field_conversions(model_class).items():
         if fields.get(name) is not None:

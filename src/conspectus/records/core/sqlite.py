@@ -76,7 +76,7 @@ class SqliteDatabase:
             return
         with self.reading.connect() as connection:
             fault = f"{self.name}: another process has locked it; try again"
-            self._until(partial(_in_wal, sqlite_driver(connection)), fault, seconds=self._busy_seconds)
+            self._wait_until(partial(_in_wal, sqlite_driver(connection)), fault, seconds=self._busy_seconds)
 
     def begin_migration(self) -> AbstractContextManager[Connection]:
         """Return a transaction during which no other process migrates."""
@@ -102,12 +102,14 @@ class SqliteDatabase:
             driver = sqlite_driver(connection)
             driver.execute("VACUUM")
             fault = f"{self.name}: a reader still needs the log that holds deleted content"
-            self._until(partial(_log_is_free, driver), fault, seconds=self._busy_seconds if waits else 0.0)
+            self._wait_until(
+                partial(_log_is_free, driver), fault, seconds=self._busy_seconds if waits else 0.0
+            )
 
-    def _until(self, done: Callable[[], bool], fault: str, *, seconds: float) -> None:
-        """Wait until something is done. Raises StorageBusy."""
+    def _wait_until(self, is_done: Callable[[], bool], fault: str, *, seconds: float) -> None:
+        """Wait until a check succeeds. Raises StorageBusy with the message `fault` after some seconds."""
         deadline = time.monotonic() + seconds
-        while not done():
+        while not is_done():
             if time.monotonic() > deadline:
                 raise StorageBusy(fault)
             time.sleep(_PAUSE_SECONDS)

@@ -218,7 +218,7 @@ class Transactions:
             raise ForkedEngine
 
     def shut(self) -> None:
-        """Blocking version of `close`."""
+        """Wait for running work, then close every connection, and block until then."""
         self._autocommitting.shutdown()
         self._writer.close()
         self._readers.shutdown()

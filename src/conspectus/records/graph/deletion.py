@@ -9,23 +9,23 @@ from conspectus.model.graph import GraphReceipt
 from conspectus.model.ids import SourceId
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, fetch_rows
 from conspectus.records.graph.reads import edges_without_other_evidence
-from conspectus.records.graph.rows import HERE
+from conspectus.records.graph.rows import IN_GRAPH
 from conspectus.records.tables.core import documents
 from conspectus.records.tables.graph import edges, events, evidence, nodes
 
 _NODES_NAMED = select(nodes.c.number).where(
-    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == HERE
+    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == IN_GRAPH
 )
 _EDGES_NAMED = select(edges.c.number).where(
-    edges.c.graph == bindparam("of"), edges.c.id.in_(IDS), edges.c.aside == HERE
+    edges.c.graph == bindparam("of"), edges.c.id.in_(IDS), edges.c.aside == IN_GRAPH
 )
 _TOUCHING = select(edges.c.number).where(
-    or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE
+    or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == IN_GRAPH
 )
 _ENDS = select(edges.c.source, edges.c.target).where(edges.c.number.in_(IDS))
 _HAS_EDGES = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
 _DELETE_UNUSED_NODES = delete(nodes).where(
-    nodes.c.number.in_(IDS), nodes.c.passing == 1, nodes.c.aside == HERE, ~_HAS_EDGES
+    nodes.c.number.in_(IDS), nodes.c.passing == 1, nodes.c.aside == IN_GRAPH, ~_HAS_EDGES
 )
 _DELETE_NODES = delete(nodes).where(nodes.c.number.in_(IDS))
 _DELETE_EDGES = delete(edges).where(edges.c.number.in_(IDS))

@@ -278,7 +278,7 @@ def _enable(connection: Connection, collection: CollectionId, on: bool) -> None:
 
 
 class SqlNames(SqlStore):
-    """The methods of the port `Names`, each as one transaction."""
+    """The methods of the port `MentionStore`, each as one transaction."""
 
     async def of(self, passages: Sequence[ChunkId]) -> list[TextPassage]:
         keys = [(_names_in_passages, chunk) for chunk in dict.fromkeys(passages)]

@@ -34,19 +34,19 @@ from conspectus.records.core.levels import lower_origin, lower_trust
 from conspectus.records.core.rows import to_moment
 from conspectus.records.core.statements import IDS, fetch_in_blocks, fetch_scalar
 from conspectus.records.graph.reads import nodes_by_id
-from conspectus.records.graph.rows import HERE, event_values, prove
+from conspectus.records.graph.rows import IN_GRAPH, add_evidence, event_values
 from conspectus.records.tables.graph import edges, events, evidence, moves, names, nodes, terms
 from conspectus.text.hashing import edge_id, edge_id_as_spelled
 
 _MERGED_NODES = select(nodes).where(
-    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == bindparam("where")
+    nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == bindparam("aside")
 )
 _TOUCHING = (
     select(edges)
-    .where(or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == HERE)
+    .where(or_(edges.c.source.in_(IDS), edges.c.target.in_(IDS)), edges.c.aside == IN_GRAPH)
     .order_by(edges.c.number)
 )
-_EDGE_BY_ID = select(edges.c.number).where(edges.c.id == bindparam("name"), edges.c.aside == HERE)
+_EDGE_BY_ID = select(edges.c.number).where(edges.c.id == bindparam("name"), edges.c.aside == IN_GRAPH)
 _MOVED_EDGES = select(edges, moves.c.source.label("old_source"), moves.c.target.label("old_target")).join(
     moves, moves.c.edge == edges.c.number
 )
@@ -72,7 +72,7 @@ def merge(
 ) -> Node:
     """Merge nodes into one, which has the lowest level of all and of the writer. Raises NotFound."""
     ids = list(dict.fromkeys((keep, *others)))
-    rows_by_id = _rows_by_id(connection, graph, ids, where=HERE)
+    rows_by_id = _read_nodes(connection, graph, ids, aside=IN_GRAPH)
     for name in ids:
         if name not in rows_by_id:
             raise NotFound("node", name)
@@ -98,13 +98,13 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
         raise NotFound("merge", str(merge))
     keep, *others = json.loads(record.before)
     _require_last(connection, record)
-    for name in _rows_by_id(connection, graph, others, where=HERE):
+    for name in _read_nodes(connection, graph, others, aside=IN_GRAPH):
         raise Conflict("node", name, "exists again")
-    target = _rows_by_id(connection, graph, [keep], where=HERE).get(keep)
+    target = _read_nodes(connection, graph, [keep], aside=IN_GRAPH).get(keep)
     if target is None:
         raise NotFound("node", keep)
-    merged = _rows_by_id(connection, graph, others, where=merge)
-    connection.execute(update(nodes).where(nodes.c.aside == merge).values(aside=HERE))
+    merged = _read_nodes(connection, graph, others, aside=merge)
+    connection.execute(update(nodes).where(nodes.c.aside == merge).values(aside=IN_GRAPH))
     _restore_edges(connection, merge, {row.number: row.id for row in merged.values()})
     _remove_names(connection, merge, target)
     connection.execute(update(events).where(events.c.number == merge).values(undone=1))
@@ -113,10 +113,10 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
     return nodes_by_id(connection, [graph], [keep, *others])
 
 
-def _rows_by_id(
-    connection: Connection, graph: SourceId, ids: Sequence[str], *, where: int
+def _read_nodes(
+    connection: Connection, graph: SourceId, ids: Sequence[str], *, aside: int
 ) -> dict[str, Row[*tuple[Any, ...]]]:
-    return {row.id: row for row in fetch_in_blocks(connection, _MERGED_NODES, ids, of=graph, where=where)}
+    return {row.id: row for row in fetch_in_blocks(connection, _MERGED_NODES, ids, of=graph, aside=aside)}
 
 
 def _rename(row: Row[*tuple[Any, ...]], source: str, target: str) -> str:
@@ -188,7 +188,7 @@ def _move_evidence(connection: Connection, merge: int, edge: int, equal_edge: in
         {"edge": equal_edge, "document": name, "merge": merge} for name in connection.execute(more).scalars()
     ]
     if rows:
-        prove(connection, rows)
+        add_evidence(connection, rows)
 
 
 def _add_names(
@@ -242,18 +242,20 @@ def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None
             )
 
 
-def _restore_edges(connection: Connection, merge: int, back: dict[int, str]) -> None:
-    """Restore the ends of edges from before the merge, unless the nodes are gone."""
+def _restore_edges(connection: Connection, merge: int, ids_by_number: dict[int, str]) -> None:
+    """Restore the ends that edges had before the merge, unless their nodes are deleted."""
     for row in connection.execute(_MOVED_EDGES.where(moves.c.event == merge)).all():
-        source = (row.old_source, back.get(row.old_source, row.source_id))
-        target = (row.old_target, back.get(row.old_target, row.target_id))
+        source = (row.old_source, ids_by_number.get(row.old_source, row.source_id))
+        target = (row.old_target, ids_by_number.get(row.old_target, row.target_id))
         name = _rename(row, source[1], target[1])
         _redirect(connection, row.number, name, source=source, target=target)
     connection.execute(delete(moves).where(moves.c.event == merge))
-    connection.execute(update(edges).where(edges.c.aside == merge).values(aside=HERE))
+    connection.execute(update(edges).where(edges.c.aside == merge).values(aside=IN_GRAPH))
     connection.execute(delete(evidence).where(evidence.c.merge == merge))
     has_edges = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
-    connection.execute(delete(nodes).where(nodes.c.number.in_(back), nodes.c.passing == 1, ~has_edges))
+    connection.execute(
+        delete(nodes).where(nodes.c.number.in_(ids_by_number), nodes.c.passing == 1, ~has_edges)
+    )
 
 
 def _remove_names(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]) -> None:

@@ -34,23 +34,33 @@ from conspectus.records.core.dialects import json_list_param
 from conspectus.records.core.name_lookup import in_list, select_rare, split_by_cost
 from conspectus.records.core.pages import from_cursor, to_cursor
 from conspectus.records.core.statements import IDS, fetch_in_blocks
-from conspectus.records.graph.rows import EDGES, HERE, NODE_COLUMNS, sources_by_id, to_edge, to_event, to_node
+from conspectus.records.graph.rows import (
+    EDGES,
+    IN_GRAPH,
+    NODE_COLUMNS,
+    sources_by_id,
+    to_edge,
+    to_event,
+    to_node,
+)
 from conspectus.records.tables.graph import edges, events, evidence, names, nodes, terms
 from conspectus.text.times import to_microseconds
 
 _GRAPHS: BindParameter[Any] = bindparam("graphs", expanding=True)
-_NODES = select(*NODE_COLUMNS).where(nodes.c.graph.in_(_GRAPHS), nodes.c.aside == HERE)
+_NODES = select(*NODE_COLUMNS).where(nodes.c.graph.in_(_GRAPHS), nodes.c.aside == IN_GRAPH)
 _BY_ID = _NODES.where(nodes.c.id.in_(IDS))
 _NUMBERS = _BY_ID.with_only_columns(nodes.c.number)
-_BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(IDS), nodes.c.aside == HERE)
+_BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(IDS), nodes.c.aside == IN_GRAPH)
 _NODES_WITH_KEY = select(names.c.key, *NODE_COLUMNS).join(nodes, nodes.c.number == names.c.node)
-_NODES_WITH_KEY = _NODES_WITH_KEY.where(names.c.key.in_(json_list_param("ids")), nodes.c.aside == HERE)
+_NODES_WITH_KEY = _NODES_WITH_KEY.where(names.c.key.in_(json_list_param("ids")), nodes.c.aside == IN_GRAPH)
 NODES_BY_NAME: Final = {
     by_name: _NODES_WITH_KEY.where(in_list(names.c.graph, "sources", by_name=by_name))
     for by_name in (False, True)
 }
 _RARE_KEYS = select_rare(names.c.key)
-_NODES_WITH_ID = select(*NODE_COLUMNS).where(nodes.c.id.in_(json_list_param("ids")), nodes.c.aside == HERE)
+_NODES_WITH_ID = select(*NODE_COLUMNS).where(
+    nodes.c.id.in_(json_list_param("ids")), nodes.c.aside == IN_GRAPH
+)
 NODES_BY_ID: Final = {
     by_name: _NODES_WITH_ID.where(in_list(nodes.c.graph, "sources", by_name=by_name))
     for by_name in (False, True)
@@ -60,15 +70,17 @@ _MATCHES = func.count().label("matches")
 _NODES_BY_TERMS = (
     select(nodes.c.number, _MATCHES)
     .join(nodes, nodes.c.number == terms.c.node)
-    .where(terms.c.graph.in_(_GRAPHS), terms.c.term.in_(IDS), nodes.c.aside == HERE)
+    .where(terms.c.graph.in_(_GRAPHS), terms.c.term.in_(IDS), nodes.c.aside == IN_GRAPH)
     .group_by(nodes.c.number, nodes.c.id, nodes.c.graph)
     .order_by(_MATCHES.desc(), nodes.c.id, nodes.c.graph)
     .limit(bindparam("maximum"))
 )
-_EDGES = EDGES.where(edges.c.graph.in_(_GRAPHS), edges.c.aside == HERE, edges.c.number > bindparam("after"))
+_EDGES = EDGES.where(
+    edges.c.graph.in_(_GRAPHS), edges.c.aside == IN_GRAPH, edges.c.number > bindparam("after")
+)
 _EDGES_BY_ID = _EDGES.where(edges.c.id.in_(IDS))
 _EDGE_PAGE = _EDGES.order_by(edges.c.number).limit(bindparam("maximum"))
-_AFTER_CURSOR = and_(edges.c.aside == HERE, edges.c.number > bindparam("after"))
+_AFTER_CURSOR = and_(edges.c.aside == IN_GRAPH, edges.c.number > bindparam("after"))
 _BY_EDGE = EDGES.where(edges.c.number.in_(IDS)).order_by(edges.c.number)
 _EDGES_OF_DOCUMENTS = (
     select(evidence.c.edge)
@@ -218,7 +230,7 @@ def summary(connection: Connection, graph: SourceId) -> GraphSummary:
 
 def _count_by_type(connection: Connection, table: Table, graph: SourceId) -> dict[str, int]:
     """Return the number of nodes or edges by type, most first."""
-    here = select(table.c.type, func.count()).where(table.c.graph == graph, table.c.aside == HERE)
+    here = select(table.c.type, func.count()).where(table.c.graph == graph, table.c.aside == IN_GRAPH)
     ordered = here.group_by(table.c.type).order_by(func.count().desc(), table.c.type)
     return {row[0]: row[1] for row in connection.execute(ordered)}
 
@@ -245,7 +257,7 @@ def read_at(connection: Connection, graph: SourceId, instant: datetime) -> tuple
 def is_valid_at(
     begins: ColumnElement[Any], ends: ColumnElement[Any], moment: int | ColumnElement[Any]
 ) -> ColumnElement[bool]:
-    """Return whether something was valid at an instant; both ends are included, and None is open."""
+    """Return the condition that a row was valid at an instant; both ends are included, and None is open."""
     return and_(or_(begins.is_(None), begins <= moment), or_(ends.is_(None), ends >= moment))
 
 

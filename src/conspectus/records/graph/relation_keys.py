@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from conspectus.records.graph.rows import HERE
+from conspectus.records.graph.rows import IN_GRAPH
 from conspectus.records.tables.graph import WITHOUT_KEY, edges
 from conspectus.text.name_keys import relation_key
 
@@ -24,7 +24,9 @@ _OF_RELATION = (
         edges.c.number, edges.c.target, edges.c.began, edges.c.single, edges.c.valid_until, edges.c.closed_by
     )
     .where(
-        edges.c.source == bindparam("from"), edges.c.type_key == bindparam("relation"), edges.c.aside == HERE
+        edges.c.source == bindparam("from"),
+        edges.c.type_key == bindparam("relation"),
+        edges.c.aside == IN_GRAPH,
     )
     .order_by(edges.c.began, edges.c.number)
 )

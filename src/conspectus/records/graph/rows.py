@@ -25,8 +25,8 @@ from conspectus.records.tables.graph import edges, events, evidence, nodes
 from conspectus.text.name_keys import relation_key
 from conspectus.text.times import from_microseconds, to_microseconds
 
-HERE = 0
-"""The value of `aside` of nodes and edges that were not removed by a merge."""
+IN_GRAPH = 0
+"""The value of `aside` of nodes and edges in a graph; those that a merge removed have its number."""
 EMPTY_LIST = "[]"
 
 NODE_COLUMNS = (
@@ -185,7 +185,7 @@ def began(begins: int | None, recorded: int, ends: int | None) -> int:
     return recorded if ends is None else min(recorded, ends)
 
 
-def prove(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+def add_evidence(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Store evidence of edges, after existing evidence."""
     last: int = fetch_scalar(connection, _LAST_EVIDENCE)
     numbered = [{**row, "number": number} for number, row in enumerate(rows, start=last + 1)]

@@ -19,7 +19,7 @@ from conspectus.model.trust import Trust, levels_from
 from conspectus.records.core.name_lookup import split_by_cost
 from conspectus.records.core.rows import to_number
 from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, is_valid_at, nodes_by_id
-from conspectus.records.graph.rows import HERE
+from conspectus.records.graph.rows import IN_GRAPH
 from conspectus.records.tables.graph import edges, nodes
 from conspectus.text.name_keys import relation_key
 
@@ -56,7 +56,7 @@ def _edge_query(*, back: bool, typed: bool, dated: bool, as_of: bool, levels: bo
         near, far, name = edges.c.target, edges.c.source, edges.c.source_id
     conditions: list[ColumnElement[bool]] = [
         near == bindparam("near"),
-        edges.c.aside == HERE,
+        edges.c.aside == IN_GRAPH,
         edges.c.weight >= bindparam("least"),
     ]
     level = [edges.c.trust] if levels else []
@@ -133,7 +133,7 @@ class _BestPaths:
         self._bound: tuple[float, str] | None = None
 
     def may_include(self, least: tuple[float, str] | None) -> bool:
-        """Return whether a path of at least this cost could be among the best."""
+        """Return whether a path of at least this cost, None for no path, could be among the best."""
         return least is not None and (self._bound is None or least <= self._bound)
 
     def offer(self, name: str, path: _Path) -> None:

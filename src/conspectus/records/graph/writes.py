@@ -14,7 +14,14 @@ from conspectus.ports.graphs import Adding
 from conspectus.records.core.counters import allocate
 from conspectus.records.core.levels import level_below, lower_origin, lower_trust
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, insert_rows
-from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
+from conspectus.records.graph.rows import (
+    IN_GRAPH,
+    add_evidence,
+    began,
+    edge_values,
+    node_values,
+    sources_by_id,
+)
 from conspectus.records.tables.core import documents
 from conspectus.records.tables.graph import edges, evidence, names, nodes, terms
 from conspectus.text.hashing import edge_id_as_spelled
@@ -22,9 +29,9 @@ from conspectus.text.times import to_microseconds
 
 Values = dict[str, Any]
 
-_NODES = select(nodes).where(nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == HERE)
+_NODES = select(nodes).where(nodes.c.graph == bindparam("of"), nodes.c.id.in_(IDS), nodes.c.aside == IN_GRAPH)
 _NUMBERS = _NODES.with_only_columns(nodes.c.id, nodes.c.number)
-_EDGES = select(edges).where(edges.c.id.in_(IDS), edges.c.aside == HERE)
+_EDGES = select(edges).where(edges.c.id.in_(IDS), edges.c.aside == IN_GRAPH)
 _EVIDENCE = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(IDS))
 _DOCUMENTS = select(documents.c.id).where(documents.c.id.in_(IDS))
 _CHANGE_NODE = (
@@ -41,9 +48,9 @@ _SAME_RELATION = and_(
     edges.c.source == bindparam("from"),
     edges.c.type_key == bindparam("relation"),
     edges.c.target != bindparam("to"),
-    edges.c.aside == HERE,
+    edges.c.aside == IN_GRAPH,
 )
-_ENDED_BY = select(edges).where(edges.c.closed_by == bindparam("at"), edges.c.aside == HERE)
+_ENDED_BY = select(edges).where(edges.c.closed_by == bindparam("at"), edges.c.aside == IN_GRAPH)
 _NEXT_SINGLE = (
     select(edges.c.number, edges.c.id, edges.c.began, edges.c.origin, edges.c.trust)
     .where(_SAME_RELATION, edges.c.single == 1, edges.c.began > bindparam("since"))
@@ -149,12 +156,15 @@ def _change_nodes(connection: Connection, rows: Sequence[Values]) -> None:
 def _store_names(connection: Connection, adding: Adding, rows: Sequence[Values], *, anew: bool) -> None:
     """Store the names and words of nodes. Those from a merge are kept."""
     numbers = [row["number"] for row in rows]
-    for table, column, of in ((names, names.c.key, adding.keys), (terms, terms.c.term, adding.terms)):
+    for table, column, words_by_node in (
+        (names, names.c.key, adding.keys),
+        (terms, terms.c.term, adding.terms),
+    ):
         merged_words = _delete_words(connection, table, column, numbers) if anew else set()
         rows_to_insert = [
-            {"graph": row["graph"], column.name: word, "node": row["number"], "merge": HERE}
+            {"graph": row["graph"], column.name: word, "node": row["number"], "merge": IN_GRAPH}
             for row in rows
-            for word in dict.fromkeys(of.get(row["id"], ()))
+            for word in dict.fromkeys(words_by_node.get(row["id"], ()))
             if (row["number"], word) not in merged_words
         ]
         insert_rows(connection, table, rows_to_insert)
@@ -164,7 +174,9 @@ def _delete_words(
     connection: Connection, table: Table, column: Column[Any], numbers: Sequence[int]
 ) -> set[tuple[int, str]]:
     """Delete the words of nodes that are not from merges, and return those that are."""
-    execute_in_blocks(connection, delete(table).where(table.c.node.in_(IDS), table.c.merge == HERE), numbers)
+    execute_in_blocks(
+        connection, delete(table).where(table.c.node.in_(IDS), table.c.merge == IN_GRAPH), numbers
+    )
     merged = fetch_in_blocks(connection, select(table.c.node, column).where(table.c.node.in_(IDS)), numbers)
     return {(node, word) for node, word in merged}
 
@@ -227,10 +239,10 @@ def _evidence_by_edge_id(connection: Connection, stored: Iterable[Values]) -> di
 def withdraw(
     connection: Connection, graph: SourceId, edge: str, *, ends: datetime | None
 ) -> list[tuple[str, str | None]]:
-    """Have an edge supersede nothing any more, and end it unless it has an end (None: leave it open).
+    """Withdraw the effect of an edge on others, and end it unless it has an end; with None it stays open.
 
-    What it had ended is valid again, or until the next single edge begins. Returns these edges, each with the
-    one that ends it now.
+    The edges that it had ended are valid again, until the next single edge begins, if any. Returns them,
+    each with the edge that ends it now.
     """
     row = connection.execute(_EDGES.where(edges.c.graph == graph), {"ids": [edge]}).one_or_none()
     if row is None:
@@ -245,11 +257,14 @@ def withdraw(
 
 def _end_anew(connection: Connection, row: Row[*tuple[Any, ...]]) -> tuple[str, str | None]:
     """Give an edge the end that the next single edge with its relation sets, or none."""
-    of = {"from": row.source, "relation": row.type_key, "to": row.target, "since": row.began}
-    later = connection.execute(_NEXT_SINGLE, of).one_or_none()
-    ends = {"valid_until": later and later.began, "closed_by": later and later.number}
-    connection.execute(update(edges).where(edges.c.number == row.number).values(ends))
-    return row.id, None if later is None else later.id
+    relation = {"from": row.source, "relation": row.type_key, "to": row.target, "since": row.began}
+    later = connection.execute(_NEXT_SINGLE, relation).one_or_none()
+    stored_edge = update(edges).where(edges.c.number == row.number)
+    if later is None:
+        connection.execute(stored_edge.values(valid_until=None, closed_by=None))
+        return row.id, None
+    connection.execute(stored_edge.values(valid_until=later.began, closed_by=later.number))
+    return row.id, later.id
 
 
 class _EdgeWriter:
@@ -273,7 +288,7 @@ class _EdgeWriter:
             return self._change(edge, stored, row)
         self._stored[edge.id] = row
         self._new_edges.append(row)
-        self._prove(row, edge.evidence)
+        self._add_evidence(row, edge.evidence)
         if not row["single"]:
             return GraphWritten(edge.id, "added")
         self.flush()
@@ -281,7 +296,7 @@ class _EdgeWriter:
 
     def _change(self, edge: Edge, stored: Values, new: Values) -> GraphWritten:
         new_values = _edge_changes(stored, new)
-        has_new_evidence = self._prove(stored, edge.evidence)
+        has_new_evidence = self._add_evidence(stored, edge.evidence)
         is_updated = has_new_evidence or "updated" in new_values
         lower = _lower(new, stored) if is_updated else {}
         if new_values or lower:
@@ -294,7 +309,7 @@ class _EdgeWriter:
         closed = self._end_superseded(stored) if may_end_others else ()
         return GraphWritten(edge.id, "updated" if is_updated else "unchanged", closed)
 
-    def _prove(self, row: Values, document: str | None) -> bool:
+    def _add_evidence(self, row: Values, document: str | None) -> bool:
         """Store a document as evidence of an edge. Returns whether it is new."""
         stored = self._evidence.setdefault(row["id"], set())
         if document is None or document in stored:
@@ -305,12 +320,17 @@ class _EdgeWriter:
 
     def _end_superseded(self, row: Values) -> tuple[str, ...]:
         """End the open edges to other targets, and this one if a later one exists."""
-        of = {"from": row["source"], "relation": row["type_key"], "to": row["target"], "since": row["began"]}
-        later = self._connection.execute(_NEXT_SINGLE, of).one_or_none()
+        relation = {
+            "from": row["source"],
+            "relation": row["type_key"],
+            "to": row["target"],
+            "since": row["began"],
+        }
+        later = self._connection.execute(_NEXT_SINGLE, relation).one_or_none()
         if later is not None and row["valid_until"] is None:
             ended_at = {"valid_until": later.began, "closed_by": later.number}
             self._close(row, ended_at | {"origin": later.origin, "trust": later.trust})
-        ended = self._connection.execute(_OPEN_EDGES, of).all()
+        ended = self._connection.execute(_OPEN_EDGES, relation).all()
         change = {"valid_until": row["began"], "closed_by": row["number"]}
         change |= {name: row[name] for name in ("origin", "trust", "updated")}
         for edge in ended:
@@ -333,7 +353,7 @@ class _EdgeWriter:
             insert_rows(self._connection, edges, self._new_edges)
         if self._new_evidence:
             rows = [{"edge": row["number"], "document": document} for row, document in self._new_evidence]
-            prove(self._connection, rows)
+            add_evidence(self._connection, rows)
         self._new_edges, self._new_evidence = [], []
 
 

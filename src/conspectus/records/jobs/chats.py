@@ -28,27 +28,23 @@ def _pulse(connection: Connection, streams: Sequence[str]) -> dict[str, float]:
     rows = connection.execute(
         select(chat_answers.c.stream, DatabaseTime() - chat_answers.c.read_at).where(of_streams)
     )
-    return {stream: ago / MICROSECONDS for stream, ago in rows}
+    return {stream: microseconds / MICROSECONDS for stream, microseconds in rows}
 
 
-def _publish(connection: Connection, utterance: AnswerFrames) -> None:
-    """Publish new frames of a response."""
-    named = [
-        {"stream": utterance.stream, "number": utterance.first + offset, "frame": frame}
-        for offset, frame in enumerate(utterance.frames)
+def _publish(connection: Connection, answer: AnswerFrames) -> None:
+    """Publish new frames of a response, unless it was deleted."""
+    rows = [
+        {"stream": answer.stream, "number": answer.first + offset, "frame": frame}
+        for offset, frame in enumerate(answer.frames)
     ]
-    if (
-        connection.execute(
-            select(chat_answers.c.stream).where(chat_answers.c.stream == utterance.stream)
-        ).first()
-        is None
-    ):
+    stored = select(chat_answers.c.stream).where(chat_answers.c.stream == answer.stream)
+    if connection.execute(stored).first() is None:
         return
-    if named:
-        connection.execute(insert(chat_frames), named)
-    values: dict[str, Any] = {"frames": utterance.first + len(named), "finished": int(utterance.finished)}
-    values |= {"documents": json.dumps(utterance.documents), "written": DatabaseTime()}
-    connection.execute(update(chat_answers).where(chat_answers.c.stream == utterance.stream).values(values))
+    if rows:
+        connection.execute(insert(chat_frames), rows)
+    values: dict[str, Any] = {"frames": answer.first + len(rows), "finished": int(answer.finished)}
+    values |= {"documents": json.dumps(answer.documents), "written": DatabaseTime()}
+    connection.execute(update(chat_answers).where(chat_answers.c.stream == answer.stream).values(values))
 
 
 def _read_chat(connection: Connection, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
@@ -63,9 +59,9 @@ def _read_chat(connection: Connection, stream: str, person: UserId, first: int) 
     frames = connection.execute(ordered.order_by(chat_frames.c.number)).scalars().all()
     if len(frames) < row.frames - first:
         return None
-    silent = float(row[-1]) / MICROSECONDS
+    silent_seconds = float(row[-1]) / MICROSECONDS
     return RemoteChatEvent(
-        tuple(frames), row.frames, bool(row.finished), tuple(json.loads(row.documents)), silent
+        tuple(frames), row.frames, bool(row.finished), tuple(json.loads(row.documents)), silent_seconds
     )
 
 

@@ -106,7 +106,7 @@ class SqlIdempotencyStore(SqlStore):
             return
         try:
             finish = partial(
-                _finish, person=person, claim=_is(person, key, created), answer=answer, roles=roles
+                _finish, person=person, claim=_is_claim(person, key, created), answer=answer, roles=roles
             )
             await self._write(finish, locks={_lock(person, key)})
         except StorageError:
@@ -135,7 +135,7 @@ class SqlIdempotencyStore(SqlStore):
 
     def _note(self, connection: Connection, claim: tuple[str, str], created: int) -> None:
         """Record that something is stored. Raises LockLost if another process took over the claim."""
-        same = _is(*claim, created)
+        same = _is_claim(*claim, created)
         open_claim = select(replays.c.stored).where(same, replays.c.answer.is_(None))
         stored = connection.execute(open_claim).scalar()
         if stored == 0:
@@ -148,12 +148,15 @@ def _lock(person: str, key: str) -> str:
     return f"idempotency key {person} {key}"
 
 
-def _is(person: str, key: str, created: int) -> ColumnElement[bool]:
+def _is_claim(person: str, key: str, created: int) -> ColumnElement[bool]:
     return and_(replays.c.person == person, replays.c.key == key, replays.c.created == created)
 
 
 def _has_ended() -> ColumnElement[bool]:
-    """Return whether the lease has expired; an end beyond the maximum is from before a clock change."""
+    """Return the condition that a lease has expired.
+
+    An end beyond the maximum is left over from before the clock was set back.
+    """
     return or_(replays.c.until <= DatabaseTime(), replays.c.until > time_in(MAX_LEASE_SECONDS))
 
 
@@ -234,7 +237,7 @@ def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float)
 
 
 def _read_expired_claims(connection: Connection) -> list[tuple[str, str, int]]:
-    """The person, key and end of each claim that has expired."""
+    """Return the person, key and end of each claim that has expired."""
     chosen = select(replays.c.person, replays.c.key, replays.c.until).where(_OPEN, _has_ended())
     return [(row.person, row.key, row.until) for row in connection.execute(chosen)]
 

@@ -30,14 +30,13 @@ class SqlRateCounters:
 
 def _take(connection: Connection, name: str, count: int, maximum: int) -> RateCount:
     now: int = connection.execute(select(DatabaseTime())).scalar_one()
-    minute, left = (
-        now // MINUTE_MICROSECONDS,
-        (MINUTE_MICROSECONDS - now % MINUTE_MICROSECONDS) / MICROSECONDS,
-    )
-    here = allowances.c.name == name
-    if connection.execute(select(allowances.c.name).where(here)).first() is None:
+    minute = now // MINUTE_MICROSECONDS
+    seconds_left = (MINUTE_MICROSECONDS - now % MINUTE_MICROSECONDS) / MICROSECONDS
+    has_name = allowances.c.name == name
+    if connection.execute(select(allowances.c.name).where(has_name)).first() is None:
         connection.execute(insert(allowances).values(name=name, minute=minute, used=0))
-    same = allowances.c.minute == minute
-    more = case((same, allowances.c.used + count), else_=count)
-    enough = update(allowances).where(here, or_(~same, allowances.c.used + count <= maximum))
-    return RateCount(connection.execute(enough.values(minute=minute, used=more)).rowcount == 1, left)
+    is_this_minute = allowances.c.minute == minute
+    used = case((is_this_minute, allowances.c.used + count), else_=count)
+    if_enough = update(allowances).where(has_name, or_(~is_this_minute, allowances.c.used + count <= maximum))
+    is_taken = connection.execute(if_enough.values(minute=minute, used=used)).rowcount == 1
+    return RateCount(is_taken, seconds_left)

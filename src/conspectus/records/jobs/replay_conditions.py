@@ -54,7 +54,7 @@ _ROW_KINDS: Final = (
 def conditions_of(
     connection: Connection, person: str, body: str, roles: Sequence[RoleHeld]
 ) -> Mapping[str, Any]:
-    """The conditions for repeating a response: the user's roles before and after it, and the named rows."""
+    """Return the conditions for repeating a response: the roles of the user, and the named rows."""
     all_roles = {*roles, *roles_of(connection, person)}
     return {"roles": sorted(all_roles), "rows": sorted(_rows_named(connection, body))}
 
@@ -62,7 +62,7 @@ def conditions_of(
 def conditions_hold(
     connection: Connection, person: str, body: str, conditions: Mapping[str, Any] | None
 ) -> bool:
-    """Whether a response may be repeated now; one of an older version, without conditions, may not."""
+    """Return whether a response may be repeated now; one of an older version, without conditions, may not."""
     if conditions is None:
         return False
     roles = roles_of(connection, person)
@@ -73,7 +73,7 @@ def conditions_hold(
 
 
 def roles_of(connection: Connection, person: str) -> list[RoleHeld]:
-    """The roles of a user by ownership, grants and groups; of the store's owner, that on everything."""
+    """Return the roles of a user by ownership, grants and groups; the store's owner owns everything."""
     owner = select(users.c.owner).where(users.c.id == person)
     if connection.execute(owner).scalar():
         return [("", "", "owner")]
@@ -88,7 +88,7 @@ def roles_of(connection: Connection, person: str) -> list[RoleHeld]:
 
 
 def _has_role(roles: Iterable[RoleHeld], target: Sequence[str], role: Role) -> bool:
-    """Whether the roles of now include a role of then."""
+    """Return whether current roles include an earlier role on a collection and source."""
     collection, source = target
     return any(
         current_collection in {"", collection}
@@ -99,7 +99,7 @@ def _has_role(roles: Iterable[RoleHeld], target: Sequence[str], role: Role) -> b
 
 
 def _exists(connection: Connection, collection: str, source: str) -> bool:
-    """Whether a role is missing on something that is still there."""
+    """Return whether the collection or source of a role still exists."""
     if not collection:
         return True
     row = select(sources.c.id).where(sources.c.id == source)
@@ -109,7 +109,7 @@ def _exists(connection: Connection, collection: str, source: str) -> bool:
 
 
 def _rows_named(connection: Connection, body: str) -> set[str]:
-    """Digests of the rows whose ids stand in a response."""
+    """Return digests of the rows whose ids are in a response."""
     try:
         document = json.loads(body)
     except ValueError:
@@ -123,7 +123,7 @@ def _rows_named(connection: Connection, body: str) -> set[str]:
 
 
 def _is_storable(text: str) -> bool:
-    """Whether a string can be an id: databases refuse the NUL, and what UTF-8 cannot carry."""
+    """Return whether a string can be an id: databases refuse the NUL, and UTF-8 cannot encode surrogates."""
     return (
         len(text) <= MAX_NAME_LENGTH and "\0" not in text and text.encode("utf-8", "ignore").decode() == text
     )

@@ -81,14 +81,14 @@ def set_last_run(connection: Connection, id: str, at: datetime) -> None:
     connection.execute(update(retentions).where(retentions.c.id == id).values(ran=to_microseconds(at)))
 
 
-_GIVEN_AWAY = exists().where(grants.c.source == sources.c.id)
-_IS_FILLED = exists().where(documents.c.source == sources.c.id)
+_IS_GRANTED = exists().where(grants.c.source == sources.c.id)
+_HAS_DOCUMENTS = exists().where(documents.c.source == sources.c.id)
 _HAS_NODES = exists().where(nodes.c.graph == sources.c.id)
-_EMPTY = select(sources.c.id).where(sources.c.id.in_(IDS), ~_IS_FILLED, ~_HAS_NODES, ~_GIVEN_AWAY)
+_EMPTY_SOURCES = select(sources.c.id).where(sources.c.id.in_(IDS), ~_HAS_DOCUMENTS, ~_HAS_NODES, ~_IS_GRANTED)
 _DELETE_SOURCES = delete(sources).where(sources.c.id.in_(IDS))
 
 
 def delete_empty_sources(connection: Connection, emptied: Sequence[SourceId]) -> list[SourceId]:
-    empty = [SourceId(row.id) for row in fetch_in_blocks(connection, _EMPTY, emptied)]
+    empty = [SourceId(row.id) for row in fetch_in_blocks(connection, _EMPTY_SOURCES, emptied)]
     execute_in_blocks(connection, _DELETE_SOURCES, empty)
     return empty

@@ -42,7 +42,7 @@ from conspectus.records.tables.core import (
 )
 from conspectus.records.tables.jobs import jobs
 
-_HOMES = (
+_MEMORY_SOURCES = (
     select(*SOURCE_COLUMNS)
     .where(
         sources.c.collection == bindparam("of"),
@@ -63,7 +63,7 @@ def _memory_sources(
     kind: SourceKind = "memory",
 ) -> list[Source]:
     parameters = {"of": collection, "kind": kind, "begins": begins, "below": below}
-    return [to_source(row) for row in connection.execute(_HOMES, parameters)]
+    return [to_source(row) for row in connection.execute(_MEMORY_SOURCES, parameters)]
 
 
 class SqlMemories(SqlStore):

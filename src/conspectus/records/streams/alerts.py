@@ -40,12 +40,13 @@ from conspectus.records.tables.streams import alerts
 from conspectus.text.intervals import runs
 from conspectus.text.times import from_microseconds, to_microseconds
 
-WIDTH = len(Alert.__dataclass_fields__)
+ALERT_WIDTH = len(Alert.__dataclass_fields__)
+"""Number of columns of a row that are those of the alert; the others are those of its event."""
 
 _ALERT = tuple(alerts.c[name] for name in Alert.__dataclass_fields__)
 _CHUNKS = select(counters.c.value).where(counters.c.name == "chunk", counters.c.collection == bindparam("of"))
 _EVENT = select(*_ALERT, *events.c).join(events, events.c.alert == alerts.c.id)
-_ABOUT = select(events).where(
+_EVENTS_AROUND = select(events).where(
     events.c.alert == bindparam("of"),
     events.c.source == bindparam("stream"),
     events.c.occurred_end >= bindparam("earliest"),
@@ -54,8 +55,8 @@ _ABOUT = select(events).where(
 _UNTIMED = select(events.c.document).where(
     events.c.alert == bindparam("of"), events.c.occurred_start.is_(None)
 )
-_THERE = select(documents.c.id).where(documents.c.id.in_(IDS))
-_LONGER = update(events).where(events.c.number == bindparam("at"))
+_STORED_DOCUMENTS = select(documents.c.id).where(documents.c.id.in_(IDS))
+_LENGTHEN_EVENT = update(events).where(events.c.number == bindparam("at"))
 
 Timed = tuple[int, int, Match]
 """A match with its times in microseconds."""
@@ -69,10 +70,10 @@ def _put(connection: Connection, alert: Alert, *, maximum: int) -> Alert:
         count = connection.execute(owned).scalar_one()
         if count >= maximum:
             raise TooLarge("alerts", size=count + 1, limit=maximum, unit="alerts")
-        fresh = replace(alert, checked=newest)
+        new_alert = replace(alert, checked=newest)
         since = fetch_scalar(connection, _CHUNKS, {"of": alert.collection}) or 0
-        connection.execute(insert(alerts), {**_values(fresh), "since": since})
-        return fresh
+        connection.execute(insert(alerts), {**_values(new_alert), "since": since})
+        return new_alert
     changed = replace(alert, created=stored.created, checked=stored.checked)
     connection.execute(update(alerts).where(alerts.c.id == alert.id).values(_values(changed)))
     if changed.webhook is None:
@@ -123,47 +124,50 @@ def _store_matches(connection: Connection, checked: Sequence[Checked], *, now: d
 
 def _new_matches(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
     """Return the first of each run of matches, which is a new event; the others extend it."""
-    there = {row.id for row in fetch_in_blocks(connection, _THERE, [match.document for match in matches])}
+    stored_documents = {
+        row.id
+        for row in fetch_in_blocks(connection, _STORED_DOCUMENTS, [match.document for match in matches])
+    }
     by_source: dict[SourceId, list[Timed]] = {}
     untimed: dict[DocumentId, Match] = {}
     for match in matches:
-        if match.document in there and match.occurred is not None:
+        if match.document in stored_documents and match.occurred is not None:
             start, end = to_microseconds(match.occurred.start), to_microseconds(match.occurred.end)
             by_source.setdefault(match.source, []).append((start, end, match))
-        elif match.document in there:
+        elif match.document in stored_documents:
             untimed[match.document] = match
     known_rows = fetch_rows(connection, _UNTIMED, {"of": alert.id}) if untimed else []
     known_documents = {document for (document,) in known_rows}
-    fresh = [match for document, match in untimed.items() if document not in known_documents]
+    new_matches = [match for document, match in untimed.items() if document not in known_documents]
     for source, timed in by_source.items():
-        fresh += _new_runs(connection, alert, source, timed)
-    return fresh
+        new_matches += _new_runs(connection, alert, source, timed)
+    return new_matches
 
 
 def _new_runs(connection: Connection, alert: Alert, source: SourceId, timed: list[Timed]) -> list[Match]:
     gap = round(alert.gap_seconds * MICROSECONDS)
     earliest, latest = min(start for start, *_ in timed) - gap, max(end for _, end, _ in timed) + gap
-    about = {"of": alert.id, "stream": source, "earliest": earliest, "latest": latest}
-    event = connection.execute(_ABOUT, about).all()
-    spans = [(row.occurred_start, row.occurred_end) for row in event]
+    parameters = {"of": alert.id, "stream": source, "earliest": earliest, "latest": latest}
+    event_rows = connection.execute(_EVENTS_AROUND, parameters).all()
+    spans = [(row.occurred_start, row.occurred_end) for row in event_rows]
     spans += [(start, end) for start, end, _ in timed]
-    fresh = []
+    new_matches = []
     for run in runs(spans, gap=gap):
         span = (spans[run[0]][0], max(spans[position][1] for position in run))
-        existing = [event[position] for position in run if position < len(event)]
+        existing = [event_rows[position] for position in run if position < len(event_rows)]
         if not existing:
-            match = timed[run[0] - len(event)][2]
+            match = timed[run[0] - len(event_rows)][2]
             occurred = Period(from_microseconds(span[0]), from_microseconds(span[1]))
-            fresh.append(replace(match, occurred=occurred))
+            new_matches.append(replace(match, occurred=occurred))
         elif len(existing) < len(run):
             _lengthen(connection, min(existing, key=lambda row: row.number), span)
-    return fresh
+    return new_matches
 
 
 def _lengthen(connection: Connection, event: Row[*tuple[Any, ...]], span: tuple[int, int]) -> None:
     if span != (event.occurred_start, event.occurred_end):
-        longer = _LONGER.values(occurred_start=span[0], occurred_end=span[1])
-        connection.execute(longer, {"at": event.number})
+        longer_event = _LENGTHEN_EVENT.values(occurred_start=span[0], occurred_end=span[1])
+        connection.execute(longer_event, {"at": event.number})
 
 
 def _event_row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
@@ -233,7 +237,7 @@ def _values(alert: Alert) -> dict[str, Any]:
 
 def _to_alert(row: Sequence[Any]) -> Alert:
     """Convert a row that begins with the columns of alerts."""
-    columns = dict(zip(Alert.__dataclass_fields__, row[:WIDTH], strict=True))
+    columns = dict(zip(Alert.__dataclass_fields__, row[:ALERT_WIDTH], strict=True))
     return to_model(Alert, {**columns, "filter": _to_filter(columns["filter"])})
 
 
@@ -247,7 +251,7 @@ def _to_filter(stored: str) -> Filter:
 
 def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
     """Convert a row of both tables."""
-    number, _, document, source, start, end, reason, created, delivery, attempts, error, _ = row[WIDTH:]
+    number, _, document, source, start, end, reason, created, delivery, attempts, error, _ = row[ALERT_WIDTH:]
     alert, occurred = _to_alert(row), period_of(start, end)
     rest = (reason, from_microseconds(created), delivery, attempts, error)
     return AlertMatch(number, alert, SourceId(source), occurred, DocumentId(document), *rest)

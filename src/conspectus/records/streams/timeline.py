@@ -62,7 +62,7 @@ _ENDS = select(func.max(documents.c.occurred_end)).where(
 )
 BEYOND_ALL_INSTANTS = 2**60
 """A number of microseconds beyond every instant."""
-_SPOTS = select(
+_POSITIONS_IN_RANGE = select(
     documents.c.id, documents.c.occurred_start, documents.c.occurred_end, documents.c.sequence
 ).where(
     documents.c.source == bindparam("source"),
@@ -121,13 +121,13 @@ def stretches(
 
 
 def list_positions(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
-    """Return the rows in any of the ranges; each range is one index lookup."""
+    """Return the positions of captions in any of the ranges; each range is one index lookup."""
     longest = fetch_scalar(connection, _LONGEST_CAPTION, {"source": source}) or 0
     times_by_document: dict[str, tuple[int, int]] = {}
     for span in spans:
         start, end = _bound(span.start, -BEYOND_ALL_INSTANTS), _bound(span.end, BEYOND_ALL_INSTANTS)
         parameters = {"source": source, "earliest": start - longest, "start": start, "end": end}
-        for name, begins, ends, number in fetch_rows(connection, _SPOTS, parameters):
+        for name, begins, ends, number in fetch_rows(connection, _POSITIONS_IN_RANGE, parameters):
             if _meets_bounds(span, (begins, ends), number, within=(start, end)):
                 times_by_document[name] = (begins, ends)
     return [Spot(DocumentId(name), *times) for name, times in times_by_document.items()]
@@ -174,7 +174,7 @@ def _page(
 
 
 def filter_by_number(span: Span) -> list[ColumnElement[bool]]:
-    """Return the documents with a number within the bounds."""
+    """Return the conditions of documents with a number within the bounds."""
     bounds = []
     if span.first is not None:
         bounds.append(documents.c.sequence >= span.first)
@@ -184,7 +184,7 @@ def filter_by_number(span: Span) -> list[ColumnElement[bool]]:
 
 
 def filter_by_time(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
-    """Return the documents that overlap the range, or are inside it; an instant overlaps itself."""
+    """Return the conditions of documents that overlap or are inside a range; an instant overlaps itself."""
     start, end = documents.c.occurred_start, documents.c.occurred_end
     bounds = []
     if span.end is not None:
@@ -206,7 +206,7 @@ def _cursor(row: Any) -> str:
     return to_cursor(*times, row.order_sequence, row.key)
 
 
-_SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
+_OCCURRENCE_COLUMNS = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
 
 
 def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int]:
@@ -228,16 +228,16 @@ def mentions(
 
 
 def _with_names(connection: Connection, source: SourceId, span: Span) -> CompoundSelect[Any]:
-    """Yield each document with each of its distinct names."""
+    """Return a query of documents, each with each of its distinct names."""
     here = documents.c.source == source
     bounds = [*filter_by_number(span), *filter_by_time(connection, source, span)]
     entities = json_elements(documents.c.metadata, ENTITIES)
     named = (
-        select(*_SHOWN, element_text(entities).label("name"))
+        select(*_OCCURRENCE_COLUMNS, element_text(entities).label("name"))
         .select_from(documents)
         .join(entities, IS_CAPTION_OR_EVENT)
     )
-    speakers = select(*_SHOWN, documents.c.author.label("name"))
+    speakers = select(*_OCCURRENCE_COLUMNS, documents.c.author.label("name"))
     return union(
         named.where(here, IS_CAPTION_OR_EVENT, *bounds, element_text(entities).is_not(None)),
         speakers.where(here, IS_CAPTION_OR_EVENT, *bounds, documents.c.author.is_not(None)),

@@ -21,7 +21,7 @@ from conspectus.text.zips import DAMAGED
 MANIFEST = "manifest.json"
 FORMAT = 1
 BLOCK_BYTES = 1 << 20
-MANIFEST_BYTES = 1 << 24
+MAX_MANIFEST_BYTES = 1 << 24
 COMPRESSION_LEVEL = 3
 _ENCRYPTED = 1
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
@@ -31,7 +31,7 @@ _OUTSIDE = "is not a backup of Conspectus"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The attributes of a file in a backup."""
+    """The size and checksum of a file in a backup."""
 
     bytes: int
     sha256: str
@@ -39,7 +39,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class TableSum:
-    """The attributes of a table in a backup."""
+    """The number of rows and the checksum of a table in a backup."""
 
     rows: int
     hash: str
@@ -62,7 +62,7 @@ class Manifest:
 
 
 def member_of(path: Path) -> Member:
-    """The attributes of a file."""
+    """Return the size and checksum of a file."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
@@ -119,8 +119,8 @@ def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
     except KeyError:
         raise UnreadableFile(str(path), _OUTSIDE) from None
     with archive.open(listed) as file:
-        written = file.read(MANIFEST_BYTES + 1)
-    if len(written) > MANIFEST_BYTES:
+        written = file.read(MAX_MANIFEST_BYTES + 1)
+    if len(written) > MAX_MANIFEST_BYTES:
         raise UnreadableFile(str(path), "its manifest is too large")
     try:
         return _read_manifest(json.loads(written))
@@ -128,20 +128,21 @@ def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
         raise UnreadableFile(str(path), f"{_OUTSIDE} that this program can read") from fault
 
 
-def _read_manifest(value: Any) -> Manifest:
-    if value["format"] != FORMAT:
+def _read_manifest(content: Any) -> Manifest:
+    if content["format"] != FORMAT:
         raise ValueError("another format")
     tables = {
-        str(name): TableSum(int(table["rows"]), str(table["hash"])) for name, table in value["tables"].items()
+        str(name): TableSum(int(table["rows"]), str(table["hash"]))
+        for name, table in content["tables"].items()
     }
     members = {
         str(name): Member(int(member["bytes"]), str(member["sha256"]))
-        for name, member in value["members"].items()
+        for name, member in content["members"].items()
     }
     if RECORDS not in members or any(member.bytes < 0 for member in members.values()):
         raise ValueError("no records")
-    moment = datetime.fromisoformat(value["moment"]).isoformat()
-    return Manifest(str(value["program"]), str(value["version"]), moment, tables, members)
+    moment = datetime.fromisoformat(content["moment"]).isoformat()
+    return Manifest(str(content["program"]), str(content["version"]), moment, tables, members)
 
 
 def _require_plain(listed: zipfile.ZipInfo, path: Path) -> None:

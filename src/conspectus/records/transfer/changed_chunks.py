@@ -41,7 +41,10 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """The sequence and identity of each collection at the time of a snapshot."""
+    """The sequence of each collection at the time of a snapshot, and what the change log does not tell.
+
+    `collections` have creation, embedding model and the end of entity extraction, by id.
+    """
 
     sequences: Mapping[str, int]
     collections: Mapping[str, Sequence[Any]]
@@ -56,7 +59,7 @@ class StoreSnapshot:
 def list_changed_chunks(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
     """Return the chunks whose rows may have changed since an earlier snapshot; None for all."""
     now = StoreSnapshot.of(connection)
-    extracted = list(_find_renamed(earlier, now))
+    extracted = list(_find_extracted(earlier, now))
     if None in extracted:
         return None
     steps = [
@@ -68,8 +71,8 @@ def list_changed_chunks(earlier: StoreSnapshot, connection: Connection) -> Seque
     return _join_ranges([*steps, *(chunks for chunks in extracted if chunks is not None)])
 
 
-def _find_renamed(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
-    """Return chunks whose entities were extracted meanwhile; None if the log does not tell."""
+def _find_extracted(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
+    """Yield chunks whose entities were extracted meanwhile; None if any chunk may have changed."""
     for collection, (*then, names_then) in earlier.collections.items():
         *same, names_now = now.collections.get(collection, (None,))
         if same != then or (names_then or 0) > (names_now or 0):

@@ -61,7 +61,7 @@ class KeyedTable:
         self.columns = [column.name for column in table.columns]
         self._table = table
         self._key = tuple(table.primary_key.columns)
-        self._places = [self.columns.index(column.name) for column in self._key]
+        self._key_positions = [self.columns.index(column.name) for column in self._key]
         self._names = [f"key_{number}" for number in range(len(self._key))]
 
     def pages(
@@ -123,7 +123,7 @@ class KeyedTable:
         return key[0] if len(key) == 1 else tuple_(*key, types=[column.type for column in self._key])
 
     def _key_of(self, row: Row) -> Key:
-        return tuple(row[position] for position in self._places)
+        return tuple(row[position] for position in self._key_positions)
 
     def _page(self, keys: KeyRange, rows: Sequence[Row]) -> RowPage:
         by_key = {self._key_of(row): row for row in rows}

@@ -90,11 +90,11 @@ class Target:
     def make_equal(self, table: KeyedTable, page: RowPage) -> int:
         """Make the rows of a range equal to a page. Returns how many were stored or deleted."""
         with self.begin_write() as connection:
-            there: dict[Key, int] = {}
+            target_hashes: dict[Key, int] = {}
             for target_page in table.pages(connection, page.keys):
-                there.update(target_page.hashes)
-            stale = [key for key, is_there in there.items() if page.hashes.get(key) != is_there]
-            missing = [row for key, row in page.rows.items() if there.get(key) != page.hashes[key]]
+                target_hashes.update(target_page.hashes)
+            stale = [key for key, row_hash in target_hashes.items() if page.hashes.get(key) != row_hash]
+            missing = [row for key, row in page.rows.items() if target_hashes.get(key) != page.hashes[key]]
             table.remove(connection, stale)
             table.store(connection, missing)
             return len(stale) + len(missing)
@@ -106,7 +106,7 @@ class Target:
             if connection.dialect.name == "postgresql":
                 for constraint in _constraints():
                     connection.execute(AddConstraint(constraint, isolate_from_table=False))
-                _count_on(connection)
+                _continue_sequences(connection)
             for index in _indexes():
                 index.create(connection)
             connection.execute(update(history).values(version_num=VERSION))
@@ -116,7 +116,7 @@ class Target:
         tables = set(inspect(connection).get_table_names())
         if not tables:
             make_tables(connection)
-            _loosen(connection)
+            _drop_constraints(connection)
             state.create(connection)
             connection.execute(update(history).values(version_num=UNFINISHED))
             connection.execute(insert(state), {"origin": origin, "version": VERSION, "run": self._run})
@@ -166,12 +166,14 @@ def _indexes() -> list[Index]:
 
 def _constraints() -> list[Constraint]:
     """Return constraints, unique ones first, as others refer to them."""
-    every = [constraint for table in metadata.sorted_tables for constraint in table.constraints]
-    unique = [constraint for constraint in every if isinstance(constraint, UniqueConstraint)]
-    return [*unique, *(constraint for constraint in every if isinstance(constraint, ForeignKeyConstraint))]
+    constraints = [constraint for table in metadata.sorted_tables for constraint in table.constraints]
+    unique = [constraint for constraint in constraints if isinstance(constraint, UniqueConstraint)]
+    references = [constraint for constraint in constraints if isinstance(constraint, ForeignKeyConstraint)]
+    return [*unique, *references]
 
 
-def _loosen(connection: Connection) -> None:
+def _drop_constraints(connection: Connection) -> None:
+    """Drop indexes and constraints, so that rows can be copied in any order and fast."""
     for index in _indexes():
         index.drop(connection)
     if connection.dialect.name == "postgresql":
@@ -179,7 +181,7 @@ def _loosen(connection: Connection) -> None:
             connection.execute(DropConstraint(constraint))
 
 
-def _count_on(connection: Connection) -> None:
+def _continue_sequences(connection: Connection) -> None:
     """Continue the sequences of the server after the existing numbers."""
     for table in list_moved_tables():
         for column in table.primary_key.columns:

@@ -64,7 +64,7 @@ class TableMove:
         """The number of rows of the source when it was last read."""
         return sum(before.rows for _, before in self._known if before is not None)
 
-    def bring(
+    def copy_differences(
         self,
         source: Connection,
         target: Target,
@@ -133,11 +133,11 @@ class Move:
     def _rounds(self) -> tuple[int, int]:
         """Copy differences until so few changes arrive that writers can wait for the rest."""
         total = rounds = 0
-        brought = MAX_LAST_ROUND_ROWS + 1
-        while brought > MAX_LAST_ROUND_ROWS and rounds < MAX_ROUNDS:
+        copied = MAX_LAST_ROUND_ROWS + 1
+        while copied > MAX_LAST_ROUND_ROWS and rounds < MAX_ROUNDS:
             with _snapshot(self._source) as view:
-                brought = self._round(view)
-            total, rounds = total + brought, rounds + 1
+                copied = self._round(view)
+            total, rounds = total + copied, rounds + 1
         return rounds, total
 
     def _round(self, view: Connection, lock: Connection | None = None) -> int:
@@ -149,7 +149,9 @@ class Move:
         total = sum(move.table.count(view) for move in self._tables) if is_first else self._rows
         counted = self._count_progress("moving" if is_first else "what came since", total, lock)
         return sum(
-            move.bring(view, self._target, changed if move.table.name in FOLLOWED else None, read=counted)
+            move.copy_differences(
+                view, self._target, changed if move.table.name in FOLLOWED else None, read=counted
+            )
             for move in self._tables
         )
 
@@ -172,7 +174,7 @@ class Move:
         """Return the number of rows of the source when it was last read."""
         return sum(move.rows for move in self._tables)
 
-    def _count_progress(self, what: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
+    def _count_progress(self, step: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
         """Return a progress callback for reading pages."""
         done = 0
 
@@ -180,9 +182,9 @@ class Move:
             nonlocal done
             done += rows
             if lock is not None:
-                _speak(lock)
+                _keep_alive(lock)
             if self._progress is not None:
-                self._progress(what, min(done, total), total)
+                self._progress(step, min(done, total), total)
 
         return read
 
@@ -201,11 +203,11 @@ def _run_in_thread(lock: Connection, work: Callable[[], None]) -> None:
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(work)
         while not wait([running], timeout=MAX_SILENT_SECONDS).done:
-            _speak(lock)
+            _keep_alive(lock)
         running.result()
 
 
-def _speak(lock: Connection) -> None:
+def _keep_alive(lock: Connection) -> None:
     """Send a statement: a server may terminate a transaction that is idle for too long."""
     lock.exec_driver_sql("SELECT 1")
 
