@@ -23,8 +23,12 @@ Analyse: TypeAlias = Callable[[str], Sequence[str]]
 """Splits a text into its terms, in order. Chunks and queries use the same function."""
 
 MAX_OCCURRENCES = 65_535
+"""Largest stored count of a term in a chunk, 16 bits; more occurrences count as this many."""
 AUTHOR_TERMS = 16
-"""Terms that a chunk may have from its author and title, for `Bm25.least`."""
+"""Number of terms that a chunk is assumed to have from its author and title, for `Bm25.least`."""
+_SIGN_AND_REST = ~np.int32(0x70000000)
+_EXPONENT = np.float32(2.0**112)
+"""Mask and factor that convert half to single precision, see `single`."""
 _SAMPLE = (
     "Searching the 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example https://x.example/y_z the running"
     " ΣΊΣΥΦΟΣ Straße ёлка المكتبات लड़कियाँ 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
@@ -133,10 +137,6 @@ def query_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str,
         return Counter(probe.terms or analyse(probe.words or ""))
     except TEXT_FAULTS as fault:
         raise UnindexableText(type(fault).__name__, "query") from fault
-
-
-_SIGN_AND_REST = ~np.int32(0x70000000)
-_EXPONENT = np.float32(2.0**112)
 
 
 def single(vectors: NDArray[np.float16]) -> Vectors:

@@ -16,8 +16,10 @@ from conspectus.ports import Ids, Index, Reader
 Range = tuple[int, int]
 
 MAX_GAP_IDS = 64
+"""Ranges at most this many ids apart are read as one."""
 _IDS_PER_READ = 4_096
 CHANGES_PER_READ = 50_000
+"""Maximum number of changes that a build or a check reads at once."""
 CHANGES = 5_000
 """Maximum number of changes that an index applies at once."""
 
@@ -43,7 +45,7 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 
 
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
-    """Return the ranges that changes added or updated, joined if near: reading more has no effect."""
+    """Return the ranges that changes added or updated; close ones are joined, as one read is faster."""
     ranges = ((change.first, change.last) for change in changes if change.operation == "put")
     return merge_ranges(ranges, MAX_GAP_IDS)
 
@@ -73,7 +75,10 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRows:
-    """The rows of an index at a sequence, ascending by chunk id. `damaged` are rows without their vector."""
+    """The rows of an index at a sequence, ascending by chunk id.
+
+    `damaged` are chunks whose vector is missing, or should not be there.
+    """
 
     sequence: int
     chunks: Ids
@@ -86,7 +91,7 @@ async def differences(
 ) -> list[Disagreement]:
     """Compare every row with the records. Chunks that changed after the sequence are skipped."""
     disagreements: list[Disagreement] = []
-    seen = np.zeros(len(rows.chunks), np.bool_)
+    is_in_records = np.zeros(len(rows.chunks), np.bool_)
     async for batch in reader.scan():
         for chunk in batch:
             number = chunk.chunk.id
@@ -94,7 +99,7 @@ async def differences(
             if position == len(rows.chunks) or rows.chunks[position] != number:
                 disagreements.append(Disagreement(number, "missing", "not in the index"))
                 continue
-            seen[position] = True
+            is_in_records[position] = True
             if int(rows.checksums[position]) != checksum(chunk):
                 disagreements.append(Disagreement(number, "stale", "the records hold another version"))
             elif number in rows.damaged:
@@ -102,7 +107,8 @@ async def differences(
                     Disagreement(number, "damaged", "its vector is missing, or should not be there")
                 )
     disagreements += [
-        Disagreement(ChunkId(number), "ghost", "not in the records") for number in rows.chunks[~seen].tolist()
+        Disagreement(ChunkId(number), "ghost", "not in the records")
+        for number in rows.chunks[~is_in_records].tolist()
     ]
     return await select_unexplained(rows.sequence, disagreements, reader)
 

@@ -1,4 +1,4 @@
-"""Compile filters to conditions of a database language, over columns of rows and facts of their metadata."""
+"""Compiles filters to conditions in a database language, over columns of rows and facts of metadata."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -36,8 +36,8 @@ def needs_distinct_values(leaf: Between) -> bool:
 class FilterCompiler:
     """Compiles filters to conditions that are never null, so that each may be negated.
 
-    Subclasses implement the last five methods for their language. They have the columns `starts` and `ends`
-    of the event time, in microseconds.
+    Subclasses implement the public methods after `compile` for their language. Rows have the columns
+    `starts` and `ends` of the event time, in microseconds.
     """
 
     every: ClassVar[str]

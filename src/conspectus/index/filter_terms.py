@@ -1,6 +1,7 @@
-"""Field values as numbers that adapters index and look up.
+"""Field values as numbers, called facts, that adapters index and look up.
 
-A `fact` here is a hash of a path and a value, or of a path alone: that a row has this value there.
+A fact is the hash of a path and a value. It says that a row has this value at this path, or, without a
+value, that it has any.
 """
 
 import hashlib
@@ -73,7 +74,7 @@ def equals(field: Field, value: object) -> int | None:
 
 
 def parse_moment(value: object) -> int | None:
-    """Return the instant that a text spells, in microseconds; None if it spells none."""
+    """Return the instant that a text spells, in microseconds; None for other values."""
     spelled = instant(value) if isinstance(value, str) and value[:1].isdigit() else None
     return None if spelled is None else to_microseconds(spelled)
 

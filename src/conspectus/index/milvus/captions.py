@@ -19,8 +19,9 @@ METADATA: Final = "metadata_json"
 """The column or dynamic field for all metadata as they were given, if the collection has one."""
 CREATED: Final = "created_at"
 MAX_WORD_LENGTH: Final = 64
-AT_ONCE: Final = 500
-_NEEDED: Final = frozenset({"id", "text", "embedding", *COLUMNS})
+"""Maximum bytes of an id, a stream or a time."""
+ROWS_PER_UPSERT: Final = 500
+_REQUIRED_FIELDS: Final = frozenset({"id", "text", "embedding", *COLUMNS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,13 @@ class MilvusCaptions:
         embeddings: Sequence[Sequence[float] | None],
     ) -> list[str]:
         """Store captions and return their ids in order. Raises InvalidInput before anything is written."""
-        there = await self._extra_fields()
-        extra = {METADATA, CREATED} if there is None else there
+        existing_extra = await self._extra_fields()
+        extra = {METADATA, CREATED} if existing_extra is None else existing_extra
         rows = [self._row(*caption, extra) for caption in zip(texts, metadatas, embeddings, strict=True)]
-        if there is None:
+        if existing_extra is None:
             await self._server.create(self._name, _schema(self._dimensions), _indexes())
-        for start in range(0, len(rows), AT_ONCE):
-            await self._server.upsert(self._name, rows[start : start + AT_ONCE])
+        for start in range(0, len(rows), ROWS_PER_UPSERT):
+            await self._server.upsert(self._name, rows[start : start + ROWS_PER_UPSERT])
         return [str(row["id"]) for row in rows]
 
     async def get(self, id: str) -> StoredCaption | None:
@@ -97,10 +98,10 @@ class MilvusCaptions:
 
     async def delete(self, id: str) -> bool:
         """Delete a caption. Returns whether it existed."""
-        there = bool(await self._with_id(id))
-        if there:
+        exists = bool(await self._with_id(id))
+        if exists:
             await self._server.delete(self._name, _has_id(id))
-        return there
+        return exists
 
     async def clear(self, stream: str | None = None) -> int:
         """Delete all captions, or those of a stream. Returns their number."""
@@ -123,7 +124,7 @@ class MilvusCaptions:
         if description is None:
             return None
         fields = {field["name"]: field["params"] for field in description["fields"]}
-        if missing := sorted(_NEEDED - fields.keys()):
+        if missing := sorted(_REQUIRED_FIELDS - fields.keys()):
             raise InvalidInput(
                 "collection_name",
                 f"{self._name!r} is not a collection of captions; it lacks {', '.join(missing)}",

@@ -109,12 +109,12 @@ class MilvusServer:
         return f"{parts.hostname or self._uri}:{parts.port}" if parts.port else parts.hostname or "?"
 
     async def is_lite(self) -> bool:
-        """Whether it is Milvus Lite, be it a file or served."""
+        """Return whether the server is Milvus Lite, in this process or served."""
         await asyncio.to_thread(self._is_lite)
         return self._lite
 
     async def collections(self) -> list[str]:
-        """The names of all collections."""
+        """Return the names of all collections."""
         return list(await self._call("list_collections"))
 
     async def describe(self, name: str) -> Row | None:
@@ -130,7 +130,7 @@ class MilvusServer:
     async def create(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
         """Create a collection and load it, unless it exists."""
         if not await self._call("has_collection", collection_name=name):
-            await _to_its_end(self._create_and_load(name, schema, indexes))
+            await _await_fully(self._create_and_load(name, schema, indexes))
 
     async def resolve_alias(self, alias: str) -> str | None:
         """Return the collection of an alias; None if the alias does not exist."""
@@ -208,7 +208,7 @@ class MilvusServer:
 
     async def query_all(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
         """Return all rows that an expression selects, in any order."""
-        return await _to_its_end(asyncio.to_thread(self._iterate, name, where, list(fields)))
+        return await _await_fully(asyncio.to_thread(self._iterate, name, where, list(fields)))
 
     async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
         """Return the nearest rows that an expression selects, each with its `distance`."""
@@ -241,7 +241,7 @@ class MilvusServer:
         await self._call("load_collection", **target)
 
     async def _call(self, name: str, **arguments: object) -> Any:
-        return await _to_its_end(asyncio.to_thread(self._run, name, arguments))
+        return await _await_fully(asyncio.to_thread(self._run, name, arguments))
 
     def _run(self, name: str, arguments: dict[str, object], *, again: bool = True, load: bool = True) -> Any:
         # In Milvus Lite, two searches that meet a collection that is not opened yet break its opening.
@@ -296,9 +296,9 @@ class MilvusServer:
 
     @contextmanager
     def _use_connection(self, failures: int) -> Iterator["_Connection"]:
-        """The connection for one call. It is not closed before all calls on it ended.
+        """Return the connection for one call. It is not closed before all calls on it have ended.
 
-        Those who waited while it could not be opened fail with that attempt; `failures` is the count before.
+        If it could not be opened while this call waited, so that `failures` has grown, this call fails too.
         """
         with self._connecting:
             if self._connection is None:
@@ -378,8 +378,8 @@ class MilvusServer:
         return StorageError(f"Milvus at {self.address}: {reason}")
 
 
-async def _to_its_end(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Await a write to its end even when cancelled, so that the lock is not released during it."""
+async def _await_fully(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Await a call to its end even when cancelled, so that no lock is released during a write."""
     running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
@@ -430,6 +430,7 @@ def _reason(fault: Exception) -> str:
 
 
 Work: TypeAlias = Literal["write", "build"]
+"""The kinds of work of which one process at a time does one."""
 Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Lock]]
 """Returns whether this process holds the lock of a kind of work, until the block ends or the lock is lost."""
 

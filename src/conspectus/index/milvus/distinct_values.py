@@ -25,12 +25,12 @@ class DistinctValues:
 
     async def read(self, state: MilvusState, fields: Iterable[Field]) -> FieldValues:
         """Return the distinct values of each field, including those of removed rows."""
-        self._turn_to(state.generation)
+        self._clear_for_generation(state.generation)
         return {field: list((await self._read_values(path_key(field), state)).items()) for field in fields}
 
     async def add(self, generation: str, version: int, values: Iterable[Value], *, part: str) -> None:
         """Store the values that this process has not stored yet."""
-        self._turn_to(generation)
+        self._clear_for_generation(generation)
         fresh: dict[str, list[Value]] = {}
         for value in values:
             if value.fact not in self._written:
@@ -46,7 +46,8 @@ class DistinctValues:
         """Forget which values were written, because they may be lost."""
         self._written.clear()
 
-    def _turn_to(self, generation: str) -> None:
+    def _clear_for_generation(self, generation: str) -> None:
+        """Clear the cache if it belongs to another generation."""
         if generation != self._generation:
             self._generation = generation
             self._cached.clear()

@@ -35,7 +35,9 @@ from conspectus.text.times import to_microseconds
 
 DIMENSIONS = 2**32 - 2
 _NO_TERM = 0
+"""The dimension of rows without terms, which no query has."""
 _EXACT_UP_TO = 500
+"""Larger counts of a term are stored beside the weights, from which they cannot be computed exactly."""
 
 
 def dimension(term: str) -> int:
@@ -69,9 +71,8 @@ class Weights:
         norms = np.array([self._norm(float(row["length"])) for row in rows], np.float64)
         counts = np.rint(norms * weights / (1.0 - np.minimum(weights, 0.999_999)))
         for position, row in enumerate(rows):
-            counts[position] = (
-                row["large"].get(str(number), counts[position]) if row["large"] else counts[position]
-            )
+            if row["large"]:
+                counts[position] = row["large"].get(str(number), counts[position])
         return np.asarray(counts, np.float64)
 
     def max_score_ratio(self, average: float) -> float:
@@ -114,7 +115,7 @@ class Preparing:
         self._facts = Facts((), (), odd=False)
 
     def prepare(self, chunk: IndexedChunk) -> Prepared:
-        """Return the row of a chunk. Zeros stand for a missing vector; no search looks at them."""
+        """Return the row of a chunk. A missing vector is stored as zeros, which no search reads."""
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
@@ -151,13 +152,13 @@ class Preparing:
         }
 
 
-def collection_name(index: str, generation: str, what: str) -> str:
-    """The name of a collection of an index."""
-    return f"{index}_{generation}_{what}"
+def collection_name(index: str, generation: str, content: str) -> str:
+    """Return the name of a collection of an index, for its rows or its notes."""
+    return f"{index}_{generation}_{content}"
 
 
 def key_of(chunk: int, version: int) -> str:
-    """The key of a row: a chunk at a version of the index."""
+    """Return the key of a row: a chunk at a version of the index."""
     return f"{chunk}.{version}"
 
 

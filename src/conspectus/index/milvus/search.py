@@ -32,9 +32,11 @@ _Score: TypeAlias = Callable[[Sequence[Row]], Floats]
 
 _TERMS = ("length", "large", "terms")
 _SPARE_ROWS = 16
+"""Rows that are retrieved beyond the limit at first."""
 _DEPTH_FACTOR = 4
 _MAX_DEPTH_ROWS = 4_096
 _SLACK = 1e-5
+"""Bound of the rounding error of a distance that Milvus returns."""
 _IDS_AT_ONCE = 1_000
 _MAX_CACHED_FREQUENCIES = 10_000
 
@@ -211,8 +213,8 @@ async def _search_deep_enough(
         order = best(ids, scores, limit)
         if len(rows) < depth or depth >= deepest:
             break
-        beyond = min(row["distance"] for row in rows.values()) * slack
-        if scores[order[-1]] > beyond + _SLACK:
+        max_omitted_score = min(row["distance"] for row in rows.values()) * slack
+        if scores[order[-1]] > max_omitted_score + _SLACK:
             break
         depth = min(_DEPTH_FACTOR * depth, deepest)
     return {int(ids[position]): rows[int(ids[position])] for position in order if scores[position] > least}
@@ -287,7 +289,7 @@ class MilvusReader:
     async def _documents_in(
         self, view: MilvusSnapshot, sources: tuple[str, ...], everywhere: Mapping[str, int], *, limit: int
     ) -> Mapping[str, int]:
-        """Return the document frequencies in sources of the terms that occur anywhere."""
+        """Return the document frequencies of terms in sources; terms that occur nowhere are not looked up."""
         state, frequencies = self._sources
         if state is None or not state.same_rows(view.state) or len(frequencies) > _MAX_CACHED_FREQUENCIES:
             frequencies = {}
@@ -311,7 +313,8 @@ class MilvusReader:
         distinct_values = await self._distinct.read(state, find_ranged_fields(where))
         condition = Compiler(distinct_values, state.facts_as_text).compile(where)
         if state.odd:
-            odd = [c.chunk.id for c in await self._odd_chunks(state, visible) if matches(where, c.row())]
+            odd_chunks = await self._odd_chunks(state, visible)
+            odd = [chunk.chunk.id for chunk in odd_chunks if matches(where, chunk.row())]
             condition = f"(odd == false and ({condition})) or (odd == true and {either(odd)})"
         parts = [compile_tenants(where), visible, None if condition == EVERY else f"({condition})"]
         return " and ".join(part for part in parts if part)

@@ -152,7 +152,7 @@ class Notes:
             last = max(others, default=0)
             if last // VERSION_STEP < version // VERSION_STEP:
                 before = self._latest(rows)
-                return Attempt(before, version, tuple(v for v in others if v > before.version))
+                return Attempt(before, version, tuple(other for other in others if other > before.version))
             await self.drop(generation, [note_key(_STATE, version, "")])
             version = version_after(last)
         raise StorageBusy("another process is changing the index; try again")

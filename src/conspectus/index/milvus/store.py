@@ -19,9 +19,12 @@ from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
 _ATTEMPTS = 20
+"""Number of times that a call is repeated on a newer version of the index."""
 _BUILDS = 5
+"""Number of times that a build is repeated after another process deleted it."""
 _MAX_PAUSE_SECONDS = 0.5
 _FLUSH_UNSEEN_FROM = 100_000
+"""Rows of a new generation that Milvus Lite holds in memory: no query scans them yet."""
 
 
 class MilvusIndex:

@@ -42,7 +42,7 @@ class Block:
 
     @classmethod
     def from_bodies(cls, bodies: Sequence[str]) -> "Block":
-        """Decode the result of `bodies`."""
+        """Return the block that `bodies` encoded."""
         entries = np.frombuffer(b"".join(map(b64decode, bodies)), _ENTRY)
         return cls(entries["term"].astype(np.uint64), entries["count"].astype(np.int32))
 

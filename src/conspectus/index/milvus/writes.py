@@ -141,9 +141,9 @@ class MilvusWriter:
         for start in range(0, len(dead), MAX_STEP):
             chunks = either(dead[start : start + MAX_STEP])
             await self._server.delete(self.rows(state), f"version < {state.version} and {chunks}")
-        return await self._swept(state)
+        return await self._forget_replaced(state)
 
-    async def _swept(self, state: MilvusState) -> MilvusState:
+    async def _forget_replaced(self, state: MilvusState) -> MilvusState:
         """Return the state without its list of replaced rows, which are deleted."""
         cleaned = replace(state, dead=0)
         await self._notes.write(cleaned)
@@ -192,12 +192,12 @@ class MilvusWriter:
 
     async def fold(self, draft: MilvusDraft) -> MilvusState:
         """Return the draft as the state of an unpublished generation."""
-        counted = await self._counted(draft)
+        counted = await self._count_draft(draft)
         if counted is None:
             raise IndexDamaged(self._notes.name, _NO_STATISTICS)
-        state, superseded, gone = counted
+        state, superseded, obsolete_notes = counted
         await self._delete(state, _keys(superseded))
-        await self._notes.drop(state.generation, gone)
+        await self._notes.drop(state.generation, obsolete_notes)
         return state
 
     async def commit(self, draft: MilvusDraft) -> MilvusState:
@@ -205,39 +205,39 @@ class MilvusWriter:
 
         Deletion is skipped if another process has begun a version, as after a long pause of this one.
         """
-        counted = await self._counted(draft)
+        counted = await self._count_draft(draft)
         if counted is None:
             newest = await self._notes.read()
             if newest.same_rows(draft.before):
                 raise IndexDamaged(self._notes.name, _NO_STATISTICS)
             return newest
-        state, superseded, gone = counted
+        state, superseded, obsolete_notes = counted
         state = await self._notes.bury(state, sorted(row["chunk"] for row in superseded))
         await self._notes.write(state)
         self._last = state
         if not await self._notes.is_latest(state):
             return await self._notes.read()
-        await self._notes.drop(state.generation, gone)
+        await self._notes.drop(state.generation, obsolete_notes)
         if draft.void:
             await self._server.delete(self.rows(state), versions(draft.void))
         if not state.dead:
             return state
         await self._delete(state, _keys(superseded))
-        return await self._swept(state)
+        return await self._forget_replaced(state)
 
-    async def _counted(self, draft: MilvusDraft) -> tuple[MilvusState, list[Row], list[str]] | None:
+    async def _count_draft(self, draft: MilvusDraft) -> tuple[MilvusState, list[Row], list[str]] | None:
         """Return the new state, the older rows that it replaces, and the notes that it no longer needs.
 
-        None if the base state is gone because another writer has continued from it.
+        None if the base state is obsolete_notes because another writer has continued from it.
         """
         before = draft.before
         superseded = await self._find_superseded(before, draft.touched)
         blocks = await self._terms.blocks(before)
         if blocks is None:
             return None
-        counted = _counted(draft, superseded)
-        state, gone = await self._terms.add(counted, _change(draft, superseded), blocks)
-        return state, superseded, gone
+        counted = _update_counts(draft, superseded)
+        state, obsolete_notes = await self._terms.add(counted, _statistics_change(draft, superseded), blocks)
+        return state, superseded, obsolete_notes
 
     async def flush(self, state: MilvusState) -> None:
         """Have Milvus Lite persist and index everything; it scans what is in memory.
@@ -272,14 +272,14 @@ class MilvusWriter:
         rows_by_chunk: dict[int, Row] = {}
         if before.total:
             name = self.rows(before)
-            async for where in _steps(touched, before.last):
+            async for where in _range_expressions(touched, before.last):
                 expression = f"{before.where_committed} and ({where})"
                 rows = await self._server.query(name, expression, _SUPERSEDED)
                 rows_by_chunk |= {row["chunk"]: row for row in rows}
         return list(rows_by_chunk.values())
 
 
-def _counted(draft: MilvusDraft, superseded: Sequence[Row]) -> MilvusState:
+def _update_counts(draft: MilvusDraft, superseded: Sequence[Row]) -> MilvusState:
     """Return the counts of the new state."""
     before, added = draft.before, draft.added.values()
     return replace(
@@ -307,7 +307,7 @@ def _count(rows: Sequence[Row], name: str) -> int:
     return sum(bool(row[name]) for row in rows)
 
 
-def _change(draft: MilvusDraft, superseded: Sequence[Row]) -> Block:
+def _statistics_change(draft: MilvusDraft, superseded: Sequence[Row]) -> Block:
     added = [row.terms for row in draft.added.values()]
     removed = [_terms(row) for row in superseded]
     ones = [np.ones(len(terms), np.int32) for terms in added]
@@ -332,7 +332,7 @@ def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
         yield batch
 
 
-async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
+async def _range_expressions(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
     """Yield expressions for the ids of ranges up to the last one, each with at most one full response."""
     parts: list[str] = []
     ids = 0
@@ -399,7 +399,7 @@ class Building:
             state = MilvusState(identity, uuid4().hex[:12], facts_as_text=lite)
             state = await self._fill(state, progress)
             async with my_turn(self._location.turn, "write"):
-                state = await self._caught_up(state)
+                state = await self._catch_up(state)
                 await self._notes.write(state)
                 await self._switch(state)
             await self._drop_all_but_current()
@@ -428,7 +428,7 @@ class Building:
         state = await self._writer.fold(draft)
         return replace(state, built=state.total, replaced=0)
 
-    async def _caught_up(self, state: MilvusState) -> MilvusState:
+    async def _catch_up(self, state: MilvusState) -> MilvusState:
         """Apply the changes made meanwhile."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = self._writer.draft(state)

@@ -33,6 +33,7 @@ from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
 
 Unless: TypeAlias = Callable[[PgvectorState], bool]
+"""Returns whether a state needs no build."""
 
 LINKING = "link"
 """The lock that all builds of graphs share."""
@@ -59,7 +60,7 @@ class Building:
         """Rebuild everything, unless another process has made an equivalent state meanwhile."""
         await self._options.database.write(self._create_shared_objects)
         async with self._options.database.open_long_transaction() as run:
-            before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
+            before: PgvectorState = await run(lambda connection: self._begin(connection, identity))
             if unless is not None and unless(before):
                 return before
             state = PgvectorState(identity, secrets.randbits(_GENERATION_BITS) + 1)
@@ -68,9 +69,9 @@ class Building:
             state = await self._fill(run, tables, state, progress)
             await run(lambda connection: tables.finish(rows_of(connection)))
             await run(lambda connection: lock(rows_of(connection), f"write {self._options.name}"))
-            state = await self._caught_up(run, tables, state)
+            state = await self._catch_up(run, tables, state)
             await run(lambda connection: write_state(rows_of(connection), self._options.name, state))
-        await self._options.database.write(self._swept)
+        await self._options.database.write(self._drop_old_tables)
         if self._options.has_graph(state.vectors):
             # A purge stops this; the graph is then built with the next maintenance.
             with suppress(StorageBusy):
@@ -83,15 +84,15 @@ class Building:
         """Replace every table by a copy of what is alive. Graphs that are being built are stopped."""
         await self._options.database.write(stop_linking)
         async with self._options.database.open_long_transaction() as run:
-            before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
+            before: PgvectorState = await run(lambda connection: self._begin(connection, identity))
             if before.generation:
                 before = await run(lambda connection: self._lock_state(connection, identity))
-                before = await self._caught_up(run, self._options.tables(before), before)
+                before = await self._catch_up(run, self._options.tables(before), before)
                 generation = secrets.randbits(_GENERATION_BITS) + 1
                 state: PgvectorState = await run(partial(compact, self._options, before, generation))
         if not before.generation:
             return await self.build(identity)
-        await self._options.database.write(self._swept)
+        await self._options.database.write(self._drop_old_tables)
         return state
 
     async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
@@ -100,7 +101,7 @@ class Building:
         The graph is built on a copy, so that writers only wait for the swap.
         """
         async with self._options.database.open_long_transaction() as run:
-            state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
+            state: PgvectorState = await run(lambda connection: self._begin(connection, identity))
             if not state.generation or unless(state):
                 return state
             await run(lambda connection: lock_shared(rows_of(connection), LINKING))
@@ -110,7 +111,7 @@ class Building:
             )
             await run(lambda connection: after.copy_vectors(rows_of(connection), before))
             state = await run(partial(self._link_vectors, before, after, identity))
-        await self._options.database.write(self._swept)
+        await self._options.database.write(self._drop_old_tables)
         return state
 
     def _link_vectors(
@@ -132,7 +133,7 @@ class Building:
             require_vectors(cursor)
         make_states(cursor)
 
-    def _begun(self, connection: Connection, identity: str) -> PgvectorState:
+    def _begin(self, connection: Connection, identity: str) -> PgvectorState:
         """Wait for the build lock, and return the state."""
         cursor = rows_of(connection)
         cursor.execute(_SET_TIMEOUTS, (f"{self._options.idle_seconds}s",))
@@ -154,30 +155,30 @@ class Building:
         async for chunks in self._reader.scan():
             waiting += chunks
             if len(waiting) >= _CHUNKS_PER_TRANSACTION:
-                state = await self._written(run, tables, state, waiting)
+                state = await self._write_chunks(run, tables, state, waiting)
                 waiting = []
                 if progress:
                     progress("index", state.total, 0)
-        return await self._written(run, tables, state, waiting)
+        return await self._write_chunks(run, tables, state, waiting)
 
-    async def _written(
+    async def _write_chunks(
         self, run: Run, tables: Tables, state: PgvectorState, chunks: list[IndexedChunk]
     ) -> PgvectorState:
         rows = await asyncio.to_thread(self._drafting.prepare, chunks)
         written: PgvectorState = await run(
-            partial(_written, tables, state, PgvectorDraft(state.applied, (), rows))
+            partial(_write_draft, tables, state, PgvectorDraft(state.applied, (), rows))
         )
         return written
 
-    async def _caught_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
+    async def _catch_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
         """Apply the changes made meanwhile. Raises NotFound if the collection was deleted."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = await self._record_drafting.draft(changes)
-            state = await run(partial(_written, tables, state, draft))
+            state = await run(partial(_write_draft, tables, state, draft))
         await self._reader.last_sequence()
         return state
 
-    def _swept(self, connection: Connection) -> None:
+    def _drop_old_tables(self, connection: Connection) -> None:
         """Drop all tables except those of the current state."""
         cursor = rows_of(connection)
         lock(cursor, f"write {self._options.name}")
@@ -210,7 +211,7 @@ def forget_unless_built(connection: Connection, name: str) -> None:
         forget(connection, name)
 
 
-def _written(
+def _write_draft(
     tables: Tables, state: PgvectorState, draft: PgvectorDraft, connection: Connection
 ) -> PgvectorState:
     cursor = rows_of(connection)

@@ -17,10 +17,10 @@ from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.state import PgvectorState, write_state
 from conspectus.index.pgvector.tables import COLUMNS, Tables
 
-_AFFECTED = """
+_BATCHES_WITH_DEAD_ROWS = """
 SELECT first, last FROM {batches} b WHERE EXISTS (SELECT FROM {dead} d WHERE d.row BETWEEN b.first AND b.last)
 """
-_VALUES = """
+_COPY_USED_VALUES = """
 INSERT INTO {after} SELECT * FROM {before} WHERE fact IN (SELECT unnest(facts) FROM {rows})
 """
 
@@ -37,7 +37,7 @@ def compact(
     cursor.execute(f"INSERT INTO {after.rows} ({columns}) SELECT {columns} FROM {before.rows}")
     cursor.execute(f"INSERT INTO {after.dead} SELECT * FROM {before.dead}")
     cursor.execute(f"INSERT INTO {after.batches} SELECT * FROM {before.batches}")
-    cursor.execute(_VALUES.format(before=before.values, after=after.values, rows=after.rows))
+    cursor.execute(_COPY_USED_VALUES.format(before=before.values, after=after.values, rows=after.rows))
     if options.dimensions:
         cursor.execute(f"INSERT INTO {after.vectors} SELECT * FROM {before.vectors}")
     _copy_postings(cursor, before, after)
@@ -49,7 +49,9 @@ def compact(
 def _copy_postings(cursor: Rows, before: Tables, after: Tables) -> None:
     """Copy the postings without dead rows."""
     dead = np.array([row for (row,) in cursor.execute(f"SELECT row FROM {before.dead}")], np.int64)
-    batches = cursor.execute(_AFFECTED.format(batches=before.batches, dead=before.dead)).fetchall()
+    batches = cursor.execute(
+        _BATCHES_WITH_DEAD_ROWS.format(batches=before.batches, dead=before.dead)
+    ).fetchall()
     cursor.execute(
         f"INSERT INTO {after.postings} SELECT * FROM {before.postings} WHERE first <> ALL(%s::integer[])",
         ([first for first, _ in batches],),
@@ -61,30 +63,34 @@ def _copy_postings(cursor: Rows, before: Tables, after: Tables) -> None:
 
 
 def _copy_batch(cursor: Rows, before: Tables, after: Tables, first: int, is_alive: NDArray[np.bool_]) -> None:
+    """Copy the postings of a batch that has dead rows; those without any are copied as they are."""
     query = f"SELECT term, rows, counts FROM {before.postings} WHERE first = %s"
     postings = cursor.execute(query, (first,)).fetchall()
     if not postings:
         return
     terms, rows, counts = (list(column) for column in zip(*postings, strict=True))
-    every = np.frombuffer(b"".join(rows), "<u4").astype(np.int64) - first
-    starts = np.cumsum([0, *(len(piece) // 4 for piece in rows[:-1])])
-    dying = np.flatnonzero(np.add.reduceat(~is_alive[every], starts))
-    changed = [terms[number] for number in dying]
+    offsets = np.frombuffer(b"".join(rows), "<u4").astype(np.int64) - first
+    starts = np.cumsum([0, *(len(term_rows) // 4 for term_rows in rows[:-1])])
+    with_dead_rows = np.flatnonzero(np.add.reduceat(~is_alive[offsets], starts))
+    changed = [terms[number] for number in with_dead_rows]
     cursor.execute(
         f"INSERT INTO {after.postings} SELECT * FROM {before.postings}"
         " WHERE first = %s AND term <> ALL(%s::bytea[])",
         (first, changed),
     )
-    pieces = [(terms[number], *_alive(rows[number], counts[number], first, is_alive)) for number in dying]
-    left = [piece for piece in pieces if piece[1]]
-    if left:
+    shortened = [
+        (terms[number], *_select_alive(rows[number], counts[number], first, is_alive))
+        for number in with_dead_rows
+    ]
+    remaining = [posting for posting in shortened if posting[1]]
+    if remaining:
         cursor.execute(
             f"INSERT INTO {after.postings} SELECT %s, * FROM unnest(%s::bytea[], %s::bytea[], %s::bytea[])",
-            (first, *map(list, zip(*left, strict=True))),
+            (first, *map(list, zip(*remaining, strict=True))),
         )
 
 
-def _alive(rows: bytes, counts: bytes, first: int, is_alive: NDArray[np.bool_]) -> Sequence[bytes]:
+def _select_alive(rows: bytes, counts: bytes, first: int, is_alive: NDArray[np.bool_]) -> Sequence[bytes]:
     """Return the rows of a posting that are alive, and their counts."""
     numbers = np.frombuffer(rows, "<u4")
     alive = is_alive[numbers.astype(np.int64) - first]

@@ -15,7 +15,7 @@ from conspectus.index.filter_terms import (
 )
 from conspectus.model.filter import Field, FieldName, Row
 
-ALWAYS: Final[frozenset[FieldName]] = frozenset({"source", "document", "kind", "position", "recorded"})
+NEVER_NULL: Final[frozenset[FieldName]] = frozenset({"source", "document", "kind", "position", "recorded"})
 LARGEST: Final = 2**63 - 1
 MAX_BITS: Final = 10_000
 """Maximum bits of an integer that is stored for range comparisons."""
@@ -23,7 +23,10 @@ MAX_BITS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A distinct value at a path, in each type that it can be compared as. All None: it only exists."""
+    """A distinct value at a path, in each type that it can be compared as.
+
+    All of them are None for a value that filters can only find to exist.
+    """
 
     fact: int
     path: int

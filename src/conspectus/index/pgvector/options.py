@@ -9,7 +9,9 @@ from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import DEEPEST_GRAPH, Tables
 
 _MAX_SPARE_DEAD_ROWS = 10_000
+"""Number of dead rows that an index may have beyond as many as live ones."""
 _LINKED_PER_LOOSE_VECTOR = 16
+"""A graph is built anew when fewer vectors in it come on each one outside."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
+    """The rows that a filter matched in a state; None if they were too many."""
+
     state: PgvectorState
     rows: RowNumbers | None
 
@@ -114,13 +116,13 @@ class Allowed:
         """The compiled filter."""
         return Condition.of(self._where, self._cursor, self._tables)
 
-    def count(self) -> None:
-        """Find out whether few rows match, and which."""
+    def list_if_few(self) -> None:
+        """Set `listed` if few rows match."""
         if not self.condition.admits_all:
             self.listed = self.find_few()
 
     def find_few(self) -> RowNumbers | None:
-        """The numbers of the matching rows; None if they are many."""
+        """Return the numbers of the matching rows; None if they are many."""
         return self._listings.of(self._view.state, self._where, self._find_rows)
 
     def _find_rows(self) -> RowNumbers | None:

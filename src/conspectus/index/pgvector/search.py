@@ -48,7 +48,7 @@ class Words:
         postings = {term: encoded_postings.get(encode_text(term), EMPTY) for term in terms}
         corpus = view.corpus
         statistics = tuple(
-            corpus.statistic(term, _alive(view, postings[term]), count) for term, count in terms.items()
+            corpus.statistic(term, _count_alive(view, postings[term]), count) for term, count in terms.items()
         )
         return cls(view, bm25, statistics, postings)
 
@@ -108,7 +108,7 @@ class PgvectorQuery:
         nothing = np.zeros(0, np.int64)
         if limit <= 0 or (vector is None and not self._words.postings):
             return self._candidates(nothing, {}, vector)
-        self._allowed.count()
+        self._allowed.list_if_few()
         by_words = self._by_words(limit) if self._words.postings else nothing
         near = nothing if vector is None else self._near(vector, limit)
         vectors = {} if vector is None else self._vectors(np.union1d(by_words, near))
@@ -139,8 +139,8 @@ class PgvectorQuery:
 
     def _near(self, vector: Vectors, limit: int) -> RowNumbers:
         near = Near(self._cursor, self._tables, vector)
-        linked = self._tables.graph and self._allowed.listed is None
-        rows = near.by_graph(self._allowed, limit) if linked else None
+        uses_graph = self._tables.graph and self._allowed.listed is None
+        rows = near.by_graph(self._allowed, limit) if uses_graph else None
         return near.exact(self._allowed, limit) if rows is None else rows
 
     def _vectors(self, rows: RowNumbers) -> dict[int, bytes]:
@@ -182,13 +182,14 @@ def _cosine(rows: RowNumbers, vectors: Mapping[int, bytes], query: Vectors) -> F
     return scores
 
 
-def _alive(view: PgvectorSnapshot, posting: PgvectorPosting) -> int:
+def _count_alive(view: PgvectorSnapshot, posting: PgvectorPosting) -> int:
     if view.all_alive:
         return len(posting.rows)
     return int(np.count_nonzero(view.alive[posting.rows]))
 
 
 EF_SEARCH = 400
+"""Number of neighbors that a search of the graph keeps at first, pgvector's `hnsw.ef_search`."""
 MAX_SCANNED = 40_000
 """Maximum number of vectors read from the graph before all matching ones are scanned."""
 _ROWS_PER_FETCH = 400

@@ -43,22 +43,22 @@ class Views:
     def of(self, cursor: Rows, tables: Tables, state: PgvectorState) -> PgvectorSnapshot:
         """Return the snapshot of a state. The transaction of the cursor must see the tables of the state."""
         before = self._newest
-        if before is not None and _same(before.state, state):
+        if before is not None and _is_same_version(before.state, state):
             return before
-        if before is not None and not _follows(before.state, state):
+        if before is not None and not _is_followed_by(before.state, state):
             before = None
         view = _read(cursor, tables, state, before or empty_view(state))
         with self._lock:
-            if self._newest is None or not _follows(state, self._newest.state):
+            if self._newest is None or not _is_followed_by(state, self._newest.state):
                 self._newest = view
         return view
 
 
-def _same(one: PgvectorState, other: PgvectorState) -> bool:
+def _is_same_version(one: PgvectorState, other: PgvectorState) -> bool:
     return (one.generation, one.version) == (other.generation, other.version)
 
 
-def _follows(before: PgvectorState, state: PgvectorState) -> bool:
+def _is_followed_by(before: PgvectorState, state: PgvectorState) -> bool:
     return before.generation == state.generation and before.version < state.version
 
 

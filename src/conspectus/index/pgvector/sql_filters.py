@@ -9,7 +9,7 @@ from typing import Any
 from conspectus.deferred import dataclass
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler
 from conspectus.index.filter_terms import TEXTS, comparable, exists
-from conspectus.index.pgvector.facts import ALWAYS, LARGEST
+from conspectus.index.pgvector.facts import LARGEST, NEVER_NULL
 from conspectus.model.filter import (
     Between,
     FieldName,
@@ -39,7 +39,9 @@ class Compiler(FilterCompiler):
     def present(self, field: FieldName) -> str:
         """Return the condition: the column is not null."""
         return (
-            self.every if field in ALWAYS else f"r.{'starts' if field == 'occurred' else field} IS NOT NULL"
+            self.every
+            if field in NEVER_NULL
+            else f"r.{'starts' if field == 'occurred' else field} IS NOT NULL"
         )
 
     def has_any_fact(self, facts: Sequence[int]) -> str:

@@ -77,11 +77,11 @@ def ask_free_state(
     cursor: Rows, index: str, identity: str, *, is_there: bool
 ) -> Callable[[], PgvectorState | None]:
     """Ask for the state, locked for writing, in the open pipeline if `is_there`; None if another holds it."""
-    what = f"write {index}"
+    lock_name = f"write {index}"
     if not is_there:
-        free_state = read_state(cursor, index, identity) if is_free(cursor, what) else None
+        free_state = read_state(cursor, index, identity) if is_free(cursor, lock_name) else None
         return lambda: free_state
-    locking = cursor.connection.cursor(binary=True).execute(_TRY_LOCK, (f"conspectus {what}",))
+    locking = cursor.connection.cursor(binary=True).execute(_TRY_LOCK, (f"conspectus {lock_name}",))
     cursor.execute(_READ, (index,))
 
     def state() -> PgvectorState | None:
@@ -119,21 +119,21 @@ def make_states(cursor: Rows) -> None:
         cursor.execute(f"ALTER TABLE {STATES} ADD COLUMN IF NOT EXISTS loose bigint NOT NULL DEFAULT 0")
 
 
-def is_free(cursor: Rows, what: str) -> bool:
+def is_free(cursor: Rows, lock_name: str) -> bool:
     """Take the same lock as `lock` if it is free. Returns whether it was."""
-    return cursor.execute(_TRY_LOCK, (f"conspectus {what}",)).fetchone() == (True,)
+    return cursor.execute(_TRY_LOCK, (f"conspectus {lock_name}",)).fetchone() == (True,)
 
 
-def lock(cursor: Rows, what: str) -> None:
+def lock(cursor: Rows, lock_name: str) -> None:
     """Take an exclusive lock until the transaction ends."""
-    cursor.execute(_LOCK, (f"conspectus {what}",))
+    cursor.execute(_LOCK, (f"conspectus {lock_name}",))
 
 
-def lock_shared(cursor: Rows, what: str) -> None:
+def lock_shared(cursor: Rows, lock_name: str) -> None:
     """Take a lock that others may share until the transaction ends."""
-    cursor.execute(_LOCK_SHARED, (f"conspectus {what}",))
+    cursor.execute(_LOCK_SHARED, (f"conspectus {lock_name}",))
 
 
-def stop(cursor: Rows, what: str) -> None:
+def stop(cursor: Rows, lock_name: str) -> None:
     """Terminate the connections that hold or wait for a lock. Their transactions are rolled back."""
-    cursor.execute(_STOP, (f"conspectus {what}",))
+    cursor.execute(_STOP, (f"conspectus {lock_name}",))

@@ -65,7 +65,7 @@ class PgvectorIndex:
             StorageTooNew: a newer version wrote the index.
         """
         index = cls(options, reader, analyse)
-        await index._look()
+        await index._read_state()
         return index
 
     def applied(self) -> int:
@@ -78,7 +78,7 @@ class PgvectorIndex:
             return
         applied_before, target = self._state.applied, changes[-1].sequence
         for _ in range(_ATTEMPTS):
-            state = await self._look()
+            state = await self._read_state()
             if not state.generation:
                 state = self._state = await self._building.build(self._identity, unless=_is_there)
             if state.applied >= target:
@@ -93,8 +93,8 @@ class PgvectorIndex:
             draft = await self._drafting.draft(pending)
             commit = partial(_commit_and_merge, self._options, state, draft=draft, base=base)
             self._state = await self._options.database.write(commit)
-            self._maintenance.wrote(len(draft.rows))
-            self._maintenance.look(self._state)
+            self._maintenance.note_write(len(draft.rows))
+            self._maintenance.start_if_due(self._state)
             if self._state.applied >= target:
                 return
         raise StorageBusy("the index changed while it was written; try again")
@@ -116,7 +116,7 @@ class PgvectorIndex:
 
     async def flush(self, *, least: int = 1, merge: bool = False) -> None:
         """Load what other processes wrote, and build an index that was never built."""
-        state = await self._look()
+        state = await self._read_state()
         if least == 0 and not state.generation:
             self._state = await self._building.build(self._identity, unless=_is_there)
 
@@ -129,14 +129,14 @@ class PgvectorIndex:
         self._state = await self._building.compact(self._identity)
 
     async def status(self) -> IndexStatus:
-        """Sizes and counts."""
+        """Return sizes and counts."""
         return await self._read(self._status)
 
     async def close(self) -> None:
         """Stop a running build. The connections belong to the records."""
         await self._maintenance.close()
 
-    async def _look(self) -> PgvectorState:
+    async def _read_state(self) -> PgvectorState:
         """Return the current state."""
         self._state = await self._options.database.read(
             lambda connection: read_state(rows_of(connection), self._options.name, self._identity)
@@ -145,7 +145,7 @@ class PgvectorIndex:
 
     async def _tidy(self) -> None:
         """Start maintenance that is due."""
-        self._maintenance.look(self._state)
+        self._maintenance.start_if_due(self._state)
         if (due := self._state.version // MERGED_FROM) > self._merged:
             self._merged = due
             await self._options.database.write(partial(_merge, self._options, self._state))
@@ -176,7 +176,7 @@ class PgvectorIndex:
         for _ in range(_ATTEMPTS):
             answer = await self._read(partial(self._answer, probe, terms, ask))
             if self._state.applied >= promised:
-                self._maintenance.look(self._state)
+                self._maintenance.start_if_due(self._state)
                 return answer
             self._options.database.renew()
             await catch_up(self, self._reader, promised)
@@ -197,8 +197,8 @@ class PgvectorIndex:
             named = Allowed(cursor, tables, view, In("source", probe.sources), listings=self._sources)
             words = words.with_sources(named.find_few() if state.generation else np.zeros(0, np.int64))
         allowed = Allowed(cursor, tables, view, probe.filter, listings=self._listings)
-        question = PgvectorQuery(cursor, tables, words, allowed)
-        return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
+        query = PgvectorQuery(cursor, tables, words, allowed)
+        return ask(query) if state.generation else query.score(np.zeros(0, np.int64), None)
 
     async def _read(self, work: Callable[[Connection], Result]) -> Result:
         """Read the tables of a state. If they are dropped meanwhile, read those of a newer state."""
@@ -290,9 +290,10 @@ def _read_stored(
     return state, IndexedRows(state.applied, chunks, checksums, damaged)
 
 
-MANY = 500
+MANY_ROWS = 500
 """After a write of this many rows, more writes are likely."""
 QUIET_SECONDS = 5.0
+"""Seconds after such a write until writes are considered to be over."""
 _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 60.0, 3600.0
 
 
@@ -314,12 +315,12 @@ class PgvectorMaintenance:
         """Whether a task is running."""
         return self._task is not None and not self._task.done()
 
-    def wrote(self, rows: int) -> None:
+    def note_write(self, rows: int) -> None:
         """Record a write."""
-        if rows >= MANY:
+        if rows >= MANY_ROWS:
             self._quiet_from = time.monotonic() + QUIET_SECONDS
 
-    def look(self, state: PgvectorState) -> None:
+    def start_if_due(self, state: PgvectorState) -> None:
         """Start the task that a state needs, if any."""
         now = time.monotonic()
         is_linked = partial(self._options.is_linked, quiet=now >= self._quiet_from)
@@ -359,9 +360,9 @@ class TransactionalIndex:
         self._is_there = False
 
     def ask(self, connection: Connection) -> Callable[[], PgvectorState | None]:
-        """Ask for the position of the index, locked until the transaction ends. None if it has none.
+        """Ask for the state of the index, locked until the transaction ends; None if it is not built.
 
-        It is there when the open pipeline ends, so that many indexes are asked in one round trip.
+        The answer can be read when the open pipeline ends, so that many indexes are asked in one round trip.
         """
         free_state = ask_free_state(
             rows_of(connection), self._options.name, self._identity, is_there=self._is_there
@@ -401,8 +402,8 @@ class IndexWrite(NamedTuple):
 def take_in(connection: Connection, prepared: Sequence[IndexWrite]) -> list[bool]:
     """Write drafts to their indexes. Returns for each whether nothing is left to do.
 
-    One that fails writes nothing of its index, and the records are written nevertheless: a later update of
-    the index meets the error again and reports it.
+    If all drafts together fail, each is written alone. A draft that fails changes nothing, and the records
+    are written nevertheless: a later update of the index meets the error again and reports it.
     """
     cursor = rows_of(connection)
     few = all(len(index_write.draft.rows) <= FEW for index_write in prepared)
@@ -413,10 +414,7 @@ def take_in(connection: Connection, prepared: Sequence[IndexWrite]) -> list[bool
             cursor.execute("RELEASE SAVEPOINT index_update")
     except psycopg.Error:
         cursor.execute("ROLLBACK TO SAVEPOINT index_update")
-        alone = (
-            [take_in(connection, [index_write]) for index_write in prepared]
-            if len(prepared) > 1
-            else [[False]]
-        )
-        return [done for (done,) in alone]
+        if len(prepared) == 1:
+            return [False]
+        return [take_in(connection, [index_write])[0] for index_write in prepared]
     return [state.version % MERGED_FROM > 0 for state in states]

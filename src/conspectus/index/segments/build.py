@@ -58,10 +58,12 @@ from conspectus.private import make_file
 
 _RETRY_SECONDS = 0.05
 _SIZE_RATIO = 4
+"""A segment is merged with newer rows if it has at most this many times as many."""
 _NICENESS = 10
+"""Priority of a build in another process, as for `nice`."""
 CLOSED = "the index was closed: its collection is deleted, or has another index by now"
 MAX_QUICK_ROWS = 100_000
-"""So many rows are merged in about two seconds."""
+"""Number of rows that are merged in about two seconds."""
 
 Mode: TypeAlias = Literal["flush", "merge", "rebuild", "purge"]
 P = ParamSpec("P")
@@ -87,10 +89,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """The kind of build.
+    """A request to build: the index, its options, and the mode.
 
-    New rows (`flush`), these and small segments (`merge`), everything (`rebuild`), or removal of deleted
-    rows (`purge`).
+    `flush` writes new rows, `merge` writes them together with small segments, `rebuild` writes everything,
+    and `purge` also rewrites segments that have deleted rows.
     """
 
     directory: str
@@ -105,7 +107,7 @@ class BuildRequest:
 
     @classmethod
     def from_json(cls, text: str) -> "BuildRequest":
-        """Decode the result of `to_json`."""
+        """Return the request that `to_json` encoded."""
         content = json.loads(text)
         options = content.pop("options")
         bm25 = Bm25(**options.pop("bm25"))

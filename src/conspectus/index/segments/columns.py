@@ -39,10 +39,15 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 Half: TypeAlias = NDArray[np.float16]
 RowNumbers: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = tuple[int, int]
+"""A half-open range of codes of values, or of microseconds."""
+Bytes: TypeAlias = NDArray[np.uint8]
+Mask: TypeAlias = NDArray[np.bool_]
 
 NO_INSTANT = np.iinfo(np.int64).min
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _TYPES = ("whole", "number", "text", "moment", "other")
+"""Types of values in the order of their codes: integers, other numbers, texts, times, and the rest."""
+_DOCUMENT_FIELDS = tuple(name for name in get_args(FieldName) if name != "position")
 
 
 def classify(value: object) -> tuple[int, object]:
@@ -239,9 +244,6 @@ def _instant_of(text: str) -> datetime | None:
         return None
 
 
-Bytes: TypeAlias = NDArray[np.uint8]
-
-
 def pack(strings: Sequence[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
     """Concatenate strings. Returns the bytes, and the start of each with the end of the last."""
     offsets = np.zeros(len(strings) + 1, np.int64)
@@ -299,11 +301,6 @@ class Strings(Sequence[bytes]):
         encoded_text = encode_text(text)
         position = bisect_left(self, encoded_text)
         return position if position < len(self) and self[position] == encoded_text else None
-
-
-Mask = NDArray[np.bool_]
-
-_DOCUMENT_FIELDS = tuple(name for name in get_args(FieldName) if name != "position")
 
 
 class ColumnWriter:
@@ -453,7 +450,7 @@ class Allowed:
         return None if self.mask is None else np.packbits(self.mask, bitorder="little")
 
     def find_occupied_parts(self, part_of_row: NDArray[np.uint16], parts: int) -> NDArray[np.bool_]:
-        """Return which blocks of rows contain an allowed row."""
+        """Return which parts of the segment contain an allowed row, given the part of each row."""
         if self._occupied is None:
             self._occupied = np.bincount(part_of_row[self.rows], minlength=parts) > 0
         return self._occupied
@@ -465,5 +462,5 @@ class Allowed:
         return Allowed(self.size, mask if self.mask is None else self.mask & mask)
 
     def among(self, rows: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Return which of the rows are allowed."""
+        """Return those of the rows that are allowed."""
         return rows if self.mask is None else rows[self.mask[rows]]

@@ -19,18 +19,24 @@ faiss_api: Any = faiss
 FILE = "vectors.faiss"
 _CENTROIDS = 16
 _BLOCK_CODES = 32
+"""Codes that FAISS compares at once."""
 _TRAINED_ROWS = 2_048
 _TRAINING_STEPS = 4
+"""Rows and steps of the training of the codes."""
 _CANDIDATES_PER_HIT = 3
 _MIN_ROWS, _USUAL_DIMENSIONS = 300, 384
+"""Number of rows that are at least preselected, with vectors of the usual number of dimensions or more."""
 _MAX_LISTS = 2_048
 _TRAINED_PER_LIST = 48
 _ITERATIONS = 6
+"""Number of lists, and rows and iterations of the training of their centroids."""
 _BLOCK_ROWS = 32_768
 _CALIBRATION_QUERIES = 128
 _QUERY_NOISE = 0.7
+"""Standard deviation of the noise, relative to a unit vector, that half of the calibration queries get."""
 _TARGET_RECALL = 0.98
 _DEPTHS = (12, 30, 75, 200, 500, 1_000)
+"""Numbers of nearest rows for which the number of lists to probe is calibrated."""
 
 
 def build_codes(folder: Path, vectors: Half, rows: RowNumbers, *, lists: bool) -> dict[str, NDArray[Any]]:

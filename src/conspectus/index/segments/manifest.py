@@ -32,7 +32,7 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment by the name of its folder. `dead` is a `encode_mask` mask, empty if all rows are alive."""
+    """A segment by the name of its folder. `dead` is a mask of `encode_mask`, empty if all rows are alive."""
 
     name: str
     rows: int
@@ -63,7 +63,7 @@ def encode_mask(dead: Mask | None) -> str:
 
 
 def decode_mask(text: str, rows: int) -> Mask | None:
-    """Decode the result of `encode_mask`."""
+    """Return the mask that `encode_mask` encoded; None for no mask."""
     if not text:
         return None
     bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
@@ -205,7 +205,7 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, V
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """An opened folder: its arrays, and the facts stored with them."""
+    """An opened folder of a segment: its arrays, and the `facts` about them in its header."""
 
     path: Path
     arrays: Mapping[str, NDArray[Any]]
@@ -214,15 +214,15 @@ class Folder:
 
 def write_folder(path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
     """Write the arrays, then the header with every file's size, and sync them to disk."""
-    places = {}
+    layout = {}
     make_file(path / ARRAYS)
     with (path / ARRAYS).open("wb") as file:
         for name, values in arrays.items():
             file.write(b"\0" * (-file.tell() % _ALIGNMENT_BYTES))
-            places[name] = [values.dtype.str, list(values.shape), file.tell()]
+            layout[name] = [values.dtype.str, list(values.shape), file.tell()]
             file.write(np.ascontiguousarray(values).data.cast("B") if values.size else b"")
     files = {entry.name: [entry.stat().st_size, checksum(entry)] for entry in sorted(path.iterdir())}
-    header = json.dumps({"arrays": places, "facts": dict(facts), "files": files})
+    header = json.dumps({"arrays": layout, "facts": dict(facts), "files": files})
     write_text(path / _HEADER, header)
     sync(*path.iterdir(), path)
 
@@ -255,9 +255,9 @@ def find_damaged_files(path: Path) -> list[str]:
 
 @contextmanager
 def convert_decoding_errors(paths: Iterable[Path]) -> Iterator[None]:
-    """Convert an error in the block to IndexDamaged if a file of these folders has a wrong checksum.
+    """Convert an error in the block to IndexDamaged if a file of these folders is damaged or missing.
 
-    So it is if one is gone: another query has found the damage, and the folder was replaced.
+    A file is missing if another query has found the damage, and the folder was replaced.
     """
     try:
         yield

@@ -31,12 +31,16 @@ RowNumbers = NDArray[np.int64]
 
 _ROW_BITS, _COUNT_BITS = 20, 16
 _ROUNDING = 1.0001
+"""Factor that covers the rounding errors of bounds in single precision."""
 _POSTINGS_PER_ROW = 16
+"""Allowed rows are scored one by one if there are at least this many postings for each."""
 _MIN_TEXTS_PER_REQUEST = 100
 _START_TEXTS = 2_000
+"""Number of texts within `_IDLE_SECONDS` after which the process is started."""
 _IDLE_SECONDS = 10
 _ANSWER_SECONDS = 30
 _READY = b" "
+"""What the process writes when it can answer."""
 MAX_ROWS = 1 << _ROW_BITS
 
 MakePostings: TypeAlias = Callable[[Sequence[str], Bm25], Arrays | None]
@@ -232,13 +236,13 @@ class Postings:
 
         A contribution grows with the mean length at most proportionally, so the stored bound can be scaled.
         """
-        places = np.frombuffer(KERNELS.positions(self._terms, self._offsets, names), np.int64)
-        present = places >= 0
+        positions = np.frombuffer(KERNELS.positions(self._terms, self._offsets, names), np.int64)
+        is_present = positions >= 0
         documents, bounds = np.zeros(len(names), np.int64), np.zeros(len(names))
-        here = places[present]
-        documents[present] = self._arrays.starts[here + 1] - self._arrays.starts[here]
-        bounds[present] = self._bounds[here] * (max(1.0, average / self._mean) * _ROUNDING)
-        return SegmentTerms(places, documents, bounds)
+        present = positions[is_present]
+        documents[is_present] = self._arrays.starts[present + 1] - self._arrays.starts[present]
+        bounds[is_present] = self._bounds[present] * (max(1.0, average / self._mean) * _ROUNDING)
+        return SegmentTerms(positions, documents, bounds)
 
     def documents(self, positions: NDArray[np.int64], rows: Rows) -> NDArray[np.int64]:
         """Return how many of these sorted rows have each term; 0 for a missing one."""
@@ -282,7 +286,7 @@ def saturation(
 
 
 def mean(lengths: NDArray[np.uint32]) -> float:
-    """The mean length of a segment's rows, at least 1."""
+    """Return the mean length of a segment's rows, at least 1."""
     return max(float(lengths.mean(dtype=np.float64)), 1.0) if len(lengths) else 1.0
 
 

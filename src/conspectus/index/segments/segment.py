@@ -211,7 +211,9 @@ def _half(content: Any, rows: int, dimensions: int) -> Half:
 
 
 _MAX_PERMISSIONS, _MAX_SOURCES = 16, 64
+"""Number of filters, and of sets of sources, whose rows are cached for a segment."""
 _MAX_COUNTS = 10_000
+"""Number of document frequencies that are cached for a set of sources."""
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
 
@@ -316,11 +318,11 @@ class SegmentView:
         return self.permission(Exists("thread")).words.count > 0
 
     def live_ids(self) -> RowNumbers:
-        """The ids of live rows."""
+        """Return the ids of live rows."""
         return self.segment.ids if self._alive is None else self.segment.ids[self._alive]
 
     def live_checksums(self) -> NDArray[np.uint64]:
-        """The checksums of live rows, in the order of `live_ids`."""
+        """Return the checksums of live rows, in the order of `live_ids`."""
         checksums = self.segment.checksums
         return checksums if self._alive is None else checksums[self._alive]
 

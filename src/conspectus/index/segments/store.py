@@ -92,7 +92,7 @@ def _with_last(tail: Tail, last: Sequence[SegmentView], shape: Shape) -> Tail:
 
 @dataclass(frozen=True, slots=True)
 class TailUpdate:
-    """Ids changed up to `sequence`."""
+    """Ranges of ids that changed up to `sequence`."""
 
     sequence: int
     ranges: tuple[Range, ...]
@@ -111,12 +111,12 @@ class SegmentsState:
 
     @property
     def waiting(self) -> int:
-        """The size of a flush: rows of the tail, and changed ids."""
+        """The size of a flush: the number of rows of the tail, or of changed ranges if that is larger."""
         rows = sum(view.live for view in self.tail)
-        return max(rows, len(self.steps) and sum(len(step.ranges) for step in self.steps))
+        return max(rows, sum(len(step.ranges) for step in self.steps))
 
     def snapshot(self) -> Snapshot:
-        """The snapshot that queries read."""
+        """Return the snapshot that queries read."""
         return Snapshot((*self.disk, *self.tail), self.applied, self.shape.bm25)
 
     def after(
@@ -168,10 +168,11 @@ def _keep_ranges(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
 
 _ATTEMPTS = 10
 _MAX_TAILS = 16
+"""Writers wait for a running flush from this many times its size on."""
 _MAX_NEWEST_ROWS = 8
 """The number of rows that small writes extend, before they are merged with others."""
 _MAX_CHUNKS_IN_LOOP = 4
-"""So many chunks are analyzed faster than they are handed to a thread."""
+"""Number of chunks that are analyzed faster than they are handed to a thread."""
 _THREADS = min(4, os.cpu_count() or 1)
 """The number of threads that search the segments of a large index."""
 
