@@ -16,14 +16,15 @@ from conspectus.model.jobs import Upload
 from conspectus.web.body_limits import ACCOUNT, SMALL_BODY_BYTES, BodyAccount, BodyLimits, ValueCounter
 
 WIDTHS: Final = (1_024, 8_192, SMALL_BODY_BYTES)
+"""Characters that the fast parser is given at once: the fewest in which an object or a list ends."""
 Scan: TypeAlias = Callable[..., tuple[Any, int]]
 
 
 class Pieces(json.JSONDecoder):
-    """Parses as its base does, but never more than a few milliseconds without letting other threads run.
+    """A JSON decoder that lets other threads run after a few milliseconds at most.
 
     The fast parser of the standard library holds the interpreter until it is done. It gets single strings and
-    numbers, and objects and lists that are short; longer ones are gone through here.
+    numbers, and objects and lists that are short. The members of longer ones are parsed one by one here.
     """
 
     parse_array: Scan
@@ -32,7 +33,7 @@ class Pieces(json.JSONDecoder):
 
     def __init__(self, ended: threading.Event | None = None) -> None:
         super().__init__()
-        self._at_once = self.scan_once
+        self._scan_fast = self.scan_once
         self._ended = ended
         self.scan_once = self._value
 
@@ -41,10 +42,10 @@ class Pieces(json.JSONDecoder):
             raise ValueError("the request has ended")
         opening = text[at : at + 1]
         if opening not in {"{", "["}:
-            return self._at_once(text, at)
+            return self._scan_fast(text, at)
         for width in WIDTHS:
             try:
-                value, size = self._at_once(text[at : at + width], 0)
+                value, size = self._scan_fast(text[at : at + width], 0)
             except (StopIteration, ValueError):
                 continue
             return value, at + size
@@ -57,7 +58,7 @@ class BodyRequest(Request):
     """A request whose body may be a large JSON document."""
 
     async def body(self) -> bytes:
-        """The bytes of the body. Raises TooLarge or TooManyBodyBytes while they arrive."""
+        """Return the bytes of the body. Raises TooLarge or TooManyBodyBytes while they arrive."""
         if not hasattr(self, "_body"):
             limits: BodyLimits = self.app.state.body_limits
             account = self.scope["state"].get(ACCOUNT)
@@ -65,7 +66,7 @@ class BodyRequest(Request):
         return self._body
 
     async def json(self) -> Any:
-        """The parsed body. Raises TooLarge, or InvalidInput for a large one that is not UTF-8."""
+        """Return the parsed body. Raises TooLarge, or InvalidInput for a large one that is not UTF-8."""
         body = await self.body()
         if len(body) <= SMALL_BODY_BYTES:
             return json.loads(body)
@@ -99,7 +100,7 @@ async def _receive(
 
 
 async def _count_values(counter: ValueCounter, pieces: Sequence[bytes], counting: asyncio.Lock) -> None:
-    """Count the values of pieces in steps, of which one of all bodies is taken in a turn of the loop."""
+    """Count the values of pieces in steps. Each turn of the event loop takes one step of one body."""
     for piece in pieces:
         for start in range(0, len(piece), SMALL_BODY_BYTES):
             async with counting:
@@ -108,10 +109,10 @@ async def _count_values(counter: ValueCounter, pieces: Sequence[bytes], counting
 
 
 class BodyRoute(APIRoute):
-    """A route whose requests are such."""
+    """A route whose requests are `BodyRequest`s."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of a request."""
+        """Return the handler of a request, which gets a `BodyRequest`."""
         answer = super().get_route_handler()
 
         async def answer_request(request: Request) -> Response:
@@ -121,12 +122,12 @@ class BodyRoute(APIRoute):
 
 
 def parse_json(body: bytes, ended: threading.Event | None = None) -> Any:
-    """The value of a JSON document. Raises ValueError, and soon after `ended` is set as well."""
+    """Parse a JSON document. Raises ValueError, also soon after `ended` is set."""
     return Pieces(ended).decode(body.decode(json.detect_encoding(body), "surrogatepass"))
 
 
 async def save_uploads(files: Sequence[UploadFile], folder: str) -> list[Upload]:
-    """The files under numbers in a folder, with the names that they came with."""
+    """Write uploaded files to a folder, numbered, and return them with their own names."""
     uploads = []
     for number, file in enumerate(files):
         path = Path(folder) / str(number)

@@ -1,4 +1,4 @@
-"""What bodies of requests may cost: bytes in memory for each user, and values to be parsed."""
+"""Limits of request bodies: bytes in memory for each user, and values to be parsed."""
 
 import asyncio
 from collections import Counter
@@ -53,7 +53,7 @@ class BodyAccount:
         self._size = 0
 
     def take(self, size: int) -> None:
-        """Hold so many bytes altogether. Raises TooManyBodyBytes."""
+        """Hold this many bytes altogether. Raises TooManyBodyBytes."""
         self._bytes_of_users.change(self._user, size - self._size)
         self._size = size
 

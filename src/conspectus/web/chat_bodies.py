@@ -16,11 +16,11 @@ from conspectus.operations.declared import declared
 from conspectus.web.operation_schemas import AsRequested
 from conspectus.web.schemas.base import RequestModel, Where
 
-USUAL = ChatRequest("usual")
+DEFAULTS = ChatRequest("usual")
 """A request with the defaults of all fields but the message."""
 ChatEvents = Literal["all", "text"]
-_OWN_FORM = frozenset({"history", "filter", "budget", "stream", "events"})
-"""Fields that a request has in another form, or not at all."""
+_CONVERTED = frozenset({"history", "filter", "budget", "stream", "events"})
+"""Fields of a body that a request of the engine has in another form, or not at all."""
 
 
 class TurnBody(RequestModel):
@@ -35,15 +35,15 @@ class ChatBody(RequestModel):
 
     message: Annotated[str, declared(ChatRequest, "message")]
     history: Annotated[list[TurnBody], declared(ChatRequest, "history")] = Field(default_factory=list)
-    collection: Annotated[str, declared(ChatRequest, "collection")] = USUAL.collection
+    collection: Annotated[str, declared(ChatRequest, "collection")] = DEFAULTS.collection
     filter: Where | None = None
     use_context: Annotated[bool | None, declared(ChatRequest, "use_context")] = None
     instructions: Annotated[str | None, declared(ChatRequest, "instructions")] = None
-    budget: Annotated[Allocation, AsRequested, declared(ChatRequest, "allocation")] = USUAL.allocation
+    budget: Annotated[Allocation, AsRequested, declared(ChatRequest, "allocation")] = DEFAULTS.allocation
     min_similarity: Annotated[float, declared(ChatRequest, "min_similarity")] | Literal["default"] | None = (
-        USUAL.min_similarity
+        DEFAULTS.min_similarity
     )
-    min_confidence: Annotated[float, declared(ChatRequest, "min_confidence")] = USUAL.min_confidence
+    min_confidence: Annotated[float, declared(ChatRequest, "min_confidence")] = DEFAULTS.min_confidence
     min_trust: Annotated[MinTrust | None, declared(ChatRequest, "min_trust")] = None
     query_context: Annotated[
         Annotated[QueryContext, AsRequested] | None, declared(ChatRequest, "query_context")
@@ -58,8 +58,8 @@ class ChatBody(RequestModel):
     )
 
     def request(self) -> ChatRequest:
-        """As the engine takes it."""
-        named = {name: getattr(self, name) for name in type(self).model_fields if name not in _OWN_FORM}
+        """Return the request as the engine takes it."""
+        named = {name: getattr(self, name) for name in type(self).model_fields if name not in _CONVERTED}
         return ChatRequest(
             **named,
             history=tuple(Message(turn.role, turn.content) for turn in self.history),
@@ -70,7 +70,7 @@ class ChatBody(RequestModel):
 
 @dataclass(frozen=True, slots=True)
 class ChatAnswer:
-    """A whole answer; `failure` says what went wrong after it, as that it could not be kept."""
+    """A whole answer; `failure` says what went wrong after it, such as that it could not be stored."""
 
     answer: str
     sources: Sources

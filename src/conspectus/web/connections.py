@@ -18,7 +18,9 @@ from conspectus.settings import Settings
 from conspectus.web.problem_details import CODES, Problem
 
 HEAD_BYTES: Final = 32_768
+"""Most bytes of the request line and the headers."""
 IPV6_PREFIX: Final = 64
+"""Bits of an IPv6 address by which clients are told apart."""
 CONNECTION: Final = "connection"
 """The name of the connection in the state of a request."""
 DETAILS: Final = {
@@ -96,7 +98,7 @@ class Parser(h11.Connection):
     _head: Sequence[bytes] = ()
 
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
-        """The parts to be written now; None for the end of the connection."""
+        """Return the parts to be written now; None for the end of the connection."""
         sent = super().send_with_data_passthrough(event)
         if sent is None:
             return None
@@ -107,7 +109,7 @@ class Parser(h11.Connection):
         return whole
 
     def next_event(self) -> Any:
-        """The next part of a request. Raises RemoteProtocolError."""
+        """Return the next part of a request. Raises RemoteProtocolError."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             names = {name for name, _ in event.headers}
@@ -131,14 +133,14 @@ class Connection(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
         self.conn = Parser(h11.SERVER, HEAD_BYTES)
-        self._all = server_state
+        self._connections = server_state
         self._proven = self._refused = False
         self._timer: asyncio.TimerHandle | None = None
         self._when_lost: Callable[[], None] | None = None
 
     @contextmanager
     def call_on_disconnect(self, call: Callable[[], None]) -> Iterator[None]:
-        """Call something if the client disconnects during the block."""
+        """Call a function if the client disconnects during the block."""
         self._when_lost = call
         try:
             yield
@@ -146,7 +148,7 @@ class Connection(H11Protocol):
             self._when_lost = None
 
     @property
-    def _waits(self) -> bool:
+    def _is_waiting(self) -> bool:
         """Whether no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
@@ -154,18 +156,18 @@ class Connection(H11Protocol):
         """Begin to wait for a request."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
-        self._all.add(self, network_of(self.client))
-        self._watch()
-        if self._all.is_ending:
+        self._connections.add(self, network_of(self.client))
+        self._update_timer()
+        if self._connections.is_ending:
             self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Forget the connection, and stop its timer."""
         super().connection_lost(exc)
-        self._all.remove(self)
+        self._connections.remove(self)
         if self._when_lost is not None:
             self._when_lost()
-        self._watch()
+        self._update_timer()
 
     def data_received(self, data: bytes) -> None:
         """Continue to read, at once with a valid key, and else in turn. The time limit of the head continues.
@@ -176,58 +178,61 @@ class Connection(H11Protocol):
             self.read(data)
         elif not self._refused:
             self.transport.pause_reading()
-            self._all.read_in_turn(self, data)
+            self._connections.read_in_turn(self, data)
 
     def read(self, data: bytes) -> None:
         """Read what the client sent, unless it was refused or has left."""
         if not self._refused and not self.transport.is_closing():
             super().data_received(data)
-            self._watch()
+            self._update_timer()
         if not self.flow.read_paused:
             self.transport.resume_reading()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
-        if self._proven and self._waits and not self.transport.is_closing():
-            self._all.note_idle(self)
-        self._watch()
+        if self._proven and self._is_waiting and not self.transport.is_closing():
+            self._connections.note_idle(self)
+        self._update_timer()
 
     def prove(self) -> None:
         """Note that the request came with a valid key."""
         self._proven = True
-        self._all.remove(self)
+        self._connections.remove(self)
 
     def drop(self) -> None:
         """Close the connection at once."""
-        self._all.remove(self)
-        self._all.connections.discard(self)
+        self._connections.remove(self)
+        self._connections.connections.discard(self)
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not a request, and close the connection."""
         self._refuse(getattr(sys.exception(), "error_status_hint", 400))
 
-    def _watch(self) -> None:
-        """Let the timer run exactly while a request is waited for."""
-        if self._waits and not self.transport.is_closing():
-            if self._timer is None and self._all.seconds:
-                self._timer = self.loop.call_later(self._all.seconds, self._end)
+    def _update_timer(self) -> None:
+        """Start the timer if a request is waited for, else stop it."""
+        if self._is_waiting and not self.transport.is_closing():
+            if self._timer is None and self._connections.seconds:
+                self._timer = self.loop.call_later(self._connections.seconds, self._time_out)
         elif self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _end(self) -> None:
+    def _time_out(self) -> None:
         if self.conn.trailing_data[0]:
             self._refuse(408)
         self.transport.close()
 
     def _refuse(self, status: int) -> None:
-        """Answer, and read no more. A client that still sends would lose the answer by an end at once."""
+        """Answer, and read no more.
+
+        A client that still sends would lose the answer if the connection were closed at once.
+        """
         self._refused = True
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self.transport.write(b"".join(self._refusal(status)))
-        if self._waits and self._timer is not None:
+        if self._is_waiting and self._timer is not None:
             self.transport.write_eof()
         else:
             self.transport.close()
@@ -241,7 +246,7 @@ class Connection(H11Protocol):
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """The client by address: an IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the network of a client's address: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         address = ipaddress.ip_address(client[0] if client else "")
     except ValueError:
@@ -254,7 +259,7 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 
 def affordable(requested: int) -> int:
-    """How many connections there may be: as many as wanted, and at most three quarters of the descriptors.
+    """Return the limit of connections: as many as wanted, but at most three quarters of the descriptors.
 
     A soft limit of descriptors that is too low is raised as far as the system allows.
     """

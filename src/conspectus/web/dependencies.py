@@ -1,6 +1,7 @@
 """Dependencies of routes, as types.
 
-They are coroutines, as the framework calls a plain function in a thread."""
+They are coroutines, since the framework would call a plain function in a thread.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -14,9 +15,7 @@ from conspectus.model import parameters
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
 from conspectus.operations.declared import facts_of
-from conspectus.web.operation_schemas import (
-    Filters,
-)
+from conspectus.web.operation_schemas import Filters
 from conspectus.web.request_slots import RequestSlot
 
 MAX_TAGS_LENGTH = 2_000

@@ -10,17 +10,17 @@ from conspectus.errors import PreconditionFailed
 
 
 def quote_tag(tag: str) -> str:
-    """A tag as headers hold it."""
+    """Return a tag in the quotes that headers have around it."""
     return f'"{tag}"'
 
 
 def tags_in(header: str | None) -> list[str]:
-    """The tags of a header, `*` among them; with weak ones as they are."""
+    """Return the tags that a header names, `*` among them; weak ones keep their `W/`."""
     return [tag.strip() for tag in (header or "").split(",") if tag.strip()]
 
 
 def is_not_modified(tag: str, header: str | None) -> bool:
-    """Whether If-None-Match says that the client has this representation already."""
+    """Return whether If-None-Match says that the client has this representation already."""
     return any(client_tag.removeprefix("W/") in {tag, "*"} for client_tag in tags_in(header))
 
 

@@ -20,7 +20,7 @@ _TEXTS: Final = {
     "image/svg+xml": '<svg xmlns="http://www.w3.org/2000/svg"/>',
     "text/plain; version=0.0.4; charset=utf-8": "conspectus_ready 1.0\n",
 }
-"""Answers that are no JSON."""
+"""Examples of requests and answers that are not JSON, by media type."""
 _BY_TYPE: Final[Mapping[str, Any]] = {"integer": 1, "number": 0.5, "boolean": False, "null": None}
 _FORMATS: Final = {"date-time": EXAMPLE_TIME, "binary": "backup.md"}
 
@@ -30,11 +30,11 @@ class _Context:
     """Whether an answer is shown, and the schemas around the one that an example is made for."""
 
     is_answer: bool
-    above: tuple[str, ...] = ()
+    ancestors: tuple[str, ...] = ()
 
     def leads_back(self, schema: Schema) -> bool:
-        """Whether a schema is one of those around it."""
-        return _name(schema) in self.above
+        """Return whether a schema is one of those around it."""
+        return _name(schema) in self.ancestors
 
 
 class Examples:
@@ -55,7 +55,7 @@ class Examples:
         if "examples" in schema:
             return schema["examples"][0]
         if name := _name(schema):
-            return self._example(self._schemas[name], replace(context, above=(*context.above, name)))
+            return self._example(self._schemas[name], replace(context, ancestors=(*context.ancestors, name)))
         if members := _members(schema):
             return self._choose_member(members, context)
         if schema.get("type") == "array":
@@ -65,44 +65,47 @@ class Examples:
         return _plain(schema)
 
     def _choose_member(self, members: Sequence[Schema], context: _Context) -> Any:
-        """Return the first member; an answer has null where it may."""
+        """Return an example of the first usable member; an answer has null where that is allowed."""
         if context.is_answer and {"type": "null"} in members:
             return None
-        possible = (each for each in members if each.get("type") != "null" and not context.leads_back(each))
-        member = next(possible, None)
-        return None if member is None else self._example(member, context)
+        for member in members:
+            if member.get("type") != "null" and not context.leads_back(member):
+                return self._example(member, context)
+        return None
 
     def _list(self, schema: Schema, context: _Context) -> list[Any]:
         if "prefixItems" in schema:
-            return [self._example(each, context) for each in schema["prefixItems"]]
-        member, shortest = schema.get("items", {}), schema.get("minItems", 0)
-        if context.leads_back(member) or (context.is_answer and shortest == 0 and _is_open_text(member)):
+            return [self._example(item, context) for item in schema["prefixItems"]]
+        member, min_items = schema.get("items", {}), schema.get("minItems", 0)
+        if context.leads_back(member) or (context.is_answer and min_items == 0 and _is_open_text(member)):
             return []
-        return [self._example(member, context)] * max(1, shortest)
+        return [self._example(member, context)] * max(1, min_items)
 
     def _object(self, schema: Schema, context: _Context) -> dict[str, Any]:
         fields = schema["properties"]
         if not context.is_answer:
             required = schema.get("required", [])
-            named = {name: each for name, each in fields.items() if name in required or "examples" in each}
+            named = {name: field for name, field in fields.items() if name in required or "examples" in field}
             fields = named or dict(list(fields.items())[:1])
-        return {name: self._example(each, context) for name, each in fields.items()}
+        return {name: self._example(field, context) for name, field in fields.items()}
 
 
 def _name(schema: Schema) -> str:
-    """Return the schema that this one refers to, or nothing."""
+    """Return the name of the schema that this one refers to, or an empty text."""
     return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
 def _members(schema: Schema) -> Sequence[Schema]:
     """Return the members of a union."""
-    unions = (schema[each] for each in ("anyOf", "oneOf", "allOf") if each in schema)
-    members: Sequence[Schema] = next(unions, ())
-    return members
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        if keyword in schema:
+            members: Sequence[Schema] = schema[keyword]
+            return members
+    return ()
 
 
 def _is_open_text(schema: Schema) -> bool:
-    """Whether a schema is of any text, without an example."""
+    """Return whether a schema is of any text, without an example."""
     return schema.get("type") == "string" and not {"examples", "enum", "const", "format"} & schema.keys()
 
 
@@ -132,8 +135,9 @@ def add_examples(document: dict[str, Any]) -> None:
 def _illustrate(examples: Examples, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", []):
         parameter["example"] = examples.request(parameter["schema"])
-    for kind, body in operation.get("requestBody", {}).get("content", {}).items():
-        body["example"] = _TEXTS.get(kind) or examples.request(body["schema"])
-    answers = [answer for status, answer in operation["responses"].items() if status < "300"]
-    for kind, body in (content for answer in answers for content in answer.get("content", {}).items()):
-        body["example"] = _TEXTS.get(kind) or examples.answer(body.get("schema", {}))
+    for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
+        body["example"] = _TEXTS.get(media_type) or examples.request(body["schema"])
+    for status, answer in operation["responses"].items():
+        if status < "300":
+            for media_type, body in answer.get("content", {}).items():
+                body["example"] = _TEXTS.get(media_type) or examples.answer(body.get("schema", {}))

@@ -36,7 +36,7 @@ class Readiness:
         self._when_stopping: list[Callable[[], None]] = []
 
     def call_when_stopping(self, call: Callable[[], None]) -> None:
-        """Have something called when the server is about to stop."""
+        """Register a function to be called when the server is about to stop."""
         self._when_stopping.append(call)
 
     async def replay(self) -> None:
@@ -70,7 +70,7 @@ class Readiness:
         await self._begun.wait()
 
     async def obstacle(self) -> str | None:
-        """Why nothing should be sent here now; None where all is well."""
+        """Return why this process should get no requests now; None if it should."""
         if self.state != "ready" and not self.covered:
             return f"the server is {self.state}"
         if self._database_check is None or self._database_check.done():
@@ -78,7 +78,7 @@ class Readiness:
         return await asyncio.shield(self._database_check)
 
     async def _database_obstacle(self) -> str | None:
-        """Why the database is no use now; one check answers all probes that come meanwhile."""
+        """Return why the database cannot be used now, if so. Probes that come meanwhile share the check."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._engine.people.list_users()
@@ -88,7 +88,7 @@ class Readiness:
         return None
 
     def stop(self) -> None:
-        """From now on, nothing new should be sent here."""
+        """Declare that this process should get no new requests from now on."""
         if self.state != "stopping":
             self.state = "stopping"
             for call in self._when_stopping:

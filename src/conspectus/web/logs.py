@@ -26,7 +26,7 @@ METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
 
 
 def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
-    """A logger that writes lines of JSON to a stream, by default standard error."""
+    """Return a logger that writes lines of JSON to a stream, by default standard error."""
     log: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream or sys.stderr),
         processors=[
@@ -56,7 +56,7 @@ class Forwarding(logging.Handler):
 
 @contextmanager
 def forward_library_logs(log: FilteringBoundLogger) -> Iterator[None]:
-    """Have what libraries say written to the log."""
+    """Write the warnings and log records of libraries to the log."""
     handler = Forwarding(log)
     logging.getLogger().addHandler(handler)
     try:
@@ -66,7 +66,7 @@ def forward_library_logs(log: FilteringBoundLogger) -> Iterator[None]:
 
 
 def fault_facts(error: BaseException) -> dict[str, Any]:
-    """The log fields of an error: where it happened, and its message only if that has no content."""
+    """Return the log fields of an error: where it happened, and its message only if that has no content."""
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     details = {"message": str(error)} if isinstance(error, ConspectusError | OSError) else {}
@@ -76,7 +76,7 @@ def fault_facts(error: BaseException) -> dict[str, Any]:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the request's route, without the values of its parameters."""
+    """Return the template of the request's route, without the values of its parameters."""
     path: str = getattr(scope.get("route") or scope.get("endpoint"), "path", UNMATCHED)
     return path
 
@@ -132,13 +132,13 @@ class RequestRecord:
         self._send = send
 
     async def receive(self) -> Message:
-        """The next part of the request."""
+        """Return the next part of the request."""
         message = await self._receive()
         self.received += len(message.get("body", b""))
         return message
 
     async def send(self, message: Message) -> None:
-        """The next part of the answer, its id with the head."""
+        """Send the next part of the answer, with the request's id in its head."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             MutableHeaders(scope=message)[REQUEST_ID] = self.id

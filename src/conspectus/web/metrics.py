@@ -77,7 +77,7 @@ class Metrics:
         return generate_latest(summed_registry)
 
     def _sum(self, name: str, meaning: str) -> Gauge:
-        """The metrics that are summed over the live processes."""
+        """Return the metrics that are summed over the live processes."""
         return Gauge(name, meaning, registry=self.registry, multiprocess_mode="livesum")
 
 

@@ -1,4 +1,4 @@
-"""JSON lines over HTTP: routes that are there only for them, and a body that is read as it comes."""
+"""JSON lines over HTTP: routes that send or accept them, and bodies that are read as they come."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -19,8 +19,9 @@ from conspectus.web.problem_details import Problem, Refused, problem_of, refuse
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 MAX_LINE_LENGTH: Final = 1_000_000
+"""Most bytes of a line."""
 MIN_BYTES_PER_SECOND: Final = 500
-"""Bytes a second that a body has to come with, once `request_timeout_seconds` are used up."""
+"""Bytes a second at which a body must arrive, once `request_timeout_seconds` are used up."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
@@ -34,7 +35,7 @@ class LinesRoute(BodyRoute):
     """A route for those who send JSON lines, or who ask for them."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether it is this route that the request is meant for."""
+        """Return whether a request is for this route: it sends JSON lines, or accepts them."""
         matched_route = super().matches(scope)
         header = "content-type" if scope["type"] == "http" and scope["method"] == "POST" else "accept"
         has_lines = any(
@@ -45,18 +46,18 @@ class LinesRoute(BodyRoute):
 
 
 async def lines_in(
-    pieces: AsyncIterable[bytes], longest: int = MAX_LINE_LENGTH
+    pieces: AsyncIterable[bytes], max_line_length: int = MAX_LINE_LENGTH
 ) -> AsyncGenerator[tuple[int, bytes], None]:
-    """The lines of a body that are not empty, with their numbers from 1. Raises TooLarge."""
+    """Yield the lines of a body that are not empty, with their numbers from 1. Raises TooLarge."""
     rest, number = b"", 0
     async for piece in pieces:
         *complete_lines, rest = (rest + piece).split(b"\n")
         for line_bytes in complete_lines:
             number += 1
-            if line := _read(line_bytes, number, longest):
+            if line := _read(line_bytes, number, max_line_length):
                 yield number, line
-        _read(rest, number + 1, longest)
-    if line := _read(rest, number + 1, longest):
+        _read(rest, number + 1, max_line_length)
+    if line := _read(rest, number + 1, max_line_length):
         yield number + 1, line
 
 
@@ -70,18 +71,21 @@ def decode_line(number: int, line: bytes) -> tuple[str, int]:
 
 
 async def send_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
-    """The lines of all pages, as they are read. Errors of the first page are error responses."""
+    """Return a response that sends the lines of all pages as they are read.
+
+    An error while the first page is read is raised, so that it becomes an error response.
+    """
     parts = (
         "".join(f"{line}\n" for line in lines(page)).encode("utf-8", "replace") async for page in pages(read)
     )
-    begun = await anext(parts)
+    first_page = await anext(parts)
 
-    async def all_of_them() -> AsyncGenerator[bytes, None]:
-        yield begun
+    async def send_all() -> AsyncGenerator[bytes, None]:
+        yield first_page
         async for part in parts:
             yield part
 
-    return StreamingResponse(all_of_them(), media_type=MEDIA_TYPE)
+    return StreamingResponse(send_all(), media_type=MEDIA_TYPE)
 
 
 class LineBatches(Generic[L]):
@@ -103,18 +107,20 @@ class LineBatches(Generic[L]):
         self._waiting: list[tuple[int, L]] = []
         self._size = 0
 
-    async def take(self, pieces: AsyncIterable[bytes], longest: int = MAX_LINE_LENGTH) -> Mapping[str, int]:
+    async def take(
+        self, pieces: AsyncIterable[bytes], max_line_length: int = MAX_LINE_LENGTH
+    ) -> Mapping[str, int]:
         """Import all lines, and count their outcomes.
 
         Raises Refused. Its problem has the number of the wrong line, or those of its batch, counted from 1,
         and the outcomes of the lines before it.
         """
         try:
-            async for number, line in lines_in(pieces, longest):
-                one, size = self._read(number, line)
+            async for number, line in lines_in(pieces, max_line_length):
+                value, size = self._read(number, line)
                 if len(self._waiting) == BATCH_DOCUMENTS or self._size + size > BATCH_CHARACTERS:
                     await self._write_waiting()
-                self._waiting.append((number, one))
+                self._waiting.append((number, value))
                 self._size += size
             await self._write_waiting()
         except Refused as fault:
@@ -129,7 +135,7 @@ class LineBatches(Generic[L]):
             return
         numbers = [number for number, _ in self._waiting]
         try:
-            done = await self._write(numbers, [one for _, one in self._waiting])
+            done = await self._write(numbers, [value for _, value in self._waiting])
         except ConspectusError as fault:
             raise make_refusal(problem_of(fault), first_line=numbers[0], last_line=numbers[-1]) from fault
         for outcome in done:
@@ -138,12 +144,12 @@ class LineBatches(Generic[L]):
 
 
 def make_refusal(problem: Problem, **facts: int) -> Refused:
-    """The end of a request with a problem, and with more facts."""
+    """Return the error that ends a request with a problem and more facts."""
     return Refused(replace(problem, facts={**problem.facts, **facts}))
 
 
 async def read_pieces(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
-    """A body as it comes. Raises Refused where it ends too early, or comes too slowly.
+    """Yield the pieces of a body as they come. Raises Refused where it ends too early, or comes too slowly.
 
     All waiting together takes `seconds` at most, and each piece gives back the time that its bytes may take.
     """
@@ -166,7 +172,7 @@ async def read_pieces(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGene
         yield piece
 
 
-def _read(line: bytes, number: int, longest: int) -> bytes:
-    if len(line) > longest:
-        raise TooLarge(f"line {number}", size=len(line), limit=longest)
+def _read(line: bytes, number: int, max_line_length: int) -> bytes:
+    if len(line) > max_line_length:
+        raise TooLarge(f"line {number}", size=len(line), limit=max_line_length)
     return (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).strip()

@@ -46,7 +46,7 @@ class Until:
         self._unsent = ""
 
     def release_text(self, text: str) -> str:
-        """The text that can be sent after some more text arrived."""
+        """Return the text that can be sent after some more text arrived."""
         self._unsent += text
         starts = [(stop, self._unsent.find(stop)) for stop in self._stops]
         occurrences = [(start + len(stop), start) for stop, start in starts if start >= 0]
@@ -56,11 +56,11 @@ class Until:
         return self._release(len(self._unsent) - self._count_held_back())
 
     def flush(self) -> str:
-        """The text that was held back, at the end."""
+        """Return the text that was held back, at the end."""
         return "" if self.found else self._release(len(self._unsent))
 
     def _count_held_back(self) -> int:
-        """How much of the end may be the beginning of a stop."""
+        """Return how many characters of the end may be the beginning of a stop sequence."""
         longest = min(len(self._unsent), max(map(len, self._stops), default=1) - 1)
         ends = (self._unsent[-size:] for size in range(longest, 0, -1))
         return next((len(end) for end in ends if any(stop.startswith(end) for stop in self._stops)), 0)
@@ -150,7 +150,7 @@ class Chunks:
         return self._state.until.found
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """A chunk that is sent at once; the rest is sent at the end."""
+        """Return the chunk of an event that is sent at once; the other events are sent at the end."""
         text = self._state.take(event)
         match event:
             case Sources():
@@ -164,7 +164,7 @@ class Chunks:
         return self._chunk({"content": text}) if text else b""
 
     def end(self, number: int) -> bytes:
-        """The last chunks, and the mark of the end."""
+        """Return the last chunks, and the mark of the end."""
         if self._state.failure is not None and not self._state.is_filtered:
             return frame(DONE)
         rest = self._state.until.flush()
@@ -189,7 +189,7 @@ class Chunks:
 async def read_completion(
     stream: ChatStream, request: CompletionRequest, receive: Receive
 ) -> CompletionAnswer:
-    """The whole answer. Raises Refused where there is none."""
+    """Return the whole answer. Raises Refused where there is none."""
     state = CompletionState(request)
     texts: list[str] = []
     async with stream.read_by(receive) as reader:
@@ -213,7 +213,7 @@ async def read_completion(
 
 
 def encode_call(call: ToolCall) -> dict[str, Any]:
-    """A call of a tool in OpenAI's form."""
+    """Return a call of a tool in OpenAI's form."""
     return {
         "id": call.id,
         "type": "function",
@@ -222,13 +222,13 @@ def encode_call(call: ToolCall) -> dict[str, Any]:
 
 
 def join_text(events: Iterable[ChatEvent]) -> str:
-    """The whole text; halves of surrogate pairs that came apart are put together."""
+    """Return the whole text; halves of surrogate pairs that came apart are put together."""
     text = "".join(event.text for event in events if isinstance(event, Delta))
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 async def read_answer(stream: ChatStream, receive: Receive) -> ChatAnswer:
-    """The answer with all of its events. Raises Refused if it is not complete."""
+    """Return the answer once all of its events are there. Raises Refused if it is not complete."""
     async with stream.read_by(receive) as reader:
         events = await reader.read_rest()
     by_type: dict[Any, Any] = {type(event): event for event in events}

@@ -49,7 +49,7 @@ class ProblemDocument(BaseModel):
 
 
 def problems(*statuses: int) -> Responses:
-    """The problems that a route may answer with, those that every route may among them."""
+    """Return the responses of a route for problems: those of every route, and these statuses."""
     schema = {"$ref": f"#/components/schemas/{PROBLEM}"}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -58,14 +58,14 @@ def problems(*statuses: int) -> Responses:
 
 
 def with_tag(*statuses: int) -> Responses:
-    """The same for a route that answers with an ETag, or that the client has it already."""
+    """Return the responses of a route that sends an ETag, or 304 if the client has that representation."""
     tag = {"ETag": {"description": "The tag of this representation.", "schema": {"type": "string"}}}
     unchanged = {"description": HTTPStatus(304).phrase, "headers": tag}
     return {200: {"headers": tag}, 304: unchanged, **problems(*statuses)}
 
 
 def describe_accepted(*statuses: int) -> Responses:
-    """The same for a route that has its work done by a job."""
+    """Return the responses of a route that starts a job and answers 202 with its location."""
     location = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
     return {202: {"headers": {"Location": location}}, **problems(*statuses)}
 
@@ -104,7 +104,7 @@ class DeferredRoute(Route):
         return self._make()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether it is the route of a request."""
+        """Return whether a request is for this route."""
         match, inner = super().matches(scope)
         return (match, inner) if match is Match.NONE else self.made.matches(scope)
 
@@ -176,12 +176,12 @@ class Section(APIRouter):
 
 
 def resolve_routes(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
-    """The routes, with those of the framework in place of deferred ones."""
+    """Return the routes, with those of the framework in place of deferred ones."""
     return [route.made if isinstance(route, DeferredRoute) else route for route in routes]
 
 
 def operation(route: APIRoute) -> str:
-    """The id of a route's operation in the document."""
+    """Return the id of a route's operation in the document."""
     return route.name
 
 
@@ -191,7 +191,7 @@ class Application(FastAPI):
     _document: StaticDocument | None = None
 
     async def document(self) -> StaticDocument:
-        """The document as it is sent, made once, and not on the event loop: it takes seconds."""
+        """Return the document as it is sent. It is made once, in a thread, because that takes seconds."""
         async with self._making_document:
             if self._document is None:
                 self._document = await asyncio.to_thread(self._encode_document)
@@ -206,7 +206,7 @@ class Application(FastAPI):
         return StaticDocument("application/json", plain=plain, packed=gzip.compress(plain, mtime=0))
 
     def openapi(self) -> dict[str, Any]:
-        """The document, made once."""
+        """Return the document, which is made once."""
         if self.openapi_schema is None:
             document = get_openapi(
                 title=self.title, version=self.version, description=self.description,
@@ -251,7 +251,7 @@ def _name_write_keys(paths: Mapping[str, Mapping[str, Any]], routes: Iterable[Ba
 
 
 def _with_whole_numbers(part: Any) -> Any:
-    """The document with exact bounds: the framework makes floats of them, which rounds 64-bit integers."""
+    """Return the document with exact bounds. The framework makes floats of them, which rounds large ones."""
     match part:
         case dict():
             return {name: _with_whole_numbers(member) for name, member in part.items()}

@@ -162,7 +162,7 @@ async def _require_match(
 
 
 def _path(operation: Operation) -> str:
-    """The path with a mark at each parameter that may contain slashes."""
+    """Return the path with a mark at each parameter that may contain slashes."""
     path = operation.path
     for parameter in operation.parameters:
         if parameter.location == "path" and parameter.declaration.may_have_slash:

@@ -264,7 +264,7 @@ class AsRequested:
 
 
 def response_type(hint: Any) -> Any:
-    """The response type for values of this type."""
+    """Return the response type for values of this type."""
     if hint in _RESPONSE_TYPES:
         return _RESPONSE_TYPES[hint]
     origin, members = get_origin(hint), get_args(hint)

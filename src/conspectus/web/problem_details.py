@@ -105,14 +105,14 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """The members of the document."""
+        """Return the members of the document."""
         facts = {f"upstream_{name}" if name in RESERVED else name: fact for name, fact in self.facts.items()}
         title = "Client Closed Request" if self.status == CLIENT_LEFT else HTTPStatus(self.status).phrase
         head = {"type": "about:blank", "title": title, "status": self.status}
         return {**head, "detail": self.detail, "code": self.code, **facts}
 
     def response(self) -> Response:
-        """The document as an answer; what UTF-8 cannot carry is replaced."""
+        """Return the document as a response; what UTF-8 cannot carry is replaced."""
         body = json.dumps(self.document(), ensure_ascii=False, allow_nan=False, default=str)
         return Response(body.encode("utf-8", "replace"), self.status, dict(self.headers), MEDIA_TYPE)
 
@@ -131,12 +131,12 @@ def refuse(status: int, detail: str, **headers: str) -> NoReturn:
 
 
 def status_of(kind: type[ConspectusError]) -> int:
-    """The status of a class of error: its own, or that of the nearest class above it."""
+    """Return the status of a class of error: its own, or that of the nearest class above it."""
     return next(STATUSES[ancestor] for ancestor in kind.__mro__ if ancestor in STATUSES)
 
 
 def problem_of(error: ConspectusError) -> Problem:
-    """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
+    """Return the problem of an error of ours. Messages of a store may name its files, so none is repeated."""
     status = status_of(type(error))
     if isinstance(error, StorageError):
         unknown = isinstance(error, WriteOutcomeUnknown)
@@ -157,7 +157,7 @@ def problem_of(error: ConspectusError) -> Problem:
 
 
 def problem_of_failure(failure: Failure) -> Problem:
-    """The problem that the end of a chat is, before there was an answer."""
+    """Return the problem of a chat that failed before there was an answer."""
     kinds: dict[str, type[ChatError]] = {ChatError.code: ChatError, ChatFiltered.code: ChatFiltered}
     kinds |= {kind.code: kind for kind in ChatError.__subclasses__()}
     kind = kinds.get(failure.code)
@@ -166,14 +166,14 @@ def problem_of_failure(failure: Failure) -> Problem:
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:
-    """The problem as clients of OpenAI read one."""
+    """Return the problem as clients of OpenAI read one."""
     usual = "invalid_request_error" if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
     kind, field = KINDS_OF_OPENAI.get(problem.status, usual), problem.facts.get("field")
     return {"error": {"message": problem.detail, "type": kind, "param": field, "code": problem.code}}
 
 
 def answer_problem(problem: Problem, path: str) -> Response:
-    """The problem as an answer, in the form that clients of that path read."""
+    """Return the problem as a response, in the form that clients of that path read."""
     if path not in LIKE_OPENAI:
         return problem.response()
     status = HTTPStatus.BAD_REQUEST if problem.status in {413, 422} else problem.status
@@ -185,13 +185,13 @@ def answer_problem(problem: Problem, path: str) -> Response:
 
 
 def internal_problem(request_id: str) -> Problem:
-    """The response for an unexpected error: its request id, and nothing else."""
+    """Return the problem of an unexpected error: its request id, and nothing else."""
     detail = "something went wrong in the server; its log has more under this request id"
     return Problem(500, CODES[500], detail, {"request_id": request_id})
 
 
 def invalid_problem(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    """The problem of values that do not fit a schema, the first of them as the field at fault."""
+    """Return the problem of values that do not fit a schema; its field is the first of them."""
     named = [
         {"field": _name_field(error), "reason": str(error["msg"])} for error in errors[:MAX_NAMED_ERRORS]
     ]
@@ -200,7 +200,7 @@ def invalid_problem(errors: Sequence[Mapping[str, Any]]) -> Problem:
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """The answer to any error that is raised on purpose below the routes; the border logs the others."""
+    """Return the response to an error raised on purpose below the routes; the border logs the others."""
     if isinstance(error, StorageError) and may_be_done(request.scope):
         error = WriteOutcomeUnknown(str(error))
     match error:
@@ -218,7 +218,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 def may_be_done(scope: Scope) -> bool:
-    """Whether a request may have stored something, so that no fault may say that nothing was done."""
+    """Return whether a request may have stored something, so that no fault may say that nothing was done."""
     commits: Commits | None = scope["state"].get("commits")
     return commits is not None and commits.possible > 0
 
@@ -250,12 +250,12 @@ def _name_field(error: Mapping[str, Any]) -> str:
 
 
 def has_route(routes: Iterable[BaseRoute], scope: Scope) -> bool:
-    """Whether there is a route for the path and the method of a request."""
+    """Return whether there is a route for the path and the method of a request."""
     return any(route.matches(scope)[0] is Match.FULL for route in routes)
 
 
 def list_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
-    """The methods of all routes for the path of a request, as `Allow` names them."""
+    """Return the methods of all routes for the path of a request, as `Allow` names them."""
     methods: set[str] = set()
     for route in routes:
         if route.matches(scope)[0] is not Match.NONE:

@@ -18,11 +18,11 @@ JSON = b"application/json"
 MAX_INLINE_ROWS: Final = 100
 """Most hits or passages of an answer that is serialized on the event loop: less than a millisecond."""
 MAX_INLINE_CHARACTERS: Final = 100_000
-"""Longest text of such an answer."""
+"""Longest text of an answer that is serialized on the event loop."""
 
 
 class Questions:
-    """Answers valid requests to such routes itself, and passes everything else on to the application.
+    """Answers valid requests to routes of questions, and passes everything else on to the application.
 
     The schemas of the routes read and write the bodies, so an answer is the same on both ways. What a
     schema or the parser refuses is passed on with its body, so that the framework says why.
@@ -30,8 +30,9 @@ class Questions:
 
     def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
         self._app = app
-        own = (each for each in routes if isinstance(each, DeferredRoute) and each.is_question)
-        self._routes = {each.path: each for each in own}
+        self._routes = {
+            route.path: route for route in routes if isinstance(route, DeferredRoute) and route.is_question
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -39,29 +40,29 @@ class Questions:
         if route is None or scope["method"] != "POST" or (b"content-type", JSON) not in scope["headers"]:
             await self._app(scope, receive, send)
             return
-        request, made = BodyRequest(scope, receive), route.made
+        request, api_route = BodyRequest(scope, receive), route.made
         try:
             raw = await request.body()
         except ClientDisconnect:
             await self._app(scope, receive, send)
             return
-        body, refused = _validate(made, await _parse(request))
-        if refused:
+        body, errors = _validate(api_route, await _parse(request))
+        if errors:
             await self._app(scope, replay_body(raw, receive), send)
             return
-        scope["route"] = made
+        scope["route"] = api_route
         answer = await route.endpoint(engine=scope["state"]["engine"], body=body)
         if is_large(answer):
-            content = await asyncio.to_thread(_serialize, made, answer)
+            content = await asyncio.to_thread(_serialize, api_route, answer)
         else:
-            content = _serialize(made, answer)
+            content = _serialize(api_route, answer)
         headers = [(b"content-length", str(len(content)).encode()), (b"content-type", JSON)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
 
 async def _parse(request: BodyRequest) -> Any:
-    """The parsed body; None if it is not JSON. Raises TooLarge."""
+    """Return the parsed body; None if it is not JSON. Raises TooLarge."""
     try:
         return await request.json()
     except (ValueError, RecursionError):
@@ -69,7 +70,7 @@ async def _parse(request: BodyRequest) -> Any:
 
 
 def _validate(route: APIRoute, document: Any) -> tuple[Any, Any]:
-    """The body as the route takes it, or what is wrong with it."""
+    """Return the body as the route takes it, and what is wrong with it; one of them is None."""
     if route.body_field is None or not isinstance(document, dict):
         return None, True
     return route.body_field.validate(document, {}, loc=("body",))
@@ -86,7 +87,7 @@ def is_large(answer: Any) -> bool:
 
 
 def _serialize(route: APIRoute, answer: Any) -> bytes:
-    """The answer as the schema of the route has it. Raises ResponseValidationError."""
+    """Return the answer as the schema of the route has it. Raises ResponseValidationError."""
     field = route.response_field
     assert field is not None
     value, errors = field.validate(answer, {}, loc=("response",))

@@ -17,7 +17,7 @@ class ReadOnlyRoute(Route):
 
 
 def is_read_only(route: BaseRoute) -> bool:
-    """Whether a route is declared as one whose requests change no content of the store."""
+    """Return whether a route is declared as one whose requests change no content of the store."""
     return getattr(route, "is_read_only", False) is True
 
 
@@ -28,7 +28,7 @@ class RouteTable:
         self._routes = routes
 
     def is_read_only(self, scope: Scope) -> bool:
-        """Whether a request changes nothing; one that has no route does not count as such."""
+        """Return whether a request changes nothing; False for one that has no route."""
         method, path = scope["method"], scope["path"]
         if method not in WRITING_METHODS:
             return True

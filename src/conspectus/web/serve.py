@@ -97,7 +97,7 @@ def _tell_end(log: FilteringBoundLogger, watching: asyncio.Task[None]) -> None:
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None) -> str | None:
-    """Return the owner's key if it had to be made. Raises InvalidInput where a key is needed and there is none."""
+    """Return the owner's key if it had to be made. Raises InvalidInput where a key is needed but missing."""
     if keyless is None:
         return None
     local = is_loopback(settings.host)

@@ -23,10 +23,11 @@ MEDIA_TYPE: Final = "text/event-stream"
 STREAM: Final = "X-Chat-Stream"
 DONE: Final = "[DONE]"
 HEARTBEAT: Final = b": still here\n\n"
-LOST_IN_LINES: Final = re.compile("[\r\ud800-\udfff]")
+UNSAFE_IN_LINES: Final = re.compile("[\r\ud800-\udfff]")
+"""Characters that no parser would give back as they are."""
 CARRIAGE_RETURN: Final = re.compile("\r\n?")
 HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-NAMED: Final[Mapping[type[ChatEvent], str]] = {
+EVENT_NAMES: Final[Mapping[type[ChatEvent], str]] = {
     Sources: "sources",
     Citations: "citations",
     Usage: "usage",
@@ -34,22 +35,22 @@ NAMED: Final[Mapping[type[ChatEvent], str]] = {
 }
 
 
-class Written(Protocol):
-    """How a stream is written."""
+class StreamForm(Protocol):
+    """The form in which the events of a chat are sent."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers of its own."""
+        """Headers of the response, besides those of all streams."""
 
     @property
     def complete(self) -> bool:
-        """Whether no more of it is needed."""
+        """Whether the answer is complete already, so that no more events are read."""
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """One event."""
+        """Return the bytes of an event."""
 
     def end(self, number: int) -> bytes:
-        """The event after the last one."""
+        """Return the bytes after the last event."""
 
 
 class Frames:
@@ -62,14 +63,14 @@ class Frames:
         self._stream = stream
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """One event; a piece of the answer that is empty is none."""
+        """Return the bytes of an event; an empty piece of the answer has none."""
         if isinstance(event, Delta):
             name, data = _piece(event.text)
             return self._frame(number, name, data) if event.text else b""
-        return self._frame(number, NAMED[type(event)], answer_of(event).model_dump_json())
+        return self._frame(number, EVENT_NAMES[type(event)], answer_of(event).model_dump_json())
 
     def end(self, number: int) -> bytes:
-        """The mark of the end."""
+        """Return the mark of the end."""
         return self._frame(number, "", DONE)
 
     def _frame(self, number: int, name: str, data: str) -> bytes:
@@ -86,7 +87,7 @@ class Plain:
     headers: Mapping[str, str] = {}
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """A piece of the answer, or a failure; other events are left out."""
+        """Return the bytes of a piece of the answer or a failure; other events are left out."""
         if isinstance(event, Failure):
             return frame(f"{event.code}: {event.message}", name="error")
         if not isinstance(event, Delta) or not event.text:
@@ -95,12 +96,12 @@ class Plain:
         return b"".join(map(frame, (text[:1], text[1:]) if text == DONE else (text,)))
 
     def end(self, number: int) -> bytes:
-        """The mark of the end."""
+        """Return the mark of the end."""
         return frame(DONE)
 
 
 def frame(data: str, *, name: str = "", id: str = "") -> bytes:
-    """One event with each line of its data as a line."""
+    """Return the bytes of one event, with each line of its data as a line."""
     head = f"id: {id}\n" if id else ""
     head += f"event: {name}\n" if name else ""
     lines = "".join(f"data: {line}\n" for line in data.split("\n"))
@@ -108,8 +109,8 @@ def frame(data: str, *, name: str = "", id: str = "") -> bytes:
 
 
 def _piece(text: str) -> tuple[str, str]:
-    """The name and the data by which a piece of the answer arrives as it is."""
-    if text == DONE or LOST_IN_LINES.search(text):
+    """Return the name and data of the event by which a piece of the answer arrives unchanged."""
+    if text == DONE or UNSAFE_IN_LINES.search(text):
         return "delta", json.dumps({"text": text})
     return "", text
 
@@ -142,16 +143,16 @@ class EventStream(EventsResponse):
     def __init__(
         self,
         stream: ChatStream,
-        written: Written,
+        form: StreamForm,
         settings: Settings,
         *,
         first: int = 0,
         head_after: int = 1,
         refuse: Callable[[Failure], Response] | None = None,
     ) -> None:
-        super().__init__(settings, written.headers)
+        super().__init__(settings, form.headers)
         self._stream = stream
-        self._written = written
+        self._form = form
         self._first = first
         self._head_after = head_after
         self._refuse = refuse
@@ -167,7 +168,7 @@ class EventStream(EventsResponse):
             await self._send(self._pieces(reader), send)
 
     async def _pieces(self, reader: Reader) -> AsyncIterator[bytes]:
-        while not self._written.complete:
+        while not self._form.complete:
             number = reader.next
             try:
                 async with asyncio.timeout(self._settings.chat_heartbeat_seconds or None):
@@ -177,6 +178,6 @@ class EventStream(EventsResponse):
                 continue
             if not events:
                 break
-            yield b"".join(self._written.event(number + offset, event) for offset, event in enumerate(events))
+            yield b"".join(self._form.event(number + offset, event) for offset, event in enumerate(events))
         if not reader.gone:
-            yield self._written.end(reader.next)
+            yield self._form.end(reader.next)

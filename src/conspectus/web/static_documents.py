@@ -51,7 +51,7 @@ class StaticDocument:
         return Form(self.packed or b"")
 
     def response(self, request: Request) -> Response:
-        """The document in the form that a client takes, or that the client has it already."""
+        """Return the document in a form that the client accepts, or 304 if the client has it already."""
         is_packed = self.packed is not None and accepts_token(
             request.headers.get("accept-encoding", ""), "gzip"
         )
@@ -105,7 +105,7 @@ class StaticFolder:
         self._reading = asyncio.Lock()
 
     async def find(self, path: str) -> StaticDocument | None:
-        """The file at a path of the folder, None where there is none."""
+        """Return the file at a path of the folder; None where there is none."""
         if path not in self._documents and await self.has(path):
             async with self._reading:
                 if path not in self._documents:
@@ -113,7 +113,7 @@ class StaticFolder:
         return self._documents.get(path)
 
     async def has(self, path: str) -> bool:
-        """Whether the folder has a file at a path, or its compressed form."""
+        """Return whether the folder has a file at a path, or its compressed form."""
         if self._files is None:
             self._files = await asyncio.to_thread(_files_below, self._folder)
         return path in self._files or f"{path}{PACKED}" in self._files
@@ -127,17 +127,17 @@ class StaticFolder:
 
 
 def _files_below(folder: Path) -> Mapping[str, Path]:
-    """The files below a folder by their paths; nothing else can be asked for."""
+    """Return the files below a folder by their paths; nothing else can be requested."""
     return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
 
 
 def accepts_token(header: str, name: str) -> bool:
-    """Whether a header such as Accept-Encoding takes what it names."""
+    """Return whether a header such as Accept-Encoding accepts an entry."""
     return weight_of(header, name) > 0
 
 
 def weight_of(header: str, name: str) -> float:
-    """How much a header such as Accept prefers what it names, from 0 to 1."""
+    """Return the weight of an entry of a header such as Accept, from 0 to 1."""
     for part in header.lower().split(","):
         option, _, weight = part.replace(" ", "").partition(";q=")
         if option == name:

@@ -61,7 +61,7 @@ class Listeners:
 
     @asynccontextmanager
     async def watch_end(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
-        """A task that ends when a counted subscriber leaves or is disconnected."""
+        """Yield a task that ends when a counted subscriber leaves or is disconnected."""
         ending = asyncio.create_task(self._end(receive))
         self._present[person.id] += 1
         try:
@@ -135,7 +135,7 @@ class LiveEvents(EventsResponse, Generic[T]):
             await _cancel(coming)
 
     async def _fault(self, coming: "asyncio.Future[T]") -> BaseException | None:
-        """Why nothing more is sent, if so."""
+        """Return why nothing more is sent, if so."""
         if monotonic() - self._asked >= self._settings.alert_poll_interval_ms / 1_000:
             try:
                 await self._still_good()
@@ -145,7 +145,7 @@ class LiveEvents(EventsResponse, Generic[T]):
         return coming.exception() if coming.done() else None
 
     def _last(self, fault: BaseException) -> bytes:
-        """The end of the events: nothing if they are complete, else the problem."""
+        """Return the last bytes: none if the events are complete, else the problem."""
         match fault:
             case StopAsyncIteration():
                 return b""
@@ -171,7 +171,7 @@ LastEvent = Annotated[
 
 
 def describe_stream(*statuses: int, headers: Mapping[str, Any] | None = None) -> Responses:
-    """The OpenAPI responses of a route that returns events."""
+    """Return the OpenAPI responses of a route that returns events."""
     event = {name: {"type": "string"} for name in ("id", "event", "data")}
     schema = {"type": "object", "properties": event, "required": ["data"]}
     sent = {"content": {MEDIA_TYPE: {"schema": schema}}} | ({"headers": headers} if headers else {})
@@ -179,7 +179,7 @@ def describe_stream(*statuses: int, headers: Mapping[str, Any] | None = None) ->
 
 
 def parse_resume_point(last: str | None, newest: int) -> int:
-    """The number in Last-Event-ID; where there is none, the newest. Raises InvalidInput."""
+    """Return the number in Last-Event-ID, the newest number where there is none. Raises InvalidInput."""
     if not last:
         return newest
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):

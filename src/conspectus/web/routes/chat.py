@@ -35,13 +35,18 @@ from conspectus.web.schemas.openai_chat import (
 from conspectus.web.sse import STREAM, EventStream, Frames, Plain
 from conspectus.web.subscriptions import LastEvent, Listeners, describe_stream
 
-LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
+OPENAI_ERRORS: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
 router = Section("chat")
-openai = Section("chat", responses=LIKE_OPENAI)
+openai = Section("chat", responses=OPENAI_ERRORS)
 EVENTS_BEFORE_HEAD = 2
-"""Events, of which the second is the model's first: errors before it can have a status."""
+"""Events that are awaited before the head is sent, so that errors before them can have a status.
+
+The second event is the first of the model.
+"""
 StreamsOf = Annotated[ChatStreams, of_app("streams")]
-NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
+STREAM_HEADER = {
+    STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}
+}
 
 
 ChatIdentifier = Annotated[
@@ -52,7 +57,7 @@ ChatIdentifier = Annotated[
 @router.post(
     "/chat",
     response_model=response_type(ChatAnswer),
-    responses=describe_stream(429, headers=NAMED),
+    responses=describe_stream(429, headers=STREAM_HEADER),
     dependencies=[ReadOnly],
 )
 async def chat(
@@ -69,7 +74,7 @@ async def chat(
 
 @router.get(
     "/chat/{stream}",
-    responses={204: {"description": "There is no more of it."}, **describe_stream(headers=NAMED)},
+    responses={204: {"description": "There is no more of it."}, **describe_stream(headers=STREAM_HEADER)},
 )
 async def resume_chat(
     stream: ChatIdentifier, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
@@ -90,7 +95,7 @@ async def resume_chat(
 
 
 async def _from_other_process(stream: str, first: int, request: Request, engine: Engine) -> Response:
-    """The same for an answer that another process makes."""
+    """Go on with an answer that another process makes."""
     listeners: Listeners = request.app.state.listeners
     person: Person = request.state.person
     registry = engine.chat_registry
@@ -102,15 +107,16 @@ async def _from_other_process(stream: str, first: int, request: Request, engine:
         return Response(status_code=204)
     listeners.require_room(person)
     await without_limits(request)
-    patience = float(listeners.settings.lease_seconds)
-    return RemoteAnswerResponse(RemoteAnswer(registry, stream, person.id, patience), listeners, first=first)
+    lease_seconds = float(listeners.settings.lease_seconds)
+    answer = RemoteAnswer(registry, stream, person.id, lease_seconds)
+    return RemoteAnswerResponse(answer, listeners, first=first)
 
 
 @openai.post("/chat/completions", response_model=response_type(CompletionAnswer), dependencies=[ReadOnly])
 async def complete(
     body: CompletionBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | CompletionAnswer:
-    """The same for clients of OpenAI, which need another base URL and nothing else."""
+    """Ask the chat model in OpenAI's form; its clients need another base URL and nothing else."""
     chat_request = body.request(streams.settings)
     stream = await _begin_stream(chat_request, request, engine, streams, resumable=False)
     name = engine.chat.model or ""
@@ -131,7 +137,7 @@ async def complete(
 
 @openai.post("/embeddings", dependencies=[ReadOnly])
 async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> EmbeddingsAnswer:
-    """Vectors of texts by the embedding model of the server, for clients of OpenAI."""
+    """Embed texts with the embedding model of the server, for clients of OpenAI."""
     require_scope(request.state.person, "read", "embed texts")
     embedder = engine.embedder
     with on_behalf_of(request.state.person.id):
@@ -144,7 +150,7 @@ async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> Emb
 
 @openai.get("/models")
 async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
-    """The chat model that is asked, if one is set."""
+    """Return the chat model that is asked, if one is set."""
     require_scope(request.state.person, "read", "list models")
     name = engine.chat.model
     available_models = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]
@@ -154,7 +160,7 @@ async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
 async def _begin_stream(
     body: ChatRequest, request: Request, engine: Engine, streams: ChatStreams, *, resumable: bool
 ) -> ChatStream:
-    """The answer when its first event is there. From then on, no limit of other requests holds."""
+    """Return a new stream once its first event is there; from then on, no limit of other requests holds."""
     state = request.state
     require_scope(state.person, "read", "chat")
     stream = await streams.begin(
@@ -165,7 +171,7 @@ async def _begin_stream(
 
 
 def _parse_last_event(last: str | None, stream: str) -> int:
-    """The number of the event after the last one that was read. Raises InvalidInput."""
+    """Return the number of the event after the last one that was read. Raises InvalidInput."""
     if not last:
         return 0
     name, _, number = last.rpartition(":")

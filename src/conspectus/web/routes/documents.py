@@ -67,7 +67,7 @@ async def get_or_create_source(collection: CollectionName, body: SourceBody, eng
 async def list_documents_of_source(
     source: SourceIdentifier, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
-    """A page of the source's documents that match, in order of recording."""
+    """Return a page of the source's documents that match, in order of recording."""
     existing_source = await engine.collections.get_source(source)
     both = And((Eq("source", existing_source.id), where))
     return await engine.documents.list(
@@ -155,7 +155,7 @@ async def import_document_lines(
 
 @as_lines.get(f"{IN_COLLECTION}/export", include_in_schema=False, dependencies=[Unhurried])
 async def export_document_lines(collection: CollectionName, where: Selected, engine: EngineOf) -> Response:
-    """All documents of a collection that match."""
+    """Export all documents of a collection that match."""
     read = partial(engine.documents.export, collection=collection, filter=where)
     return await send_as_lines(read, lambda page: page.lines)
 

@@ -20,14 +20,14 @@ MEDIA_TYPES: Final[dict[GraphForm, str]] = {
     "graphml": "application/graphml+xml",
     "svg": "image/svg+xml",
 }
-HARMLESS: Final = {
+SANDBOX: Final = {
     "Content-Security-Policy": (
         "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
 }
-"""A browser that opens the answer runs no script in it and loads nothing."""
-FORMS: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}, **problems()}
+"""Headers by which a browser that opens the answer runs no script in it and loads nothing."""
+RESPONSES: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}, **problems()}
 GraphName = Annotated[str, Path(**facts_of(parameters.GraphName))]
 At = Annotated[Instant | None, Query(description="As it was at that instant.")]
 
@@ -35,7 +35,9 @@ router = Section("graphs")
 add_routes(router, GRAPH_OPERATIONS)
 
 
-@router.get("/graphs/{graph:path}/export", response_class=Response, responses=FORMS, dependencies=[Unhurried])
+@router.get(
+    "/graphs/{graph:path}/export", response_class=Response, responses=RESPONSES, dependencies=[Unhurried]
+)
 async def export_graph(
     graph: GraphName,
     engine: EngineOf,
@@ -45,7 +47,7 @@ async def export_graph(
     at: At = None,
     min_trust: MinTrust | None = None,
 ) -> Response:
-    """A graph as JSON, as GraphML, or as a picture (SVG)."""
+    """Export a graph as JSON, as GraphML, or as a picture (SVG)."""
     text = await engine.graph.export(format, graph=graph, collection=collection, at=at, min_trust=min_trust)
-    headers = {**HARMLESS, "Content-Disposition": f'inline; filename="graph.{format}"'}
+    headers = {**SANDBOX, "Content-Disposition": f'inline; filename="graph.{format}"'}
     return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA_TYPES[format])

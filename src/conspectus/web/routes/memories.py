@@ -69,7 +69,7 @@ async def require_known_parameters(request: Request) -> None:
 
 
 def _parameters(dependant: Dependant) -> frozenset[str]:
-    """The names of parameters of a route, with those of what it depends on."""
+    """Return the names of a route's parameters, with those of its dependencies."""
     own_names = frozenset(parameter.alias for parameter in dependant.query_params)
     return own_names.union(*map(_parameters, dependant.dependencies))
 
@@ -99,7 +99,7 @@ async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf)
 
 @as_lines.get(f"{MEMORIES}/export", include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(scope: OfScope, engine: EngineOf) -> Response:
-    """All memories of a scope."""
+    """Export all memories of a scope."""
     return await send_as_lines(partial(engine.memory.export, **scope.arguments), lambda page: page.lines)
 
 

@@ -52,7 +52,7 @@ NOT_BUILT: Final = (
 
 @router.get("/")
 async def index(request: Request) -> Response:
-    """A description of this server, with links; a browser is led to the console."""
+    """Describe this server, with links; a browser is led to the console."""
     accepted = request.headers.get("accept", "")
     prefers_html = weight_of(accepted, "text/html") > weight_of(accepted, "application/json")
     if request.app.state.console is not None and prefers_html:
@@ -62,7 +62,7 @@ async def index(request: Request) -> Response:
 
 
 def description_of(title: str, version: str) -> StaticDocument:
-    """What a server says of itself at `/`."""
+    """Return what a server says of itself at `/`."""
     body = {
         "name": title,
         "version": version,
@@ -78,13 +78,13 @@ def description_of(title: str, version: str) -> StaticDocument:
 
 @router.api_route(DOCS, methods=["GET", "HEAD"])
 async def documentation_root(request: Request) -> RedirectResponse:
-    """The address from which the links of the documentation lead on."""
+    """Redirect to the address from which the links of the documentation lead on."""
     return RedirectResponse(f"{DOCS}/")
 
 
 @router.api_route(f"{DOCS}/{{path:path}}", methods=["GET", "HEAD"])
 async def documentation(request: Request, path: str) -> Response:
-    """A page or a file of the documentation."""
+    """Return a page or a file of the documentation."""
     folder: StaticFolder | None = request.app.state.docs
     if folder is None:
         raise NotFound("page", DOCS)
@@ -99,14 +99,14 @@ async def documentation(request: Request, path: str) -> Response:
 @router.api_route("/llms.txt", methods=["GET", "HEAD"])
 @router.api_route("/llms-full.txt", methods=["GET", "HEAD"])
 async def documentation_for_models(request: Request) -> RedirectResponse:
-    """The address where language models look for the documentation."""
+    """Redirect from the address where language models look for the documentation."""
     return RedirectResponse(f"{DOCS}{request.url.path}")
 
 
 @router.api_route(CONSOLE, methods=["GET", "HEAD"])
 @router.api_route(f"{CONSOLE}/{{path:path}}", methods=["GET", "HEAD"])
 async def console(request: Request, path: str = "") -> Response:
-    """A file of the console. All other paths are its page, which shows what they name."""
+    """Return a file of the console; for all other paths its page, which shows what they name."""
     folder: StaticFolder | None = request.app.state.console
     is_file = folder is not None and await folder.has(path)
     if path.startswith(ASSETS) and not is_file:
@@ -115,7 +115,7 @@ async def console(request: Request, path: str = "") -> Response:
 
 
 def console_file(path: str, plain: bytes | None, packed: bytes | None) -> StaticDocument:
-    """A file of the console or of the documentation, with its type and its policy."""
+    """Return a file of the console or of the documentation, with its type and its policy."""
     headers = {
         "Cache-Control": FOREVER if path.startswith(ASSETS) else "no-cache",
         "Content-Security-Policy": POLICY,
@@ -126,25 +126,25 @@ def console_file(path: str, plain: bytes | None, packed: bytes | None) -> Static
 
 
 def folder_of(path: Path) -> StaticFolder:
-    """The files of a build of the console or of the documentation."""
+    """Return the files of a build of the console or of the documentation."""
     return StaticFolder(path, console_file)
 
 
 @router.api_route("/openapi.json", methods=["GET", "HEAD"])
 async def openapi_document(request: Request) -> Response:
-    """The OpenAPI document of this server."""
+    """Return the OpenAPI document of this server."""
     application: Application = request.app
     return (await application.document()).response(request)
 
 
 @router.api_route("/docs", methods=["GET", "HEAD"])
 async def manual(request: Request) -> Response:
-    """The page of the API: every operation with examples, which can be tried there."""
+    """Return the page of the API, where every operation has examples and can be tried."""
     return await _page(request, API_PAGE, "/docs")
 
 
 async def _page(request: Request, path: str, address: str) -> Response:
-    """A page of those that the console was built with."""
+    """Return a page that the console was built with."""
     folder: StaticFolder | None = request.app.state.console
     if folder is None:
         raise NotFound("page", address)

@@ -30,14 +30,14 @@ class ReadyAnswer(HealthAnswer):
 @router.get("/healthz", name="live_probe", openapi_extra=OPEN)
 @router.get("/health/live", openapi_extra=OPEN)
 async def live() -> HealthAnswer:
-    """The process answers."""
+    """Answer, to show that the process lives."""
     return HealthAnswer(status="alive")
 
 
 @router.get("/readyz", name="ready_probe", openapi_extra=OPEN)
 @router.get("/health/ready", openapi_extra=OPEN)
 async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> ReadyAnswer:
-    """The indexes have followed the records, the database answers, and the server is not about to stop.
+    """Tell whether the indexes follow the records, the database answers and the server is not stopping.
 
     It is ready if the index of some collection can be used, or if there is no collection.
     """

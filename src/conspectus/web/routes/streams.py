@@ -48,11 +48,19 @@ from conspectus.web.subscriptions import (
     parse_resume_point,
 )
 
+PAGE_CAPTIONS: Final = 1_000
+"""Captions that an export reads at once."""
+_CAPTION: Final = request_model(NewCaption)
+_OUTCOMES: Final = {"added": "added", "replaced": "replaced", "updated": "replaced", "unchanged": "unchanged"}
+"""The outcomes that an import of lines counts, by the outcomes of captions."""
+
 router = Section("streams")
+lines = Section("streams", route_class=LinesRoute)
+alerts = Section("alerts")
 
 
 @dataclass(frozen=True, slots=True)
-class Importing:
+class ImportOptions:
     """Options of an import of caption files."""
 
     collection: Annotated[str, Form(**facts_of(parameters.CollectionName))] = "default"
@@ -68,7 +76,7 @@ Files = Annotated[
     list[UploadFile],
     File(min_length=1, description="Captions: SRT, VTT, ASS, JSON, ...", examples=[["talk.srt"]]),
 ]
-How = Annotated[Importing, Depends()]
+ImportOptionsOf = Annotated[ImportOptions, Depends()]
 
 
 add_routes(router, EVENT_OPERATIONS)
@@ -77,26 +85,28 @@ add_routes(router, EVENT_OPERATIONS)
 @router.post("/streams/import", responses=problems(415), dependencies=[Unhurried])
 async def import_streams(
     files: Files,
-    how: How,
+    options: ImportOptionsOf,
     engine: EngineOf,
     *,
     stream: Annotated[str | None, Form(**facts_of(parameters.StreamName))] = None,
 ) -> CaptionImport:
     """Import caption files, each as a stream of its own where none is named."""
-    return await _import_captions(files, engine, stream, how)
+    return await _import_captions(files, engine, stream, options)
 
 
 @router.post(f"{CAPTIONS}/import", responses=problems(415), dependencies=[Unhurried])
-async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionImport:
+async def import_captions(
+    stream: StreamName, files: Files, options: ImportOptionsOf, engine: EngineOf
+) -> CaptionImport:
     """Import caption files of one stream; importing again changes nothing."""
-    return await _import_captions(files, engine, stream, how)
+    return await _import_captions(files, engine, stream, options)
 
 
 @router.get(f"{STREAM}/stream", response_class=Response, responses=describe_stream())
 async def subscribe_captions(
     stream: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
 ) -> Response:
-    """New captions as events, from now on or after the event of Last-Event-ID."""
+    """Send new captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     newest = await engine.streams.last_sequence(**stream_arguments(stream))
     after = parse_resume_point(last, newest)
@@ -113,17 +123,11 @@ add_routes(router, STREAM_OPERATIONS)
 
 
 async def _import_captions(
-    files: Sequence[UploadFile], engine: Engine, stream: str | None, how: Importing
+    files: Sequence[UploadFile], engine: Engine, stream: str | None, options: ImportOptions
 ) -> CaptionImport:
     with TemporaryDirectory() as folder:
         uploads = await save_uploads(files, folder)
-        return await engine.streams.import_captions(uploads, stream=stream, **asdict(how))
-
-
-lines = Section("streams", route_class=LinesRoute)
-PAGE_CAPTIONS = 1_000
-_CAPTION: Final = request_model(NewCaption)
-_OUTCOMES: Final = {"added": "added", "replaced": "replaced", "updated": "replaced", "unchanged": "unchanged"}
+        return await engine.streams.import_captions(uploads, stream=stream, **asdict(options))
 
 
 @lines.post(CAPTIONS, include_in_schema=False, dependencies=[Unhurried], status_code=201)
@@ -155,7 +159,7 @@ async def add_lines(
 
 @lines.get(CAPTIONS, include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(stream: FoundStream, within: Within, engine: EngineOf) -> Response:
-    """All captions of a range."""
+    """Export all captions of a range."""
     read = partial(
         engine.streams.list_captions, **stream_arguments(stream), range=within, limit=PAGE_CAPTIONS
     )
@@ -163,7 +167,7 @@ async def export_lines(stream: FoundStream, within: Within, engine: EngineOf) ->
 
 
 def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tuple[NewCaption, int]:
-    """The caption of a line, and its size. Raises Refused with its number."""
+    """Return the caption of a line, and its size. Raises Refused with its number."""
     try:
         caption: NewCaption = to_argument(NewCaption, _CAPTION.model_validate_json(line))
         caption_document(caption, source, clock)
@@ -176,14 +180,13 @@ def _caption(source: Source, clock: StreamClock, number: int, line: bytes) -> tu
 
 
 async def _source(engine: Engine, stream: str, collection: str) -> Source:
-    """The stream as it is, or as it will be made."""
+    """Return the stream as it is, or as it will be made."""
     try:
         return (await engine.streams.get(stream, collection=collection)).source
     except NotFound:
         return Source(SourceId(stream), CollectionId(collection), stream, kind="stream")
 
 
-alerts = Section("alerts")
 OfAlert = Annotated[str | None, Query(**facts_of(parameters.AlertIdentifier))]
 
 
@@ -196,7 +199,7 @@ async def subscribe_alerts(
     alert: OfAlert = None,
     last: LastEvent = None,
 ) -> Response:
-    """Matches of alerts as events, from now on or after the event of Last-Event-ID."""
+    """Send matches of alerts as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     if alert is not None:
         await engine.alerts.get(alert)

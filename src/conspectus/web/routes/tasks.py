@@ -65,7 +65,7 @@ Wait = Annotated[bool, Query(**facts_of(parameters.Wait))]
 
 @router.get("/search/semantic", dependencies=[Depends(_require_single_values)])
 async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: EngineOf) -> SemanticSearch:
-    """The tasks and attachments nearest in meaning, the most similar first."""
+    """Return the tasks and attachments nearest in meaning, the most similar first."""
     if not query.q.strip():
         raise InvalidInput("q", "must have a visible character")
     matches = await engine.tasks.using(collection=query.collection).search(
@@ -89,7 +89,7 @@ async def list_tasks(
     after: After = None,
     limit: Limit = 100,
 ) -> TaskPage:
-    """A page of tasks, the first written first."""
+    """Return a page of tasks, the first written first."""
     return await tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
 
 
@@ -118,20 +118,20 @@ async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> S
 
 @router.post("/tasks/context", dependencies=[ReadOnly])
 async def task_context(body: TaskContextBody, engine: EngineOf) -> TaskContext:
-    """The nearest tasks as numbered lines for a prompt, never over the budget."""
+    """Return the nearest tasks as numbered lines for a prompt, never over the budget."""
     fields = body.model_dump(exclude={"collection", "n_results"})
     return await engine.tasks.using(collection=body.collection).build_context(limit=body.n_results, **fields)
 
 
 @router.get(ATTACHMENTS)
 async def list_attachments(task: TaskName, tasks: TasksOf) -> Sequence[StoredAttachment]:
-    """The attachments of a task, by id."""
+    """Return the attachments of a task, by id."""
     return await tasks.attachments(task)
 
 
 @router.get(ATTACHMENT)
 async def get_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> StoredAttachment:
-    """An attachment of a task."""
+    """Return an attachment of a task."""
     return await tasks.attachment(task, attachment)
 
 
@@ -152,7 +152,7 @@ async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: T
 
 @router.get(ONE, response_model=response_type(StoredTask), responses=with_tag())
 async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
-    """A task, with its fingerprint as ETag."""
+    """Return a task, with its fingerprint as ETag."""
     task_answer = answer_of(await tasks.get(task))
     return unless_not_modified(task_answer, tag_of(task_answer), if_none_match)
 

@@ -13,7 +13,7 @@ NUMBER = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
 
 def _no_number(value: object) -> object:
-    """The value, unless the schema library would read it as seconds since 1970."""
+    """Return the value. Raises ValueError for one that Pydantic would read as seconds since 1970."""
     if isinstance(value, int | float) or (isinstance(value, str) and NUMBER.fullmatch(value)):
         raise ValueError("must be a date with a time and a zone, such as 2026-01-31T12:00:00Z")
     return value

@@ -97,7 +97,7 @@ class DocumentFields(RequestModel):
     trust: Annotated[Trust | None, declared(NewDocument, "trust")] = None
 
     def named_fields(self) -> dict[str, Any]:
-        """The fields that the client named, as the engine takes them."""
+        """Return the fields that the client named, as the engine takes them."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if isinstance(self.occurred, PeriodBody):
             fields["occurred"] = Period(self.occurred.start, self.occurred.end)
@@ -120,7 +120,7 @@ class DocumentBody(DocumentFields):
     if_match: Annotated[str | None, declared(NewDocument, "if_match")] = None
 
     def document(self) -> NewDocument:
-        """The document as the engine takes it."""
+        """Return the document as the engine takes it."""
         return NewDocument(**self.named_fields())
 
 

@@ -55,12 +55,12 @@ UNSUPPORTED_FIELDS: Final[Mapping[str, Sequence[object]]] = {
 }
 """Unsupported fields that would change the answer, with the values that do not. Others are ignored."""
 MAX_ANSWER_TOKENS: Final = 4_096
-"""The default limit of an answer, if the window has room for four of them."""
+"""The default limit of an answer, but at most a quarter of the window."""
 MAX_TOOLS: Final = 128
 DEFAULT_ALLOCATION: Final = Allocation()
-INSTRUCTING: Final = frozenset({"system", "developer"})
+INSTRUCTION_ROLES: Final = frozenset({"system", "developer"})
 
-Said = Annotated[str, Field(max_length=parameters.MAX_QUERY)]
+LongText = Annotated[str, Field(max_length=parameters.MAX_QUERY)]
 StopText = Annotated[str, Field(min_length=1, max_length=100)]
 AnswerTokens = Annotated[int, Field(ge=1, lt=INT64)]
 
@@ -75,14 +75,14 @@ class PartBody(OpenAIModel):
     """A part of a message's content."""
 
     type: str
-    text: Said | None = None
+    text: LongText | None = None
 
 
 class CalledBody(OpenAIModel):
     """The name of a tool, and its arguments as JSON."""
 
     name: Name
-    arguments: Said
+    arguments: LongText
 
 
 class ToolCallBody(OpenAIModel):
@@ -93,7 +93,7 @@ class ToolCallBody(OpenAIModel):
     function: CalledBody
 
     def call(self) -> ToolCall:
-        """As the engine takes it."""
+        """Return it as the engine takes it."""
         return ToolCall(self.id, self.function.name, self.function.arguments)
 
 
@@ -101,12 +101,12 @@ class FunctionBody(OpenAIModel):
     """A tool that the client has."""
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
-    description: Said | None = None
+    description: LongText | None = None
     parameters: JsonObject | None = None
     strict: bool | None = None
 
     def tool(self) -> Tool:
-        """As the engine takes it."""
+        """Return it as the engine takes it."""
         return Tool(self.name, self.description, self.parameters or {}, self.strict)
 
 
@@ -134,7 +134,7 @@ class JsonSchemaBody(OpenAIModel):
     """A JSON schema with a name."""
 
     name: Name
-    description: Said | None = None
+    description: LongText | None = None
     form: JsonObject = Field(default={}, alias="schema")
     strict: bool | None = None
 
@@ -146,7 +146,7 @@ class ResponseFormatBody(OpenAIModel):
     json_schema: JsonSchemaBody | None = None
 
     def form(self) -> JsonForm | None:
-        """As the engine takes it. Raises InvalidInput."""
+        """Return the form as the engine takes it. Raises InvalidInput."""
         if self.type != "json_schema":
             return None if self.type == "text" else JsonForm()
         schema = self.json_schema
@@ -156,16 +156,16 @@ class ResponseFormatBody(OpenAIModel):
 
 
 class ChatMessageBody(OpenAIModel):
-    """A message; what else clients say of one is ignored, unless it cannot be left out."""
+    """A message; other fields that clients send are ignored, unless they would change the answer."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Said | list[PartBody] | None = None
+    content: LongText | list[PartBody] | None = None
     tool_calls: list[ToolCallBody] | None = Field(None, max_length=MAX_TOOLS)
     tool_call_id: Identifier | None = None
     function_call: Any = None
 
     def turn(self, position: int, earlier_calls: Mapping[str, ToolCall]) -> Turn:
-        """As the engine takes it, where these tools were called before. Raises InvalidInput."""
+        """Return the turn as the engine takes it. Raises InvalidInput."""
         if self.role != "tool":
             return Turn(self.role, self.words(position), tuple(call.call() for call in self.tool_calls or ()))
         answers = earlier_calls.get(self.tool_call_id or "")
@@ -175,7 +175,7 @@ class ChatMessageBody(OpenAIModel):
         return Turn(self.role, self.words(position), answers=answers)
 
     def words(self, position: int) -> str:
-        """The text of it. Raises InvalidInput for what is not text."""
+        """Return the text of the message. Raises InvalidInput for what is not text."""
         if self.function_call:
             raise InvalidInput(f"messages.{position}.function_call", "is not supported; use tool_calls")
         if isinstance(self.content, str):
@@ -237,13 +237,13 @@ class CompletionBody(OpenAIModel):
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     def request(self, settings: Settings) -> ChatRequest:
-        """As the engine takes it. Raises InvalidInput for what cannot be done."""
+        """Return the request as the engine takes it. Raises InvalidInput for what cannot be done."""
         for name, value in (self.model_extra or {}).items():
             if name in UNSUPPORTED_FIELDS and value is not None and value not in UNSUPPORTED_FIELDS[name]:
                 raise InvalidInput(name, "is not supported by this server; leave it out")
         conversation = self._turns()
-        instructions = "\n\n".join(turn.content for turn in conversation if turn.role in INSTRUCTING)
-        turns = [turn for turn in conversation if turn.role not in INSTRUCTING]
+        instructions = "\n\n".join(turn.content for turn in conversation if turn.role in INSTRUCTION_ROLES)
+        turns = [turn for turn in conversation if turn.role not in INSTRUCTION_ROLES]
         last = max((position for position, turn in enumerate(turns) if turn.role == "user"), default=-1)
         if last < 0 or not turns[last].content.strip():
             raise InvalidInput("messages", "the last one of the user is missing or empty")
@@ -251,16 +251,16 @@ class CompletionBody(OpenAIModel):
             raise InvalidInput("messages", "the last one calls a tool; its result must follow")
         since = turns[last + 1 :]
         before = [turn for turn in turns[:last] if turn.content or turn.calls]
-        looking = self.conspectus
+        options = self.conspectus
         return ChatRequest(
             message=turns[last].content,
             history=tuple(before[-max(1, settings.max_history_turns - len(since)) :]),
             since=tuple(since),
             options=self._options(),
-            collection=looking.collection,
-            filter=EVERYTHING if looking.filter is None else filter_from_json(looking.filter),
-            use_context=looking.use_context,
-            session=looking.session,
+            collection=options.collection,
+            filter=EVERYTHING if options.filter is None else filter_from_json(options.filter),
+            use_context=options.use_context,
+            session=options.session,
             instructions=instructions or None,
             allocation=self.allocation(settings.chat_context_tokens, own_instructions=bool(instructions)),
             temperature=self.temperature,
@@ -286,7 +286,7 @@ class CompletionBody(OpenAIModel):
         return ModelOptions(tools, "required", only, form)
 
     def allocation(self, window: int, *, own_instructions: bool) -> Allocation:
-        """The window's tokens: the client's instructions take what they need, the history what is left."""
+        """Return the shares of the window: client instructions take all they need, the history the rest."""
         maximum = self.max_completion_tokens or self.max_tokens or min(MAX_ANSWER_TOKENS, window // 4)
         context = self.conspectus.context
         left = window - DEFAULT_ALLOCATION.system - context - DEFAULT_ALLOCATION.question - maximum
@@ -342,7 +342,7 @@ class GivenAnswer(Sources):
 
 
 def add_citations(sources: Sources, citations: Citations) -> GivenAnswer:
-    """The sources of an answer with its citations."""
+    """Return the sources of an answer with its citations."""
     source_fields = {member.name: getattr(sources, member.name) for member in fields(sources)}
     return GivenAnswer(**source_fields, cited=citations.cited, unknown=citations.unknown)
 
@@ -410,7 +410,7 @@ class EmbeddingsBody(OpenAIModel):
     dimensions: int | None = Field(None, ge=1)
 
     async def vectors(self, embedder: Embedder | None) -> list[Vector]:
-        """The vectors as they are sent. Raises InvalidInput."""
+        """Return the vectors as they are sent. Raises InvalidInput."""
         if embedder is None or isinstance(embedder, GivenVectors):
             raise InvalidInput(
                 "model", "is not available: no embedding model is set; set CONSPECTUS_EMBEDDER"

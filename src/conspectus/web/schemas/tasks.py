@@ -25,7 +25,7 @@ class TaskFields(RequestModel):
     metadata: Annotated[JsonObject, declared(Task, "metadata")] = {}
 
     def named_fields(self) -> dict[str, Any]:
-        """The fields that the client named, as the face takes them."""
+        """Return the fields that the client named, as the engine takes them."""
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         return {name: tuple(content) if name == "tags" else content for name, content in fields.items()}
 
@@ -42,7 +42,7 @@ class IdentifiedTaskBody(TaskBody):
     id: Annotated[str, declared(Task, "id")]
 
     def task(self) -> Task:
-        """The task as the face takes it."""
+        """Return the task as the engine takes it."""
         return Task(**self.named_fields())
 
 
@@ -66,7 +66,7 @@ class AttachmentBody(RequestModel):
     metadata: Annotated[JsonObject, declared(Attachment, "metadata")] = {}
 
     def attachment(self, name: str) -> Attachment:
-        """The attachment as the face takes it."""
+        """Return the attachment as the engine takes it."""
         return Attachment(name, self.text, self.title, self.metadata)
 
 
