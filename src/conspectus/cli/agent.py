@@ -26,7 +26,9 @@ MODULE: Final = Path(hook.__file__).stem
 STATE: Final = "agent"
 """The folder of the hooks in a data directory."""
 HOOK_SECONDS: Final = 5
+"""Seconds after which a client ends a hook."""
 BEGIN, END = f"# {NAME}: begin\n", f"# {NAME}: end\n"
+"""The lines around our part of a TOML file."""
 
 Client = Annotated[ClientName, typer.Argument(metavar="CLIENT", help="claude-code, codex or cursor.")]
 Project = Annotated[
@@ -74,7 +76,7 @@ def uninstall(client: Client, session: Session, *, project: Project = False) -> 
     """Remove the hooks, the MCP server and the skill. Memories are kept."""
     plugin, base = PLUGINS[client], _base(project=project)
     files = _files(plugin, base, project=project)
-    _change(files.hooks, lambda settings: _drop_hooks(settings))
+    _change(files.hooks, _drop_hooks)
     _change_servers(files.servers, None)
     folder = files.skill.parent
     files.skill.unlink(missing_ok=True)
@@ -85,23 +87,20 @@ def uninstall(client: Client, session: Session, *, project: Project = False) -> 
 
 def status(session: Session) -> None:
     """Show what is installed, and the end of the log."""
-    installations = [
-        _state(client, _base(project=project), project=project)
+    states = {
+        (client, project): _state(client, _base(project=project), project=project)
         for client in PLUGINS
         for project in (False, True)
-    ]
-    _show(
-        session,
-        [installed for installed in installations if installed.hooks or installed.server or installed.skill]
-        or installations[::2],
-    )
+    }
+    installed = [state for state in states.values() if state.hooks or state.server or state.skill]
+    _show(session, installed or [states[client, False] for client in PLUGINS])
     log = _data(session) / STATE / hook.LOG
     if log.is_file():
         session.note(*log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:])
 
 
 def hook_command(client: str, state: Path, max_tokens: int, min_trust: MinTrust = "standard") -> list[str]:
-    """The program of a hook. It is imported, because Python compiles a script anew each time."""
+    """Return the command of a hook. It imports the module, since Python compiles scripts anew each time."""
     folder = str(Path(hook.__file__).resolve().parent)
     code = f"import sys; sys.path.append({folder!r}); import {MODULE}; {MODULE}.run()"
     return [sys.executable, "-I", "-S", "-c", code, client, str(state), str(max_tokens), min_trust]
@@ -118,7 +117,7 @@ def _show(session: Session, installations: list[Installed]) -> None:
 
 
 def _data(session: Session) -> Path:
-    """The data directory. Raises InvalidInput for a database or a server."""
+    """Return the data directory. Raises InvalidInput for a database or a server."""
     session.require_here()
     data_dir = str(session.common.data_dir or session.settings.path)
     if "://" in data_dir:
@@ -155,15 +154,11 @@ def _files(plugin: Plugin, base: Path, *, project: bool) -> PluginFiles:
 def _state(client: ClientName, base: Path, *, project: bool) -> Installed:
     plugin = PLUGINS[client]
     hooks = _read(base / plugin.hooks[project]).get("hooks", {})
-    entries = (
-        [hook_entry for event in hooks.values() for hook_entry in event if _is_ours(hook_entry)]
-        if hooks
-        else []
-    )
+    our_hooks = [entry for entries in hooks.values() for entry in entries if _is_ours(entry)]
     servers = base / plugin.servers[project]
     text = servers.read_text(encoding="utf-8") if servers.is_file() else ""
     served = BEGIN in text if servers.suffix == ".toml" else NAME in _read(servers).get("mcpServers", {})
-    return Installed(client, len(entries), served, (base / plugin.skill).is_file(), str(base))
+    return Installed(client, len(our_hooks), served, (base / plugin.skill).is_file(), str(base))
 
 
 def _is_ours(entry: Any) -> bool:

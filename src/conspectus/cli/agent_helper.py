@@ -87,12 +87,7 @@ def event_of(client: str, payload: bytes) -> Event | None:
     if kind is None or not folder:
         return None
     session = _text(fields, "session_id") or _text(fields, "conversation_id")
-    text = next(
-        filter(
-            None, (_text(fields, field_name) for field_name in ("prompt", "last_assistant_message", "text"))
-        ),
-        "",
-    )
+    text = _text(fields, "prompt") or _text(fields, "last_assistant_message") or _text(fields, "text")
     root = hook.project_root(folder)
     return Event(client, name, kind, session[:100], root, branch_of(folder), clean(text[:MAX_TEXT]))
 

@@ -1,4 +1,4 @@
-"""ask."""
+"""ask: answer a question with the chat model."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -29,8 +29,8 @@ from conspectus.model.chat import (
 )
 from conspectus.model.query import DEFAULT_MIN_SIMILARITY
 
-USUAL: Final = Allocation()
-PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
+DEFAULTS: Final = Allocation()
+RETRYABLE: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
 """Codes of failures that a retry may solve."""
 NO_MODEL: Final = "CONSPECTUS_CHAT_MODEL is not set; these are the passages that a chat model would receive"
 
@@ -63,8 +63,8 @@ def ask(
     session: Session,
     searched: Searched,
     *,
-    max_tokens: Annotated[int, option(Allocation, "context")] = USUAL.context,
-    max_answer_tokens: Annotated[int, option(Allocation, "answer")] = USUAL.answer,
+    max_tokens: Annotated[int, option(Allocation, "context")] = DEFAULTS.context,
+    max_answer_tokens: Annotated[int, option(Allocation, "answer")] = DEFAULTS.answer,
     no_context: Annotated[bool, typer.Option("--no-context", help="Send the query without context.")] = False,
 ) -> None:
     """Answer with the chat model, with citations."""
@@ -80,15 +80,15 @@ def ask(
         use_context=not no_context,
         allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
     )
-    printed = _print_answer(session, request, aloud=not session.json)
+    printed = _print_answer(session, request, print_text=not session.json)
     failure = printed.last(Failure)
     if failure is None:
         _finish(printed, session)
     elif failure.code == ChatNotConfigured.code and not no_context:
-        _passages(session, request, printed.sources)
+        _print_passages(session, request, printed.sources)
     else:
         fail(failure.code, failure.message, facts={}, as_json=session.json)
-        raise typer.Exit(BUSY if failure.code in PASSING else FAILED)
+        raise typer.Exit(BUSY if failure.code in RETRYABLE else FAILED)
 
 
 def sources_table(sources: Sequence[ChatSource]) -> Table:
@@ -103,20 +103,20 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
     return rows_table(("", "source", "location", "text"), rows)
 
 
-def _print_answer(session: Session, request: ChatRequest, *, aloud: bool) -> PrintedAnswer:
-    """Print all events; text is printed as it arrives."""
+def _print_answer(session: Session, request: ChatRequest, *, print_text: bool) -> PrintedAnswer:
+    """Collect all events; with `print_text`, text is printed as it arrives."""
     printed = PrintedAnswer()
     with closing(session.engine.chat.stream(request)) as events:
         for event in events:
             printed.events.append(event)
-            if aloud and isinstance(event, Delta):
-                _say(event.text)
-    if aloud and printed.last(Delta):
-        _say("\n")
+            if print_text and isinstance(event, Delta):
+                _write(event.text)
+    if print_text and printed.last(Delta):
+        _write("\n")
     return printed
 
 
-def _say(text: str) -> None:
+def _write(text: str) -> None:
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
 
@@ -135,18 +135,18 @@ def _finish(printed: PrintedAnswer, session: Session) -> None:
     if citations.unknown:
         numbers = ", ".join(f"[{number}]" for number in citations.unknown)
         note(f"warning: the answer cites {numbers}, which is not in the context")
-    _remark(session, printed.sources)
+    _note_sources(session, printed.sources)
 
 
-def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
+def _print_passages(session: Session, request: ChatRequest, sources: Sources) -> None:
     """Print the passages that a model would receive, if none is set."""
-    floor = request.min_similarity
+    min_similarity = request.min_similarity
     window = session.engine.window(
         request.message,
         request.allocation.context,
         collection=request.collection,
         filter=request.filter,
-        min_similarity=DEFAULT_MIN_SIMILARITY if floor == "default" else floor,
+        min_similarity=DEFAULT_MIN_SIMILARITY if min_similarity == "default" else min_similarity,
         min_confidence=request.min_confidence,
         min_trust=request.min_trust,
     )
@@ -157,12 +157,12 @@ def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
         print()
         show(sources, sources_table(sources.sources), as_json=False)
     note(NO_MODEL)
-    _remark(session, sources)
+    _note_sources(session, sources)
     if not window.text:
         session.end_with_nothing()
 
 
-def _remark(session: Session, sources: Sources) -> None:
+def _note_sources(session: Session, sources: Sources) -> None:
     if sources.outcome == "no_match":
         session.note("no match")
     if sources.notice is not None:

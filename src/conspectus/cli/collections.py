@@ -18,10 +18,11 @@ from conspectus.model.records import Collection, Source
 def _collections_table(collections: Sequence[Collection]) -> RenderableType:
     rows = (
         (
-            one.id, one.name, one.language or "none", one.space.name if one.space else "none",
-            f"{one.created:%Y-%m-%d %H:%M}", cell(one.description, limit=60),
+            collection.id, collection.name, collection.language or "none",
+            collection.space.name if collection.space else "none",
+            f"{collection.created:%Y-%m-%d %H:%M}", cell(collection.description, limit=60),
         )
-        for one in collections
+        for collection in collections
     )  # fmt: skip
     return rows_table(("id", "name", "language", "embedding model", "created", "description"), rows)
 

@@ -1,4 +1,4 @@
-"""connections: sync a collection from elsewhere."""
+"""connections: sync a collection with Git, MediaWiki or a folder."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from conspectus.model.jobs import Job
 from conspectus.model.parameters import ConnectionName
 
 ConnectionArgument = Annotated[str, argument(ConnectionName, metavar="NAME")]
-TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
+BOOLEANS: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
 
 
 def watch(name: ConnectionArgument, session: Session) -> None:
@@ -61,7 +61,7 @@ def _options(values: Sequence[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             raise InvalidInput("option", f"{pair!r} is not KEY=VALUE")
-        options[name] = _list(value) if value.startswith("[") else TRUTH.get(value, value)
+        options[name] = _list(value) if value.startswith("[") else BOOLEANS.get(value, value)
     if "path" in options:
         options["path"] = str(expand_home(options["path"]).absolute())
     return options

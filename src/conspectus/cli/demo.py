@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 DATA: Final = Path(__file__).with_name("demo_data")
 MARK: Final = "demo.txt"
+"""The file that marks a folder as a demo."""
 COMPLETE: Final = "complete"
-"""The last line of the file that marks a folder as a demo."""
+"""Content of the mark once all data is stored."""
 PAGES: Final = "default"
 CHAT: Final = "chat"
 CAMERAS: Final = "cameras"
@@ -42,11 +43,14 @@ COLLECTIONS: Final[Mapping[str, str]] = {
     MEMORY: "What an assistant knows about Ann",
 }
 PAGE: Final = "=== "
+"""The beginning of the line that precedes each page, with its key."""
 SOURCES: Final = ("handbook", "product", "operations", "security", "archive")
-OPEN: Final = ("handbook", "product")
+OPEN_SOURCES: Final = ("handbook", "product")
 """Sources that everyone may read."""
 HELPER: Final = Scope("ann", "helper")
+"""The scope of the memories."""
 FORGOTTEN: Final = "phone"
+"""The key of the memory that is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def data(name: str) -> Any:
 
 
 def pages_of(source: str) -> Iterator[NewDocument]:
-    """Return the pages of a source: each starts with a line with its key."""
+    """Yield the pages of a source: each starts with a line with its key."""
     for part in (DATA / f"{source}.txt").read_text(encoding="utf-8").split(PAGE)[1:]:
         key, _, text = part.partition("\n")
         title = text.partition("\n")[0].removeprefix("# ")
@@ -175,6 +179,6 @@ def fill_people(engine: "BlockingEngine") -> dict[str, str]:
         keys[user] = engine.people.create_key(user, label="demo").secret
     for collection in COLLECTIONS:
         engine.people.grant(collection, Principal("user", "ann"), "manager")
-    for source in OPEN:
+    for source in OPEN_SOURCES:
         engine.people.grant(PAGES, Principal("user", "bob"), "viewer", source=source)
     return keys

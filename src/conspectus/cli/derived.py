@@ -23,7 +23,7 @@ from conspectus.operations.operation import OMITTED, REQUIRED, Operation, Parame
 from conspectus.text.times import parse_instant
 
 SHORT: Final = {"limit": "--limit -n", "wait": "--wait/--no-wait"}
-
+"""Flags of options that several operations have."""
 TAKEN_NAMES: Final = frozenset({"session", *Common.__dataclass_fields__})
 """Parameters of every command; an operation has its own of the same name with `_` at the end."""
 
@@ -66,7 +66,7 @@ class Derivation:
         return [leaves[name] for name in names if name not in self.command.fixed]
 
     def _iterate_parameters(self) -> Iterator[Parameter]:
-        """Yield the parameters of the method, with the record of which a list has a single one."""
+        """Yield the parameters of the method; in place of the list of records, that of a single record."""
         for parameter in self.operation.parameters:
             if parameter.name == self.command.element:
                 yield replace(parameter, hint=get_args(parameter.hint)[0], is_spread=True)
@@ -120,7 +120,7 @@ class Derivation:
             session.show_or_exit(document, self.command.picture(result), self.command.nothing, matches=result)
 
     def _call(self, session: Session, arguments: Arguments) -> Any:
-        """Return the result, or the part of it that is shown; bars show the progress of the method."""
+        """Call the operation, with progress bars if it reports progress, and return the result to show."""
         if self.command.service is None:
             call = self.operation.of(cast(Any, session.engine))
         else:
@@ -137,8 +137,8 @@ class Derivation:
 
     def _name_arguments(self, session: Session, arguments: Arguments) -> Iterator[tuple[str, object]]:
         """Yield the arguments of the method by name."""
-        usual = session.common.collection if self.command.any_collection else session.collection
-        arguments = {"collection": usual, **arguments}
+        collection = session.common.collection if self.command.any_collection else session.collection
+        arguments = {"collection": collection, **arguments}
         if "collection" in self.operation.local:
             yield "collection", arguments["collection"]
         for parameter in self._iterate_parameters():

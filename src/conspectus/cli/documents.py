@@ -1,4 +1,4 @@
-"""add, list and delete, and ls, cat, head, find and grep."""
+"""add, list and delete documents; ls, cat, head, find and grep their files; quarantine."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -68,7 +68,7 @@ def add(
             written = engine.add(
                 text, source=source or "stdin", collection=collection, wait=wait, progress=bars
             )
-            chunks = report.chunks + sum(one.chunks for one in written)
+            chunks = report.chunks + sum(document.chunks for document in written)
             report = replace(report, added=report.added + len(written), chunks=chunks)
     session.note_quarantined(written)
     session.note_by_name(report.notices)
@@ -168,19 +168,19 @@ def _show_text(session: Session, file_text: FileText, _: Arguments) -> None:
 def _make_quarantine_table(page: QuarantinePage) -> RenderableType:
     rows = (
         (
-            one.id,
-            one.pattern,
-            one.origin,
-            cell(name_with_key(one.title, one.key), limit=60),
-            cell(one.text, limit=120),
+            document.id,
+            document.pattern,
+            document.origin,
+            cell(name_with_key(document.title, document.key), limit=60),
+            cell(document.text, limit=120),
         )
-        for one in page.documents
+        for document in page.documents
     )
     return rows_table(("id", "pattern", "origin", "title", "text"), rows)
 
 
 def _documents_table(page: Page) -> RenderableType:
-    """Documents, one per line."""
+    """Return documents, one per line."""
     rows = (
         (
             one.id, one.kind, cell(one.title, limit=60), cell(one.location, limit=60), one.status,
@@ -192,7 +192,7 @@ def _documents_table(page: Page) -> RenderableType:
 
 
 def files_table(report: FilesReport) -> RenderableType:
-    """Numbers of files by outcome, and failures by name."""
+    """Return numbers of files by outcome, and failures by name."""
     names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
     counts = Text(", ".join(f"{getattr(report, name)} {name}" for name in names))
     captions = f"{sum(report.streams.values()):,} captions"
@@ -237,9 +237,9 @@ def _failure_tables(failures: Sequence[FileFailure]) -> list[RenderableType]:
 
 
 def receipt_line(receipt: Receipt) -> str:
-    """The deleted documents."""
-    gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
-    return gone + erasure_text(purged=receipt.purged, is_pending=receipt.erasure_pending)
+    """Return the numbers of what was deleted."""
+    counts = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
+    return counts + erasure_text(purged=receipt.purged, is_pending=receipt.erasure_pending)
 
 
 def _require_files(paths: Sequence[str]) -> None:

@@ -13,22 +13,22 @@ INTERRUPTED = 128 + signal.SIGINT
 
 def main() -> None:
     """Load and run the program. An interrupt exits with 130, also while loading."""
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heard:
-        signal.signal(signal.SIGINT, _end)
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
+        signal.signal(signal.SIGINT, _exit_at_once)
     with frozen_gc():
         program = importlib.import_module("conspectus.cli.main")
     try:
-        if heard:
+        if is_default:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         program.main()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
-        if heard:
-            signal.signal(signal.SIGINT, _end)
+        if is_default:
+            signal.signal(signal.SIGINT, _exit_at_once)
 
 
-def _end(_: int, __: FrameType | None) -> None:
+def _exit_at_once(_: int, __: FrameType | None) -> None:
     """Exit at once: nothing is open, and some modules turn an interrupted import into another error."""
     os._exit(INTERRUPTED)

@@ -1,11 +1,11 @@
-"""eval init, compare, retrieval, evidence, conversation, turns, moments, similarity and trust."""
+"""eval: init, compare, retrieval, evidence, conversation, turns, moments, similarity and trust."""
 
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from rich.console import RenderableType
@@ -31,9 +31,6 @@ from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.records import NewDocument
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 SCALARS = (str, int, float)
@@ -213,7 +210,7 @@ def trust(
 
 
 def _iterate_stored(session: Session, where: Filter) -> Iterator[NewDocument]:
-    """Return all matching documents with their text, under their ids."""
+    """Yield all matching documents with their text; their keys are the ids."""
     after: str | None = None
     while True:
         documents = session.engine.documents
@@ -221,7 +218,9 @@ def _iterate_stored(session: Session, where: Filter) -> Iterator[NewDocument]:
         texts = documents.get_texts([document.id for document in page.documents])
         for document in page.documents:
             if text := texts.get(document.id):
-                facts = {name: one for name, one in document.metadata.items() if isinstance(one, SCALARS)}
+                facts = {
+                    name: value for name, value in document.metadata.items() if isinstance(value, SCALARS)
+                }
                 yield NewDocument(
                     text, title=document.title, key=document.id, metadata=facts, syntax=document.syntax
                 )

@@ -44,8 +44,8 @@ from conspectus.settings import Settings
 
 EXPORT: Final = "engine.graph:GraphService.export"
 MAX_TEXT_LENGTH: Final = 80
-LISTS: Final = frozenset({"aliases"})
-WITH_ID: Final = {"source_id": "source", "target_id": "target"}
+LIST_FIELDS: Final = frozenset({"aliases"})
+EDGE_SYNONYMS: Final = {"source_id": "source", "target_id": "target"}
 """Alternative names of edge fields that other programs write."""
 VALIDITY: Final = {"properties": "--property", "valid_from": "--from", "valid_until": "--until"}
 """Options of nodes and edges."""
@@ -54,6 +54,7 @@ NodeId = Annotated[str, argument(NewNode, "id", metavar="NODE")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
 BATCH = Settings().max_graph_batch
 MAX_CANDIDATES = 3
+"""Candidates of a mention that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +95,13 @@ def parts_in(file: Path, kind: type[New]) -> list[New]:
     field_names = {member.name for member in fields(kind)}
     parts = []
     for number, values in enumerate(_objects(file), 1):
-        arguments = {WITH_ID.get(name, name): value for name, value in values.items()}
+        arguments = {EDGE_SYNONYMS.get(name, name): value for name, value in values.items()}
         if unknown := arguments.keys() - field_names:
             raise InvalidInput(
                 f"item {number}",
                 f"has an unknown field {min(unknown)!r}; expected: {', '.join(sorted(field_names))}",
             )
-        arguments |= {name: tuple(arguments[name]) for name in LISTS & arguments.keys()}
+        arguments |= {name: tuple(arguments[name]) for name in LIST_FIELDS & arguments.keys()}
         try:
             parts.append(kind(**arguments))
         except TypeError as error:
@@ -130,7 +131,7 @@ def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> Renderab
 
 
 def edges_table(edges: Sequence[Edge]) -> RenderableType:
-    """Edges, one per line."""
+    """Return edges, one per line."""
     rows = (
         (
             edge.source, edge.type, edge.target, f"{edge.weight:g}", valid(edge.valid_from, edge.valid_until),
@@ -145,7 +146,7 @@ def neighbors_tree(node: str, neighbors: Sequence[Neighbor]) -> RenderableType:
     """Return a node with its neighbors, each below the one that leads to it."""
     tree = Tree(cell(node, style="bold"))
     branches: dict[tuple[str, ...], Tree] = {(node,): tree}
-    for neighbor in sorted(neighbors, key=lambda one: one.hop):
+    for neighbor in sorted(neighbors, key=lambda neighbor: neighbor.hop):
         above = branches.get(neighbor.path[:-1], tree)
         label = cell(
             f"{_arrow(neighbor.steps[-1])} {neighbor.node.name}" if neighbor.steps else neighbor.node.name
@@ -250,7 +251,9 @@ def export(
 
 
 def _entities_table(entities: Sequence[EntityCount]) -> RenderableType:
-    return rows_table(("name", "type", "chunks"), ((one.name, one.type, one.passages) for one in entities))
+    return rows_table(
+        ("name", "type", "chunks"), ((entity.name, entity.type, entity.passages) for entity in entities)
+    )
 
 
 def enable_extraction(session: Session, *, wait: Wait = True) -> None:
@@ -271,7 +274,15 @@ def _show_disabled(session: Session, collection: Collection, _: Arguments) -> No
 
 def _mentions_table(mentions: Sequence[Mention]) -> RenderableType:
     rows = (
-        (one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in mentions
+        (
+            mention.text,
+            mention.type,
+            str(mention.start),
+            str(mention.end),
+            mention.key,
+            f"{mention.score:.2f}",
+        )
+        for mention in mentions
     )
     return rows_table(("name", "type", "from", "to", "key", "score"), rows)
 
@@ -289,10 +300,10 @@ def _find_mention(_: Session, arguments: Arguments) -> None:
 def _links_table(links: Sequence[EntityLink]) -> RenderableType:
     rows = (
         (
-            one.mention.text, one.node.id if one.node else "-",
-            [f"{candidate.node.id} {candidate.score:.2f}" for candidate in one.candidates[:MAX_CANDIDATES]],
+            link.mention.text, link.node.id if link.node else "-",
+            [f"{candidate.node.id} {candidate.score:.2f}" for candidate in link.candidates[:MAX_CANDIDATES]],
         )
-        for one in links
+        for link in links
     )  # fmt: skip
     return rows_table(("mention", "node", "candidates"), rows)
 
@@ -302,7 +313,10 @@ def _show_restored(session: Session, nodes: Sequence[Node], _: Arguments) -> Non
 
 
 def _merges_table(events: Sequence[NodeEvent]) -> RenderableType:
-    rows = ((str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in events)
+    rows = (
+        (str(event.number), event.kind, event.at, event.by, event.before, event.after, event.reason)
+        for event in events
+    )
     return rows_table(("number", "kind", "time", "by", "before", "after", "reason"), rows)
 
 
@@ -356,7 +370,7 @@ def _delete_parts(session: Session, of: OfGraph, deleted: Deleted) -> dict[str, 
 
 
 def _most_frequent(counts: Mapping[str, int]) -> str:
-    """The most frequent names with their counts."""
+    """Return the most frequent names with their counts."""
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conspectus.ports import Progress
 
 OUTCOMES: Final = ("added", "replaced", "updated", "unchanged")
-NOWHERE: Final = Source(SourceId(""), CollectionId(""), "")
+NO_SOURCE: Final = Source(SourceId(""), CollectionId(""), "")
 Place = Annotated[str, typer.Argument(metavar="PLACE", help="Folder, file or URL of the store.")]
 Names = Annotated[
     list[str] | None, typer.Option("--name", help="Collection to read (default: all); repeatable.")
@@ -47,8 +47,8 @@ TextFields = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Importing:
-    """How to import."""
+class ImportOptions:
+    """Options of an import."""
 
     embedder: Annotated[
         str | None,
@@ -78,7 +78,7 @@ def mem0(
     place: Place,
     session: NewMemorySession,
     scope: InScope,
-    how: Importing,
+    options: ImportOptions,
     *,
     name: Annotated[str, typer.Option(help="Collection of mem0 that is read.")] = "mem0",
     history: Annotated[
@@ -87,14 +87,14 @@ def mem0(
 ) -> None:
     """Import memories of mem0 from Qdrant or Chroma."""
     at = ForeignPlace(place, (name,), history=None if history is None else str(history))
-    _import(session, _reader("mem0", at), how, scope)
+    _import(session, _reader("mem0", at), options, scope)
 
 
 def langgraph(
     place: Place,
     session: NewMemorySession,
     scope: InScope,
-    how: Importing,
+    options: ImportOptions,
     *,
     namespace: Annotated[
         str | None, typer.Option(help="Where the scope is in a namespace, as in memories.{user}.")
@@ -103,32 +103,37 @@ def langgraph(
 ) -> None:
     """Import items of a LangGraph store, in SQLite or PostgreSQL."""
     at = ForeignPlace(place, text_fields=tuple(text_field or ()), namespace=namespace)
-    _import(session, _reader("langgraph", at), how, scope)
+    _import(session, _reader("langgraph", at), options, scope)
 
 
-def chroma(place: Place, session: NewSession, how: Importing, *, name: Names = None) -> None:
+def chroma(place: Place, session: NewSession, options: ImportOptions, *, name: Names = None) -> None:
     """Import documents from a folder of Chroma."""
-    _import(session, _reader("chroma", ForeignPlace(place, tuple(name or ()))), how)
+    _import(session, _reader("chroma", ForeignPlace(place, tuple(name or ()))), options)
 
 
 def qdrant(
-    place: Place, session: NewSession, how: Importing, *, name: Names = None, text_field: TextFields = None
+    place: Place,
+    session: NewSession,
+    options: ImportOptions,
+    *,
+    name: Names = None,
+    text_field: TextFields = None,
 ) -> None:
     """Import documents from a folder or a server of Qdrant."""
     at = ForeignPlace(place, tuple(name or ()), tuple(text_field or ()))
-    _import(session, _reader("qdrant", at), how)
+    _import(session, _reader("qdrant", at), options)
 
 
 def memory_formats(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders and ZIP archives.")],
     session: NewMemorySession,
     scope: InScope,
-    how: Importing,
+    options: ImportOptions,
 ) -> None:
     """Import memory files of agents and exports of chats."""
     from conspectus import bootstrap
 
-    _import(session, bootstrap.memory_files(paths, session.settings), how, scope)
+    _import(session, bootstrap.memory_files(paths, session.settings), options, scope)
 
 
 def _reader(kind: str, at: ForeignPlace) -> ForeignReader:
@@ -137,31 +142,35 @@ def _reader(kind: str, at: ForeignPlace) -> ForeignReader:
     return bootstrap.foreign_reader(kind, at)
 
 
-def _import(session: Session, read: ForeignReader, how: Importing, scope: InScope | None = None) -> None:
-    left = LeftOut()
+def _import(
+    session: Session, read: ForeignReader, options: ImportOptions, scope: InScope | None = None
+) -> None:
+    left_out = LeftOut()
     into = None if scope is None else scope.scope()
     with progress() as bars:
-        importer = Importer(session, how, into, left)
+        importer = Importer(session, options, into, left_out)
         limits = {"most": BATCH_DOCUMENTS, "room": BATCH_CHARACTERS}
-        for batch in portions(read(left), lambda record: len(record.new.text), **limits):
+        for batch in portions(read(left_out), lambda record: len(record.new.text), **limits):
             importer.write(batch, bars)
-        if how.wait and importer.wrote:
+        if options.wait and importer.wrote:
             session.engine.documents.wait_until_embedded(collection=session.collection, progress=bars)
     report = importer.report()
     session.show(report, _picture(report), matches=report.read)
 
 
 class Importer:
-    """Writes records through the services of an engine. Records that are stored just so change nothing.
+    """Writes records through the services of an engine. Records that are stored already change nothing.
 
     `into` is the scope of memories that name none (None: the records are documents).
     """
 
-    def __init__(self, session: Session, how: Importing, into: Scope | None, left: LeftOut) -> None:
+    def __init__(
+        self, session: Session, options: ImportOptions, into: Scope | None, left_out: LeftOut
+    ) -> None:
         self._session = session
-        self._how = how
+        self._options = options
         self._into = into
-        self._left = left
+        self._left_out = left_out
         self._accepted = 0
         self._outcomes: Counter[str] = Counter()
         self._vectors: Counter[str] = Counter()
@@ -175,7 +184,7 @@ class Importer:
         """Write a batch; what cannot be stored is skipped."""
         fitting = [fitted for fitted in map(self._fit, batch) if fitted is not None]
         self._accepted += len(fitting)
-        if self._how.dry_run:
+        if self._options.dry_run:
             self._vectors.update(fitted.vector for fitted in fitting)
         else:
             for fitted, written in self._write_batch(fitting):
@@ -185,16 +194,16 @@ class Importer:
 
     def report(self) -> ImportReport:
         """Return the numbers so far."""
-        left, counts = self._left, self._outcomes
+        left_out, counts = self._left_out, self._outcomes
         return ImportReport(
-            read=self._accepted + sum(skipped.count for skipped in left.records.values()),
+            read=self._accepted + sum(skipped.count for skipped in left_out.records.values()),
             added=counts["added"],
             replaced=counts["replaced"],
             updated=counts["updated"],
             unchanged=counts["unchanged"],
-            skipped=left.records,
-            no_place=left.fields,
-            remarks=left.remarks,
+            skipped=left_out.records,
+            no_place=left_out.fields,
+            remarks=left_out.remarks,
             vectors_kept=self._vectors["kept"],
             vectors_computed=self._vectors["computed"],
         )
@@ -206,7 +215,7 @@ class Importer:
             self._vectors[fitted.vector] += 1
         if written.quarantined is not None:
             review = f"conspectus quarantine list --collection {self._session.collection}"
-            self._left.remark(f"{quarantine_notice(written.quarantined)}; review: {review}")
+            self._left_out.remark(f"{quarantine_notice(written.quarantined)}; review: {review}")
 
     @cached_property
     def _space(self) -> EmbeddingSpace | None:
@@ -215,7 +224,7 @@ class Importer:
         try:
             return engine.collections.get(name).space
         except NotFound:
-            if self._how.dry_run:
+            if self._options.dry_run:
                 return None
         collection = engine.collections.create(name)
         if self._into is not None:
@@ -227,13 +236,13 @@ class Importer:
     def _model(self) -> str | None:
         from conspectus import bootstrap
 
-        return None if self._how.embedder is None else bootstrap.embedding_model(self._how.embedder)
+        return None if self._options.embedder is None else bootstrap.embedding_model(self._options.embedder)
 
     @cached_property
     def _limits(self) -> Preparation:
         from conspectus import bootstrap
 
-        return Preparation(NOWHERE, self._session.settings, count=len, now=bootstrap.now())
+        return Preparation(NO_SOURCE, self._session.settings, count=len, now=bootstrap.now())
 
     def _fit(self, record: ForeignRecord) -> "Fitted | None":
         """Return the record as it can be stored, with its whole scope; None, counted, if it cannot."""
@@ -251,7 +260,7 @@ class Importer:
                 describe(new, self._limits)
         except InvalidInput as fault:
             reason = f"{fault.field} over the limit" if isinstance(fault, TooLarge) else str(fault)
-            self._left.skip(reason, str(new.key))
+            self._left_out.skip(reason, str(new.key))
             return None
         return self._with_vector(record, replace(record, place=target, new=new))
 

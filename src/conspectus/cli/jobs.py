@@ -1,4 +1,4 @@
-"""ingest, jobs and requests."""
+"""ingest, jobs and requests: add web pages, manage jobs, and show requests to model providers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from conspectus.ports import Progress
 
 POLL_SECONDS = 0.5
-ADDRESSES = ("http://", "https://")
+URL_PREFIXES = ("http://", "https://")
 INGEST: Final = "engine.jobs:JobService.ingest_url"
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Whether the command ends with its job."""
+    """Whether the command waits for its jobs."""
 
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the jobs end.")] = True
 
@@ -64,7 +64,7 @@ def ingest(
 ) -> None:
     """Add web pages with background jobs."""
     headers = None if fetching.headers is None else _headers(fetching.headers)
-    pages = [address for address in places if address.lower().startswith(ADDRESSES)]
+    pages = [address for address in places if address.lower().startswith(URL_PREFIXES)]
     files = [Upload(Path(path).name, Path(path)) for path in places if path not in pages]
     sizes = {"chunk_size": fetching.chunk_size, "overlap": fetching.overlap}
     engine, collection = session.engine, session.collection
@@ -86,7 +86,7 @@ def _show_cancelled(session: Session, job: Job, _: Arguments) -> None:
 
 
 def show_job(session: Session, job: Job, arguments: Arguments) -> None:
-    """Print a job that was started, when it has ended if that is waited for."""
+    """Print a job that was started; with --wait, once it has ended."""
     report(session, [job], wait=arguments["extra"].wait)
 
 
@@ -133,7 +133,7 @@ def report(
     wait: bool,
     picture: Callable[[Sequence[Job]], RenderableType] | None = None,
 ) -> None:
-    """Print jobs, with `wait` when they have ended; the exit code tells if one failed."""
+    """Print jobs, with `wait` once they have ended. The exit code tells whether any failed."""
     current = list(jobs)
     if wait:
         with progress() as bars:
@@ -153,7 +153,7 @@ def _wait_until_ended(session: Session, job: Job, bars: "Progress | None") -> Jo
 
 
 def jobs_table(jobs: Iterable[Job]) -> RenderableType:
-    """Jobs, one per line."""
+    """Return jobs, one per line."""
     rows = (
         (
             job.id, job.kind, job.state, f"{job.done}/{job.total}" if job.total else str(job.done),
@@ -180,10 +180,12 @@ def _headers(path: Path) -> dict[str, str]:
 
 def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
     rows = (
-        (name, one.finished, *(f"{n:,} ({rate} %)" for n, rate in counts))
-        for name, one in rates.items()
-        for counts in [((one.failed, one.failure_rate), (one.retried, one.retry_rate))]
-    )
+        (
+            name, rate.finished, f"{rate.failed:,} ({rate.failure_rate} %)",
+            f"{rate.retried:,} ({rate.retry_rate} %)",
+        )
+        for name, rate in rates.items()
+    )  # fmt: skip
     return rows_table((title, "ended", "failed", "retried"), rows)
 
 

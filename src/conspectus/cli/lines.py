@@ -28,7 +28,7 @@ class ExportPage(Protocol):
 def write_pages(
     pages: Callable[..., ExportPage], target: IO[str], report: "Progress | None"
 ) -> tuple[int, Mapping[str, int]]:
-    """Write all pages; return the number of lines, and what is left out."""
+    """Write all pages. Return the number of lines, and the numbers of what no line contains, by name."""
     after, count = None, 0
     while True:
         page = pages(after=after)
@@ -42,7 +42,7 @@ def write_pages(
 
 
 def read_lines(source: IO[bytes]) -> Iterator[str]:
-    """The lines as text. Raises InvalidInput with the number of one that is not UTF-8."""
+    """Yield the lines as text. Raises InvalidInput with the number of one that is not UTF-8."""
     for number, raw in enumerate(source, 1):
         try:
             yield raw.decode("utf-8")

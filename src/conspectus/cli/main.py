@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "whoami": "people.whoami", "migrate": "maintenance.migrate", "backup": "maintenance.backup",
     "restore": "maintenance.restore", "ingest": "jobs.ingest", "export": "document_lines.export",
 }  # fmt: skip
-"""Where the commands without a group are."""
+"""Module and name of each command without a group."""
 GROUPS: Mapping[str, tuple[str, str]] = {
     "import": ("Import from mem0, LangGraph, Chroma, Qdrant, files and exports.", "imports"),
     "eval": ("Measure quality on an evaluation set.", "eval"),
@@ -63,8 +63,8 @@ SYNONYMS: Mapping[str, str] = {
     "load": "add", "upload": "add", "rm": "delete", "remove": "delete", "fetch": "ingest", "start": "serve",
     "run": "serve", "dump": "export", "documents": "list",
 }  # fmt: skip
-"""Commands of other programs, with the one that does it here."""
-OWN = {"--help", "--version"}
+"""Names of commands in other programs, with the command that does it here."""
+ROOT_OPTIONS = {"--help", "--version"}
 """Options that end the program before a command."""
 
 
@@ -100,27 +100,27 @@ def _with_synonym(message: str) -> str:
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     """Return the program with the commands that these arguments may name, or with all if unknown."""
-    command_names = {*OWN, *COMMANDS, *(path.partition(" ")[0] for path in GROUPS)}
+    command_names = {*ROOT_OPTIONS, *COMMANDS, *(path.partition(" ")[0] for path in GROUPS)}
     first = {*arguments[:1]} & command_names or {*arguments} & command_names
     app = _group("The context engine for language models.")
     for name, target in COMMANDS.items():
-        if not first or name in first or first & OWN:
+        if not first or name in first or first & ROOT_OPTIONS:
             module, _, attribute = target.partition(".")
             command = getattr(_module(module), attribute)
             is_listed_only = bool(first) and name not in first
             app.command(name)(_outline(command) if is_listed_only else spread(_function_of(command)))
     groups = {"": app}
     for path, (about, modules) in GROUPS.items():
-        above, _, group_name = path.rpartition(" ")
+        parent, _, group_name = path.rpartition(" ")
         groups[path] = _group(about)
-        groups[above].add_typer(groups[path], name=group_name)
+        groups[parent].add_typer(groups[path], name=group_name)
         if not first or path.split()[0] in first:
             table = f"{path.upper().replace(' ', '_')}_COMMANDS"
             tables = (getattr(_module(module), table) for module in modules.split())
             for name, command in chain.from_iterable(commands.items() for commands in tables):
                 groups[path].command(name)(spread(_function_of(command)))
     app.info.name, app.info.epilog = PROGRAM, EXIT_CODES
-    app.callback(invoke_without_command=True)(_before)
+    app.callback(invoke_without_command=True)(_set_common_options)
     return app
 
 
@@ -151,7 +151,7 @@ def _function_of(command: Command | Callable[..., None]) -> Callable[..., None]:
     return Derivation(command).function()
 
 
-def _before(
+def _set_common_options(
     ctx: typer.Context,
     data_dir: Annotated[str | None, typer.Option(help="Data directory or database URL.")] = None,
     *,

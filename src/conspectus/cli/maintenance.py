@@ -39,7 +39,7 @@ PLACE = "a directory, or the postgresql:// URL of a database"
 
 
 def _make_speed_column() -> "ProgressColumn":
-    """Return items per second."""
+    """Return a column with items per second."""
     from rich.progress import ProgressColumn, Task
 
     class Speed(ProgressColumn):
@@ -227,7 +227,7 @@ def restore(
 
 
 def status_table(status: Status) -> RenderableType:
-    """Sizes of collections."""
+    """Return the sizes of collections."""
     columns = (
         "sources",
         "documents",
@@ -241,17 +241,23 @@ def status_table(status: Status) -> RenderableType:
     )
     rows = (
         (
-            one.name, *(str(getattr(one, name)) for name in columns), str(one.index.segments),
-            one.space or "none",
+            collection.name, *(str(getattr(collection, name)) for name in columns),
+            str(collection.index.segments), collection.space or "none",
         )
-        for one in status.collections
+        for collection in status.collections
     )  # fmt: skip
     table = rows_table(("collection", *columns, "segments", "embedding model"), rows)
-    similarities = {one.space or "": one.similarity for one in status.collections if one.similarity}
+    similarities = {
+        collection.space or "": collection.similarity
+        for collection in status.collections
+        if collection.similarity
+    }
     stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
     parts: list[RenderableType] = [table, similarity_table(similarities)] if similarities else [table]
     parts += [
-        Text(f"{one.name}: its index cannot be used: {one.fault}") for one in status.collections if one.fault
+        Text(f"{collection.name}: its index cannot be used: {collection.fault}")
+        for collection in status.collections
+        if collection.fault
     ]
     return Group(Text(", ".join((*stored, f"version {status.version}"))), *parts)
 

@@ -162,7 +162,7 @@ def recent_table(turns: Sequence[RecentMemory]) -> RenderableType:
 
 
 def receipt_text(receipt: MemoryReceipt) -> str:
-    """The memories that were deleted, or would be."""
+    """Return the numbers of memories that were deleted, or would be."""
     counts = [
         f"{number:,} {one if number == 1 else name}"
         for name, one in COUNTED.items()
@@ -191,7 +191,7 @@ def marks(memory: Memory) -> Text:
 
 
 def scope_name(scope: Scope) -> str:
-    """A scope in words."""
+    """Return a scope in words."""
     parts = (("user", scope.user), ("agent", scope.agent), ("conversation", scope.conversation))
     return ", ".join(f"{name} {value}" for name, value in parts if value is not None) or "no user"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
@@ -52,9 +52,6 @@ from conspectus.model.memory import (
     Retention,
     RetentionRule,
 )
-
-if TYPE_CHECKING:
-    pass
 
 CHANGES: Final = "text role speaker at kind valid_until"
 """Fields of a memory that a command changes."""

@@ -76,7 +76,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A set of documents."""
+    """Options that select documents."""
 
     filter: Filter = field(default_factory=list)
     source: Annotated[str | None, typer.Option(help="Name or path of a source.")] = None
@@ -93,7 +93,7 @@ class Searched(Selection):
 
 @dataclass(frozen=True, slots=True)
 class Situated(Searched):
-    """Also the place and time of the query."""
+    """Filters and limits of a search, and the channel and time of the query."""
 
     channel: Annotated[str | None, option(QueryContext, "channel")] = None
     thread: Annotated[str | None, option(QueryContext, "thread")] = None
@@ -111,7 +111,7 @@ class Situated(Searched):
 
 @dataclass(frozen=True, slots=True)
 class Connected(Situated):
-    """Also the retrievers, among them the graph."""
+    """All options of a search: also the retrievers, among them the graph."""
 
     retriever: Annotated[
         Literal["keyword", "vector"] | None, typer.Option(help="Use only this retriever (default: both).")
@@ -123,14 +123,18 @@ class Connected(Situated):
     as_of: AsOf = None
 
     def fields(self) -> dict[str, Any]:
-        """Return keyword arguments of the engine. Raises InvalidInput."""
-        usual = GraphExpansion()
-        if not self.graph and (self.alpha, self.hops) != (None, None):
+        """Return the options of the retrievers as arguments of the engine. Raises InvalidInput."""
+        graph: GraphExpansion | None = None
+        if self.graph:
+            default = GraphExpansion()
+            graph = GraphExpansion(
+                default.alpha if self.alpha is None else self.alpha,
+                default.hops if self.hops is None else self.hops,
+            )
+        elif (self.alpha, self.hops) != (None, None):
             raise InvalidInput("hops" if self.alpha is None else "alpha", "needs --graph")
-        alpha = usual.alpha if self.alpha is None else self.alpha
-        ask = GraphExpansion(alpha, usual.hops if self.hops is None else self.hops) if self.graph else None
         only = {} if self.retriever is None else {"retrievers": (self.retriever,)}
-        return {"graph": ask, "as_of": instant(self.as_of), "rerank": self.rerank, **only}
+        return {"graph": graph, "as_of": instant(self.as_of), "rerank": self.rerank, **only}
 
 
 @dataclass(frozen=True, slots=True)

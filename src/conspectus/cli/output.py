@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 PIPED_WIDTH = 160
+"""Columns of output that goes to no terminal."""
 PROGRESS_SECONDS = 10.0
 """Seconds between two lines of progress where there is no terminal."""
 
@@ -87,7 +88,7 @@ def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
 
 @contextmanager
 def progress(*more: "ProgressColumn", seconds: float = PROGRESS_SECONDS) -> Iterator["Progress"]:
-    """Return a progress bar on stderr for each kind of work; elsewhere a line every so many seconds."""
+    """Show a progress bar on stderr for each kind of work; without a terminal, a line every few seconds."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _progress_lines(seconds)
@@ -135,7 +136,7 @@ def erasure_text(*, purged: bool, is_pending: bool) -> str:
 
 
 def rows_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
-    """Return a table of rows, formatted by `written`; Text is unchanged."""
+    """Return a table of rows, formatted by `format_value`; Text is unchanged."""
     table = make_plain_table(*columns)
     for row in rows:
         table.add_row(
@@ -183,7 +184,7 @@ def valid(start: datetime | None, end: datetime | None) -> str:
 
 
 def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
-    """Similarities of related and unrelated texts: 5th, 50th and 95th percentile."""
+    """Return similarities of related and unrelated texts: 5th, 50th and 95th percentile."""
     table = make_plain_table("similarity", "related", "unrelated")
     for name, similarity in figures.items():
         table.add_row(cell(name), _percentiles(similarity.related), _percentiles(similarity.unrelated))
@@ -193,8 +194,8 @@ def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
 def _document(value: object, *, indent: int | None = None) -> str:
     """Return the value as JSON, with terminal control characters escaped."""
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-    written = json.dumps(to_json_value(value), ensure_ascii=ascii_only, indent=indent)
-    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
+    text = json.dumps(to_json_value(value), ensure_ascii=ascii_only, indent=indent)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _draw(picture: RenderableType) -> None:
@@ -202,9 +203,9 @@ def _draw(picture: RenderableType) -> None:
         Console(file=sys.stdout).print(picture)
         return
     console = Console(file=sys.stdout, width=PIPED_WIDTH)
-    with console.capture() as drawn:
+    with console.capture() as capture:
         console.print(picture)
-    for line in drawn.get().split("\n")[:-1]:
+    for line in capture.get().split("\n")[:-1]:
         print(line.rstrip())
 
 

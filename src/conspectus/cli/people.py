@@ -1,4 +1,4 @@
-"""users, groups, keys and grants."""
+"""users, groups, keys, sessions and grants: manage access."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -90,7 +90,7 @@ def _roles_table(roles: Sequence[EffectiveRole]) -> RenderableType:
 
 
 def _explain_role(origins: Sequence[RoleOrigin]) -> str:
-    """Where a role comes from."""
+    """Return where a role comes from."""
     names = {"user": "grant", "collection_owner": "owns the collection", "store_owner": "owns the store"}
     return (
         ", ".join(f"group {origin.group}" if origin.group else names[origin.kind] for origin in origins)
@@ -151,14 +151,14 @@ def _show_once(session: Session, new_key: NewKey, _: Arguments) -> None:
 
 def _show_grants(session: Session, grants: Sequence[Grant], _: Arguments) -> None:
     names = _names(session)
-    parts = {
-        str(part.id): part.name
-        for part in session.engine.collections.list_sources(collection=session.collection)
+    source_names = {
+        str(source.id): source.name
+        for source in session.engine.collections.list_sources(collection=session.collection)
     }
     rows = (
-        (grant.role, grant.grantee.kind, names.get(grant.grantee.id, grant.grantee.id), part)
+        (grant.role, grant.grantee.kind, names.get(grant.grantee.id, grant.grantee.id), source)
         for grant in grants
-        for part in ["all" if grant.source is None else parts.get(grant.source, grant.source)]
+        for source in ["all" if grant.source is None else source_names.get(grant.source, grant.source)]
     )
     session.show_or_exit(
         grants,
@@ -198,7 +198,7 @@ def _show_audit(session: Session, page: AuditPage, _: Arguments) -> None:
 
 
 def _names(session: Session) -> dict[str, str]:
-    """Names of users and groups by id, which only the owner account may list."""
+    """Return names of users and groups by id, which only the owner account may list."""
     if not session.engine.people.whoami().owner:
         return {}
     users = {str(user.id): user.name for user in session.engine.people.list_users()}

@@ -35,12 +35,15 @@ if TYPE_CHECKING:
 
 EXPLAIN: Final = "engine.search:SearchService.explain"
 FOR_MERGES: Final = frozenset({"terms", "nearest", "signals", "threads"})
-"""Fields of a retrieval that only merges of several retrievals and windows read."""
+"""Fields of a retrieval for merges and windows, which are not printed."""
 SNIPPET_LENGTH = 240
+"""Characters of a hit that are shown."""
 EIGHTHS = " ▏▎▍▌▋▊▉"
+"""A cell of a bar, filled by 0 to 7 eighths."""
 BAR_CELLS = 10
 MAX_TRIED = 1 << 17
-FATES = {
+"""The largest budget that is tried to find the smallest one with text."""
+STATUS_STYLES = {
     "included": "green",
     "truncated": "yellow",
     "duplicate": "dim",
@@ -263,7 +266,7 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
     for entry in window.trace[:limit]:
         table.add_row(
             str(entry.rank),
-            Text(entry.status, style=FATES[entry.status]),
+            Text(entry.status, style=STATUS_STYLES[entry.status]),
             str(entry.tokens),
             f"{entry.score:.3f}",
             cell(" ".join(f"{name} {value:+.3f}" for name, value in entry.parts.items())),
@@ -327,8 +330,8 @@ def _name(hit: Hit) -> Text:
 def _location(hit: Hit, source: str) -> Text:
     """Return the key or path of the document, unless it is a random id or shown already, and the source."""
     location = "" if is_uuid(hit.document.location) or not hit.document.title else hit.document.location
-    both = f"{location} ({source})" if location and source else location or source
-    return cell(both, limit=80, style="dim")
+    text = f"{location} ({source})" if location and source else location or source
+    return cell(text, limit=80, style="dim")
 
 
 FEEDBACK_COMMANDS: Final = {

@@ -1,4 +1,4 @@
-"""serve, console, worker and mcp.
+"""serve, console, worker and mcp: run servers and workers.
 
 The server is loaded only when a command needs it, so that other commands start fast.
 """
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from conspectus.web.serve import Opened
 
 SERVER = "conspectus.web.serve"
+"""The module that serves in this process."""
 SERVERS = "conspectus.web.supervisor"
+"""The module that serves in several processes."""
 LOGS = "conspectus.web.logs"
 HEARTBEAT_SECONDS: Final = 1.0
 """Seconds between two updates of the heartbeat file."""
@@ -155,12 +157,12 @@ def worker(
     logs = importlib.import_module(LOGS)
     log = logs.logger(settings.log_level)
 
-    def tell(fault: BaseException) -> None:
+    def log_fault(fault: BaseException) -> None:
         log.error("worker_failed", **logs.fault_facts(fault))
 
     with logs.forward_library_logs(log):
         went_well = asyncio.run(
-            _work(session.common.data_dir or settings.path, settings, heartbeat_file, tell)
+            _work(session.common.data_dir or settings.path, settings, heartbeat_file, log_fault)
         )
     if not went_well:
         raise typer.Exit(FAILED)
@@ -173,11 +175,11 @@ def mcp(session: Session, fixed: Fixed, listening: Listening) -> None:
     transports = optional("conspectus.mcp.stdio", "mcp", "mcp")
     options = fixed.options(session.settings)
     if listening.http:
-        _listen(session, listening, options)
+        _serve_http(session, listening, options)
     elif (listening.host, listening.port, listening.no_auth) != (None, None, False):
         raise InvalidInput("http", "is required with --host, --port and --no-auth")
     else:
-        asyncio.run(_speak(session, partial(transports.serve_stdio, options=options)))
+        asyncio.run(_serve_stdio(session, partial(transports.serve_stdio, options=options)))
 
 
 def _with_address(settings: Settings, host: str | None, port: int | None) -> Settings:
@@ -212,7 +214,7 @@ def _show_console(opened: "Opened", *, as_json: bool, in_browser: bool) -> None:
 
 
 async def _work(
-    path: str, settings: Settings, heartbeat: Path | None, tell: Callable[[BaseException], None]
+    path: str, settings: Settings, heartbeat: Path | None, log_fault: Callable[[BaseException], None]
 ) -> bool:
     """Work until the process is stopped. Running jobs are then finished or released.
 
@@ -225,14 +227,14 @@ async def _work(
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, stopping.set)
-    beating = [] if heartbeat is None else [asyncio.create_task(_beat(heartbeat))]
+    heartbeat_tasks = [] if heartbeat is None else [asyncio.create_task(_touch_heartbeat(heartbeat))]
     async with bootstrap.open(path, settings=settings) as engine:
         await start_work(engine, settings)
         note("working")
         working = [run_background_work(engine), watch_work(engine, settings), stopping.wait()]
-        fault = await _first_fault([*beating, *map(asyncio.ensure_future, working)])
+        fault = await _first_fault([*heartbeat_tasks, *map(asyncio.ensure_future, working)])
         if fault is not None:
-            tell(fault)
+            log_fault(fault)
         return fault is None
 
 
@@ -246,14 +248,14 @@ async def _first_fault(tasks: Sequence[asyncio.Future[Any]]) -> BaseException | 
     return next((fault for fault in faults if fault is not None), None)
 
 
-async def _beat(heartbeat: Path) -> None:
+async def _touch_heartbeat(heartbeat: Path) -> None:
     """Touch the file as long as the event loop runs."""
     while True:
         await asyncio.to_thread(heartbeat.touch)
         await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
-async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitable[None]]) -> None:
+async def _serve_stdio(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitable[None]]) -> None:
     """Serve the data directory, created if it is new, or the server."""
     from conspectus import bootstrap, client
 
@@ -267,7 +269,7 @@ async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitabl
         await serve_stdio(engine)
 
 
-def _listen(session: Session, listening: Listening, options: "ToolOptions") -> None:
+def _serve_http(session: Session, listening: Listening, options: "ToolOptions") -> None:
     if session.common.url is not None:
         raise InvalidInput("url", "cannot be used with --http; a server serves MCP at /mcp itself")
     settings = _with_address(session.settings, listening.host, listening.port)

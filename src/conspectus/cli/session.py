@@ -59,8 +59,8 @@ class Paged(Protocol):
 class Session:
     """The common options of a command, and its engine, which is opened on first use.
 
-    A store is only created by a command that writes: one with `new`. `usual` is the collection of a command
-    that does not use the default one.
+    A store is only created by a command that writes: one with `new`. `usual` is the collection of commands
+    that do not use the default one.
     """
 
     def __init__(self, common: Common, closing: ExitStack, *, new: bool = False, usual: str = "") -> None:
@@ -72,7 +72,7 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the environment; variables that are none are noted. Raises InvalidInput."""
+        """The settings of the environment; unknown variables are noted. Raises InvalidInput."""
         with warnings.catch_warnings(record=True) as unknown:
             warnings.simplefilter("always", UnknownSetting)
             settings = Settings.from_environment()
@@ -117,10 +117,10 @@ class Session:
             else self.engine.collections.list_sources(collection=self.collection)
         )
         ids = {source.name: str(source.id) for source in sources}
-        condition = _by_id(parse_filters(selection.filter), ids)
+        condition = _with_source_ids(parse_filters(selection.filter), ids)
         if selection.source is None:
             return condition
-        source = _id(selection.source, ids)
+        source = _source_id(selection.source, ids)
         if source not in ids.values():
             raise NotFound("source", selection.source)
         return And((condition, Eq("source", source)))
@@ -131,7 +131,7 @@ class Session:
             raise InvalidInput("url", "this command does not work with a server; use --data-dir")
 
     def show(self, value: object, picture: RenderableType, *, matches: object = True) -> None:
-        """Print a value as JSON or in readable form. Exit without `matches`."""
+        """Print a value as JSON or in readable form. Without `matches`, exit with the code for no results."""
         show(value, picture, as_json=self.json)
         if not matches:
             self.end_with_nothing()
@@ -147,7 +147,7 @@ class Session:
             self.end_with_nothing(nothing)
 
     def show_page(self, page: Paged, table: RenderableType, nothing: str | None = None) -> None:
-        """Print a page, and how to list the next one; exit if there is `nothing` on it."""
+        """Print a page and how to list the next one. With a remark on an empty page, exit after it."""
         self.show(page, table)
         self.note_next(page)
         if nothing is not None:
@@ -282,22 +282,22 @@ def _notice_line(names: Sequence[str], notice: str) -> str:
     return f"{len(names)} times {notice}: {shown}{', …' if len(names) > MAX_NAMES else ''}"
 
 
-def _by_id(condition: Filter, ids: dict[str, str]) -> Filter:
+def _with_source_ids(condition: Filter, ids: dict[str, str]) -> Filter:
     match condition:
         case Not():
-            return Not(_by_id(condition.inner, ids))
+            return Not(_with_source_ids(condition.inner, ids))
         case And():
-            return And(tuple(_by_id(part, ids) for part in condition.inner))
+            return And(tuple(_with_source_ids(part, ids) for part in condition.inner))
         case Or():
-            return Or(tuple(_by_id(part, ids) for part in condition.inner))
+            return Or(tuple(_with_source_ids(part, ids) for part in condition.inner))
         case Eq(field="source"):
-            return replace(condition, value=_id(condition.value, ids))
+            return replace(condition, value=_source_id(condition.value, ids))
         case In(field="source"):
-            return replace(condition, values=tuple(_id(value, ids) for value in condition.values))
+            return replace(condition, values=tuple(_source_id(value, ids) for value in condition.values))
         case _:
             return condition
 
 
-def _id(name: Scalar, ids: dict[str, str]) -> Scalar:
+def _source_id(name: Scalar, ids: dict[str, str]) -> Scalar:
     full_path = str(Path(str(name)).absolute())
     return ids.get(str(name)) or ids.get(full_path) or name

@@ -25,6 +25,7 @@ from conspectus.text.stream_clocks import StreamClock, clock_of, timecode
 MAX_ENTITIES = 8
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 PLAIN: Final = " .:-=+*#@"
+"""Characters for growing fractions, also for terminals without Unicode."""
 MAX_LABEL_LENGTH: Final = 24
 MIN_CELLS: Final = 10
 GAP_CELLS: Final = 4
@@ -68,7 +69,7 @@ class Picture:
     lanes: Sequence[Lane]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Return the rows in the width of the terminal."""
+        """Yield the title, and the rows in the width of the terminal."""
         names = ["captions", *(lane.name for lane in self.lanes)]
         counts = [f"{len(spans):,}" for spans in (self.captions, *(lane.spans for lane in self.lanes))]
         label = min(MAX_LABEL_LENGTH, max(map(cell_len, names)))
@@ -241,7 +242,7 @@ def _spans(captions: Sequence[Caption]) -> list[Span]:
 
 
 def _ticks(step: float, scale: Scale, clock: StreamClock) -> Iterator[float]:
-    """Return round times: of a recording from its start, of a calendar from midnight."""
+    """Yield round times: of a recording from its start, of a calendar from midnight."""
     midnight = 0.0
     if _is_calendar(scale.first, clock):
         local = (clock.origin + timedelta(seconds=scale.first)).astimezone(clock.zone)
@@ -266,7 +267,7 @@ def _is_calendar(second: float, clock: StreamClock) -> bool:
 
 
 def _join_ranges(spans: Iterable[Span]) -> Iterator[Span]:
-    """Return ranges in order, with overlapping ones merged."""
+    """Yield ranges in order, with overlapping ones merged."""
     last: Span | None = None
     for start, end in sorted(spans):
         if last is None or start > last[1]:

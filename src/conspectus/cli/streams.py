@@ -42,7 +42,7 @@ MAX_TEXT_LENGTH = 200
 MAX_MOMENT_LENGTH = 400
 PLAN = {"time_range": "time range", "skipped_streams": "skipped streams"}
 """Parts of a plan that are shown, with their labels."""
-USUAL = SummaryRequest("usual")
+DEFAULTS = SummaryRequest("usual")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,14 @@ class SearchFilters:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class SummaryOptions:
     """Options of a summary."""
 
     refine: Annotated[bool, typer.Option("--refine", help="Refine one summary batch by batch.")] = False
     extractive: Annotated[bool, option(SummaryRequest, "extractive", "--extractive")] = False
-    batch_size: Annotated[int, option(SummaryRequest, "batch_size")] = USUAL.batch_size
+    batch_size: Annotated[int, option(SummaryRequest, "batch_size")] = DEFAULTS.batch_size
     instructions: Annotated[str, option(SummaryRequest, "instructions")] = ""
-    sentences: Annotated[int, option(SummaryRequest, "sentences")] = USUAL.sentences
+    sentences: Annotated[int, option(SummaryRequest, "sentences")] = DEFAULTS.sentences
 
 
 def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator[Caption]:
@@ -215,7 +215,7 @@ def context(
         session.end_with_nothing("no match")
 
 
-def summarize(stream: Stream, session: Session, within: Within, how: How) -> None:
+def summarize(stream: Stream, session: Session, within: Within, options: SummaryOptions) -> None:
     """Summarize a stream, or a time range of it."""
     with progress() as bars:
         summary = session.engine.summaries.summarize(
@@ -223,11 +223,11 @@ def summarize(stream: Stream, session: Session, within: Within, how: How) -> Non
             progress=bars,
             collection=session.collection,
             range=within.range(),
-            mode="refine" if how.refine else "batches",
-            batch_size=how.batch_size,
-            instructions=how.instructions,
-            extractive=how.extractive,
-            sentences=how.sentences,
+            mode="refine" if options.refine else "batches",
+            batch_size=options.batch_size,
+            instructions=options.instructions,
+            extractive=options.extractive,
+            sentences=options.sentences,
         )
     if session.json:
         dump(summary)

@@ -40,6 +40,7 @@ STDIN = "-"
 KINDS: Mapping[str, str] = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 MAX_FAILURES_SHOWN = 20
 MAX_TEXT_LENGTH = 160
+"""Characters of a text in a table."""
 TaskName = Annotated[str, argument(Task, "id", metavar="ID")]
 Title = Annotated[str, argument(Task, "title")]
 
@@ -54,18 +55,16 @@ class Fields:
     priority: Annotated[str | None, option(Task, "priority")] = None
 
     def field_values(self) -> dict[str, Any]:
-        """The fields that were given."""
+        """Return the fields that were given."""
         values = {"description": self.description, "status": self.status, "priority": self.priority}
-        field_values: dict[str, Any] = {
-            name: field_value for name, field_value in values.items() if field_value is not None
-        }
+        field_values: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
         if self.priority == "none":
             field_values["priority"] = None
         return field_values | ({"tags": tuple(self.tag)} if self.tag else {})
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportCounts:
     """Counts of rows by outcome. `skipped` are valid rows in a batch with an invalid one."""
 
     outcomes: Mapping[str, int]
@@ -178,7 +177,7 @@ def _tasks(session: Session) -> "BlockingTasks":
     return session.engine.tasks.using(collection=session.common.collection or COLLECTION)
 
 
-def _import_rows(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
+def _import_rows(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> ImportCounts:
     tasks, collection = _tasks(session), session.common.collection or COLLECTION
     outcomes: Counter[str] = Counter()
     skipped = 0
@@ -194,7 +193,7 @@ def _import_rows(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Im
                 bars("tasks", start + len(batch), len(rows))
         if outcomes and wait:
             session.engine.documents.wait_until_embedded(collection=collection, progress=bars)
-    return Imported(dict(outcomes), skipped, tuple(row for row in rows if row.task is None))
+    return ImportCounts(dict(outcomes), skipped, tuple(row for row in rows if row.task is None))
 
 
 def _text(path: str) -> str:
@@ -231,19 +230,19 @@ def _picture(task: StoredTask, attachments: Iterable[StoredAttachment]) -> Rende
     return table
 
 
-def _report(report: Imported) -> RenderableType:
-    values = (
+def _report(report: ImportCounts) -> RenderableType:
+    counts = (
         ", ".join(f"{number} {outcome}" for outcome, number in report.outcomes.items()) or "nothing stored"
     )
     if not report.failures:
-        return Text(values)
+        return Text(counts)
     table = rows_table(
         ("line", "problem"), ((str(row.line), row.problem) for row in report.failures[:MAX_FAILURES_SHOWN])
     )
     more = len(report.failures) - MAX_FAILURES_SHOWN
     rest = [Text(f"and {more} more; --json lists all")] if more > 0 else []
     return Group(
-        Text(f"{values}; {report.skipped} valid rows in batches with an invalid row were skipped"),
+        Text(f"{counts}; {report.skipped} valid rows in batches with an invalid row were skipped"),
         table,
         *rest,
     )
