@@ -420,3 +420,13 @@ def test_the_parts_of_a_budget_count_the_header_with_its_rows():
         )
         shown = [window.text[part.start : part.end] for part in window.parts if part.kind == "passage"]
         assert len(shown) == 1 and shown[0].startswith("| Berth | Fee |") and "Heron-140" in shown[0]
+
+
+def test_a_table_of_fifteen_columns_has_its_header_in_200_tokens():
+    names = (
+        "| Berth | " + " | ".join(f"Column {number}" for number in range(14)) + " |\n|" + " --- |" * 15 + "\n"
+    )
+    rows = [f"| Heron-{row} |" + f" {1000 + row} |" * 14 + "\n" for row in range(120, 160)]
+    packed = pack([make_table_hit("".join(rows), 5000, names)], 200, terms=TABLE_TERMS)
+    assert names in packed.text and rows[20] in f"{packed.text}\n"
+    assert packed.tokens <= 200
