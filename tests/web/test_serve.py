@@ -26,6 +26,7 @@ from conspectus import sync
 from conspectus.model.jobs import Job
 from conspectus.web.logs import forward_library_logs, logger
 from conspectus.web.supervisor import MAX_PROCESSES
+from tests.cli.conftest import Shell
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import PATIENCE, blocking_until
 from tests.web.conftest import SETTINGS
@@ -58,10 +59,9 @@ def environment(folder: Path, **settings: object) -> dict[str, str]:
 
 
 def run_refused(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*PROGRAM, *arguments], env=environment(folder), capture_output=True, text=True, timeout=60
-    )
-    return done.returncode, done.stderr
+    """What the command says in this process, which has loaded it; a server that starts has one of its own."""
+    outcome = Shell(folder)("serve", "--port", "0", *arguments)
+    return outcome.code, outcome.err
 
 
 def read_announcement(process: subprocess.Popen[str]) -> str:
@@ -177,8 +177,9 @@ def test_more_processes_than_a_machine_could_run_are_refused(tmp_path: Path) -> 
 
 def test_a_port_that_is_taken_costs_no_key(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        code, output = run_refused(tmp_path, "--port", str(listener.getsockname()[1]))
-    assert (code, "cannot listen" in output) == (2, True)
+        command = [*PROGRAM, "--port", str(listener.getsockname()[1])]
+        ended = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, "cannot listen" in ended.stderr) == (2, True)
     assert not (tmp_path / "data").exists()
 
 
