@@ -31,7 +31,6 @@ ABSENT = {
         "sqlalchemy",
         "structlog",
         "tokenizers",
-        "trafilatura",
         "watchfiles",
     ),
 }

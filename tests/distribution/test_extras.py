@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 LEFT_OUT = {"all", "gliner", "google-adk", "multilingual", "testing"}
 LIBRARIES = (
-    *("dbos", "jsonschema_rs", "lxml_html_clean", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
-    *("networkx", "oxmsg", "pymilvus", "spacy", "trafilatura"),
+    *("dbos", "jsonschema_rs", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
+    *("networkx", "oxmsg", "pymilvus", "spacy"),
 )
 WITHOUT = f"import sys\nsys.modules.update(dict.fromkeys({LIBRARIES!r}))\n"
 FIRST = """
@@ -32,7 +32,6 @@ from conspectus.cli.entry import main
 sys.argv = ["conspectus", "--data-dir", "data", *{arguments!r}]
 main()
 """
-PAGE = "<title>Releases</title><nav>Home</nav><p>A release is deployed on Tuesdays.</p>"
 
 
 def run_without_extras(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -58,15 +57,6 @@ def test_the_first_program_needs_no_extra(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "deployed on Tuesdays" in done.stdout
     assert done.stdout.endswith("\n2\n")
-
-
-def test_a_page_without_the_reader_of_pages_is_read_whole_and_says_so(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
-    added = run_without_extras(COMMAND.format(arguments=["add", "page.html"]), tmp_path)
-    assert added.returncode == 0
-    assert "pip install 'conspectus[html]'" in added.stderr
-    searched = run_without_extras(COMMAND.format(arguments=["search", "when do we ship?"]), tmp_path)
-    assert "Home A release is deployed on Tuesdays" in " ".join(searched.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from conspectus.operations.operation import SERVICES
 HEAVY = {
     *("alembic", "dbos", "faiss", "fastapi", "httpx", "lxml", "mcp", "mcp_types", "numpy", "onnxruntime"),
     *("pydantic", "rich.progress", "sqlalchemy", "sqlalchemy.dialects.postgresql", "structlog", "tokenizers"),
-    *("trafilatura", "typer", "uvicorn", "yaml"),
+    *("typer", "uvicorn", "yaml"),
 }
 LOADED = "import sys\nprint(*sys.modules)"
 REMOTE = """
@@ -47,7 +47,7 @@ def test_the_package_alone_loads_nothing_heavy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", [REMOTE, BLOCKING_REMOTE], ids=["async", "blocking"])
 def test_a_client_loads_neither_engine_nor_server(program: str, tmp_path: Path) -> None:
-    assert not list_loaded_modules(program, tmp_path) & (SERVERS | ENGINES | {"trafilatura"})
+    assert not list_loaded_modules(program, tmp_path) & (SERVERS | ENGINES)
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["search", "--help"]], ids=" ".join)
@@ -64,9 +64,7 @@ def test_a_search_loads_only_what_it_asks(tmp_path: Path) -> None:
     search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
     assert "sqlalchemy" in list_loaded_modules(add, tmp_path)
     modules = list_loaded_modules(search, tmp_path)
-    assert not modules & (
-        SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura", "yaml"}
-    )
+    assert not modules & (SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "yaml"})
     names = {name for name in modules if name.startswith("conspectus.")}
     parts = {name.split(".")[1] for name in names}
     assert "records" in parts
@@ -117,5 +115,4 @@ asyncio.run(main())
         "mcp",
         "mcp_types",
         "onnxruntime",
-        "trafilatura",
     }

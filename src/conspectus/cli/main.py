@@ -2,7 +2,6 @@
 
 import importlib
 import io
-import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +77,6 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     as_json = "--json" in arguments
     try:
         code = build_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)

@@ -71,7 +71,6 @@ FEATURES: Final[Mapping[str, str]] = {
     "graphml": "graphs exported as GraphML",
     "haystack": "document store and retriever for Haystack",
     "hosted": "embeddings from services with OpenAI's API",
-    "html": "the main part of web pages",
     "json-schema": "summaries that follow a JSON Schema",
     "langchain": "adapters for LangChain",
     "langgraph": "store and checkpointer for LangGraph",

@@ -30,6 +30,16 @@ class Oversized(Refused):
         self.limit = limit
 
 
+MIN_LEFT_OUT_SHARE = 0.02
+
+
+def left_out_notice(words: int, left_out: int, reason: str) -> str | None:
+    """Return a notice of the visible words of a file that are not in its text, from a share of 2 % on."""
+    if left_out < MIN_LEFT_OUT_SHARE * words or not left_out:
+        return None
+    return f"{100 * left_out // words} % of its words are left out: {reason}"
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """A file in an archive or attached to a message: its bytes, or why it is `skipped` or `refused`.

@@ -1,14 +1,23 @@
-"""Titles of Markdown and reStructuredText, and title and main text of HTML."""
+"""Titles of Markdown and reStructuredText, and title and visible text of HTML."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lxml.etree import HTMLParser, LxmlError
+from lxml.etree import HTMLParser
 
-from conspectus.errors import MissingExtra, optional
 from conspectus.model.records import TextPosition
-from conspectus.sources.files.html_tables import CELLS, HtmlTable, fill_tables
+from conspectus.sources.files.extract import one_line
+from conspectus.sources.files.html_navigation import (
+    CONTENT,
+    FRAMES,
+    MAX_LINK_SHARE,
+    UNSEEN,
+    is_navigation,
+    navigation_notice,
+)
+from conspectus.sources.files.html_tables import CELLS, HtmlTable
+from conspectus.sources.files.zip_xml import number
 from conspectus.text.positions import find_markdown_headings, rst_headings
 
 BLOCK_TAGS = """
@@ -19,15 +28,16 @@ thead tr ul
 BLOCKS = frozenset(BLOCK_TAGS.split())
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 LINES = frozenset({"br", "li", "option", "td", "th", "tr"})
-UNSEEN = frozenset({"script", "style", "template"})
+LISTS = frozenset({"ol", "ul"})
 BULLET = "\x1e"
 MARKS = re.compile(f"[\n{BULLET}]")
-_BULLETS = re.compile(f"{BULLET}[\\s{BULLET}]*")
+_BULLETS = re.compile(rf"{BULLET}(?:[\s{BULLET}]*{BULLET})?(\d+\. )?\s*")
+_ITEM = re.compile(r"-|\d+\.")
 
 
-def visible(data: bytes, encoding: str | None = None) -> "Visible":
+def visible(data: bytes, encoding: str | None = None, *, with_navigation: bool = True) -> "Visible":
     """Return the visible text of a page, in the given encoding or the one it declares."""
-    seen = Visible()
+    seen = Visible(with_navigation=with_navigation)
     parser = HTMLParser(target=seen, huge_tree=True, no_network=True, encoding=encoding)
     parser.feed(data)
     parser.close()
@@ -52,81 +62,194 @@ class _Flow:
         return "\n\n".join(self._blocks)
 
     def _finish(self) -> None:
-        marked = _BULLETS.sub("\n- ", "".join(self.parts))
+        marked = _BULLETS.sub(lambda match: f"\n{match[1] or '- '}", "".join(self.parts))
         lines = (" ".join(line.split()) for line in marked.split("\n"))
-        block = re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if line != "-")).strip()
+        block = re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if not _ITEM.fullmatch(line)))
         self.parts = []
-        if block:
-            self._blocks.append(block)
+        if block.strip():
+            self._blocks.append(block.strip())
+
+
+class _Frame(_Flow):
+    """The flow of a header or footer of a page, which is left out if most of it is links."""
+
+    def __init__(self, around: _Flow, depth: int) -> None:
+        super().__init__()
+        self.around = around
+        self.depth = depth
+        self.letters = 0
+        self.link_letters = 0
 
 
 class Visible:
-    """A parser target for lxml that collects the visible text block by block without building a tree."""
+    """A parser target for lxml that collects the visible text block by block without building a tree.
 
-    def __init__(self) -> None:
+    Without navigation, menus and cookie banners are left out, and the words in them are counted.
+    """
+
+    def __init__(self, *, with_navigation: bool = True) -> None:
         self.title = ""
         self.heading = ""
-        self.depth = 0
+        self.words = 0
+        self.left_out = 0
+        self._with_navigation = with_navigation
         self._flow = _Flow()
         self._tables: list[HtmlTable[_Flow]] = []
+        self._frame: _Frame | None = None
+        self._numbers: list[int | None] = []
         self._deeper_tables = 0
         self._open = 0
-        self._unseen = 0
+        self._skipped_from = 0
+        self._skips_navigation = False
+        self._links = 0
+        self._content = 0
         self._collecting = ""
+        self._code: list[str] | None = None
 
     def text(self) -> str:
         """Return all visible text, with Markdown headings, lists and tables, divided by blank lines."""
         while self._tables:
             self._close_table()
+        self._close_frame()
         return self._flow.text()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Open a block, or start skipping invisible content."""
         self._open += 1
-        self.depth = max(self.depth, self._open)
-        self._unseen += tag in UNSEEN
+        if self._skipped_from:
+            return
+        is_skipped = not self._with_navigation and not self._tables and is_navigation(tag, attributes)
+        if is_skipped or self._is_unseen(tag, attributes):
+            self._skipped_from, self._skips_navigation = self._open, is_skipped
+            return
+        self._links += tag == "a"
+        self._content += tag in CONTENT
         if (tag == "title" and not self.title) or (tag == "h1" and not self.heading):
             self._collecting = tag
-        if tag == "table":
-            self._open_table(attributes)
-        elif self._tables and not self._deeper_tables and (tag in CELLS or tag == "tr"):
-            self._open_cell(tag, attributes)
-        elif tag in BLOCKS:
-            self._flow.parts.append("\n" if tag in LINES else "\n\n")
-        if tag == "li":
-            self._flow.parts.append(BULLET)
-        if tag in HEADINGS:
-            self._flow.parts.append("#" * int(tag[1]) + " ")
-            if self._tables and self._tables[-1].flow:
-                self._tables[-1].has_blocks = True
+        if tag in FRAMES and not (self._with_navigation or self._content or self._tables or self._frame):
+            self._flow = self._frame = _Frame(self._flow, self._open)
+        elif tag == "img" and attributes.get("aria-hidden") != "true":
+            self._add(one_line(f"[Image: {alt}]" if (alt := attributes.get("alt", "").strip()) else ""))
+        elif tag == "pre" and not self._tables and self._code is None:
+            self._code = []
+        else:
+            self._open_block(tag, attributes)
 
     def end(self, tag: str) -> None:
         """Close a block."""
         self._open -= 1
-        self._unseen -= tag in UNSEEN
+        if self._skipped_from:
+            if self._open < self._skipped_from:
+                self._skipped_from = 0
+            return
+        self._links -= tag == "a"
+        self._content -= tag in CONTENT
         if tag == self._collecting:
             self._collecting = ""
-        if self._tables and tag == "table":
-            self._close_table()
-        elif self._tables and not self._deeper_tables and tag in CELLS:
-            self._close_cell()
-        elif tag in BLOCKS and tag not in CELLS:
-            self._flow.parts.append("\n")
+        if self._frame and self._open < self._frame.depth:
+            self._close_frame()
+        elif tag == "pre" and self._code is not None:
+            self._close_code()
+        else:
+            self._close_block(tag)
 
     def data(self, data: str) -> None:
-        """Collect visible text."""
-        if self._unseen:
+        """Collect visible text, or count the words of navigation."""
+        if self._skipped_from:
+            if self._skips_navigation:
+                self.left_out += len(WORD.findall(data))
             return
         if self._collecting == "title":
             self.title += data
             return
         if self._collecting == "h1":
             self.heading += data
-        self._flow.parts.append(MARKS.sub(" ", data))
+        self._add(data)
 
     def close(self) -> "Visible":
         """Handle the end of the page."""
         return self
+
+    def _is_unseen(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        """Return whether the content of an element is not on the page; formulas of MathJax are."""
+        is_formula = tag == "script" and attributes.get("type", "").startswith("math/tex")
+        return (
+            (tag in UNSEEN and not is_formula) or tag == "annotation" or (tag == "title" and bool(self.title))
+        )
+
+    def _add(self, text: str) -> None:
+        if self._code is not None:
+            self._code.append(text)
+            return
+        self.words += len(WORD.findall(text))
+        if self._frame:
+            letters = len("".join(text.split()))
+            self._frame.letters += letters
+            self._frame.link_letters += letters if self._links else 0
+        self._flow.parts.append(MARKS.sub(" ", text))
+
+    def _close_frame(self) -> None:
+        """End a header or footer of the page: one of links is navigation."""
+        frame, self._frame = self._frame, None
+        if frame is None:
+            return
+        while self._tables:
+            self._close_table()
+        self._flow = frame.around
+        text = frame.text()
+        if frame.link_letters > MAX_LINK_SHARE * frame.letters:
+            self.left_out += len(WORD.findall(text))
+            self.words -= len(WORD.findall(text))
+        else:
+            self._flow.add_blocks([text])
+
+    def _close_code(self) -> None:
+        """End preformatted text, which keeps its lines."""
+        code, self._code = "".join(self._code or ()).strip("\n"), None
+        self.words += len(WORD.findall(code))
+        fence = "```" if "```" not in code else "~~~~"
+        self._flow.add_blocks([f"{fence}\n{code}\n{fence}"] if code.strip() else [])
+
+    def _open_block(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag == "table":
+            self._open_table(attributes)
+        elif self._tables and not self._deeper_tables and (tag in CELLS or tag == "tr"):
+            self._open_cell(tag, attributes)
+        elif tag in BLOCKS and self._code is None:
+            self._flow.parts.append("\n" if tag in LINES else "\n\n")
+        if self._code is not None and tag in LINES:
+            self._code.append("\n")
+        else:
+            self._open_item(tag, attributes)
+
+    def _open_item(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Begin a list, an item with its mark, or a heading."""
+        if tag in LISTS:
+            self._numbers.append(number(attributes.get("start"), 1) if tag == "ol" else None)
+        elif tag == "li":
+            self._flow.parts.append(f"{BULLET}{self._next_number(attributes)}")
+        elif tag in HEADINGS:
+            self._flow.parts.append("#" * int(tag[1]) + " ")
+            if self._tables and self._tables[-1].flow:
+                self._tables[-1].has_blocks = True
+
+    def _close_block(self, tag: str) -> None:
+        if tag in LISTS and self._numbers:
+            self._numbers.pop()
+        if self._tables and tag == "table":
+            self._close_table()
+        elif self._tables and not self._deeper_tables and tag in CELLS:
+            self._close_cell()
+        elif tag in BLOCKS and tag not in CELLS and self._code is None:
+            self._flow.parts.append("\n")
+
+    def _next_number(self, attributes: Mapping[str, str]) -> str:
+        """Return the number of an item of a numbered list."""
+        if not self._numbers or self._numbers[-1] is None:
+            return ""
+        current = number(attributes.get("value"), self._numbers[-1])
+        self._numbers[-1] = current + 1
+        return f"{current}. "
 
     def _open_table(self, attributes: Mapping[str, str]) -> None:
         self._flow.parts.append("\n\n")
@@ -165,14 +288,11 @@ FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
 FRONT_TITLE = re.compile(r"^title[ \t]*[:=](.*)$", re.MULTILINE)
 WORD = re.compile(r"\w+")
 
-DEEPEST = 200
-MAX_LENGTH = 2_000_000
 MAX_NESTED_TABLES = 20
-MAIN_SHARE = 0.5
 
 
 class HtmlPage(NamedTuple):
-    """An HTML page as text; `notice` says why it is all visible text instead of the main part."""
+    """An HTML page as text; `notice` says how much of its text is left out."""
 
     title: str
     text: str
@@ -198,31 +318,11 @@ def _first(headings: Iterator[TextPosition]) -> str:
 
 
 def read_html(text: str) -> HtmlPage:
-    """Return title and text of a page: its main part, or all visible text if that is too short."""
-    seen = visible(text.encode("utf-8", errors="replace"), "utf-8")
-    everything = seen.text()
-    title = " ".join((seen.title or seen.heading).split())
-    try:
-        main = "" if seen.depth > DEEPEST or len(text) > MAX_LENGTH else _main_part(text)
-    except MissingExtra as missing:
-        return HtmlPage(title, everything or title, f"all text was taken; for the main part alone {missing}")
-    enough = len(WORD.findall(main)) >= MAIN_SHARE * len(WORD.findall(everything))
-    if main and enough:
-        return HtmlPage(title, main)
-    return HtmlPage(title, everything or title, "no main part was found, all text was taken")
-
-
-def _main_part(text: str) -> str:
-    """The main part of a page, nothing where there is none. Raises MissingExtra."""
-    trafilatura = optional("trafilatura", "html", "trafilatura")
-    try:
-        tree = trafilatura.load_html(text)
-        if tree is None:
-            return ""
-        fill_tables(tree)
-        main: str | None = trafilatura.extract(
-            tree, output_format="markdown", favor_recall=True, include_comments=True, include_tables=True
-        )
-    except (LxmlError, ValueError, RecursionError):
-        return ""
-    return main or ""
+    """Return title and visible text of a page, without its navigation; all of it if there is nothing else."""
+    data = text.encode("utf-8", errors="replace")
+    page = visible(data, "utf-8", with_navigation=False)
+    content = page.text()
+    title = " ".join((page.title or page.heading).split())
+    if not content and page.left_out:
+        return HtmlPage(title, visible(data, "utf-8").text())
+    return HtmlPage(title, content or title, navigation_notice(page.words + page.left_out, page.left_out))

@@ -1,18 +1,11 @@
-"""Tables of HTML: collected cell by cell while a page is read, and filled in the tree of a page."""
+"""Tables of HTML, collected cell by cell while a page is read."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from conspectus.sources.files.tables import (
-    MAX_SPAN,
-    Cell,
-    fill_merged,
-    flatten_cell,
-    join_header_rows,
-    render_cells,
-)
+from conspectus.sources.files.tables import MAX_SPAN, Cell, flatten_cell, render_cells
 from conspectus.sources.files.zip_xml import number
 
 MAX_ROWS = 65_534
@@ -76,75 +69,10 @@ class HtmlTable(Generic[Flow]):
         return _count_header_rows([tags for row, tags in pairs if any(cell.text for cell in row)])
 
 
-def fill_tables(tree: Any) -> None:
-    """Fill the merged cells of the tables in the tree of a page, and give each table a header row.
-
-    The library that finds the main part leaves merged cells blank, reads a caption as a row, and writes no
-    Markdown table where no cell is a header. A table that contains a table is left alone.
-    """
-    for table in list(tree.iter("table")):
-        if next(table.iterdescendants("table"), None) is not None:
-            continue
-        for caption in list(table.iterchildren("caption")):
-            caption.tag = "p"
-            table.addprevious(caption)
-        _fill_table(table, list(table.iter("tr")))
-
-
-def _fill_table(table: Any, tree_rows: Sequence[Any]) -> None:
-    children = [element for row in tree_rows for element in row if isinstance(element.tag, str)]
-    if any(element.tag not in CELLS for element in children):
-        return
-    elements: dict[int, Any] = {}
-    rows: list[list[Cell]] = []
-    for tree_row in tree_rows:
-        rows.append([])
-        for element in tree_row.iterchildren(*CELLS):
-            cell = Cell(" ".join("".join(element.itertext()).split()), *_span_of(element.attrib))
-            elements[id(cell)] = element
-            rows[-1].append(cell)
-    tags = [{element.tag for element in row} for row in tree_rows]
-    for tree_row, filled in zip(tree_rows, fill_merged(rows), strict=True):
-        tree_row[:] = [_take_element(elements, cell, table) for cell in filled]
-    _join_header_rows(table, tree_rows[: _count_header_rows(tags)])
-    header = next((row for row in tree_rows if len(row) > 1), ())
-    for element in header:
-        element.tag = "th"
-
-
 def _count_header_rows(tags: Sequence[Set[str]]) -> int:
     """Return how many rows at the top have header cells alone; 1 if there is no other row, or none."""
     count = len(list(takewhile(lambda row_tags: row_tags == {"th"}, tags)))
     return count if 0 < count < len(tags) else 1
-
-
-def _join_header_rows(table: Any, tree_rows: Sequence[Any]) -> None:
-    """Make one row of several header rows, and a paragraph above the table of one text over all columns."""
-    if len(tree_rows) < 2:
-        return
-    texts = [[" ".join("".join(cell.itertext()).split()) for cell in row] for row in tree_rows]
-    captions, names = join_header_rows(list(filter(None, texts)))
-    for text in captions:
-        caption = table.makeelement("p")
-        caption.text = text
-        table.addprevious(caption)
-    first, *others = tree_rows
-    first[:] = [table.makeelement("th") for _ in names]
-    for cell, name in zip(first, names, strict=True):
-        cell.text = name
-    for row in others:
-        row.getparent().remove(row)
-
-
-def _take_element(elements: dict[int, Any], cell: Cell, table: Any) -> Any:
-    """Return the element of a cell the first time, and an element with its text for each copy."""
-    element = elements.pop(id(cell), None)
-    if element is None:
-        element = table.makeelement("td")
-        element.text = cell.text
-    for name in _SPANS:
-        element.attrib.pop(name, None)
-    return element
 
 
 def _span_of(attributes: Mapping[str, str]) -> tuple[int, int]:

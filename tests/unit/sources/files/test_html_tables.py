@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from conspectus.sources.files.html import read_html, visible
+from conspectus.sources.files.html import visible
 
-SENTENCES = "<p>" + "The quick brown fox jumps over the lazy dog near the river bank. " * 5 + "</p>"
 MERGED = """<table><caption>Sales by quarter</caption><thead><tr><th>Year<th>Quarter<th>Sales</thead>
 <tr><td rowspan=2>2025</td><td>Q1</td><td>100</td></tr><tr><td>Q2</td><td>150</td></tr><tr></tr>
 <tr><td> </td><td></td></tr><tr><td colspan="2">Total</td><td>250</td></tr></table>"""
@@ -21,27 +20,6 @@ def test_merged_cells_are_filled_and_empty_rows_gone() -> None:
         "before\n\nSales by quarter\n\n| Year | Quarter | Sales |\n| --- | --- | --- |\n| 2025 | Q1 | 100 |\n"
         "| 2025 | Q2 | 150 |\n| Total | Total | 250 |\n\nafter"
     )
-
-
-def test_the_main_part_of_a_page_has_the_same_tables() -> None:
-    pytest.importorskip("trafilatura")
-    page = read_html(f"<body><main><h1>Fox</h1>{SENTENCES}{MERGED}{SENTENCES}</main></body>")
-    assert page.notice is None
-    lines = [line.strip() for line in page.text.split("\n")]
-    start = lines.index("Sales by quarter")
-    assert lines[start + 2] == "| Year | Quarter | Sales |"
-    assert lines[start + 4 : start + 7] == [
-        "| 2025 | Q1 | 100 |",
-        "| 2025 | Q2 | 150 |",
-        "| Total | Total | 250 |",
-    ]
-
-
-def test_a_table_without_header_cells_is_a_markdown_table_in_the_main_part() -> None:
-    pytest.importorskip("trafilatura")
-    table = "<table><tr><!-- r --><td>Voltage of the pump<td>230 volts<tr><td>Power<td>5 watts</table>"
-    page = read_html(f"<body><main><h1>Fox</h1>{SENTENCES}{table}{SENTENCES}</main></body>")
-    assert "| Voltage of the pump | 230 volts | \n|---|---|\n| Power | 5 watts |" in page.text
 
 
 @pytest.mark.parametrize(

@@ -115,13 +115,6 @@ def test_html_without_text_is_no_document() -> None:
     assert parse("<html><body><img src=x><script>1</script></body></html>", "a.html")[0] == ()
 
 
-def test_html_falls_back_when_the_main_part_is_a_small_share() -> None:
-    links = "".join(f"<nav><ul><li><a href=/{n}>Topic number {n}</a></li></ul></nav>" for n in range(200))
-    page = read_html(f"<body>{links}<article><p>One short paragraph.</p></article></body>")
-    assert "Topic number 137" in page.text
-    assert "One short paragraph." in page.text
-
-
 def test_json_array_objects_become_documents_with_metadata() -> None:
     rows = [
         {"id": 7, "text": "seven", "title": "Seven", "tags": ["a"], "path": "own"},
