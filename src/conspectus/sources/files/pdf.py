@@ -7,7 +7,7 @@ import pypdfium2
 from pypdfium2.raw import FPDF_ERR_PASSWORD
 
 from conspectus.model.records import TextPosition
-from conspectus.sources.files.extract import Extract, Refused
+from conspectus.sources.files.extract import Extract, Refused, left_out_notice
 from conspectus.sources.files.pdf_pages import PageSpans, drop_running_heads, page_regions, page_spans
 from conspectus.sources.files.pdf_text import TextStyle, continue_tables, render_regions
 
@@ -23,7 +23,7 @@ def read_pdf(data: bytes) -> Extract:
     try:
         document = pypdfium2.PdfDocument(data)
         spans = [_page_spans(document, index) for index in range(len(document))]
-        pages = _page_texts(spans)
+        pages, left_out = _page_texts(spans)
         bookmarks = list(_bookmarks(document, len(pages)))
         title = " ".join(_clean(document.get_metadata_value("Title")).split())
     except pypdfium2.PdfiumError as error:
@@ -35,12 +35,13 @@ def read_pdf(data: bytes) -> Extract:
         raise Refused("has no text; it may be scanned, or its pages may be images")
     damaged = spans.count(None)
     counts = {"have no text; they may be scanned": pages.count("") - damaged, "are damaged": damaged}
+    damages = [f"{count} of {len(pages)} pages {damage}" for damage, count in counts.items() if count]
     return Extract(
         BETWEEN.join(pages),
         "application/pdf",
         title="" if title.lower() in UNTITLED else title,
         places=_places(pages, bookmarks),
-        notice="; ".join(f"{n} of {len(pages)} pages {what}" for what, n in counts.items() if n) or None,
+        notice="; ".join([*damages, *filter(None, [left_out])]) or None,
     )
 
 
@@ -57,13 +58,20 @@ def _page_spans(document: pypdfium2.PdfDocument, index: int) -> PageSpans | None
     return spans
 
 
-def _page_texts(spans: Sequence[PageSpans | None]) -> list[str]:
-    """Return the text of each page in reading order; empty if it has none."""
-    drop_running_heads([page for page in spans if page is not None])
+def _page_texts(spans: Sequence[PageSpans | None]) -> tuple[list[str], str | None]:
+    """Return the text of each page in reading order, empty if it has none, and a notice of words left out."""
+    readable = [page for page in spans if page is not None]
+    words = _count_words(readable)
+    drop_running_heads(readable)
+    notice = left_out_notice(words, words - _count_words(readable), "running heads and page numbers")
     regions = [[] if page is None else page_regions(page) for page in spans]
     continue_tables(regions)
     style = TextStyle(region for page in regions for region in page)
-    return [_UNSEEN.sub("", render_regions(page, style)) for page in regions]
+    return [_UNSEEN.sub("", render_regions(page, style)) for page in regions], notice
+
+
+def _count_words(pages: Sequence[PageSpans]) -> int:
+    return sum(len(span.text.split()) for page in pages for span in page.main)
 
 
 def _clean(text: str) -> str:

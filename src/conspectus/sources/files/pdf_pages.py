@@ -3,18 +3,22 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
+from itertools import pairwise
+from statistics import median
 from typing import TypeAlias
 
 import pypdfium2
 
 from conspectus.deferred import dataclass
+from conspectus.sources.files.pdf_bands import FAR
 from conspectus.sources.files.pdf_glyphs import page_glyphs, page_rules
 from conspectus.sources.files.pdf_layout import Column, Region, read_regions
-from conspectus.sources.files.pdf_rows import Line, Strip, find_rows, join_lines
+from conspectus.sources.files.pdf_rows import Line, Row, Strip, find_rows, join_lines
 from conspectus.sources.files.pdf_spans import Glyph, Span, Walls, join_glyphs
 
 MIN_REPEATS = 3
 EDGE_ROWS = 3
+MIN_EDGE_GAP = 0.6
 SLANTED = -1
 MIN_LETTERS = 3
 MAX_DIGITS = 18
@@ -109,15 +113,24 @@ def _row_text(spans: Sequence[Span]) -> str:
 
 
 def _edge_rows(page: PageSpans) -> list[EdgeRow]:
-    """Return the first and last rows of a page, by their text without its numbers, and their height."""
+    """Return the rows above and below the content of a page."""
     rows = find_rows(page.main, Walls(()))
-    edge = rows if len(rows) <= 2 * EDGE_ROWS else [*rows[:EDGE_ROWS], *rows[-EDGE_ROWS:]]
     candidates = []
-    for row in edge:
+    for row in [*_rows_apart(rows), *_rows_apart(rows[::-1])]:
         pattern = _NUMBER.sub("#", _row_text(row.spans))
         if sum(map(str.isalpha, pattern)) >= MIN_LETTERS or _PAGE_NUMBER.fullmatch(pattern):
             candidates.append(((pattern, round(row.spans[0].base / 4)), row.spans))
     return candidates
+
+
+def _rows_apart(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the first rows up to a wide gap; none if the content of the page begins at once."""
+    gaps = [max(row.top, other.top) - min(row.bottom, other.bottom) for row, other in pairwise(rows)]
+    usual = median(gaps) if len(gaps) > EDGE_ROWS else 0.0
+    for index, gap in reversed(list(enumerate(gaps[:EDGE_ROWS]))):
+        if gap > max(MIN_EDGE_GAP * rows[index].spans[0].size, FAR * usual):
+            return rows[: index + 1]
+    return ()
 
 
 def page_regions(page: PageSpans) -> list[Region]:

@@ -100,6 +100,7 @@ def test_heads_and_page_numbers_are_taken_off_but_the_first_head() -> None:
     extract = read(*pages)
     assert extract.text.count("Report") == 1
     assert "Page" not in extract.text
+    assert extract.notice == "13 % of its words are left out: running heads and page numbers"
     assert [position.page for position in extract.places] == [1, 2, 3, 4]
 
 
