@@ -197,11 +197,21 @@ async def test_a_narrower_key_ends_no_session_of_a_wider_one(owner: Engine, ente
     for work in (bob.people.list_sessions("*"), bob.people.list_sessions("alice")):
         with pytest.raises(PermissionDenied):
             await work
-    with pytest.raises(PermissionDenied):
-        await (await enter("alice", "read", "admin")).people.end_session(session.id)
+    narrow = await enter("alice", "read", "admin")
+    with pytest.raises(PermissionDenied, match="end a session of that key"):
+        await narrow.people.end_session(session.id)
     await alice.people.end_session(session.id)
     with pytest.raises(NotFound):
         await alice.people.end_session(session.id)
+
+
+async def test_own_sessions_need_no_admin(owner: Engine, enter: Enter) -> None:
+    bob = await enter("bob", "read", "write")
+    key = await owner.people.create_key("bob", scopes=("read",))
+    await owner.sessions.start(await owner.people.authenticate(key.secret))
+    (session,) = await bob.people.list_sessions()
+    await bob.people.end_session(session.id)
+    assert await bob.people.list_sessions() == []
 
 
 async def test_keys_that_make_no_sense_are_refused(owner: Engine) -> None:

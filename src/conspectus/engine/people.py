@@ -17,6 +17,7 @@ from conspectus.access.policy import (
     require_owner,
     require_owner_in_person,
     require_scope,
+    require_scopes,
     require_within,
     role_on,
 )
@@ -267,19 +268,22 @@ class PeopleService(Service):
             require_owner(self._person, "see the sessions of others")
             sessions = await self._parts.accounts.sessions()
         else:
-            sessions = await self._parts.accounts.sessions(await self._key_holder(user, "see sessions"))
+            sessions = await self._parts.accounts.sessions(await self._holder(user, "see sessions"))
         now = self._parts.clock()
         return [session for session in sessions if self._core.sessions.is_open(session, now)]
 
     async def end_session(self, session: SessionIdentifier) -> None:
         """End a session of a browser; its next request is refused.
 
-        Raises NotFound, or PermissionDenied if its key may do more than yours.
+        Raises NotFound, or PermissionDenied if its key has scopes that yours has not.
         """
+        require_own_origin(self._person, "end a session")
         stored = await self._parts.accounts.session(session)
         if stored is None or not (self._person.owner or stored[0].user == self._person.id):
             raise NotFound("session", session)
-        await self._require_changeable_key(stored[0].key, "end a session")
+        key = await self._parts.accounts.key(stored[0].key)
+        if key is not None:
+            require_scopes(self._person, key[0].scopes, "end a session of that key")
         holder = await self._directory.user(stored[0].user)
         change = self._context.change("end_session", session, holder.name)
         await self._parts.accounts.end_session(session, change)
@@ -464,6 +468,10 @@ class PeopleService(Service):
     async def _key_holder(self, user: str | None, action: str) -> UserId:
         """Return the user whose keys are meant: oneself; the owner account may name any user."""
         require_scope(self._person, "admin", action)
+        return await self._holder(user, action)
+
+    async def _holder(self, user: str | None, action: str) -> UserId:
+        """Return a user whose keys or sessions are meant: oneself; the owner account may name any user."""
         if user is None or user in {self._person.id, self._person.name}:
             return self._person.id
         require_owner(self._person, f"{action} of another user")
