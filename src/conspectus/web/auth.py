@@ -38,6 +38,11 @@ OWN_SITE = frozenset({"", "same-origin", "none"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 COOKIE: Final = "conspectus_session"
 MAX_LOGIN_LENGTH: Final = 4_096
+"""Most bytes of the body of a login."""
+RETRY_AFTER: Final = "Retry-After"
+MINUTE_SECONDS: Final = 60.0
+MAX_ADDRESSES: Final = 10_000
+"""Addresses whose failures are remembered."""
 
 
 class Authentication:
@@ -47,7 +52,7 @@ class Authentication:
         self._app = app
         self._engine = engine
         self._settings = settings
-        self._failures = Failures(settings)
+        self._failures = FailureDelays(settings)
         readiness.call_when_stopping(self._failures.end_delays)
         self._accounts = False
 
@@ -150,8 +155,8 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
 def session_token(scope: Scope, headers: Headers) -> str:
     """Return the token in the cookie of a session. Raises Unauthenticated or PermissionDenied.
 
-    A browser sends cookies for whatever page asks, so the request must come from a page of this server. For
-    that reason a cookie opens the API only.
+    A browser sends cookies with requests of any page, so the request must come from a page of this server.
+    For that reason a cookie gives access to the API only.
     """
     token = cookie_token(headers)
     if not token or not scope["path"].startswith(API):
@@ -248,12 +253,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-RETRY_AFTER: Final = "Retry-After"
-MINUTE_SECONDS: Final = 60.0
-MAX_ADDRESSES: Final = 10_000
-
-
-class Failures:
+class FailureDelays:
     """Delays refusals of addresses with too many failures. A valid key is never refused for failures."""
 
     def __init__(self, settings: Settings) -> None:
@@ -261,7 +261,7 @@ class Failures:
         self._delay = settings.failure_delay_seconds
         self._stopping = asyncio.Event()
         self._used_until: OrderedDict[str, float] = OrderedDict()
-        """Until when the failures of an address use up its allowance, as each takes a share of a minute."""
+        """When each address has its whole allowance again. Each failure uses a share of a minute."""
 
     def end_delays(self) -> None:
         """End all delays, because the server stops."""

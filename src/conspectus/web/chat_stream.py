@@ -24,7 +24,12 @@ EVENT_BYTES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The user of an answer, the time that the model continues without a reader, and the buffer in bytes."""
+    """The user of an answer, and its limits.
+
+    Args:
+        leave: seconds that the model continues without a reader.
+        size: bytes of the buffer.
+    """
 
     person: UserId
     leave: float
@@ -86,7 +91,7 @@ class ChatStream:
         return tuple(islice(self._buffer, number - self._dropped, None))
 
     def call_at_end(self, call: Callable[["ChatStream"], None]) -> None:
-        """Call a function when it is over."""
+        """Call a function when the answer has ended."""
         self._task.add_done_callback(lambda _task: call(self))
 
     async def wait_for_change(self) -> None:
@@ -94,7 +99,7 @@ class ChatStream:
         await self._changed.wait()
 
     async def begin(self) -> None:
-        """Wait for the first event. Raises what was raised instead of one."""
+        """Wait for the first event. Raises the error that came instead of one."""
         try:
             while not self.count and not self.finished:
                 await self.wait_for_change()
@@ -205,7 +210,7 @@ class Reader:
         self._stream = stream
 
     async def wait_for(self, count: int) -> None:
-        """Wait until there are `count` events, or no more for this reader."""
+        """Wait until there are `count` events, the answer ends, or the reader is gone."""
         while self._stream.count < count and not self._stream.finished and not self.gone:
             await self._stream.wait_for_change()
 
@@ -227,7 +232,7 @@ class Reader:
         return [*events, LEFT] if self.gone else events
 
     def leave(self) -> None:
-        """End the reading: nothing waits for this reader any more."""
+        """End the reading, so that the model does not wait for this reader."""
         self.gone = True
         self._stream.wake_readers()
 

@@ -1,4 +1,4 @@
-"""ETags, as headers hold and compare them."""
+"""ETags: their form in headers, and their comparison."""
 
 import hashlib
 

@@ -18,7 +18,7 @@ ANSWER_SECONDS: Final = 5.0
 
 
 class Readiness:
-    """Ready once an index has followed the records, and no more once the server stops.
+    """Whether the server is ready: once an index has followed the records, until the server stops.
 
     A collection whose index cannot be used leaves the others ready; it is tried again until it can.
     """
@@ -28,7 +28,7 @@ class Readiness:
         self.unavailable = 0
         """Collections whose index cannot be used; the log names them."""
         self.covered = False
-        """Others answer at this address, which is ready although this process is not yet, or no more."""
+        """Whether other processes answer at this address, so that it is ready although this one is not."""
         self._engine = engine
         self._log = log
         self._begun = asyncio.Event()

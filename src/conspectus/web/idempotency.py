@@ -21,13 +21,28 @@ from conspectus.web.route_table import RouteTable
 
 logger = logging.getLogger(__name__)
 
+HEADER: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotent-Replayed"
+VALID_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+MAX_MEMORY_BYTES: Final = 1 << 20
+"""Size from which on a request's body is on disk."""
+PIECE_BYTES: Final = 1 << 16
+MAX_STORED_BYTES: Final = 1_000_000
+"""Maximum size of a stored response."""
+MAX_SIDE_EFFECT_FREE_BYTES: Final = 65_536
+"""Maximum size of a stored response to a request that stored nothing, and may be repeated instead."""
+FIELD: Final = re.compile(rb'"\w+":')
+NUMBERS: Final = re.compile(rb'\{?[^{"]*')
+"""A body without texts besides the names of its fields."""
+STORED_HEADERS: Final = frozenset({"content-type", "etag", "location", "www-authenticate"})
 RETRY_SECONDS: Final = 1.0
+"""Seconds between two attempts to store responses."""
 Claim: TypeAlias = tuple[str, str]
-"""A person and a key."""
+"""The id of a person and an idempotency key."""
 
 
 class IdempotencyOutbox:
-    """Stores the responses of claims; if the store is unavailable, as soon as it is available again."""
+    """Stores the responses of claims. If the store is unavailable, it does so as soon as that is over."""
 
     def __init__(self, idempotency: IdempotencyStore) -> None:
         self._idempotency = idempotency
@@ -36,7 +51,7 @@ class IdempotencyOutbox:
         self._saving = asyncio.Lock()
 
     async def end(self, claim: Claim, response: Mapping[str, Any] | None) -> None:
-        """Store the response of a claim, or with None release its key: now, or as soon as the store can."""
+        """Store the response of a claim, or with None release its key; later if the store is unavailable."""
         try:
             await self._idempotency.finish(*claim, response)
         except StorageError as fault:
@@ -73,20 +88,6 @@ class IdempotencyOutbox:
                 await self._idempotency.renew()
             except StorageError as fault:
                 logger.warning("idempotency_renewal_failed code=%(code)s", {"code": fault.code})
-
-
-HEADER = "Idempotency-Key"
-REPLAYED = "Idempotent-Replayed"
-VALID_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
-MAX_MEMORY_BYTES = 1 << 20
-PIECE_BYTES = 1 << 16
-MAX_STORED_BYTES = 1_000_000
-"""Maximum size of a stored response."""
-MAX_SIDE_EFFECT_FREE_BYTES = 65_536
-"""The same if the request stored nothing: then it may be repeated instead."""
-FIELD = re.compile(rb'"\w+":')
-NUMBERS = re.compile(rb'\{?[^{"]*')
-STORED_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
 
 
 class Idempotency:

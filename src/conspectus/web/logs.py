@@ -40,18 +40,22 @@ def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
 
 
 class Forwarding(logging.Handler):
-    """Passes on messages of libraries in our format; only our own messages are known to have no content."""
+    """Writes log records of libraries in our format, without their values: those may have content."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; an event of ours is a name, and its facts are fields."""
-        ours, event = record.name.startswith("conspectus"), str(record.msg)
-        facts = record.args if ours and isinstance(record.args, Mapping) else {}
-        details = event.split()[0] if facts else record.getMessage() if ours else event
-        self._log.log(record.levelno, details, logger=record.name, **facts)
+        """Write one line. For our own events, the values are fields."""
+        is_ours, text = record.name.startswith("conspectus"), str(record.msg)
+        facts = record.args if is_ours and isinstance(record.args, Mapping) else {}
+        event = text
+        if facts:
+            event = text.split()[0]
+        elif is_ours:
+            event = record.getMessage()
+        self._log.log(record.levelno, event, logger=record.name, **facts)
 
 
 @contextmanager
@@ -121,7 +125,7 @@ class RequestLog:
 
 
 class RequestRecord:
-    """The data of one request while it passes: its id, its status (0: none was sent) and its sizes."""
+    """The log data of a request: its id, its status (0: none was sent), and the bytes received and sent."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = Headers(scope=scope).get(REQUEST_ID, "")

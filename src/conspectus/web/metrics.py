@@ -1,7 +1,7 @@
 """Numbers for Prometheus, in a registry of the application's own.
 
 Where several processes answer at one address, each keeps its numbers in files of a folder that they share,
-and whichever is asked adds them all up: a scrape never depends on who happens to answer it.
+and the one that is scraped adds them all up: the numbers do not depend on which one that is.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from conspectus.model.jobs import JobState
 
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable by which a process keeps its numbers in a folder; the library reads it when it is imported."""
-
+"""The environment variable with the folder; the library reads it when it is imported."""
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Upper bounds of the histogram, in seconds."""
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
@@ -58,30 +58,30 @@ class Metrics:
         self._sum("conspectus_processes", "Processes that answer requests.").set(1)
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request that is over; status 0 says that no answer was sent."""
+        """Count a request that has ended; status 0 means that no answer was sent."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
     def jobs(self, states: Mapping[JobState, int]) -> None:
-        """Note how many jobs there are in each state."""
+        """Set the numbers of jobs by state."""
         for state in get_args(JobState):
             self._jobs.labels(state).set(states.get(state, 0))
 
     def text(self) -> bytes:
-        """Everything in the text format of Prometheus."""
+        """Return all metrics in the text format of Prometheus."""
         if self._folder is None:
             return generate_latest(self.registry)
         summed_registry = CollectorRegistry()
-        added_up: Callable[..., object] = multiprocess.MultiProcessCollector
-        added_up(summed_registry, path=str(self._folder))
+        collector: Callable[..., object] = multiprocess.MultiProcessCollector
+        collector(summed_registry, path=str(self._folder))
         return generate_latest(summed_registry)
 
     def _sum(self, name: str, meaning: str) -> Gauge:
-        """Return the metrics that are summed over the live processes."""
+        """Return a new gauge, which is summed over the live processes."""
         return Gauge(name, meaning, registry=self.registry, multiprocess_mode="livesum")
 
 
 def forget_process(process: int, folder: Path) -> None:
-    """Leave a process that has ended out of what is added up over the living; what it counted stays."""
+    """Exclude a process that has ended from sums over live processes. Its counters stay."""
     mark: Callable[..., None] = multiprocess.mark_process_dead
     mark(process, path=str(folder))

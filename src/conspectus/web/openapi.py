@@ -29,7 +29,7 @@ from conspectus.web.static_documents import StaticDocument
 
 PROBLEM = "Problem"
 OPEN: Final[dict[str, Any]] = {"security": []}
-"""What says of a route that it needs no key."""
+"""The OpenAPI entry of a route that needs no key."""
 EVERYWHERE = (401, 403, 404, 408, 409, 413, 422, 429, 431, 500, 502, 503, 504)
 Responses = dict[int | str, dict[str, Any]]
 _MAKING_ROUTE: Final = threading.RLock()

@@ -16,7 +16,7 @@ from conspectus.web.limits import is_limited
 from conspectus.web.metrics import Metrics
 
 USERS_OF_FULL_QUEUE: Final = 2
-"""One user may have half of the requests that wait."""
+"""Users who fill the queue: each may have 1/n of the requests that wait."""
 
 
 class RequestSlot:

@@ -14,15 +14,13 @@ from starlette.types import Receive, Scope, Send
 from conspectus.web.etags import is_not_modified, quote_tag
 
 PACKED: Final = ".gz"
-"""The suffix of a file that is the compressed form of another one, or stands for it."""
-
-
+"""The suffix of the compressed form of a file; the file itself may be missing."""
 PIECE_BYTES: Final = 65_536
 """Bytes of a document that are written at once."""
 
 
 class StaticDocument:
-    """One document; `plain` is the text of it, `packed` is the same compressed, and one may be missing."""
+    """A document: `plain` are its bytes, and `packed` the same compressed with gzip; one may be missing."""
 
     def __init__(
         self,
@@ -75,7 +73,7 @@ class Form:
 
 
 class PiecewiseResponse(Response):
-    """Sends a document in pieces, so that no connection buffers more than one, or is written at length."""
+    """Sends a document in pieces, so that a connection buffers only one, and no write takes long."""
 
     def __init__(self, form: Form, headers: Mapping[str, str], media_type: str) -> None:
         super().__init__(headers={**headers, "Content-Length": str(form.size)}, media_type=media_type)
@@ -95,7 +93,7 @@ Conversion: TypeAlias = Callable[[str, bytes | None, bytes | None], StaticDocume
 
 
 class StaticFolder:
-    """The files of a folder, each read once. Files that are added or changed later need another start."""
+    """The files of a folder, each read once. Later files and changes are seen after a restart."""
 
     def __init__(self, folder: Path, convert: Conversion) -> None:
         self._folder = folder

@@ -28,12 +28,12 @@ from conspectus.web.sse import HEARTBEAT, MEDIA_TYPE, EventsResponse, frame
 
 T = TypeVar("T")
 StillGood: TypeAlias = Callable[[], Awaitable[object]]
-"""Raises Unauthenticated once the key is good no more."""
+"""Raises Unauthenticated once the key is no longer valid."""
 MAX_EVENT_ID_LENGTH: Final = 100
 READY: Final = "ready"
-"""The first event: its id is where to go on if nothing else comes before the connection is lost."""
+"""The name of the first event, whose id is where to continue if the connection is lost before another."""
 FAILED: Final = "error"
-"""The last event, where there is a problem: its data are the problem document."""
+"""The name of the last event if there is a problem; its data are the problem document."""
 
 
 class Listeners:
@@ -49,11 +49,11 @@ class Listeners:
         return self._present.total()
 
     def stop(self) -> None:
-        """End all streams; those that are begun now end at once, and clients go on elsewhere."""
+        """End all streams, and new ones at once. Clients continue at another process."""
         self._stopped.set()
 
     def require_room(self, person: Person) -> None:
-        """Raise Overloaded where no one more may listen, or not with a key of this user."""
+        """Raise Overloaded if there are too many subscribers, or too many with keys of this user."""
         if len(self) >= self.settings.max_subscribers:
             raise Overloaded("too many subscriptions")
         if person.key is not None and self._present[person.id] >= self.settings.max_user_subscribers:
@@ -62,7 +62,7 @@ class Listeners:
     @asynccontextmanager
     async def watch_end(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
         """Yield a task that ends when a counted subscriber leaves or is disconnected."""
-        ending = asyncio.create_task(self._end(receive))
+        ending = asyncio.create_task(self._wait_for_end(receive))
         self._present[person.id] += 1
         try:
             yield ending
@@ -70,24 +70,24 @@ class Listeners:
             self._present[person.id] -= 1
             await _cancel(ending)
 
-    async def _end(self, receive: Receive) -> None:
+    async def _wait_for_end(self, receive: Receive) -> None:
         leaving = asyncio.create_task(wait_for_disconnect(receive))
         stopping = asyncio.create_task(self._stopped.wait())
-        longest = self.settings.subscription_seconds or None
+        max_seconds = self.settings.subscription_seconds or None
         try:
-            await asyncio.wait({leaving, stopping}, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({leaving, stopping}, timeout=max_seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await _cancel(leaving)
             await _cancel(stopping)
 
 
 class LiveEvents(EventsResponse, Generic[T]):
-    """Sends events as they come, and a comment where none come for a while."""
+    """Sends events as they come, and a comment after a pause."""
 
     def __init__(
         self,
         events: AsyncGenerator[T, None],
-        written: Callable[[T], bytes],
+        to_frame: Callable[[T], bytes],
         listeners: Listeners,
         *,
         after: int,
@@ -95,11 +95,11 @@ class LiveEvents(EventsResponse, Generic[T]):
     ) -> None:
         super().__init__(listeners.settings)
         self._events = events
-        self._written = written
+        self._to_frame = to_frame
         self._listeners = listeners
         self._after = after
         self._still_good = still_good
-        self._asked = monotonic()
+        self._checked_at = monotonic()
         self._request_id = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,19 +129,19 @@ class LiveEvents(EventsResponse, Generic[T]):
                 if not coming.done():
                     yield HEARTBEAT
                     continue
-                yield self._written(coming.result())
+                yield self._to_frame(coming.result())
                 coming = asyncio.ensure_future(anext(events))
         finally:
             await _cancel(coming)
 
     async def _fault(self, coming: "asyncio.Future[T]") -> BaseException | None:
-        """Return why nothing more is sent, if so."""
-        if monotonic() - self._asked >= self._settings.alert_poll_interval_ms / 1_000:
+        """Return why the stream ends now: the key is not valid any more, or the events failed or ended."""
+        if monotonic() - self._checked_at >= self._settings.alert_poll_interval_ms / 1_000:
             try:
                 await self._still_good()
             except ConspectusError as fault:
                 return fault
-            self._asked = monotonic()
+            self._checked_at = monotonic()
         return coming.exception() if coming.done() else None
 
     def _last(self, fault: BaseException) -> bytes:
@@ -188,7 +188,7 @@ def parse_resume_point(last: str | None, newest: int) -> int:
 
 
 async def _cancel(task: "asyncio.Future[Any]") -> None:
-    """End a task; what it was about to say is not asked for any more."""
+    """Cancel a task, and ignore its result or error."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

@@ -26,12 +26,14 @@ from conspectus.web.serve import Opened, address_of, bound, first_key
 from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, WorkerMessage, command
 
 MAX_PROCESSES: Final = 256
-"""Their pipes fit into the 1,024 files that a process may usually have open."""
+"""Most workers: their pipes fit into the 1,024 files that a process may usually have open."""
 MAX_START_SECONDS: Final = 120.0
 """Seconds after which a worker that does not serve yet is killed."""
 FIRST_PAUSE_SECONDS: Final = 0.5
+"""Seconds before a worker that was never ready is replaced; each time twice as long."""
 MAX_PAUSE_SECONDS: Final = 30.0
 END: Final = b""
+"""The line that is read at the end of a worker's output."""
 END_MARGIN_SECONDS: Final = 15.0
 """Seconds beyond its own limits after which a worker that has to end is killed."""
 
@@ -101,14 +103,14 @@ class Worker:
         return READY in self._words
 
     async def wait_for(self, word: bytes) -> bool:
-        """Wait until it has written that word; False if it ended before."""
+        """Wait until the worker has written a word. Returns False if it ended before."""
         while not self._words & {word, END}:
             self._has_news.clear()
             await self._has_news.wait()
         return word in self._words
 
     async def send(self, line: bytes) -> None:
-        """Send it a line, if it still reads them."""
+        """Send a line to the worker, if it still reads."""
         if line in {LEAVE, STOP}:
             self.is_replaced_at_end = False
         stdin = self.process.stdin
@@ -118,7 +120,7 @@ class Worker:
                 await stdin.drain()
 
     async def wait_for_end(self, seconds: float | None = None) -> int:
-        """Wait for its end, and kill it after so many seconds; return its exit code."""
+        """Wait for the end of the worker, and kill it after `seconds`. Returns its exit code."""
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(self._listening)
@@ -189,7 +191,7 @@ class Supervisor:
             raise StorageError("a process of the server ended before it was ready; see its log")
 
     async def _wait_until_serving(self, worker: Worker) -> bool:
-        """Return whether a worker came to serve; from then on, its end is made up for."""
+        """Return whether a worker serves before it ends. From then on, it is replaced when it ends."""
         worker.is_replaced_at_end = await worker.wait_for(SERVING)
         return worker.is_replaced_at_end
 
@@ -234,7 +236,7 @@ class Supervisor:
             await asyncio.wait(watches)
 
     async def _start_worker(self) -> Worker:
-        """Start a worker; one that is started during a stop is stopped too. Raises StorageError."""
+        """Start a worker, which is stopped with the others. Raises StorageError."""
         joins = any(worker.is_ready for worker in self._present)
         worker = await Worker.start(replace(self._order, joins=joins))
         self._present.append(worker)
@@ -268,7 +270,7 @@ class Supervisor:
                 return
 
     async def _wait_longer(self) -> None:
-        """Wait before the next start, each time twice as long, until the server stops."""
+        """Wait before the next start, each time twice as long, or until the server stops."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), self._pause)
         self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Settings of the interpreter for processes that serve: what is loaded stays, and no request waits long."""
+"""Settings of the interpreter for servers: garbage collection and threads hold up no request for long."""
 
 import gc
 import sys
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread waits for another one that computes; Python's default is 5 ms."""
+"""Seconds that a thread waits for another one that computes; Python's default is 5 ms."""
 COLLECTION_THRESHOLDS: Final = (2_000, 10, 100)
 """Ten times fewer full garbage collections than by default. Each holds up every request, often for 40 ms."""
 

@@ -56,7 +56,7 @@ IN_COLLECTION = "/collections/{collection:path}/documents"
 
 @sources.post("/collections/{collection:path}/sources")
 async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
-    """The source of that name, made if it is new."""
+    """Return the source of that name, which is created if it is new."""
     existing_collection = await engine.collections.get(collection)
     return await engine.collections.get_or_create_source(
         body.name, collection=existing_collection.id, metadata=body.metadata, kind=body.kind

@@ -28,7 +28,7 @@ InMemory = Annotated[str, Query(**facts_of(parameters.MemoryCollection))]
 
 
 class MemoryBodyFields(TypedDict):
-    """A scope as the engine is asked for it."""
+    """The arguments of the engine that name a scope."""
 
     scope: Scope
     collection: str
@@ -50,7 +50,7 @@ class MemoryScopeQuery:
 
     @property
     def arguments(self) -> MemoryBodyFields:
-        """As the engine is asked."""
+        """The arguments of the engine."""
         return {"scope": self.scope, "collection": self.collection}
 
 
@@ -59,13 +59,13 @@ OfScope = Annotated[MemoryScopeQuery, Depends()]
 
 
 async def require_known_parameters(request: Request) -> None:
-    """Refuse a parameter that the route does not have: one that is misspelt would mean other memories."""
+    """Raise InvalidInput for an unknown parameter: a misspelt one would select other memories."""
     route = request.scope.get("route")
     parameter_names = _parameters(route.dependant) if isinstance(route, APIRoute) else frozenset()
     for name in request.query_params:
         if name not in parameter_names:
-            there = f"; there are {', '.join(sorted(parameter_names))}" if parameter_names else ""
-            raise InvalidInput(name, f"is not a parameter{there}")
+            expected = f"; expected are {', '.join(sorted(parameter_names))}" if parameter_names else ""
+            raise InvalidInput(name, f"is not a parameter{expected}")
 
 
 def _parameters(dependant: Dependant) -> frozenset[str]:

@@ -37,13 +37,13 @@ Where = Annotated[JsonObject, Field(**facts_of(DocumentFilter))]
 
 
 class ResponseModel(BaseModel):
-    """Something the engine says, read from the attributes of its own types."""
+    """A result of the engine, read from the attributes of its types."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
 class RequestModel(BaseModel):
-    """Something a client says: no unknown fields, and no value of another type than the schema names."""
+    """A part of a request: unknown fields and values of other types than the schema's are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -51,7 +51,7 @@ class CollectionBody(RequestModel):
 
 
 class SourceBody(RequestModel):
-    """A source to get, or to make if it is new; `metadata`, where given, replaces what it has."""
+    """A source to get, or to create if it is new; `metadata`, if given, replaces that of the source."""
 
     name: Annotated[str, declared(CollectionService.get_or_create_source, "name")]
     metadata: Annotated[JsonObject | None, declared(CollectionService.get_or_create_source, "metadata")] = (
