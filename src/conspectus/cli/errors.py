@@ -61,7 +61,7 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
 
 
 def exit_code(error: ConspectusError) -> int:
-    """The exit code for an error."""
+    """Return the exit code for an error."""
     match error:
         case InvalidInput() | UnreadableFile() | ForbiddenAddress():
             return INVALID

@@ -60,7 +60,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. Of the vectors in the store, some were kept, and others are computed again."""
+    """The numbers of an import. Some vectors of the store are kept, others are computed again."""
 
     read: int
     added: int

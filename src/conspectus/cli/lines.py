@@ -22,7 +22,7 @@ class ExportPage(Protocol):
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """What no line contains, by name."""
+        """Numbers of what no line contains, by name."""
 
 
 def write_pages(

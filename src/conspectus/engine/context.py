@@ -423,7 +423,7 @@ class EngineContext:
                 raise WriteOutcomeUnknown(f"stored, but not all of it is embedded yet: {fault}") from fault
 
     async def retry_failed(self, collection: Collection, *, refused: bool = False) -> None:
-        """Have failed documents embedded again; those whose text was refused only if asked for."""
+        """Mark failed documents to be embedded again; those whose text was refused only if asked for."""
         records = self.core.records
         if collection.space is not None and await records.has_failed(collection.id, refused=refused):
             await records.retry_failed(collection.id, refused=refused)

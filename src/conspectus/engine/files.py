@@ -90,17 +90,17 @@ class Folder:
         return _next_key(self.prefix) if self.prefix else None
 
     def holds(self, document: Document) -> bool:
-        """Whether a document is at or below the path."""
+        """Return whether a document is at or below the path."""
         if document.source != self.source.id:
             return False
         return document.key == self.key or document.key.startswith(self.prefix)
 
     def path(self, key: str) -> str:
-        """The path of a key."""
+        """Return the path of a key."""
         return path_of(self.access.collection.name, self.name, key)
 
     def entry(self, document: Document) -> FileEntry:
-        """A document as a file."""
+        """Return a document as a file."""
         return FileEntry(
             self.path(document.key),
             document=document.id,
@@ -378,7 +378,7 @@ class FileSelection:
         require_document_fields(self.filter)
 
     def has(self, document: Document) -> bool:
-        """Whether a document is in the selection."""
+        """Return whether a document is in the selection."""
         return self._fits(document.key) and matches(self.filter, document_row(document))
 
     def _fits(self, key: str) -> bool:

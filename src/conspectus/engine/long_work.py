@@ -55,7 +55,7 @@ class Work:
         self._ended.set()
 
     def is_over(self, seconds: float) -> bool:
-        """Return whether it has run for so many seconds, or should finish."""
+        """Return whether it has run for this many seconds, or should finish."""
         return self.is_hurried or perf_counter() - self._start > seconds
 
 

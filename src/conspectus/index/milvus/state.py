@@ -91,7 +91,7 @@ class Note:
         return note_key(self.kind, self.version, self.number)
 
     def row(self) -> Row:
-        """The note as a Milvus row."""
+        """Return the note as a Milvus row."""
         fields: dict[str, Any] = {"key": self.key, "kind": self.kind, "version": self.version}
         return fields | {"path": self.path, "body": self.body, "place": [1.0, 0.0]}
 
@@ -127,7 +127,7 @@ class Notes:
         self._visible: tuple[MilvusState | None, str] = (None, EVERY)
 
     def collection(self, generation: str) -> str:
-        """The name of the notes collection of a generation."""
+        """Return the name of the notes collection of a generation."""
         return collection_name(self.name, generation, NOTES)
 
     async def read(self) -> MilvusState:

@@ -53,7 +53,7 @@ class MilvusIndex:
         return index
 
     def applied(self) -> int:
-        """The sequence up to which queries see the records."""
+        """Return the sequence up to which queries see the records."""
         return self._state.applied
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:

@@ -102,7 +102,7 @@ class MilvusWriter:
         self._last = MilvusState("")
 
     def rows(self, state: MilvusState) -> str:
-        """The name of the collection of rows."""
+        """Return the name of the collection of rows."""
         return collection_name(self._notes.name, state.generation, ROWS)
 
     async def create(self, state: MilvusState) -> None:

@@ -31,14 +31,14 @@ class Database(Protocol):
         ...
 
     def renew(self) -> None:
-        """Have the next read see newer data than the previous one."""
+        """Renew the snapshot, so that the next read sees newer data."""
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run the function in a write transaction. It does not wait for other writers."""
         ...
 
     def open_long_transaction(self) -> AbstractAsyncContextManager[Run]:
-        """A write transaction over several steps, committed at the end of the block.
+        """Open a write transaction over several steps, committed at the end of the block.
 
         Cancelling a step cancels its statement.
         """

@@ -312,7 +312,7 @@ class _Build:
         return named_views, await self._from_records(self._read(ranges))
 
     def _can_merge(self, views: Sequence[SegmentView], new: int) -> bool:
-        """Return whether segments and so many new chunks fit into one, and no file is damaged."""
+        """Return whether segments and this number of new chunks fit into one, and no file is damaged."""
         if new > self._request.options.tail_chunks or new + sum(view.live for view in views) > MAX_ROWS:
             return False
         return not _has_damage(views)

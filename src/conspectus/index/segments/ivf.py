@@ -14,7 +14,7 @@ from conspectus.ports import Vectors
 from conspectus.private import make_file
 
 faiss_api: Any = faiss
-"""The same module, typed as Any because its type stubs are incomplete."""
+"""The module `faiss`, typed as Any because its type stubs are incomplete."""
 
 FILE = "vectors.faiss"
 _CENTROIDS = 16

@@ -62,7 +62,7 @@ class Merger:
         return joined if self._order is None else joined[self._order]
 
     def portions(self, values: Sequence[NDArray[Any]], *, maximum: int = 1 << 16) -> Iterator[NDArray[Any]]:
-        """Yield what `rows` returns, at most so many rows at once: vectors may be large."""
+        """Yield what `rows` returns, a limited number of rows at once: vectors may be large."""
         ends = np.cumsum([len(part.live) for part in self._parts])
         order = np.arange(ends[-1]) if self._order is None else self._order
         for first in range(0, len(order), maximum):

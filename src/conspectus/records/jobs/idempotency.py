@@ -80,7 +80,7 @@ class SqlIdempotencyStore(SqlStore):
         self._claims: dict[tuple[str, str], int] = {}
         """The open claims of this process, each with its time."""
         self._roles: dict[tuple[str, str], Sequence[RoleHeld]] = {}
-        """What the users of open claims might do when they began."""
+        """The rights that users of open claims had when these began."""
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime

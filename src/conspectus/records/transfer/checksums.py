@@ -21,7 +21,7 @@ class Sum:
         return Sum(self.rows + other.rows, (self.hash + other.hash) % (1 << HASH_BITS))
 
     def __str__(self) -> str:
-        """The hash as digits."""
+        """Return the hash as digits."""
         return f"{self.hash:032x}"
 
 

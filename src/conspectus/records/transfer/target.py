@@ -46,7 +46,7 @@ state = Table(
     Column("version", String, nullable=False),
     Column("run", String, nullable=False),
 )
-"""One row that exists until the transfer ends: what is transferred, and by which run."""
+"""A table with one row until the transfer ends: the data that is transferred, and the run."""
 
 
 def list_moved_tables() -> list[Table]:
