@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from conspectus.model.query import DEFAULT_WINDOW_TOKENS
 from conspectus.model.records import NewDocument
 from conspectus.retrieval.pipeline import MAX_INLINE_HITS
 from conspectus.web.questions import MAX_INLINE_CHARACTERS, MAX_INLINE_ROWS, is_large
@@ -70,6 +71,15 @@ async def test_limits_and_the_log_hold_there_too(open_site: OpenSite) -> None:
     assert (large.status_code, without_variable_parts(large)) == (413, without_variable_parts(again))
     assert (strange.status_code, strange.headers["x-request-id"]) == (404, "mine")
     assert [line["status"] for line in site.requests] == [413, 413, 404]
+
+
+async def test_a_new_server_answers_with_an_empty_window_of_the_default_size(open_site: OpenSite) -> None:
+    async with open_site() as site, site.client() as client:
+        answers = [await client.post(path, json={"query": "x"}) for path in ("/search", "/context")]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    for answer in answers:
+        assert answer.json()["notices"] == ["nothing that you may read has been added yet"]
+    assert answers[1].json()["max_tokens"] == DEFAULT_WINDOW_TOKENS
 
 
 @pytest.mark.parametrize(

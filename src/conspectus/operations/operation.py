@@ -82,7 +82,8 @@ class Parameter:
     def leaves(self) -> Sequence["Parameter"]:
         """Return what a request has for it: the fields of a dataclass, including those of a nested scope.
 
-        In the query string, nested dataclasses are flattened too.
+        In the query string, nested dataclasses are flattened too. A field that is named like the parameter,
+        as `max_tokens` of a budget, has its default.
         """
         if not self.is_spread:
             return [self]
@@ -92,7 +93,7 @@ class Parameter:
             Parameter(
                 member_of(owner, field.name),
                 types[field.name],
-                default_of(field),
+                self.default if field.name == self.name else default_of(field),
                 self.apart.get(field.name, self.location),
                 annotated[field.name],
                 owner.__name__,
