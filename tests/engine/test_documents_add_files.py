@@ -150,6 +150,14 @@ async def test_an_archive_is_a_folder(engine: Engine, folder: Path) -> None:
     assert (pruned.pruned, "pack.zip/in/b.md" in await list_keys(engine)) == (1, False)
 
 
+async def test_subtitles_in_an_archive_become_a_stream(engine: Engine, folder: Path) -> None:
+    pack(folder, {"in/talk.srt": "1\n00:00:01,000 --> 00:00:04,000\nWelcome to the harbor.\n"})
+    report = await engine.documents.add_files([folder / "pack.zip"])
+    again = await engine.documents.add_files([folder / "pack.zip"])
+    assert report.streams == {next(iter(report.streams)): 1} and again.unchanged == 1
+    assert [document.kind for document in (await engine.documents.list()).documents] == ["caption"]
+
+
 async def test_a_member_that_cannot_be_read_fails_alone_and_what_was_stored_of_it_stays(
     engine: Engine, folder: Path
 ) -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, UnsupportedContent
 from conspectus.ingest.document_fields import Preparation
-from conspectus.ingest.files import SUBTITLE_SUFFIXES, placed
+from conspectus.ingest.files import placed
 from conspectus.ingest.prepare import describe, prepare
+from conspectus.model.captions import SUBTITLE_SUFFIXES
 from conspectus.model.quarantine import as_given, quarantine_notice, quarantine_pattern
 from conspectus.model.records import NewDocument
 from conspectus.model.reports import ChunkPreview, DocumentPreview, FileFailure, FilesPreview
 from conspectus.ports import Files, FoundFile, ParsedFile
+
+STREAM_NOTICE = "becomes a stream of captions, which are not listed here"
 
 
 def preview_files(
@@ -48,7 +51,7 @@ class _Preview:
     def read(self, files: Files, file: FoundFile, prefix: str) -> None:
         """Add a file, and those inside it, to the preview."""
         if file.path.suffix.lower() in SUBTITLE_SUFFIXES:
-            self.notices[prefix + file.name] = "becomes a stream of captions, which are not listed here"
+            self.notices[prefix + file.name] = STREAM_NOTICE
             return
         try:
             parsed = files.parse(file)
@@ -57,7 +60,9 @@ class _Preview:
             return
         self._keep(prefix, file.name, parsed)
         for member in parsed.members:
-            if member.file is not None:
+            if member.subtitles is not None:
+                self.notices[prefix + member.name] = STREAM_NOTICE
+            elif member.file is not None:
                 self._keep(prefix, member.name, member.file)
             elif member.fault is not None:
                 self._miss(prefix + member.name, member.fault)

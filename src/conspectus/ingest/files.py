@@ -17,7 +17,7 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
-from conspectus.model.captions import CaptionImport
+from conspectus.model.captions import SUBTITLE_SUFFIXES, CaptionImport
 from conspectus.model.files import expand_home
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
@@ -86,7 +86,10 @@ class Intake:
         for member in parsed.members:
             member_name = root.prefix + member.name
             root.names.add(member_name)
-            if member.file is not None:
+            if member.subtitles is not None:
+                root.parsed.add(member_name)
+                self.subtitles.append(Upload(member_name, member.subtitles))
+            elif member.file is not None:
                 await self._keep(root, member_name, member.file)
             elif member.fault is not None:
                 inside = member.name.removeprefix(f"{file.name}/")
@@ -243,10 +246,6 @@ def _split_names(notices: Iterable[str]) -> dict[str, str]:
     return {name: notice for name, _, notice in (notice.partition(": ") for notice in notices)}
 
 
-SUBTITLE_SUFFIXES = frozenset(
-    {".srt", ".vtt", ".ass", ".ssa", ".sbv", ".smi", ".sami", ".ttml", ".dfxp", ".scc", ".json3"}
-)
-"""Files of which each becomes a stream of captions."""
 PLAIN = "text/plain"
 PASSING = frozenset({408, 429})
 NEVER_TEXT = frozenset({"image", "audio", "video", "font", "model"})

@@ -449,12 +449,14 @@ class ParsedFile:
 class ParsedMember:
     """A file inside another, with what was read of it, or the fault. Its name begins with that of the other.
 
-    UnsupportedContent is the fault of a member that is skipped.
+    UnsupportedContent is the fault of a member that is skipped. `subtitles` are the bytes of a subtitle file,
+    which becomes a stream.
     """
 
     name: str
     file: ParsedFile | None = None
     fault: ConspectusError | None = None
+    subtitles: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
