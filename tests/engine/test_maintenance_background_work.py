@@ -34,7 +34,7 @@ async def test_an_embedder_that_refuses_is_left_alone_for_a_while(tmp_path: Path
             await engine.documents.wait_until_embedded()
         calls = embedder.calls
         for _ in range(3):
-            await engine.maintenance.resume(rested=60)
+            await engine.maintenance.resume(rest_seconds=60)
             await asyncio.sleep(0.1)
         assert embedder.calls == calls
         embedder.locked = False

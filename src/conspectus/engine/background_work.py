@@ -39,7 +39,7 @@ async def run_background_work(engine: Engine) -> None:
     """Embed and extract entities from what any process stores, until this is cancelled."""
     while True:
         try:
-            await engine.maintenance.resume(rested=REST_SECONDS)
+            await engine.maintenance.resume(rest_seconds=REST_SECONDS)
         except RecordsDamaged:
             raise
         except ConspectusError as fault:

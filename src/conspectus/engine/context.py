@@ -409,15 +409,15 @@ class EngineContext:
         *,
         wait: bool,
         progress: Progress | None = None,
-        rested: float = 0.0,
+        rest_seconds: float = 0.0,
     ) -> None:
-        """Embed and extract entities, unless that failed less than `rested` seconds ago.
+        """Embed and extract entities, unless that failed less than `rest_seconds` ago.
 
         The documents are stored by then, so a busy store is an error only for callers that wait:
         WriteOutcomeUnknown, as some chunks may not be embedded.
         """
         try:
-            await self._embed_stored(collection, wait=wait, progress=progress, rested=rested)
+            await self._embed_stored(collection, wait=wait, progress=progress, rest_seconds=rest_seconds)
         except StorageBusy as fault:
             if wait:
                 raise WriteOutcomeUnknown(f"stored, but not all of it is embedded yet: {fault}") from fault
@@ -430,18 +430,18 @@ class EngineContext:
             self.core.backfill.wrote(collection.id, has_work=None)
 
     async def _embed_stored(
-        self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
+        self, collection: Collection, *, wait: bool, progress: Progress | None, rest_seconds: float
     ) -> None:
         if not wait and not self.does_background_work:
             return
         if collection.names:
-            await self._extract_entities(collection, wait=wait, progress=progress, rested=rested)
+            await self._extract_entities(collection, wait=wait, progress=progress, rest_seconds=rest_seconds)
         space = collection.space
         # None if other processes may have written: then only the records can tell.
         has_work = self.core.backfill.knows_of_work(collection.id)
         if space is None or has_work is False:
             return
-        if not wait and self.core.backfill.of(collection.id).has_failed_within(rested):
+        if not wait and self.core.backfill.of(collection.id).has_failed_within(rest_seconds):
             return
         if not (wait or has_work or await self.core.records.count_unembedded(collection.id, space)):
             return
@@ -452,10 +452,10 @@ class EngineContext:
             self.core.backfill.wake(collection, embedder)
 
     async def _extract_entities(
-        self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
+        self, collection: Collection, *, wait: bool, progress: Progress | None, rest_seconds: float
     ) -> None:
         names = self.core.names
-        if not wait and names.of(collection.id).has_failed_within(rested):
+        if not wait and names.of(collection.id).has_failed_within(rest_seconds):
             return
         if names.knows_of_work(collection.id) is False:
             return

@@ -119,21 +119,21 @@ class MaintenanceService(Service):
         await self._context.embed((await self._authorized.collection(old.id)).redacted, wait=True)
         return vector_count
 
-    async def resume(self, *, rested: float = 0.0) -> None:
-        """Embed chunks without vectors, unless an error stopped that less than `rested` seconds ago.
+    async def resume(self, *, rest_seconds: float = 0.0) -> None:
+        """Embed chunks without vectors, unless an error stopped that less than `rest_seconds` ago.
 
         Texts whose vectors failed because of an answer or of the service are tried again.
         """
         if not self._context.does_background_work:
             return
         accesses = await self._authorized.collections()
-        if not rested or self._core.backfill.may_retry(RETRY_SECONDS):
+        if not rest_seconds or self._core.backfill.may_retry(RETRY_SECONDS):
             for access in accesses:
                 await self._context.retry_failed(access.collection)
         pending = await self._core.records.list_pending_collections()
         for access in accesses:
             if access.collection.names or access.collection.id in pending:
-                await self._context.embed(access.collection, wait=False, rested=rested)
+                await self._context.embed(access.collection, wait=False, rest_seconds=rest_seconds)
 
     async def finish_purges(self) -> None:
         """Finish purges in the background that an earlier process did not complete."""

@@ -56,7 +56,7 @@ class Bm25:
         return base + slope * lengths
 
     def least(self, terms: Sequence[TermStatistic], average: float) -> float:
-        """See `Candidates.least`."""
+        """Return the least that one term adds to the score of a short chunk, see `Candidates.least`."""
         base, slope = self.norm(average)
         longest = 2 * sum(term.count for term in terms) + AUTHOR_TERMS
         return (self.k1 + 1.0) / (1.0 + base + slope * longest)

@@ -38,7 +38,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All facts of a row. If `odd`, they do not fit into the database, and filters are evaluated here."""
+    """All facts of a row.
+
+    Those of an `odd` row do not fit into columns of the database, such as integers over 64 bits, so filters
+    are evaluated on it in Python.
+    """
 
     numbers: tuple[int, ...] = ()
     values: tuple[Value, ...] = ()

@@ -29,7 +29,8 @@ class PgvectorState:
     `generation` names the tables (0: none yet), `version` grows with each change, `rows` is the number of row
     numbers used so far, `total` the number of live rows and `length` their total length in terms. `replaced`
     is the number of rows removed or changed since the tables were made. Vectors up to the version `graph` are
-    in the HNSW graph (0: none); `loose` is the number written since.
+    in the HNSW graph (0: none); `loose` is the number written since. `odd` is the number of rows on which
+    filters are evaluated in Python, see `Facts`.
     """
 
     identity: str

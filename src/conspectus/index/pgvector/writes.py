@@ -23,6 +23,8 @@ MERGED_FROM = 16
 
 @dataclass(frozen=True, slots=True)
 class _Old:
+    """A row that a write replaces or deletes."""
+
     chunk: int
     row: int
     words: int
