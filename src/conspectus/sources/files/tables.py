@@ -148,15 +148,18 @@ def escape_pipes(text: str) -> str:
 
 
 def render_table(rows: Sequence[Sequence[str]], *, has_names: bool = True) -> str:
-    """Return a Markdown table without blank rows and blank columns at the end.
+    """Return a Markdown table without blank rows and blank columns.
 
     The first row has the names of the columns; without them, the header is blank.
     """
     cell_texts = {text: one_line(escape_pipes(text)) for text in {text for row in rows for text in row}}
     filled = [cells for row in rows if any(cells := [cell_texts[text] for text in row])]
-    width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
+    columns = sorted({index for row in filled for index, text in enumerate(row) if text})
+    width = len(columns)
     if not width:
         return ""
+    if width <= columns[-1]:
+        filled = [[row[column] for column in columns if column < len(row)] for row in filled]
     stored = sum(map(len, filled))
     # Markdown allows short rows; a few long ones must not make all rows of a large table long.
     is_padded = width * len(filled) <= FREE_COPIES + COPIES_PER_CHARACTER * stored

@@ -44,6 +44,12 @@ def test_a_table_in_a_cell_becomes_one_line() -> None:
     assert flatten_cell("two\n lines\f") == "two lines\f"
 
 
+def test_columns_without_text_are_gone() -> None:
+    assert render_table([["", "a", "", "b"], ["", "1"], ["", "", "", "2", ""]]) == (
+        "| a | b |\n| --- | --- |\n| 1 |  |\n|  | 2 |"
+    )
+
+
 def test_rows_of_unequal_length_are_padded() -> None:
     assert render_table([["a"], ["b", "c"]]) == "| a |  |\n| --- | --- |\n| b | c |"
     assert render_cells([[], [BLANK]]) == ""

@@ -69,7 +69,7 @@ def test_charts_follow_the_tables_of_their_sheet() -> None:
         "xl/charts/c.xml": chart,
     }
     (document,) = FILES.parse_bytes(xlsx({"S": row(1, "x")}, parts=parts), "a.xlsx").documents
-    assert document.text == "## S\n\nx\n\nFees by year\n\n|  | Fee |\n| --- | --- |\n|  | 7 |\n|  | 14 |"
+    assert document.text == "## S\n\nx\n\nFees by year\n\n| Fee |\n| --- |\n| 7 |\n| 14 |"
 
 
 def test_titles_stand_above_and_figures_have_no_names() -> None:
