@@ -17,8 +17,6 @@ from conspectus.cli.output import cell, erasure_text, progress, rows_table, writ
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.text_input import STDIO, read_text
 from conspectus.errors import InvalidInput, UnreadableFile
-from conspectus.ingest.document_fields import Preparation
-from conspectus.ingest.file_preview import preview_files
 from conspectus.model.files import FilePage, FileText, GrepResult, expand_home, path_of
 from conspectus.model.filter import EVERYTHING, And, In
 from conspectus.model.ids import CollectionId, SourceId
@@ -33,7 +31,7 @@ MAX_FILES: Final = 1_000
 MAX_PREVIEWED: Final = 50
 """Maximum number of documents of a preview, and of chunks of each, in readable form."""
 INDENT: Final = (0, 0, 0, 3)
-NOWHERE: Final = Source(SourceId(""), CollectionId(""), "")
+NO_SOURCE: Final = Source(SourceId(""), CollectionId(""), "")
 
 
 def add(
@@ -81,12 +79,14 @@ def add(
 def _show_preview(session: Session, files: Sequence[str], source: str | None) -> None:
     """Show what the files would become; no store is opened or created."""
     from conspectus import bootstrap
+    from conspectus.ingest.document_fields import Preparation
+    from conspectus.ingest.file_preview import preview_files
 
     if not files:
         raise InvalidInput("preview", "needs a file or a folder; stdin is not previewed")
     settings = session.settings
-    by = Preparation(NOWHERE, settings, bootstrap.local_counter("o200k_base"), bootstrap.now())
-    preview = preview_files(bootstrap.local_files(settings), files, by, source=source)
+    preparation = Preparation(NO_SOURCE, settings, bootstrap.local_counter("o200k_base"), bootstrap.now())
+    preview = preview_files(bootstrap.local_files(settings), files, preparation, source=source)
     session.note_by_name(preview.notices)
     session.note_by_name({name: f"skipped, {reason}" for name, reason in preview.skipped_files.items()})
     session.show(preview, _make_preview_table(preview))
