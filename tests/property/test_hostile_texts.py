@@ -57,6 +57,7 @@ OUT_OF_REACH = {
     "ingest.open_indexes.OpenIndexes": "asks a store",
     "ingest.sensitive.mask_report": "is generic; Screen.in_report does it",
     "ingest.column_rules.screen_column": "is generic; Screen.column does it",
+    "ingest.file_preview.preview_files": "takes a reader of files",
     "ingest.sensitive.mask_for_lookup": "is generic; Screen.as_stored does it",
     "memory.json_fields.Fields": "is generic; read_line uses it",
     "memory.jsonl_reader.LineReader": "calls back; read_line uses the same reader",
