@@ -81,6 +81,12 @@ class Settings:
     ] = ""
     parse_timeout_seconds: Annotated[int, "timeout for reading a PDF, Office file or e-book"] = 120
     parse_max_memory_bytes: Annotated[int, "maximum memory of the process that reads it"] = 2_000_000_000
+    ocr_languages: Annotated[
+        str, "languages of scans and pictures as Tesseract names them, e.g. `eng+deu`; all that are installed"
+    ] = ""
+    ocr_data: Annotated[
+        str, "folder with `.traineddata` files of Tesseract; that of the installed packages"
+    ] = ""
 
     max_query_characters: Annotated[int, "maximum characters of a query"] = 10_000
     max_limit: Annotated[int, "maximum results of a query, and rows of a page"] = 1_000

@@ -28,14 +28,14 @@ def test_add_takes_in_a_folder_once_and_follows_its_changes(shell: Shell, notes:
 
 
 def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: Path) -> None:
-    (notes / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (notes / "logo.gif").write_bytes(b"GIF89a")
     (notes / "empty.txt").write_bytes(b"")
-    done = shell("add", notes, notes / "logo.png")
+    done = shell("add", notes, notes / "logo.gif")
     assert done.code == 4
     assert "6 added" in done.out
-    assert "logo.png: a PNG image is not supported" in done.out
+    assert "logo.gif: a GIF image is not supported" in done.out
     assert "empty.txt: the file is empty" in done.err
-    [failure] = shell("add", notes / "logo.png", "--json").json["failures"]
+    [failure] = shell("add", notes / "logo.gif", "--json").json["failures"]
     assert failure["code"] == "unsupported_content"
 
 
@@ -50,23 +50,23 @@ def test_a_preview_shows_documents_and_chunks_and_makes_no_store(
 
 
 def test_an_unsupported_file_in_a_folder_is_skipped_and_named(shell: Shell, notes: Path) -> None:
-    (notes / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (notes / "logo.gif").write_bytes(b"GIF89a")
     (notes / "core").write_bytes(bytes(range(256)) * 10)
     done = shell("add", notes)
     assert done.code == 0
     assert "6 added, 0 replaced, 0 updated, 0 unchanged, 0 pruned, 2 skipped" in done.out
-    assert "logo.png: skipped, a PNG image is not supported" in done.err
+    assert "logo.gif: skipped, a GIF image is not supported" in done.err
     assert "core: skipped, binary data, not text in any known encoding" in done.err
     skipped = shell("add", notes, "--json").json["skipped_files"]
-    assert {name.rpartition("/")[2] for name in skipped} == {"logo.png", "core"}
+    assert {name.rpartition("/")[2] for name in skipped} == {"logo.gif", "core"}
 
 
 def test_equal_notices_are_one_line_with_a_count(shell: Shell, notes: Path) -> None:
     for number in range(37):
-        (notes / f"picture-{number:02}.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    [line] = [line for line in shell("add", notes).err.splitlines() if "PNG" in line]
-    assert line.startswith("37 times skipped, a PNG image is not supported: ")
-    assert line.count(".png") == 5 and line.endswith(", …")
+        (notes / f"picture-{number:02}.gif").write_bytes(b"GIF89a")
+    [line] = [line for line in shell("add", notes).err.splitlines() if "GIF" in line]
+    assert line.startswith("37 times skipped, a GIF image is not supported: ")
+    assert line.count(".gif") == 5 and line.endswith(", …")
 
 
 def test_a_data_directory_is_not_added(shell: Shell, notes: Path) -> None:

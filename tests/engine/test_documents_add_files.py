@@ -137,11 +137,11 @@ async def test_a_file_that_moved_is_found_by_its_new_place(engine: Engine, folde
 
 async def test_an_archive_is_a_folder(engine: Engine, folder: Path) -> None:
     records = '[{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]'
-    pack(folder, {"in/a.md": "# A", "in/b.md": "# B", "in/c.png": b"\x89PNG", "in/d.json": records})
+    pack(folder, {"in/a.md": "# A", "in/b.md": "# B", "in/c.gif": b"GIF89a", "in/d.json": records})
     first = await engine.documents.add_files([folder / "pack.zip"])
     again = await engine.documents.add_files([folder / "pack.zip"])
     assert (first.added, first.skipped, again.unchanged, again.added) == (4, 1, 4, 0)
-    assert first.skipped_files == {"pack.zip/in/c.png": "a PNG image is not supported"}
+    assert first.skipped_files == {"pack.zip/in/c.gif": "a GIF image is not supported"}
     pack(folder, {"in/a.md": "# A, changed", "in/d.json": '[{"id": 1, "text": "one"}]'})
     newer = await engine.documents.add_files([folder / "pack.zip"])
     assert (newer.replaced, newer.unchanged, newer.pruned) == (1, 1, 1)

@@ -28,6 +28,7 @@ from conspectus.model.chat import (
     Usage,
 )
 from conspectus.model.query import DEFAULT_MIN_SIMILARITY
+from conspectus.model.records import reading_mark
 
 DEFAULTS: Final = Allocation()
 RETRYABLE: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
@@ -172,5 +173,7 @@ def _note_sources(session: Session, sources: Sources) -> None:
 def _location_parts(source: ChatSource) -> Iterable[str]:
     if source.page is not None:
         yield f"p. {source.page}"
+    if mark := reading_mark(source.read_by):
+        yield mark
     if source.heading:
         yield source.heading

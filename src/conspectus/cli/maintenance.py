@@ -78,6 +78,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "mcp": "MCP server",
     "milvus": "index in Milvus",
     "multilingual": "embeddings of about 100 languages",
+    "ocr": "text of scans and pictures",
     "openai": "chat models with OpenAI's API",
     "openai-agents": "sessions for the OpenAI Agents SDK",
     "otel": "traces and metrics by OpenTelemetry",

@@ -19,6 +19,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import DEFAULT_WINDOW_TOKENS, EVERYWHERE, Budget, WindowForm
+from conspectus.model.records import reading_mark
 from conspectus.model.results import (
     ContextWindow,
     Feedback,
@@ -324,7 +325,9 @@ def _name(hit: Hit) -> Text:
     name = cell(hit.document.title or hit.document.location, limit=60)
     if hit.through:
         name.append(f", via {' → '.join(hit.through)}", style="dim")
-    return name if hit.chunk.page is None else name.append(f", p. {hit.chunk.page}")
+    page = "" if hit.chunk.page is None else f", p. {hit.chunk.page}"
+    mark = reading_mark(hit.document.read_by)
+    return name.append(f"{page}, {mark}" if mark else page)
 
 
 def _location(hit: Hit, source: str) -> Text:

@@ -393,6 +393,7 @@ def _passage_source(citation: Citation, text: str) -> ChatSource:
         heading=citation.heading,
         location=citation.location,
         trust=citation.trust,
+        read_by=citation.read_by,
     )
 
 

@@ -71,7 +71,7 @@ class DocumentInputs(Service, checked=False):
 def _positions(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
     """Return the positions of pages and sections, as far as the chunks have them."""
     return tuple(
-        TextPosition(chunk.start, chunk.page, (chunk.heading,) if chunk.heading else ())
+        TextPosition(chunk.start, chunk.page, (chunk.heading,) if chunk.heading else (), chunk.box)
         for chunk in chunks
         if chunk.page is not None or chunk.heading is not None
     )

@@ -259,7 +259,10 @@ def _line_content(new: NewDocument, source: Source) -> dict[str, Json]:
             "end": canonical(new.occurred.end),
         }
     if new.places:
-        content["places"] = [asdict(position) for position in new.places]
+        content["places"] = [
+            {name: member for name, member in asdict(position).items() if name != "box" or member}
+            for position in new.places
+        ]
     plain: dict[str, Json] = json.loads(json.dumps(content))
     return plain
 
@@ -272,7 +275,12 @@ def _decode(line_fields: Mapping[str, Any]) -> dict[str, Any]:
         decoded["occurred"] = Period(parse_instant(span["start"]), parse_instant(span["end"]))
     if "places" in decoded:
         decoded["places"] = tuple(
-            TextPosition(position["start"], position.get("page"), tuple(position.get("headings", ())))
+            TextPosition(
+                position["start"],
+                position.get("page"),
+                tuple(position.get("headings", ())),
+                tuple(position["box"]) if position.get("box") else None,
+            )
             for position in decoded["places"]
         )
     if decoded.get("vector") is not None:

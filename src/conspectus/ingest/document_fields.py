@@ -71,6 +71,8 @@ def fingerprint_of(document: Document, beside: Sequence[object], by: Preparation
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
     if (document.origin, document.trust) != ("user", "trusted"):
         parts += [document.origin, document.trust]
+    if document.read_by != "text":
+        parts.append(document.read_by)
     parts += [part.hex() if isinstance(part, bytes) else repr(part) for part in beside if part]
     return content_hash(json.dumps(parts, sort_keys=True))
 

@@ -26,7 +26,14 @@ from conspectus.model.trust import HIGHEST, highest_in, least, least_trusted, or
 from conspectus.ports import CountTokens
 from conspectus.text.clean import clean
 from conspectus.text.hashing import KEY_BYTES, content_hash, require_fitting, stable_id
-from conspectus.text.positions import check_positions, combine_positions, headings_in, path_of, place_at
+from conspectus.text.positions import (
+    box_at,
+    check_positions,
+    combine_positions,
+    headings_in,
+    path_of,
+    place_at,
+)
 from conspectus.text.sections import sections_of
 from conspectus.text.split_boundaries import definitions
 from conspectus.text.splitter import SplitOptions, TextSpan, join_blank_pieces, repeated_headers, split
@@ -74,6 +81,7 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
         characters=len(text),
         origin=origin,
         trust=least(HIGHEST[origin], highest_in(by.source.kind), new.trust),
+        read_by=new.read_by,
     )
     pattern = None if by.reviewed else attack_of(new, described)
     if pattern is not None:
@@ -82,7 +90,8 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     vector = None if new.vector is None else pack_rows(unit(new.vector)[None])[0]
     has_sections = new.syntax != "plain" or any(position.headings for position in new.places)
     has_header_rows = new.syntax == "markdown" and has_tables(text)
-    beside = [places, new.spans, vector, has_sections and SECTIONS, has_header_rows and TABLES]
+    boxes = [position.box for position in places if position.box]
+    beside = [places, new.spans, vector, has_sections and SECTIONS, has_header_rows and TABLES, boxes]
     return replace(described, fingerprint=fingerprint_of(described, beside, by)), vector
 
 
@@ -124,7 +133,8 @@ def _split(
     chunks = tuple(
         _chunk(
             piece,
-            place_at(places, _first_visible(text, piece, began[piece.position])),
+            places,
+            _first_visible(text, piece, began[piece.position]),
             headers.header_at(piece.start),
             by.count,
         )
@@ -172,7 +182,14 @@ def _first_visible(text: str, piece: TextSpan, after: int) -> int:
     return piece.end - len(text[start : piece.end].lstrip())
 
 
-def _chunk(piece: TextSpan, position: TextPosition, table_header: str, count: CountTokens) -> PreparedChunk:
+def _chunk(
+    piece: TextSpan,
+    places: Sequence[TextPosition],
+    first_visible: int,
+    table_header: str,
+    count: CountTokens,
+) -> PreparedChunk:
+    position = place_at(places, first_visible)
     return PreparedChunk(
         position=piece.position,
         text=piece.text,
@@ -183,4 +200,5 @@ def _chunk(piece: TextSpan, position: TextPosition, table_header: str, count: Co
         page=position.page,
         heading=path_of(position.headings),
         table_header=table_header or None,
+        box=box_at(places, first_visible, piece.end),
     )

@@ -75,12 +75,18 @@ def to_quarantined_form(new: NewDocument, described: Document, pattern: str, by:
         "kind": described.kind,
         "metadata": dict(described.metadata),
         "spans": [list(span) for span in new.spans],
-        "places": [[position.start, position.page, list(position.headings)] for position in new.places],
+        "places": [_place_fields(position) for position in new.places],
         "trust": "untrusted" if pattern == BY_WRITER else described.trust,
     }
     metadata: Metadata = {QUARANTINE: {"pattern": pattern, "given": original}}
     hidden = replace(described, kind="quarantined", metadata=metadata, trust="quarantined")
     return replace(hidden, fingerprint=fingerprint_of(hidden, (), by))
+
+
+def _place_fields(position: TextPosition) -> list[Json]:
+    """Return a position as JSON; its box follows if it has one."""
+    fields: list[Json] = [position.start, position.page, list(position.headings)]
+    return fields if position.box is None else [*fields, list(position.box)]
 
 
 def restore_document(document: Document) -> NewDocument:
@@ -91,7 +97,8 @@ def restore_document(document: Document) -> NewDocument:
         text=quarantine["given"]["text"],
         spans=tuple((start, end) for start, end in quarantine["given"]["spans"]),
         places=tuple(
-            TextPosition(at, page, tuple(names)) for at, page, names in quarantine["given"]["places"]
+            TextPosition(at, page, tuple(names), *map(tuple, box))
+            for at, page, names, *box in quarantine["given"]["places"]
         ),
         **fields,
     )

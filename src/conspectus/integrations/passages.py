@@ -92,6 +92,7 @@ class RetrievedPassage:
             "role": document.role,
             "origin": document.origin,
             "trust": document.trust,
+            "read_by": document.read_by,
             "occurred": None if occurred is None else occurred.start.isoformat(),
             "citation": {"document": str(cited.document), "start": cited.start, "end": cited.end, **location},
             "stored": dict(document.metadata),
@@ -112,6 +113,8 @@ def _make_passage(hit: Hit) -> RetrievedPassage:
         page=chunk.page,
         heading=chunk.heading,
         location=document.location,
+        read_by=document.read_by,
+        box=chunk.box,
     )
     return RetrievedPassage(chunk.text_with_header, document, cited, hit.score, hit.parts, hit.similarity)
 

@@ -5,7 +5,10 @@ from datetime import UTC, datetime
 
 from conspectus.model.graph import EdgeStep, Neighbor, Node
 from conspectus.model.memory import Memory, MemoryHit
-from conspectus.model.records import Document
+from conspectus.model.records import (
+    Document,
+    reading_mark,
+)
 from conspectus.model.results import Citation, Hit, TraceEntry
 from conspectus.model.trust import level_mark
 from conspectus.text.document_names import key_beside_title, name_with_key
@@ -51,6 +54,7 @@ def hit_lines(number: int, hit: Hit) -> str:
     key = key_beside_title(document.title, document.location) if document.kind in {"page", "task"} else ""
     facts = [document_name(document), *([shorten(key)] if key else [])]
     facts += [f"p. {chunk.page}"] if chunk.page is not None else []
+    facts += filter(None, [reading_mark(document.read_by)])
     facts += [shorten(chunk.heading)] if chunk.heading else []
     facts += [time_text(document.occurred.start)] if document.occurred is not None else []
     facts += [shorten(document.author)] if document.author else []

@@ -25,6 +25,7 @@ from conspectus.model.parameters import (
     TokenLimit,
 )
 from conspectus.model.query import EVERYWHERE, QueryContext
+from conspectus.model.records import ReadBy
 from conspectus.model.results import Message
 from conspectus.model.trust import Trust
 from conspectus.model.validation import Validated
@@ -148,7 +149,7 @@ class ChatSource:
     """A numbered part of the context that the model was given: characters [start, end) of a document.
 
     `snippet` is its beginning, at most 200 characters. `location` is the path that a page of a connection
-    has now; of other documents it is the key.
+    has now; of other documents it is the key. `read_by` is how its text was read.
     """
 
     number: int
@@ -163,6 +164,7 @@ class ChatSource:
     heading: StoredTitle | None = None
     location: Annotated[str, Example("p. 3")] = ""
     trust: Trust = "trusted"
+    read_by: ReadBy = "text"
 
 
 @dataclass(frozen=True, slots=True)

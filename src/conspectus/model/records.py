@@ -33,10 +33,19 @@ Metadata: TypeAlias = Mapping[str, Json]
 Kind = Literal["page", "message", "caption", "task", "memory", "event", "version", "quarantined"]
 Status = Literal["pending", "embedded", "error", "unindexable"]
 Syntax = Literal["plain", "markdown", "rst", "code"]
+ReadBy = Literal["text", "ocr", "speech"]
+"""How a text was read: as text, from an image, or from a recording."""
+Box: TypeAlias = tuple[int, int, int, int]
+"""Left, top, right and bottom in thousandths of a page's width and height."""
 SourceKind = Literal[
     "manual", "upload", "web", "api", "wiki", "channel", "tasks", "stream", "memory", "graph"
 ]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+
+
+def reading_mark(read_by: ReadBy) -> str:
+    """Return what is shown beside a text that was recognized, and may have errors; else nothing."""
+    return {"text": "", "ocr": "OCR", "speech": "speech"}[read_by]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +114,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TextPosition(Checked):
-    """The page and the headings (outermost first) of a text from character `start` on."""
+    """The page and the headings (outermost first) of a text from character `start` on.
+
+    `box` is where a recognized text stands on its page.
+    """
 
     start: int
     page: int | None = None
     headings: tuple[str, ...] = ()
+    box: Box | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +131,8 @@ class Document:
 
     `key` is the caller's own name for it, unique in its source; `sequence` its place in a thread or
     stream; `chunks` how many pieces its text was split into; `fingerprint` changes with any field. `origin`
-    says who wrote the text and how, `trust` is its level. `number` is larger for documents of the collection
-    that were first stored later; 0 until it is stored.
+    says who wrote the text and how, `trust` is its level; `read_by` says how it was read from a file.
+    `number` is larger for documents of the collection that were first stored later; 0 until it is stored.
     """
 
     id: DocumentId
@@ -147,6 +160,7 @@ class Document:
     origin: Origin = "user"
     trust: Trust = "trusted"
     number: int = field(default=0, compare=False)
+    read_by: ReadBy = "text"
 
     @property
     def assisted(self) -> bool:
@@ -169,7 +183,8 @@ class Chunk:
 
     `page` (from 1) and `heading` (`Part > Chapter > Section`) say where it begins, if that is known.
     `unindexable` is why the text could not be analyzed: keyword search does not find it. `table_header` has
-    the header rows of the table that its text is in the middle of, which stand in an earlier chunk.
+    the header rows of the table that its text is in the middle of, which stand in an earlier chunk. `box` is
+    the part of its page that a recognized text was read from.
     """
 
     id: ChunkId
@@ -184,6 +199,7 @@ class Chunk:
     heading: StoredTitle | None = None
     unindexable: str | None = None
     table_header: StoredText | None = None
+    box: Box | None = None
 
     @property
     def text_with_header(self) -> str:
@@ -210,6 +226,7 @@ class DocumentChanges(TypedDict, total=False):
     vector: tuple[float, ...] | None
     origin: Origin | None
     trust: Trust | None
+    read_by: ReadBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +269,7 @@ class NewDocument(Checked):
     ] = None
     origin: WriterOrigin | None = None
     trust: WriterTrust | None = None
+    read_by: Annotated[ReadBy, "How the text was read: as text, by OCR, or from speech."] = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +285,7 @@ class PreparedChunk:
     page: int | None = None
     heading: str | None = None
     table_header: str | None = None
+    box: Box | None = None
 
     @property
     def text_with_header(self) -> str:

@@ -10,7 +10,13 @@ from conspectus.model.access import Role
 from conspectus.model.annotations import Example
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.parameters import AskedQuery, StoredId, StoredKey, StoredSource, StoredText, StoredTitle
-from conspectus.model.records import Chunk, Document, EmbeddingSpace
+from conspectus.model.records import (
+    Box,
+    Chunk,
+    Document,
+    EmbeddingSpace,
+    ReadBy,
+)
 from conspectus.model.trust import Origin, Trust
 
 Outcome = Literal["found", "no_match"]
@@ -119,7 +125,8 @@ class Citation:
     """Where a numbered part of the window comes from: characters [start, end) of the document.
 
     `location` is the path that a page of a connection has now; of other documents it is the key. `trust` is
-    the level of the document.
+    the level of the document, `read_by` how its text was read. `box` is the part of the page that a
+    recognized text was read from, in thousandths of its width and height: left, top, right, bottom.
     """
 
     number: int
@@ -134,6 +141,8 @@ class Citation:
     heading: StoredTitle | None = None
     location: Annotated[str, Example("p. 3")] = ""
     trust: Trust = "trusted"
+    read_by: ReadBy = "text"
+    box: Box | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "account_changes": "id actor key action subject collection",
     "audit": "id actor viewed_as collection action",
     "changes": "collection operation space",
-    "chunks": "content_hash unindexable",
+    "chunks": "content_hash unindexable box",
     "chat_answers": "stream person documents",
     "chat_frames": "stream",
     "collections": "id model version language owner",
@@ -69,7 +69,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "counters": "name collection",
     "deleted_memories": "document source",
     "documents": "id collection source kind content_hash fingerprint parent syntax status origin trust"
-    " embedded_in unindexable",
+    " embedded_in unindexable read_by",
     "embedding_requests": "kind status model error user_id",
     "feedback": "id collection user space",
     "grants": "id collection source user group role",

@@ -1,13 +1,27 @@
 """Pages and headings of a text, by character position."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import (
+    bisect_left,
+    bisect_right,
+)
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from heapq import merge
 
 from conspectus.errors import InvalidInput
-from conspectus.model.records import Chunk, Syntax, TextPosition
+from conspectus.model.records import (
+    Box,
+    Chunk,
+    Syntax,
+    TextPosition,
+)
 from conspectus.text.clean import PAIR, clean
 from conspectus.text.late_patterns import re_pattern
 
@@ -103,6 +117,7 @@ def check_positions(positions: Sequence[TextPosition], text: str) -> tuple[TextP
             position.start - bisect_right(shorter, position.start),
             position.page,
             tuple(map(clean, position.headings)),
+            position.box,
         )
         for position in positions
     )
@@ -122,7 +137,7 @@ def combine_positions(
         path = position.headings or path
         if merged and merged[-1].start == position.start:
             merged.pop()
-        merged.append(TextPosition(position.start, page, path))
+        merged.append(TextPosition(position.start, page, path, position.box))
     return tuple(merged)
 
 
@@ -132,6 +147,23 @@ def place_at(positions: Sequence[TextPosition], start: int) -> TextPosition:
     if index >= 0:
         return replace(positions[index], start=start)
     return TextPosition(start)
+
+
+def box_at(positions: Sequence[TextPosition], start: int, end: int) -> Box | None:
+    """Return the box around the characters [start, end) on the page of the first one; None without boxes."""
+    first = max(0, bisect_right(positions, start, key=lambda position: position.start) - 1)
+    last = bisect_left(positions, end, key=lambda position: position.start)
+    page = positions[first].page if positions else None
+    return enclose(position.box for position in positions[first:last] if position.page == page)
+
+
+def enclose(boxes: Iterable[Box | None]) -> Box | None:
+    """Return the smallest box around boxes; None without any."""
+    known = [box for box in boxes if box is not None]
+    if not known:
+        return None
+    lefts, tops, rights, bottoms = zip(*known, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
 
 
 def path_of(headings: Sequence[str]) -> str | None:

@@ -8,9 +8,12 @@ from operator import attrgetter
 from typing import Final
 
 from conspectus.deferred import dataclass
-from conspectus.model.records import Document
+from conspectus.model.records import (
+    Box,
+    Document,
+)
 from conspectus.model.results import Hit
-from conspectus.text.positions import find_heading
+from conspectus.text.positions import enclose, find_heading
 from conspectus.text.tables import find_table_header
 from conspectus.window.stream_times import is_streamed, stream_group
 from conspectus.window.threads import Threads
@@ -65,6 +68,7 @@ class WindowPassage:
     cut_before: bool = False
     follows: int | None = None
     page: int | None = None
+    box: Box | None = None
     heading: str | None = None
     table_header: str = ""
     left_out: int = 0
@@ -155,6 +159,7 @@ class _JoinedChunks:
         self.start = self.end = piece.begins
         self._texts: list[str] = []
         self._chunks: list[int] = []
+        self._boxes: list[Box | None] = []
         self._cut = False
         self.extend(piece)
 
@@ -164,6 +169,8 @@ class _JoinedChunks:
     def extend(self, piece: SelectedChunk) -> None:
         chunk = piece.hit.chunk
         self._chunks.append(chunk.id)
+        if chunk.page == self._first.hit.chunk.page:
+            self._boxes.append(chunk.box)
         end = chunk.start + piece.stop
         if end > self.end or not self._texts:
             self._texts.append(chunk.text[self.end - chunk.start : piece.stop])
@@ -187,6 +194,7 @@ class _JoinedChunks:
             cut_before=self._first.start > 0,
             follows=follows,
             page=chunk.page,
+            box=enclose(self._boxes),
             heading=find_heading(chunk, self.document.syntax, self._first.start + lead),
             table_header=find_table_header(chunk, self.document.syntax, self._first.start + lead),
             stream=threads.stream(self.document),

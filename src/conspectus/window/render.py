@@ -16,7 +16,10 @@ from types import MappingProxyType
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.records import Document
+from conspectus.model.records import (
+    Document,
+    reading_mark,
+)
 from conspectus.model.results import Message
 from conspectus.model.trust import level_mark
 from conspectus.text import prompt_frame
@@ -184,9 +187,10 @@ class XmlRenderer(Renderer):
 
     Attributes without a value are left out. A passage that continues a document after a gap has only `index`,
     `page`, `heading` and `continues`, the index of the passage before the gap. `trust="untrusted"` marks a
-    passage of a web page or a tool. `<left_out messages= before=>` counts omitted messages of a thread before
-    an index, or `after` the last one. Content and attributes are escaped, and characters that XML forbids
-    become U+FFFD: the result always parses.
+    passage of a web page or a tool, `read_by="ocr"` or `"speech"` one that was recognized: it may have
+    errors. `<left_out messages= before=>` counts omitted messages of a thread before an index, or `after` the
+    last one. Content and attributes are escaped, and characters that XML forbids become U+FFFD: the result
+    always parses.
     """
 
     before = "<context>\n"
@@ -340,6 +344,7 @@ def _fields(passage: WindowPassage) -> dict[str, str | int]:
     position = {"page": passage.page, "heading": _section(passage)}
     document = passage.document
     trust = document.trust if document.trust == "untrusted" else None
+    read_by = document.read_by if document.read_by != "text" else None
     if passage.follows is not None:
         return {
             "index": passage.number,
@@ -359,6 +364,7 @@ def _fields(passage: WindowPassage) -> dict[str, str | int]:
         "event": on_one_line(event_type(document)),
         "author": _author(document),
         "trust": trust,
+        "read_by": read_by,
     }
     return {"index": passage.number, **_drop_empty(described)}
 
@@ -369,7 +375,7 @@ def _drop_empty(fields: Mapping[str, str | int | None]) -> dict[str, str | int]:
 
 def _where(passage: WindowPassage) -> str:
     page = "" if passage.page is None else f"p. {passage.page}"
-    return ", ".join(filter(None, (page, _section(passage))))
+    return ", ".join(filter(None, (page, reading_mark(passage.document.read_by), _section(passage))))
 
 
 def _section(passage: WindowPassage) -> str:

@@ -32,6 +32,8 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
             heading=passage.heading,
             location=passage.document.location,
             trust=passage.document.trust,
+            read_by=passage.document.read_by,
+            box=passage.box,
         )
         for group in layout
         for passage in group

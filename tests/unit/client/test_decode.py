@@ -71,8 +71,8 @@ def test_places_are_those_of_the_text_that_is_sent() -> None:
     )
     assert encoded["text"] == "🎉 a\ufffdb"
     assert encoded["places"] == [
-        {"start": 0, "page": None, "headings": []},
-        {"start": 2, "page": 2, "headings": []},
+        {"start": 0, "page": None, "headings": [], "box": None},
+        {"start": 2, "page": 2, "headings": [], "box": None},
     ]
 
 

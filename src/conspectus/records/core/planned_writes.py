@@ -16,8 +16,8 @@ from conspectus.records.core.levels import level_of_quarantined
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, to_document
 from conspectus.records.core.statements import PreparedStatement
 
-Span = tuple[int, int, str, int | None, str | None, str | None]
-"""Start, end, content hash, page, heading and table header of a chunk."""
+Span = tuple[int, int, str, int | None, str | None, str | None, str | None]
+"""Start, end, content hash, page, heading, table header and box of a chunk."""
 CollectionsById = Mapping[CollectionId, Collection]
 
 
@@ -180,6 +180,7 @@ class InsertedDocument:
                 page=chunk.page,
                 heading=chunk.heading,
                 table_header=chunk.table_header,
+                box=chunk.box,
             )
             yield IndexedChunk(inserted, document, vector)
 

@@ -14,6 +14,7 @@ from conspectus.model.checks import hints
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import (
+    Box,
     Change,
     Chunk,
     Collection,
@@ -50,6 +51,7 @@ DOCUMENT_COLUMNS = (
         _REPLACED_COLUMNS.get(name, documents.c[name])
         for name in documents.c.keys()[_FIRST_FIELD:_AFTER_LAST_FIELD]
     ),
+    documents.c.read_by,
 )
 """The columns of a `Document`. A text that cannot be analyzed takes precedence in status and error."""
 CHUNK_COLUMNS = tuple(chunks.c)
@@ -70,6 +72,19 @@ def period_of(start: int | None, end: int | None) -> Period | None:
 def to_number(moment: datetime | None) -> int | None:
     """Return a time as it is stored; None for an open one."""
     return None if moment is None else to_microseconds(moment)
+
+
+def to_box_text(box: Box | None) -> str | None:
+    """Return a box as it is stored."""
+    return None if box is None else ",".join(map(str, box))
+
+
+def to_box(stored: str | None) -> Box | None:
+    """Return a stored box."""
+    if stored is None:
+        return None
+    left, top, right, bottom = map(int, stored.split(","))
+    return left, top, right, bottom
 
 
 def to_json(metadata: Metadata) -> str:
@@ -163,7 +178,7 @@ def to_document(row: Sequence[Any]) -> Document:
         row[12],
         row[13],
         None if start is None else Period(from_microseconds(start), from_microseconds(end)),
-        *(*row[16:26], row[0]),
+        *(*row[16:26], row[0], row[26]),
     )
 
 
@@ -194,6 +209,7 @@ def document_values(document: Document) -> dict[str, object]:
         "characters": document.characters,
         "origin": document.origin,
         "trust": document.trust,
+        "read_by": document.read_by,
         "order_sequence": MIN_INT64 if document.sequence is None else document.sequence,
         "order_start": MIN_INT64 if start is None else start,
     }
@@ -213,6 +229,7 @@ def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, 
         "page": chunk.page,
         "heading": chunk.heading,
         "table_header": chunk.table_header,
+        "box": to_box_text(chunk.box),
     }
 
 
@@ -232,8 +249,10 @@ def mention_values(mention: Mention, chunk: int, collection: str, source: str) -
 
 def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
     """Convert a row that begins with CHUNK_COLUMNS."""
-    number, _, position, start, end, tokens, content_hash, text, *rest = row[:CHUNK_WIDTH]
-    return Chunk(number, document, position, text, start, end, tokens, content_hash, *rest)
+    number, _, position, start, end, tokens, content_hash, text, *others, box = row[:CHUNK_WIDTH]
+    page, heading, fault, header = others
+    span = (position, text, start, end, tokens)
+    return Chunk(number, document, *span, content_hash, page, heading, fault, header, to_box(box))
 
 
 def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document]) -> list[IndexedChunk]:

@@ -14,6 +14,7 @@ from conspectus.model.records import (
     Change,
     Collection,
     Document,
+    PreparedChunk,
     PreparedDocument,
     Written,
 )
@@ -43,6 +44,7 @@ from conspectus.records.core.rows import (
     chunk_values,
     document_values,
     mention_values,
+    to_box_text,
     to_collection,
 )
 from conspectus.records.core.statements import (
@@ -86,6 +88,7 @@ _SPANS = (
         chunks.c.page,
         chunks.c.heading,
         chunks.c.table_header,
+        chunks.c.box,
     )
     .where(chunks.c.document.in_(IDS))
     .order_by(chunks.c.document, chunks.c.position)
@@ -267,16 +270,19 @@ def _batch_collections(owner_rows: Sequence[Sequence[Any]]) -> BatchCollections:
     return BatchCollections(collections, lacking, last_mentioned)
 
 
+def _span_of(chunk: PreparedChunk) -> Span:
+    """Return what a chunk is compared with the stored one by."""
+    where = (chunk.page, chunk.heading, chunk.table_header, to_box_text(chunk.box))
+    return chunk.start, chunk.end, chunk.content_hash, *where
+
+
 def _plan_write(
     prepared: PreparedDocument, stored: StoredVersion | None, *, spans: Mapping[int, Sequence[Span]]
 ) -> PlannedWrite:
     if stored is None:
         return PlannedWrite(prepared, stored, "added")
     prepared = with_level_at_most(prepared, (stored.origin, stored.trust))
-    new_spans = [
-        (chunk.start, chunk.end, chunk.content_hash, chunk.page, chunk.heading, chunk.table_header)
-        for chunk in prepared.chunks
-    ]
+    new_spans = list(map(_span_of, prepared.chunks))
     if spans.get(stored.number, []) != new_spans or not stored.same_search_context(prepared.document):
         return PlannedWrite(prepared, stored, "replaced")
     is_same = stored.fingerprint == prepared.document.fingerprint

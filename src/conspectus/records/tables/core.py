@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0007"
+VERSION = "0008"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -136,6 +136,7 @@ documents = Table(
     Column("order_sequence", Number, nullable=False),
     Column("order_start", Number, nullable=False),
     Column("unindexable", String),
+    Column("read_by", String, nullable=False, server_default="text"),
     UniqueConstraint("id"),
     UniqueConstraint("source", "key"),
     Index(None, "collection", "recorded", "id"),
@@ -184,6 +185,7 @@ chunks = Table(
     Column("heading", Text),
     Column("unindexable", String),
     Column("table_header", Text),
+    Column("box", String),
     UniqueConstraint("document", "position"),
 )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from conspectus.deferred import dataclass
-from conspectus.model.records import Json, Syntax, TextPosition
+from conspectus.model.records import Json, ReadBy, Syntax, TextPosition
 
 PAGE_BREAK = "\f"
 _RAISED = re.compile(r"^(?=#{1,6}(?:\s|$)|(?:=+|-+)\s*$)", re.MULTILINE)
@@ -78,6 +78,7 @@ class Extract:
     thread: str | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
     members: tuple[Member, ...] = ()
+    read_by: ReadBy = "text"
 
 
 def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition, ...]]:

@@ -14,9 +14,10 @@ from dataclasses import field, replace
 from pathlib import Path, PurePath
 
 from conspectus.deferred import dataclass
-from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import RECORDS, Settings
+from conspectus.sources.files import ocr
 from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.ignore_rules import IgnoreRules, rules_above, rules_in
 from conspectus.sources.files.member_reader import MemberFile, MemberReader
@@ -30,6 +31,8 @@ SQLITE = b"SQLite format 3\x00"
 BINARY = (
     (b"%PDF-", "pdf"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "compound"),
+    (b"\x89PNG\r\n", "picture"), (b"\xff\xd8\xff", "picture"),
+    (b"II*\x00", "picture"), (b"MM\x00*", "picture"),
 )  # fmt: skip
 NAME_DECIDES = {("compound", "workbook"), ("zip", "office")}
 NAMED = {
@@ -37,6 +40,7 @@ NAMED = {
         (".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".xlsb", ".ods", ".odt", ".odp", ".epub"),
         "office",
     ),
+    **dict.fromkeys((".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"), "picture"),
     ".pdf": "pdf", ".xls": "workbook", ".eml": "mail", ".mbox": "mailbox",
 }  # fmt: skip
 
@@ -89,9 +93,7 @@ class LocalFiles:
         self, data: bytes, name: str, path: str, charset: str | None
     ) -> tuple[ParsedFile, Extract | None]:
         """Return the documents of a file without those inside it, and what its reader extracted."""
-        marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
-        named = NAMED.get(PurePath(name).suffix.lower()) if data else None
-        kind = named if marked is None or (marked, named) in NAME_DECIDES else marked
+        kind = _binary_kind(data, name)
         if kind is None:
             plain = plain_text(data, name, is_text=is_known(name), charset=charset)
             documents, notice = parse_text(plain.text, name=name, path=path)
@@ -123,7 +125,9 @@ class LocalFiles:
             if not stat.S_ISREG(state.st_mode):
                 return _refuse_special(file, state.st_mode)
             with file.path.open("rb") as stream:
-                refuse_unsupported(file.name, stream.peek())
+                start = stream.peek()
+                if _binary_kind(start, file.name) != "picture":
+                    refuse_unsupported(file.name, start)
                 self._hold_to_limit(state.st_size)
                 data = stream.read(self.settings.max_file_bytes + 1)
         except OSError as error:
@@ -187,6 +191,16 @@ class _Walk:
             return path.resolve().is_relative_to(self.root)
         except (OSError, RuntimeError):
             return True
+
+
+def _binary_kind(start: bytes, name: str) -> str | None:
+    """Return the reader of a file that begins so, if it is binary. Raises UnsupportedContent."""
+    marked = next((kind for mark, kind in BINARY if start.startswith(mark)), None)
+    named = NAMED.get(PurePath(name).suffix.lower()) if start else None
+    kind = named if marked is None or (marked, named) in NAME_DECIDES else marked
+    if kind == "picture" and not ocr.is_installed():
+        raise UnsupportedContent(name, f"a picture, whose text the extra `ocr` reads: {ocr.INSTALL}")
+    return kind
 
 
 def _is_data_directory(folder: Path) -> bool:

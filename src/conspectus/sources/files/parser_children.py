@@ -89,7 +89,7 @@ class _Child:
         self._complaints, path = tempfile.mkstemp()
         Path(path).unlink()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", PARSER_MODULE],
+            [sys.executable, "-P", "-m", PARSER_MODULE, limits.ocr_languages, limits.ocr_data],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
@@ -200,7 +200,10 @@ def _extract_of(fields: Mapping[str, Any], contents: Iterator[bytes]) -> Extract
         content = next(contents)
         extract = None if inner is None else _extract_of(inner, contents)
         members.append(Member(name, content, skipped, refused, extract))
-    places = tuple(TextPosition(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"])
+    places = tuple(
+        TextPosition(p["start"], p["page"], tuple(p["headings"]), p["box"] and tuple(p["box"]))
+        for p in fields["places"]
+    )
     return Extract(**{**fields, "places": places, "members": tuple(members)})
 
 

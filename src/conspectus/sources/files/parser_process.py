@@ -20,9 +20,11 @@ from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail, read_mailbox
 from conspectus.sources.files.epub import read_book
 from conspectus.sources.files.extract import Extract, Limits, Oversized, Refused, Unsupported
+from conspectus.sources.files.ocr import Recognizer, is_installed, load_recognizer
 from conspectus.sources.files.odf import read_open_document
 from conspectus.sources.files.outlook import load_library, read_message
 from conspectus.sources.files.pdf import read_pdf
+from conspectus.sources.files.pictures import read_picture
 from conspectus.sources.files.pptx import read_slides
 from conspectus.sources.files.xlsx import read_sheets
 from conspectus.sources.files.zip_archives import read_zip
@@ -51,6 +53,7 @@ def main() -> None:
         except LookupError:
             continue
     load_library()
+    recognizer = load_recognizer(*sys.argv[1:]) if is_installed() else None
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (COMPLAINTS, COMPLAINTS))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
@@ -62,19 +65,23 @@ def main() -> None:
         until = int(usage.ru_utime + usage.ru_stime) + 1 + request["seconds"]
         resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_AS, (request["memory_bytes"], resource.RLIM_INFINITY))
-        answer, contents = answered(source, request)
+        answer, contents = answered(source, request, recognizer)
         target.write(json.dumps(answer).encode() + b"\n")
         for content in contents:
             target.write(content)
         target.flush()
 
 
-def answered(source: BinaryIO, request: Mapping[str, Any]) -> tuple[Answer, Sequence[bytes]]:
+def answered(
+    source: BinaryIO, request: Mapping[str, Any], recognizer: Recognizer | None = None
+) -> tuple[Answer, Sequence[bytes]]:
     """Process one request; return the answer, and the bytes of the files inside the file."""
     data = source.read(request["size"])
     limits = Limits(request["unpacked"], request["members"], request["ratio"])
+    if recognizer is not None:
+        recognizer.limit_seconds(request["seconds"])
     try:
-        extract = READERS[request["kind"]](data, limits)
+        extract = _extract(request["kind"], data, limits, recognizer)
         if len(extract.text) > limits.unpacked:
             raise Oversized(len(extract.text), limits.unpacked)
     except Oversized as error:
@@ -97,6 +104,17 @@ def _extract_fields(extract: Extract, contents: list[bytes]) -> Answer:
         inner = None if member.extract is None else _extract_fields(member.extract, contents)
         members.append([member.name, len(member.data), member.skipped, member.refused, inner])
     return {**asdict(replace(extract, members=())), "members": members}
+
+
+def _extract(kind: str, data: bytes, limits: Limits, recognizer: Recognizer | None) -> Extract:
+    """Read a file; only some readers need what recognizes the text of images."""
+    match kind:
+        case "pdf":
+            return read_pdf(data, recognizer)
+        case "picture" if recognizer is not None:
+            return read_picture(data, recognizer)
+        case _:
+            return READERS[kind](data, limits)
 
 
 def _zipped(data: bytes, limits: Limits) -> Extract:
@@ -142,7 +160,6 @@ def _old_workbook(data: bytes, _: Limits) -> Extract:
 
 
 READERS: Mapping[str, Callable[[bytes, Limits], Extract]] = {
-    "pdf": lambda data, _: read_pdf(data),
     "zip": _zipped,
     "office": _office,
     "compound": _compound,

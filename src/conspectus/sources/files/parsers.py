@@ -82,6 +82,7 @@ def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
         occurred=extract.occurred,
         thread=extract.thread,
         places=extract.places,
+        read_by=extract.read_by,
     )
     return (document,), extract.notice
 

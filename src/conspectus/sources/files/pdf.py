@@ -8,22 +8,32 @@ from pypdfium2.raw import FPDF_ERR_PASSWORD
 
 from conspectus.model.records import TextPosition
 from conspectus.sources.files.extract import Extract, Refused, left_out_notice
+from conspectus.sources.files.ocr import INSTALL, Recognizer
 from conspectus.sources.files.pdf_pages import PageSpans, drop_running_heads, page_regions, page_spans
 from conspectus.sources.files.pdf_text import TextStyle, continue_tables, render_regions
+from conspectus.sources.files.scans import (
+    describe_recognition,
+    recognition_notices,
+    recognize_scans,
+    with_boxes,
+)
 
 BETWEEN = "\n\n"
 MAX_BOOKMARKS = 10_000
+NOT_RECOGNIZED = f"they may be scanned, and the extra `ocr` reads them: {INSTALL}"
 UNTITLED = frozenset({"untitled", "(anonymous)", "unspecified"})
 _HYPHEN = re.compile("[\ufffe\x02]\n?")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def read_pdf(data: bytes) -> Extract:
-    """Return the text of a PDF. Raises Refused."""
+def read_pdf(data: bytes, recognizer: Recognizer | None = None) -> Extract:
+    """Return the text of a PDF, with that of its scanned pages if there is a recognizer. Raises Refused."""
     try:
         document = pypdfium2.PdfDocument(data)
         spans = [_page_spans(document, index) for index in range(len(document))]
-        pages, left_out = _page_texts(spans)
+        layers, left_out = _page_texts(spans)
+        scans = recognize_scans(document, layers, recognizer)
+        pages = [scans.text(index) or layer for index, layer in enumerate(layers)]
         bookmarks = list(_bookmarks(document, len(pages)))
         title = " ".join(_clean(document.get_metadata_value("Title")).split())
     except pypdfium2.PdfiumError as error:
@@ -32,16 +42,20 @@ def read_pdf(data: bytes) -> Extract:
     if pages and not any(page is not None for page in spans):
         raise Refused("a damaged PDF: none of its pages can be read")
     if not any(pages):
-        raise Refused("has no text; it may be scanned, or its pages may be images")
-    damaged = spans.count(None)
-    counts = {"have no text; they may be scanned": pages.count("") - damaged, "are damaged": damaged}
+        raise Refused(f"has no text; {'OCR found no words' if recognizer else NOT_RECOGNIZED}")
+    without_text = "have no words" if recognizer else f"have no text; {NOT_RECOGNIZED}"
+    counts = {without_text: scans.without_words, "are damaged": spans.count(None)}
     damages = [f"{count} of {len(pages)} pages {damage}" for damage, count in counts.items() if count]
+    notices = [*damages, *filter(None, [left_out]), *recognition_notices(scans, len(pages))]
+    recognized = scans.by_start(pages, BETWEEN)
     return Extract(
         BETWEEN.join(pages),
         "application/pdf",
         title="" if title.lower() in UNTITLED else title,
-        places=_places(pages, bookmarks),
-        notice="; ".join([*damages, *filter(None, [left_out])]) or None,
+        places=with_boxes(_places(pages, bookmarks), recognized),
+        notice="; ".join(notices) or None,
+        metadata=describe_recognition(recognized),
+        read_by="ocr" if recognized else "text",
     )
 
 

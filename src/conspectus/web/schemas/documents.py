@@ -8,7 +8,15 @@ from conspectus.engine.collections import CollectionService
 from conspectus.engine.search import SearchService
 from conspectus.model import parameters
 from conspectus.model.ids import EXAMPLE_ID
-from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Syntax, TextPosition
+from conspectus.model.records import (
+    Kind,
+    NewDocument,
+    Period,
+    ReadBy,
+    SourceKind,
+    Syntax,
+    TextPosition,
+)
 from conspectus.model.trust import Origin, Trust
 from conspectus.operations.declared import declared, facts_of
 from conspectus.web.schemas.base import (
@@ -67,12 +75,19 @@ class PeriodBody(RequestModel):
     end: Instant
 
 
+PageShare = Annotated[int, Field(ge=0, le=1_000)]
+
+
 class PlaceBody(RequestModel):
-    """The page and the headings (outermost first) of a text from character `start` on."""
+    """The page and the headings (outermost first) of a text from character `start` on.
+
+    `box` is where a recognized text stands on its page: left, top, right and bottom in thousandths of it.
+    """
 
     start: int = Field(ge=0, le=2**31)
     page: int | None = Field(None, ge=0, le=2**31)
     headings: list[Label] = Field(default=[], max_length=100)
+    box: tuple[PageShare, PageShare, PageShare, PageShare] | None = None
 
 
 class DocumentFields(RequestModel):
@@ -95,6 +110,7 @@ class DocumentFields(RequestModel):
     vector: Annotated[list[Finite] | None, declared(NewDocument, "vector")] = None
     origin: Annotated[Origin | None, declared(NewDocument, "origin")] = None
     trust: Annotated[Trust | None, declared(NewDocument, "trust")] = None
+    read_by: Annotated[ReadBy, declared(NewDocument, "read_by")] = "text"
 
     def named_fields(self) -> dict[str, Any]:
         """Return the fields that the client named, as the engine takes them."""
@@ -103,7 +119,7 @@ class DocumentFields(RequestModel):
             fields["occurred"] = Period(self.occurred.start, self.occurred.end)
         if "places" in fields:
             fields["places"] = tuple(
-                TextPosition(at.start, at.page, tuple(at.headings)) for at in self.places
+                TextPosition(at.start, at.page, tuple(at.headings), at.box) for at in self.places
             )
         if "spans" in fields:
             fields["spans"] = tuple(self.spans)

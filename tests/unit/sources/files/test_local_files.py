@@ -186,7 +186,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         (b"%PDF-1.7\n", "a damaged PDF"),
         (b"PK\x03\x04rest", "a damaged ZIP archive"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook that cannot be read"),
-        (b"\x89PNG\r\n\x1a\n", "PNG image"),
+        (b"\x89PNG\r\n\x1a\n", "a damaged picture|a picture, whose text"),
         (b"\x00\x00\x00\x20ftypisom", "MP4"),
         (b"\x00\x01\x02\x03" * 50, "binary data"),
         (b"text with\x00a zero", "binary data"),
@@ -207,7 +207,7 @@ def test_bytes_are_read_by_the_rules_of_files(tmp_path: Path) -> None:
     assert (document.title, document.key) == ("Title", "a.html")
     assert document.metadata == {"path": "a.html", "media_type": "text/html"}
     assert document.text == parse_bytes(tmp_path, page, "a.html").documents[0].text
-    with pytest.raises(UnreadableFile, match="PNG image"):
+    with pytest.raises(UnreadableFile, match=r"a damaged picture|a picture, whose text"):
         FILES.parse_bytes(b"\x89PNG\r\n\x1a\n", "a.md")
     with pytest.raises(TooLarge, match="limit is 3"):
         LocalFiles(Settings(max_file_bytes=3)).parse_bytes(b"text", "a.md")

@@ -249,11 +249,13 @@ def test_a_protected_book_is_refused() -> None:
         read_file(epub({"a": "text"}, parts={"META-INF/encryption.xml": locked}), "a.epub")
 
 
-def test_a_pdf_without_text_is_said_to_be_scanned_perhaps() -> None:
-    with pytest.raises(UnreadableFile, match="no text; it may be scanned"):
-        read_file(pdf(b"0 0 100 100 re f"), "a.pdf")
-    parsed = FILES.parse_bytes(pdf(lines("words"), b""), "a.pdf")
-    assert parsed.notice == "1 of 2 pages have no text; they may be scanned"
+def test_pages_that_are_drawn_without_words_are_counted_and_blank_ones_are_not() -> None:
+    drawn = b"0 0 100 100 re f"
+    with pytest.raises(UnreadableFile, match=r"has no text; (OCR found no words|they may be scanned)"):
+        read_file(pdf(drawn), "a.pdf")
+    notice = FILES.parse_bytes(pdf(lines("words"), drawn), "a.pdf").notice or ""
+    assert notice.startswith("1 of 2 pages have no ")
+    assert FILES.parse_bytes(pdf(lines("words"), b""), "a.pdf").notice is None
     broken = pdf(lines("words"), b"x").replace(b"/Kids [5 0 R 7 0 R]", b"/Kids [5 0 R 3 0 R]")
     assert FILES.parse_bytes(broken, "a.pdf").notice == "1 of 2 pages are damaged"
 

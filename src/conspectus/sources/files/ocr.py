@@ -1,0 +1,238 @@
+"""Words of page images, recognized by Tesseract (extra `ocr`), with their confidence and their boxes."""
+
+import math
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from conspectus.deferred import dataclass
+from conspectus.errors import optional
+from conspectus.model.records import Box
+
+Image: TypeAlias = Any
+"""An image of Pillow."""
+
+EXTRA = "ocr"
+INSTALL = f"pip install 'conspectus[{EXTRA}]'"
+ORIENTATION = "osd"
+"""The data of Tesseract that find how a page is turned; they are no language."""
+DPI = 200
+MAX_PIXELS = 12_000_000
+"""Larger images are scaled down: an A4 page of 350 dpi fits."""
+MIN_WORD_CONFIDENCE = 60
+MIN_PAGE_CONFIDENCE = 50
+"""What Tesseract makes of photos and handwriting lies below this mean."""
+TURNED_CONFIDENCE = 70
+"""A page whose words have a lower mean may stand on its side or its head."""
+MIN_SKEW_DEGREES = 1.0
+BOX_UNITS = 1_000
+LANCZOS, BICUBIC = 1, 3
+"""Numbers of filters in Pillow."""
+TIME_SHARE = 0.8
+"""Share of a reading's time limit after which no further page is recognized."""
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])-$")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A recognized word with its confidence (0 to 100), and whether a line or a paragraph begins with it."""
+
+    text: str
+    confidence: float
+    box: Box
+    begins_line: bool = False
+    begins_paragraph: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Where a paragraph starts in the text of its page, and its box in thousandths of the page."""
+
+    start: int
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizedPage:
+    """The text of a page image, its mean confidence, its paragraphs, and the spans of uncertain words."""
+
+    text: str = ""
+    confidence: float = 0.0
+    words: int = 0
+    paragraphs: tuple[Paragraph, ...] = ()
+    uncertain: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class Recognizer:
+    """Tesseract with its languages loaded; `orientation` finds pages that stand on their side or head."""
+
+    engine: Any
+    orientation: Any
+    deadline: float = field(default=math.inf)
+
+    def limit_seconds(self, seconds: float) -> None:
+        """Set the time within which the pages of one file are recognized."""
+        self.deadline = time.monotonic() + TIME_SHARE * seconds
+
+    def is_late(self) -> bool:
+        """Whether the time for the pages of this file is over."""
+        return time.monotonic() > self.deadline
+
+    def read(self, image: Image) -> RecognizedPage:
+        """Return the text of a page image, which may be skewed or turned; empty if it has no words."""
+        page_image = _fit_pixels(image.convert("L"))
+        words = self._words(page_image)
+        quarter_turns = 0
+        if _mean_confidence(words) < TURNED_CONFIDENCE:
+            quarter_turns = self._quarter_turns(page_image)
+        if quarter_turns:
+            page_image = page_image.rotate(90 * quarter_turns, expand=True)
+            words = self._words(page_image)
+        if _mean_confidence(words) < MIN_PAGE_CONFIDENCE:
+            return RecognizedPage()
+        return _compose_page(words, page_image.size, quarter_turns)
+
+    def _words(self, image: Image) -> list[Word]:
+        """Return the words of an image in reading order, after it was straightened."""
+        self._show(image)
+        layout = self.engine.AnalyseLayout()
+        if layout is None:
+            return []
+        degrees = math.degrees(layout.Orientation()[3])
+        if MIN_SKEW_DEGREES <= abs(degrees) < 45:
+            self._show(image.rotate(degrees, fillcolor=255, resample=BICUBIC))
+        remaining = self.deadline - time.monotonic()
+        self.engine.Recognize(0 if remaining == math.inf else max(1, int(remaining * 1_000)))
+        words = list(_iterate_words(self.engine))
+        self.engine.Clear()
+        return words
+
+    def _show(self, image: Image) -> None:
+        self.engine.SetImage(image)
+        self.engine.SetSourceResolution(DPI)
+
+    def _quarter_turns(self, image: Image) -> int:
+        """Return by how many quarter turns (counterclockwise) an image is set upright."""
+        self.orientation.SetImage(image)
+        self.orientation.SetSourceResolution(DPI)
+        detected = self.orientation.DetectOrientationScript()
+        self.orientation.Clear()
+        return 0 if detected is None else round(detected["orient_deg"] / 90) % 4
+
+
+def is_installed() -> bool:
+    """Return whether the extra `ocr` is installed."""
+    return all(find_spec(module) is not None for module in ("PIL", "tessdata", "tesserocr"))
+
+
+def load_recognizer(languages: str = "", folder: str = "") -> Recognizer:
+    """Return Tesseract with languages such as `eng+deu`; without any, with all of the folder.
+
+    Without a folder it is that of the installed packages. Raises MissingExtra, and ValueError for a language
+    without data.
+    """
+    # A child that reads files can load no module later on.
+    optional("PIL.ImageOps", EXTRA, "pillow")
+    optional("PIL.Image", EXTRA, "pillow").init()
+    tesserocr = optional("tesserocr", EXTRA, "tesserocr")
+    packaged = optional("tessdata", EXTRA, "tessdata").data_path()
+    data_folder = Path(folder or packaged)
+    available = sorted(path.stem for path in data_folder.glob("*.traineddata"))
+    installed = sorted({*available} - {ORIENTATION}, key=lambda language: (language != "eng", language))
+    requested = languages.split("+") if languages else installed
+    missing = sorted({*requested} - {*installed})
+    if missing or not requested:
+        raise ValueError(f"Tesseract has no data for {', '.join(missing) or 'any language'} in {data_folder}")
+    language_engine = tesserocr.PyTessBaseAPI(
+        path=str(data_folder), lang="+".join(requested), oem=tesserocr.OEM.LSTM_ONLY
+    )
+    orientation_folder = str(data_folder) if ORIENTATION in available else packaged
+    orientation_engine = tesserocr.PyTessBaseAPI(
+        path=orientation_folder, lang=ORIENTATION, psm=tesserocr.PSM.OSD_ONLY
+    )
+    recognizer = Recognizer(language_engine, orientation_engine)
+    # Tesseract opens the file for its remarks when it has the first one: that a page has too few letters.
+    recognizer.read(optional("PIL.Image", EXTRA, "pillow").new("L", (64, 64), 255))
+    return recognizer
+
+
+def _fit_pixels(image: Image) -> Image:
+    """Return the image, scaled down if it has too many pixels."""
+    width, height = image.size
+    scale = math.sqrt(MAX_PIXELS / (width * height))
+    return image if scale >= 1 else image.resize((max(1, int(width * scale)), max(1, int(height * scale))))
+
+
+def _iterate_words(engine: Any) -> Iterator[Word]:
+    """Yield the words that were recognized, in reading order."""
+    levels = optional("tesserocr", EXTRA, "tesserocr").RIL
+    results = engine.GetIterator()
+    if results is None or results.Empty(levels.WORD):
+        return
+    while True:
+        box = results.BoundingBox(levels.WORD)
+        text = results.GetUTF8Text(levels.WORD) if box else ""
+        if text.strip():
+            yield Word(
+                " ".join(text.split()),
+                results.Confidence(levels.WORD),
+                box,
+                begins_line=results.IsAtBeginningOf(levels.TEXTLINE),
+                begins_paragraph=results.IsAtBeginningOf(levels.PARA),
+            )
+        if not results.Next(levels.WORD):
+            return
+
+
+def _mean_confidence(words: Sequence[Word]) -> float:
+    """Return the mean confidence by character, so that specks count little; 0 without words."""
+    characters = sum(len(word.text) for word in words)
+    return sum(len(word.text) * word.confidence for word in words) / characters if characters else 0.0
+
+
+def _compose_page(words: Sequence[Word], size: tuple[int, int], quarter_turns: int) -> RecognizedPage:
+    """Return the text of the words, with lines and paragraphs, and words joined that a line had divided."""
+    text = ""
+    starts: list[tuple[int, list[Box]]] = []
+    uncertain: list[tuple[int, int]] = []
+    for word in words:
+        if word.begins_line and _HYPHENATED.search(text) and word.text[0].islower():
+            text = text[:-1]
+        elif word.begins_paragraph or not starts:
+            text += "\n\n" if text else ""
+            starts.append((len(text), []))
+        else:
+            text += "\n" if word.begins_line else " "
+        starts[-1][1].append(word.box)
+        if word.confidence < MIN_WORD_CONFIDENCE:
+            uncertain.append((len(text), len(text) + len(word.text)))
+        text += word.text
+    return RecognizedPage(
+        text,
+        _mean_confidence(words),
+        len(words),
+        tuple(Paragraph(start, _turn_back(_enclose(boxes), size, quarter_turns)) for start, boxes in starts),
+        tuple(uncertain),
+    )
+
+
+def _enclose(boxes: Sequence[Box]) -> Box:
+    """Return the smallest box around boxes."""
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
+
+
+def _turn_back(box: Box, size: tuple[int, int], quarter_turns: int) -> Box:
+    """Return a box of an image that was turned, in thousandths of the image as it was before."""
+    width, height = size
+    left, right = (max(0, min(BOX_UNITS, round(BOX_UNITS * x / width))) for x in (box[0], box[2]))
+    top, bottom = (max(0, min(BOX_UNITS, round(BOX_UNITS * y / height))) for y in (box[1], box[3]))
+    for _ in range(quarter_turns):
+        # A quarter turn clockwise.
+        left, top, right, bottom = BOX_UNITS - bottom, left, BOX_UNITS - top, right
+    return left, top, right, bottom

@@ -1,0 +1,118 @@
+"""Pictures: their text by OCR, and the date, description, author and camera of their EXIF.
+
+The position (GPS) is never read: whoever can read the document would learn where somebody lives.
+"""
+
+import io
+import re
+import struct
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from conspectus.errors import optional
+from conspectus.model.records import TextPosition
+from conspectus.sources.files.extract import Extract, Refused
+from conspectus.sources.files.ocr import EXTRA, LANCZOS, Image, RecognizedPage, Recognizer
+from conspectus.sources.files.scans import Scans, describe_recognition, recognition_notices, with_boxes
+
+FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
+MEDIA_TYPES = {"MPO": "image/jpeg"}
+MAX_PICTURE_PIXELS = 100_000_000
+MAX_FRAMES = 2_000
+MIN_SHARP_PIXELS = 1_500_000
+"""Smaller pictures are enlarged: the letters of a screenshot are too small for Tesseract."""
+MAX_FIELD_LENGTH = 1_000
+BETWEEN = "\n\n"
+DESCRIPTION, MAKE, MODEL, CHANGED, ARTIST = 0x010E, 0x010F, 0x0110, 0x0132, 0x013B
+EXIF, TAKEN, OFFSET = 0x8769, 0x9003, 0x9011
+_TIME = re.compile(r"(\d{4}):(\d\d):(\d\d) (\d\d:\d\d:\d\d)")
+_OFFSET = re.compile(r"[+-]\d\d:\d\d")
+
+
+def read_picture(data: bytes, recognizer: Recognizer) -> Extract:
+    """Return the text of a picture, and of each page of a TIFF. Raises Refused."""
+    library = optional("PIL.Image", EXTRA, "pillow")
+    damages = (OSError, SyntaxError, ValueError, EOFError, struct.error, library.DecompressionBombError)
+    try:
+        # Pillow warns of damages that it can read in spite of.
+        with (
+            warnings.catch_warnings(action="ignore"),
+            library.open(io.BytesIO(data), formats=FORMATS) as picture,
+        ):
+            return _read_frames(picture, recognizer)
+    except library.UnidentifiedImageError:
+        raise Refused("a damaged picture, or of another format than its name says") from None
+    except damages as error:
+        raise Refused(f"a damaged picture: {error}") from None
+
+
+def _read_frames(picture: Image, recognizer: Recognizer) -> Extract:
+    fields = _exif_fields(picture)
+    frames = min(getattr(picture, "n_frames", 1), MAX_FRAMES) if picture.format == "TIFF" else 1
+    text = fields.pop("description", "")
+    recognized: list[tuple[int, RecognizedPage]] = []
+    places: list[TextPosition] = []
+    while len(places) < frames and not recognizer.is_late():
+        page = recognizer.read(_upright(picture, len(places)))
+        text += BETWEEN if text and page.text else ""
+        recognized.append((len(text), page))
+        places.append(TextPosition(len(text), len(places) + 1))
+        text += page.text
+    scans = Scans(dict(enumerate(page for _, page in recognized)), not_reached=frames - len(places))
+    has_words = any(page.text for _, page in recognized)
+    notices = list(recognition_notices(scans, frames))
+    return Extract(
+        text,
+        MEDIA_TYPES.get(picture.format, f"image/{picture.format.lower()}"),
+        places=with_boxes(places, recognized),
+        notice="; ".join(notices) or (None if text else "no text was found in the picture"),
+        syntax="plain",
+        author=fields.pop("artist", None),
+        occurred=fields.pop("taken", None),
+        metadata={**fields, **(describe_recognition(recognized) if has_words else {})},
+        read_by="ocr" if has_words else "text",
+    )
+
+
+def _upright(picture: Image, index: int) -> Image:
+    """Return a frame as a viewer shows it, large enough to be read."""
+    picture.seek(index)
+    width, height = picture.size
+    if width * height > MAX_PICTURE_PIXELS:
+        raise Refused(f"has {width} by {height} pixels; at most {MAX_PICTURE_PIXELS} are read")
+    frame = optional("PIL.ImageOps", EXTRA, "pillow").exif_transpose(_on_white(picture))
+    if width * height >= MIN_SHARP_PIXELS:
+        return frame
+    return frame.resize((2 * frame.width, 2 * frame.height), resample=LANCZOS)
+
+
+def _on_white(picture: Image) -> Image:
+    """Return the picture in gray, with white where it is transparent."""
+    if not picture.has_transparency_data:
+        return picture.convert("L")
+    layer = picture.convert("RGBA")
+    paper = optional("PIL.Image", EXTRA, "pillow").new("RGBA", layer.size, "white")
+    return optional("PIL.Image", EXTRA, "pillow").alpha_composite(paper, layer).convert("L")
+
+
+def _exif_fields(picture: Image) -> dict[str, str]:
+    """Return the description, artist, camera, and the time that a picture was taken at."""
+    tags = picture.getexif()
+    taken_tags = tags.get_ifd(EXIF)
+    camera = " ".join(dict.fromkeys(f"{_text_of(tags, MAKE)} {_text_of(tags, MODEL)}".split()))
+    time = _TIME.match(_text_of(taken_tags, TAKEN) or _text_of(tags, CHANGED))
+    offset = _OFFSET.fullmatch(_text_of(taken_tags, OFFSET))
+    fields = {
+        "description": _text_of(tags, DESCRIPTION),
+        "artist": _text_of(tags, ARTIST),
+        "camera": camera,
+        "taken": "{}-{}-{}T{}".format(*time.groups()) + (offset[0] if offset else "") if time else "",
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _text_of(tags: Mapping[int, Any], tag: int) -> str:
+    """Return a text of the EXIF on one line; empty if it is none, or has only blanks."""
+    text = tags.get(tag, "")
+    return " ".join(text.replace("\0", " ").split())[:MAX_FIELD_LENGTH] if isinstance(text, str) else ""

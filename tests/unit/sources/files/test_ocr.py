@@ -1,0 +1,66 @@
+"""Page images are read whatever way they lie, with confidence and boxes."""
+
+import pytest
+from tests.support.page_images import LINES, draw_page
+
+from conspectus.sources.files.ocr import BOX_UNITS, Recognizer, load_recognizer
+
+WORDS = " ".join(LINES).split()
+
+
+@pytest.fixture(scope="module")
+def recognizer() -> Recognizer:
+    pytest.importorskip("tesserocr")
+    return load_recognizer("eng")
+
+
+def test_lines_are_read_with_confidence_and_a_box(recognizer: Recognizer) -> None:
+    page = recognizer.read(draw_page())
+    assert page.text.split() == WORDS
+    assert page.confidence > 80
+    assert page.words == len(WORDS)
+    left, top, right, bottom = page.paragraphs[0].box
+    assert page.paragraphs[0].start == 0
+    assert abs(left - 100 * BOX_UNITS / 1_300) < 10 and abs(top - 100 * BOX_UNITS / 700) < 20
+    assert left < right < BOX_UNITS and top < bottom < BOX_UNITS
+
+
+@pytest.mark.parametrize("degrees", [3, -2, 90, 180])
+def test_a_skewed_or_turned_page_reads_the_same(recognizer: Recognizer, degrees: int) -> None:
+    turned = draw_page([*LINES, *LINES]).rotate(degrees, expand=True, fillcolor=255)
+    assert recognizer.read(turned).text.split() == 2 * WORDS
+
+
+def test_the_box_of_a_turned_page_is_where_it_is_seen(recognizer: Recognizer) -> None:
+    page = recognizer.read(draw_page([*LINES, *LINES]).rotate(180))
+    left, top, right, bottom = page.paragraphs[0].box
+    assert left < right and abs(right - 923) < 10
+    assert top < bottom and abs(bottom - 847) < 20
+
+
+@pytest.mark.parametrize("size", [(1, 1), (40, 3_000), (600, 600)])
+def test_an_empty_page_has_no_text(recognizer: Recognizer, size: tuple[int, int]) -> None:
+    page = recognizer.read(draw_page((), size))
+    assert (page.text, page.words, page.paragraphs) == ("", 0, ())
+
+
+def test_a_word_divided_at_the_end_of_a_line_is_whole(recognizer: Recognizer) -> None:
+    text = recognizer.read(draw_page(("The keeper of the light-", "house writes the log of the year."))).text
+    assert text == "The keeper of the lighthouse writes the log of the year."
+
+
+def test_a_huge_page_is_scaled_down(recognizer: Recognizer) -> None:
+    page = draw_page(LINES).resize((6_500, 3_500))
+    assert recognizer.read(page).text.split() == WORDS
+
+
+def test_no_further_page_is_read_when_the_time_is_over(recognizer: Recognizer) -> None:
+    recognizer.limit_seconds(0)
+    assert recognizer.is_late()
+    recognizer.limit_seconds(1_000)
+    assert not recognizer.is_late()
+
+
+def test_a_language_without_data_is_named(recognizer: Recognizer) -> None:
+    with pytest.raises(ValueError, match="no data for klingon"):
+        load_recognizer("eng+klingon")
