@@ -29,6 +29,8 @@ class Audited:
     owner: Engine
     key: str
     """A key of Bob."""
+    session: str
+    """A session of that key."""
     folder: Path
 
     async def rows(self) -> list[AuditEntry]:
@@ -47,6 +49,7 @@ WRITES: Mapping[str, Work] = {
     "create_key": lambda a: a.owner.people.create_key("bob", label=LABEL),
     "revoke_key": lambda a: a.owner.people.revoke_key(a.key),
     "rotate_key": lambda a: a.owner.people.rotate_key(a.key),
+    "end_session": lambda a: a.owner.people.end_session(a.session),
     "put_grant": lambda a: a.owner.people.grant("wiki", BOB, "editor"),
     "revoke_grant": lambda a: a.owner.people.revoke("wiki", BOB),
     "update_collection": lambda a: a.owner.collections.update("wiki", description=TEXT),
@@ -64,8 +67,8 @@ WRITES: Mapping[str, Work] = {
     "reembed": lambda a: a.owner.maintenance.reembed("vectors:3", collection="wiki"),
 }
 OF_PEOPLE = [operation.name for operation in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS) if operation.audited]
-LIMITED_BY_THE_KEY = {"create_key", "revoke_key", "rotate_key"}
-"""A key with an origin makes, renews and revokes keys like itself."""
+LIMITED_BY_THE_KEY = {"create_key", "end_session", "revoke_key", "rotate_key"}
+"""A key with an origin makes, renews and revokes keys like itself, and ends their sessions."""
 
 
 @pytest.fixture
@@ -87,7 +90,9 @@ async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
         await engine.connections.create("docs", "markdown", {"path": str(pages)}, collection="wiki")
         key = await engine.people.create_key("bob", scopes=SCOPES, expires="never")
         owner = engine.as_person(await engine.people.authenticate(first.secret))
-        yield Audited(engine, owner, key.key.id, pages)
+        await engine.sessions.start(await engine.people.authenticate(key.secret))
+        (session,) = await engine.people.list_sessions("bob")
+        yield Audited(engine, owner, key.key.id, session.id, pages)
 
 
 def test_every_write_about_people_is_audited() -> None:
