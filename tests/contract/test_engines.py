@@ -116,9 +116,9 @@ def derived_methods(kind: type) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", [Engine, RemoteEngine, BlockingEngine, *Service.__subclasses__()])
-def test_no_object_has_more_than_25_public_methods(kind: type) -> None:
+def test_no_object_has_more_than_26_public_methods(kind: type) -> None:
     public = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
-    assert len(public) <= 25
+    assert len(public) <= 26
 
 
 async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
