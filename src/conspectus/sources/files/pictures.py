@@ -57,7 +57,7 @@ def _read_frames(picture: Image, recognizer: Recognizer) -> Extract:
         page = recognizer.read(_upright(picture, len(places)))
         text += BETWEEN if text and page.text else ""
         recognized.append((len(text), page))
-        places.append(TextPosition(len(text), len(places) + 1))
+        places.append(TextPosition(len(text), len(places) + 1 if frames > 1 else None))
         text += page.text
     scans = Scans(dict(enumerate(page for _, page in recognized)), not_reached=frames - len(places))
     has_words = any(page.text for _, page in recognized)

@@ -25,6 +25,7 @@ def test_each_format_is_read(recognizer: Recognizer, format: str) -> None:
     extract = read_picture(encode(draw_page(), format), recognizer)
     assert (extract.text.split(), extract.read_by) == (WORDS, "ocr")
     assert extract.media_type == f"image/{format.lower()}"
+    assert {place.page for place in extract.places} == {None}
 
 
 def test_each_page_of_a_tiff_is_read(recognizer: Recognizer) -> None:
