@@ -18,7 +18,6 @@ from ablation import ablation, rankings
 from entities import entities
 from feedback import measured
 from injection import injection, read_attacks, read_harmless
-from parsing import parsing
 from results import Result, option_parser
 from threads import ThreadFigures, threads
 
@@ -279,16 +278,6 @@ def names(sets: Path) -> Result:
     return Result.of("From 0 to 100.", ["", "precision", "recall", "F1"], rows)
 
 
-def files(sets: Path) -> Result:
-    """How many of the words of files are read, by format."""
-    rows = []
-    for kind, of in parsing(sets / "docling_docs").items():
-        worst = f"{of['worst']:.1f} ({of['worst_file']})"
-        rows.append([kind, str(of["files"]), f"{of['mean']:.1f}", worst, str(len(of["failures"]))])
-    columns = ["format", "files", "mean", "worst", "failed"]
-    return Result.of("Words of the expected Markdown that are in our text, from 0 to 100.", columns, rows)
-
-
 def replies(sets: Path) -> Result:
     """How well it is found what messages answer; all channels of a set, and each."""
     rows = []
@@ -333,7 +322,6 @@ TABLES: Mapping[str, Callable[[Path], Result]] = {
     "trust": trust,
     "names": names,
     "feedback": feedback,
-    "parsing": files,
     "threads": replies,
 }
 

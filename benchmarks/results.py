@@ -447,7 +447,7 @@ PLOTS: Mapping[str, Plot] = {
     "moments": Plot("Moments that are found", _columns("R@1 iou .3", "R@5 iou .3", "miou", "video_hit@10")),
     "names": Plot("Names that are found and linked: F1", _columns("F1")),
     "packing": Plot("Evidence in windows, of the most that fits", _rows(2, 7)),
-    "parsing": Plot("Words of files that are read", _columns("mean", "worst")),
+    "reading": Plot("Files that are read", _columns("in order", "cells")),
     "parts": Plot(
         "What each part is worth",
         _columns("locomo", "gitter_livechat, thread", "irc_disentanglement, thread"),
@@ -470,6 +470,7 @@ PLOTS: Mapping[str, Plot] = {
         "A purge from the large collection, in a folder (less is better)",
         _columns("purge", "p95 during a purge"),
     ),
+    "scans": Plot("Pages with a text layer and their scans", _columns("recall@5", "words")),
     "server": Plot(
         "Answers a second, by the number of clients",
         _columns("search", "search again", "search again, without HTTP", "add"),
