@@ -57,7 +57,7 @@ def test_exit_codes(error: ConspectusError, code: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["search", "x", "--limit", "0"], "--limit"),
+        (["search", "x", "--limit", "-1"], "--limit"),
         (["search", "x", "--limit", "1000000"], "limit: must be"),
         (["search", "x", "--min-similarity", "7"], "--min-similarity"),
         (["search", "x", "--filter", "colour=red"], "'colour' is not a field"),

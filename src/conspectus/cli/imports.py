@@ -73,6 +73,10 @@ class ImportReport:
     vectors_kept: int
     vectors_computed: int
 
+    def count_skipped(self) -> int:
+        """Return the number of records that were not taken."""
+        return sum(skips.count for skips in self.skipped.values())
+
 
 def mem0(
     place: Place,
@@ -155,7 +159,7 @@ def _import(
         if options.wait and importer.wrote:
             session.engine.documents.wait_until_embedded(collection=session.collection, progress=bars)
     report = importer.report()
-    session.show(report, _picture(report), matches=report.read)
+    session.show(report, _picture(report), matches=report.read - report.count_skipped())
 
 
 class Importer:
@@ -322,8 +326,7 @@ def _line(record: ForeignRecord) -> str:
 
 def _picture(report: ImportReport) -> RenderableType:
     counts = ", ".join(f"{getattr(report, name):,} {name}" for name in OUTCOMES)
-    skipped = sum(skips.count for skips in report.skipped.values())
-    parts: list[RenderableType] = [f"{report.read:,} read: {counts}, {skipped:,} skipped"]
+    parts: list[RenderableType] = [f"{report.read:,} read: {counts}, {report.count_skipped():,} skipped"]
     if report.vectors_kept or report.vectors_computed:
         parts.append(f"vectors: {report.vectors_kept:,} kept, {report.vectors_computed:,} computed again")
     if report.skipped:

@@ -204,7 +204,7 @@ class Chunk:
     @property
     def text_with_header(self) -> str:
         """The text as it is indexed and shown: in the middle of a table, below its header rows."""
-        return f"{self.table_header or ''}{self.text}"
+        return self.text if self.table_header is None else self.table_header + self.text
 
 
 class DocumentChanges(TypedDict, total=False):
@@ -290,7 +290,7 @@ class PreparedChunk:
     @property
     def text_with_header(self) -> str:
         """The text as it is indexed: in the middle of a table, below its header rows."""
-        return f"{self.table_header or ''}{self.text}"
+        return self.text if self.table_header is None else self.table_header + self.text
 
 
 @dataclass(frozen=True, slots=True)
