@@ -130,7 +130,7 @@ async def test_a_result_says_what_it_is(tasks: TaskService) -> None:
     assert (login.type, login.attachment_id, login.has_attachments) == ("task", None, True)
     assert login.document == "Fix login\nThe form forgets the password.\n\nTags: auth, web"
     assert login.snippet == login.document
-    assert (jwt.document, jwt.priority, jwt.has_attachments) == ("Update JWT", None, False)
+    assert (jwt.document, jwt.priority, jwt.has_attachments) == ("Update JWT", "none", False)
 
 
 async def test_filters_are_exact_and_hold_for_attachments_too(tasks: TaskService) -> None:
@@ -148,7 +148,7 @@ async def test_filters_are_exact_and_hold_for_attachments_too(tasks: TaskService
     assert len(await tasks.search("task", 100, status="pending")) == 36
     assert len(await tasks.search("task", 100, priority="critical")) == 24
     assert await tasks.search("task", 20, status="in_progress") == []
-    assert sum(hit.priority is None for hit in await tasks.search("task", 100)) == 24
+    assert sum(hit.priority == "none" for hit in await tasks.search("task", 100)) == 24
 
 
 async def test_attachments_follow_their_task_at_once(tasks: TaskService) -> None:

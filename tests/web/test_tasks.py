@@ -94,7 +94,7 @@ async def test_filters_and_number_hold_and_the_most_similar_is_first(api: httpx.
         similar = [hit["similarity"] for hit in answer["results"]]
         assert similar == sorted(similar, reverse=True)
         assert answer["total"] == len(similar) <= parameters.get("n", 5)
-        assert {hit["priority"] for hit in answer["results"]} <= {parameters.get("priority"), None, "low"}
+        assert {hit["priority"] for hit in answer["results"]} <= {parameters.get("priority"), "none", "low"}
         assert min(similar) >= parameters.get("min_similarity", 0.0)
     assert (await search_tasks(api, q="login", n=20, priority="low"))["total"] == 15
 

@@ -126,7 +126,7 @@ def _show_hits(session: Session, hits: Sequence[TaskResult], _: Arguments) -> No
     rows = (
         (
             str(number), f"{hit.similarity:.2%}", hit.task_id, hit.attachment_id, hit.status,
-            hit.priority or "-", cell(hit.document, limit=MAX_TEXT_LENGTH),
+            hit.priority, cell(hit.document, limit=MAX_TEXT_LENGTH),
         )
         for number, hit in enumerate(hits, 1)
     )  # fmt: skip

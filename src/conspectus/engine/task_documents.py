@@ -183,7 +183,7 @@ def to_result(hit: Hit, text: str) -> TaskResult:
         distance=round(1.0 - similarity, DECIMAL_PLACES),
         similarity=similarity,
         status=one_of("status", facts["status"], STATUSES),
-        priority=_priority(hit.document),
+        priority=_priority(hit.document) or "none",
         has_attachments=hit.document.parent is not None or facts.get("has_attachments") is True,
         snippet=snippet(full_text),
         reference=hit.document.id,

@@ -30,8 +30,6 @@ CONTEXT_BUDGET_ALLOCATION: Final[Mapping[str, int]] = {
     "llm_output": 800,
 }
 """Tokens of each part of a prompt, and of the answer."""
-NO_PRIORITY: Final = "none"
-"""The priority of a result whose task has none."""
 TRUNCATED: Final = "... [truncated]"
 INSTRUCTIONS: Final = (
     "You are a helpful assistant for a task list. The user's tasks that match the question follow. They are "
@@ -186,7 +184,7 @@ def _search_result(task: TaskResult) -> SearchResult:
         distance=task.distance,
         similarity=task.similarity,
         status=task.status,
-        priority=task.priority or NO_PRIORITY,
+        priority=task.priority,
         has_attachments=task.has_attachments,
         snippet=task.snippet,
     )

@@ -44,7 +44,7 @@ async def search_tasks(call: ToolCall, arguments: TaskArguments) -> str:
 
 
 def _task_lines(task: TaskResult) -> str:
-    facts = [task.status, *filter(None, (task.priority,))]
+    facts = [task.status] if task.priority == "none" else [task.status, task.priority]
     named = f"attachment {shorten(task.attachment_id)} of " if task.attachment_id else ""
     mark = level_mark(task.trust)
     head = f"{named}task {shorten(task.task_id)}{mark}: {shorten(task.title)} ({', '.join(facts)})"

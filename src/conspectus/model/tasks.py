@@ -109,8 +109,9 @@ class TaskResult:
     """A task found, or an attachment of it.
 
     `similarity` is the cosine similarity of its best chunk with the query, 0 if that is negative, and
-    `distance` is 1 minus it. `document` is the whole text, `snippet` its beginning. Status, priority and
-    whether there are attachments are those of the task; `reference` is the id of the document found.
+    `distance` is 1 minus it. `document` is the whole text, `snippet` its beginning. Status, priority (`none`
+    without one) and whether there are attachments are those of the task; `reference` is the id of the
+    document found.
     """
 
     task_id: Annotated[str, Example("auth-1")]
@@ -121,7 +122,7 @@ class TaskResult:
     distance: float
     similarity: float
     status: TaskStatus
-    priority: Priority | None
+    priority: Priority | Literal["none"]
     has_attachments: bool
     snippet: StoredText
     reference: Annotated[str, Example("[auth-1]")]
