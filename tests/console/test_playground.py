@@ -201,7 +201,7 @@ def test_the_window_is_read_as_the_model_gets_it(visit: Opened, site: Site) -> N
     text = page.get_by_role("region", name="The window as the model gets it")
     body = {"query": QUESTION, "collection": "docs", "max_tokens": 2048, "budget_query": QUESTION}
     answer = page.request.post(
-        f"{site.address}/api/v1/context",
+        f"{site.address}/api/v1/explain",
         data={**body, "reserved_tokens": 512},
         headers={"Origin": site.address},
     )
