@@ -18,7 +18,7 @@ class Shelf(ConnectionSources):
             engine.collections,
             engine.documents,
             connection,
-            make=self.make,
+            create_source=self.make,
             write=self.put,
         )
         self.engine, self.connection = engine, connection

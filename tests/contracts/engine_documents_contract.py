@@ -360,7 +360,7 @@ class DocumentsContract:
         (files / "a.md").write_text("# A\n\nabout ferries", encoding="utf-8")
         (files / "b.txt").write_text("about cakes", encoding="utf-8")
         (files / "c.pdf").write_bytes(b"%PDF-1.7 damaged")
-        (files / "d.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        (files / "d.gif").write_bytes(b"GIF89a")
         reports: list[tuple[str, int, int]] = []
         report = await engine.documents.add_files([files], progress=lambda *step: reports.append(step))
         assert (report.added, report.skipped) == (2, 1)

@@ -26,7 +26,7 @@ from conspectus.settings import Settings
 
 SETTINGS = replace(Settings(), embedder="none", job_backoff_ms=1, max_upload_files=4, max_file_bytes=1_000)
 NOTE = Upload("note.md", b"# Note\n\nPrinters are in the cellar.\n")
-PICTURE = Upload("logo.png", b"\x89PNG\r\n\x1a\n")
+PICTURE = Upload("logo.gif", b"GIF89a")
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
     failures = job.result["failures"]
     assert isinstance(failures, list)
     assert [failure["name"] for failure in failures if isinstance(failure, dict)] == [
-        "logo.png",
+        "logo.gif",
         "broken.docx",
     ]
 
@@ -117,7 +117,7 @@ async def test_an_archive_is_replaced_as_a_whole_but_for_what_cannot_be_read(eng
 def packed(**texts: str) -> Upload:
     target = BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr("logo.png", PICTURE.data if isinstance(PICTURE.data, bytes) else b"")
+        archive.writestr("logo.gif", PICTURE.data if isinstance(PICTURE.data, bytes) else b"")
         for name, text in texts.items():
             archive.writestr(f"{name}.md", text)
     return Upload("pack.zip", target.getvalue())

@@ -66,11 +66,11 @@ async def test_an_archive_is_read_with_all_inside(engine: Engine, server: Script
     target = BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr("menu.md", "# Abstract\n\nSoup.")
-        archive.writestr("logo.png", b"\x89PNG\r\n\x1a\n")
+        archive.writestr("logo.gif", b"GIF89a")
     server.answers["/pack"] = Answer(target.getvalue(), type="application/zip")
     job = await ingest_url(engine, f"{server.base}/pack")
     assert job.result is not None and job.result["added"] == 1
-    assert "logo.png: a PNG image is not supported" in str(job.result["notice"])
+    assert "logo.gif: a GIF image is not supported" in str(job.result["notice"])
     [document] = await list_documents(engine)
     assert (document.title, document.key) == ("Abstract", f"{server.base}/pack")
 

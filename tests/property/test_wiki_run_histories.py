@@ -63,7 +63,7 @@ class PlainShelf:
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
         return [page for page, _ in self.pages.values() if page.key in keys]
 
-    async def stored(self) -> AsyncIterator[Document]:
+    async def iterate_stored_pages(self) -> AsyncIterator[Document]:
         for page, _ in list(self.pages.values()):
             yield page
 
