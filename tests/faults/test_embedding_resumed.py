@@ -28,7 +28,7 @@ import structlog
 
 import conspectus
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.web.serve import at_work
+from conspectus.web.serve import run_work
 from tests.faults.test_embedding_resumed import FILES, SETTINGS
 
 class Waiting(HashedEmbedder):
@@ -39,7 +39,7 @@ async def main():
     settings = replace(SETTINGS, cache=sys.argv[2])
     async with (
         conspectus.open(sys.argv[1], settings=settings, embedder=Waiting()) as engine,
-        at_work(engine, settings, structlog.wrap_logger(logging.getLogger("test"))),
+        run_work(engine, settings, structlog.wrap_logger(logging.getLogger("test"))),
     ):
         await engine.add("grebe")
         await engine.retrieve("grebe")

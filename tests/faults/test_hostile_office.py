@@ -270,10 +270,10 @@ def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
     assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
 
 
-def test_a_reader_that_does_not_start_says_so() -> None:
+def test_a_reader_without_memory_says_so() -> None:
     children_ = Children(Settings(parse_timeout_seconds=5, parse_max_memory_bytes=1_000_000))
     with pytest.raises(UnreadableFile, match=r"memory|reader"):
-        children_.read("pdf", SOUND["a.pdf"], "a.pdf")
+        children_.read("pdf", SOUND["a.pdf"] + bytes(20_000_000), "a.pdf")
 
 
 @pytest.mark.data
