@@ -106,7 +106,7 @@ def set_columns(paragraphs: Sequence[str], columns: int, title: str) -> list[lis
     gutter = 18
     width = (WIDTH - 2 * MARGIN - gutter * (columns - 1)) / columns
     texts = [line for paragraph in paragraphs for line in (*wrap(paragraph, width), "")]
-    pages = []
+    pages: list[list[Line]] = []
     for first in range(0, len(texts), LINES_PER_PAGE * columns):
         number = len(pages) + 1
         page: list[Line] = [(MARGIN, HEIGHT - 30, 8, title), (WIDTH / 2, 24, 8, str(number))]
