@@ -75,7 +75,7 @@ def render_pdf(pages: Sequence[Sequence[Line]], *, rotate: int = 0) -> bytes:
             "/Resources << /Font << /F1 3 0 R >> >> >>".encode(),
             b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(stream), stream),
         ]
-    return _with_cross_references(objects)
+    return join_pdf_objects(objects)
 
 
 def _draw(line: Line, rotate: int) -> str:
@@ -90,7 +90,8 @@ def _draw(line: Line, rotate: int) -> str:
     return f"BT /F1 {size} Tf {matrix} Tm ({escaped}) Tj ET"
 
 
-def _with_cross_references(objects: Sequence[bytes]) -> bytes:
+def join_pdf_objects(objects: Sequence[bytes]) -> bytes:
+    """Return a PDF of numbered objects, with the table of where they start."""
     content, starts = b"%PDF-1.4\n", []
     for number, part in enumerate(objects, 1):
         starts.append(len(content))

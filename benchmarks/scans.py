@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pypdfium2
 from evidence import SETS
+from made_pages import join_pdf_objects
 from PIL import Image, ImageFilter
 from results import Result, option_parser
 
@@ -130,31 +131,19 @@ def write_pdf(text: str) -> bytes:
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Times-Roman /Encoding /WinAnsiEncoding >>",
     ]
     for number, page in enumerate(pages):
-        shown = b" ".join(b"(%s) Tj T*" % _pdf_string(line) for line in page)
-        content = b"BT /F1 11 Tf 16 TL 60 780 Td %s ET" % shown
+        operators = b" ".join(b"(%s) Tj T*" % _pdf_string(line) for line in page)
+        content = b"BT /F1 11 Tf 16 TL 60 780 Td %s ET" % operators
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Contents %d 0 R "
             b"/Resources << /Font << /F1 3 0 R >> >> >>" % (*PAGE_POINTS, 5 + 2 * number)
         )
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
-    return _numbered(objects)
+    return join_pdf_objects(objects)
 
 
 def _pdf_string(line: str) -> bytes:
     encoded = line.encode("cp1252", "replace")
     return encoded.replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
-
-
-def _numbered(objects: Sequence[bytes]) -> bytes:
-    """Return a PDF of objects, with the table of where they start."""
-    file, starts = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        starts.append(len(file))
-        file += b"%d 0 obj\n%s\nendobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % start for start in starts)
-    size = len(objects) + 1
-    trailer = b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (size, len(file))
-    return file + b"xref\n0 %d\n0000000000 65535 f \n" % size + table + trailer
 
 
 def scan(file: bytes) -> bytes:
