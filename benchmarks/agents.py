@@ -219,7 +219,7 @@ def server(folder: Path) -> Iterator[str]:
 async def run(folder: Path, minutes: float) -> list[Agent]:
     """All agents at once."""
     async with conspectus.open(folder) as engine:
-        owner = await engine.people.create_owner()
+        owner = await engine.keys.create_first()
         await engine.memory.add("the store begins", scope=Scope("nobody"))
     assert owner is not None
     with server(folder) as url:

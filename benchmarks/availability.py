@@ -301,14 +301,14 @@ async def prepare(folder: Path, chunks: int) -> tuple[str, str, str]:
     """The key of the owner, that of a user who may write, and the id of the document that is ranked last."""
     last = await fill(folder, chunks)
     async with bootstrap.open(folder, settings=Settings(embedder="none")) as engine:
-        owner = await engine.people.create_owner()
+        owner = await engine.keys.create_first()
         assert owner is not None
         await engine.collections.create("own")
         texts = [f"Backups of server {number} run at two." for number in range(500)]
         await engine.add([NewDocument(text) for text in texts], collection="own", wait=True)
         user = await engine.people.create_user("mallory")
-        key = await engine.people.create_key("mallory")
-        await engine.people.grant("wiki", Principal("user", user.id), "editor")
+        key = await engine.keys.create("mallory")
+        await engine.access.grant("wiki", Principal("user", user.id), "editor")
     return owner.secret, key.secret, last
 
 

@@ -167,7 +167,7 @@ async def serve(path: Path) -> None:
     settings = Settings(path=str(path), log_level="critical", max_user_chats=1_000, max_queued_requests=1_000)
     opened = conspectus.open(path, settings=settings, embedder=Given({}), chat_model=Speaking())
     async with opened as engine:
-        api_key = await engine.people.create_owner() or await engine.people.create_key("owner")
+        api_key = await engine.keys.create_first() or await engine.keys.create("owner")
         app = application(engine, settings)
         with closing(bound("127.0.0.1", 0)) as listener:
             listener.listen(2_048)

@@ -72,7 +72,7 @@ def _read(log: Path) -> str:
 async def founded(url: str, settings: Settings, clients: int) -> tuple[str, list[str], list[tuple[str, str]]]:
     """A store with people, sources and roles: the owner's key, ids of users, a key for each client."""
     async with conspectus.open(url, settings=settings) as engine:
-        owner = await engine.people.create_owner()
+        owner = await engine.keys.create_first()
         if owner is None:
             raise SystemExit("the store has accounts already")
         await engine.collections.create(HOME)
@@ -80,8 +80,8 @@ async def founded(url: str, settings: Settings, clients: int) -> tuple[str, list
         for number in range(clients):
             await engine.collections.get_or_create_source(f"s{number}", collection=HOME)
             grantee = Principal("user", users[number % USERS].id)
-            await engine.people.grant(HOME, grantee, "editor", source=f"s{number}")
-        keys = [await engine.people.create_key(users[number % USERS].id) for number in range(clients)]
+            await engine.access.grant(HOME, grantee, "editor", source=f"s{number}")
+        keys = [await engine.keys.create(users[number % USERS].id) for number in range(clients)]
     return owner.secret, [str(user.id) for user in users], [(key.secret, str(key.key.id)) for key in keys]
 
 

@@ -178,7 +178,7 @@ async def run(folder: Path, captions: list[NewCaption], speed: float) -> tuple[S
     """The whole day."""
     seen, server = Seen(), Server(folder / "live")
     async with conspectus.open(folder / "live") as engine:
-        owner = await engine.people.create_owner()
+        owner = await engine.keys.create_first()
         await engine.streams.put(STREAM)
     assert owner is not None
     server.start()

@@ -160,7 +160,7 @@ async def filled(texts: Sequence[str]) -> str:
     shutil.rmtree(STORE, ignore_errors=True)
     async with conspectus.open(STORE, settings=settings()) as engine:
         await engine.add([NewDocument(text=text) for text in texts], wait=True)
-        owner = await engine.people.create_owner()
+        owner = await engine.keys.create_first()
     if owner is None:
         raise SystemExit("the store has accounts already")
     return owner.secret

@@ -113,8 +113,8 @@ def add_people(engine: BlockingEngine) -> None:
     ann = engine.people.create_user("ann")
     keepers = engine.people.create_group("keepers")
     engine.people.add_member(keepers.name, ann.name)
-    engine.people.create_key("ann", label="laptop")
-    engine.people.grant("lighthouse", Principal("group", keepers.id), "viewer")
+    engine.keys.create("ann", label="laptop")
+    engine.access.grant("lighthouse", Principal("group", keepers.id), "viewer")
 
 
 if __name__ == "__main__":

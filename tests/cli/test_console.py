@@ -67,7 +67,7 @@ def test_a_browser_opens_the_console_and_needs_no_key(tmp_path: Path) -> None:
 
 def test_with_accounts_the_console_asks_for_a_key_and_opens_no_browser_if_told_so(tmp_path: Path) -> None:
     with sync.open(tmp_path / "data", settings=Settings(embedder="none")) as engine:
-        key = engine.people.create_owner()
+        key = engine.keys.create_first()
     assert key is not None
     opened = tmp_path / "opened"
     with running_console(

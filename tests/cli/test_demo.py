@@ -48,16 +48,16 @@ def test_it_has_what_the_console_shows_and_is_made_once(shell: Shell, demo: dict
         assert stored == {"default": 16, "chat": 31, "cameras": 51, "memory": 14}
         assert engine.graph.list()[0].nodes == 40
         assert [entity.name for entity in engine.graph.list_entities() if entity.name == "Priya"] == ["Priya"]
-        assert len(engine.people.list_keys("*")) == 3
+        assert len(engine.keys.list("*")) == 3
     again = shell("demo", shell.folder / "demo", "--json")
     assert (again.code, again.json["keys"]) == (0, {})
     with open_demo(shell.folder) as engine:
-        assert (count_documents(engine), len(engine.people.list_keys("*"))) == (stored, 3)
+        assert (count_documents(engine), len(engine.keys.list("*"))) == (stored, 3)
 
 
 async def test_bob_reads_two_of_the_five_sources(shell: Shell, demo: dict[str, str]) -> None:
     async with bootstrap.open(shell.folder / "demo", settings=SETTINGS) as engine:
-        people = {user: await engine.people.authenticate(key) for user, key in demo.items()}
+        people = {user: await engine.keys.authenticate(key) for user, key in demo.items()}
         lists = {user: engine.as_person(person).collections.list_sources() for user, person in people.items()}
         seen = {user: [source.name for source in await sources] for user, sources in lists.items()}
     everything = ["archive", "graph/default", "handbook", "operations", "product", "security"]
@@ -87,7 +87,7 @@ def test_one_that_was_interrupted_is_completed(shell: Shell, demo: dict[str, str
     keys = json.loads(shell("demo", shell.folder / "demo", "--json").out)["keys"]
     with open_demo(shell.folder) as engine:
         assert count_documents(engine) == stored
-        assert engine.people.authenticate(keys["bob"]).name == "bob"
+        assert engine.keys.authenticate(keys["bob"]).name == "bob"
 
 
 def test_a_folder_with_something_else_is_left_alone(shell: Shell) -> None:

@@ -64,7 +64,7 @@ def world_of(texts: Sequence[NewDocument], questions: int, *, seed: int) -> Worl
 
 async def populate(engine: Engine, world: World) -> PopulatedStore:
     """Store a world, with the vectors of all its documents."""
-    await engine.people.create_owner()
+    await engine.keys.create_first()
     for start in range(0, len(world.documents), BATCH):
         for name in SOURCES:
             documents = [
@@ -80,9 +80,9 @@ async def populate(engine: Engine, world: World) -> PopulatedStore:
             continue
         person = await engine.people.create_user(name)
         for source in (None,) if seen is None else seen:
-            await engine.people.grant("default", Principal("user", person.id), "viewer", source=source)
-        key = await engine.people.create_key(name, scopes=SCOPES)
-        engines[name] = engine.as_person(await engine.people.authenticate(key.secret))
+            await engine.access.grant("default", Principal("user", person.id), "viewer", source=source)
+        key = await engine.keys.create(name, scopes=SCOPES)
+        engines[name] = engine.as_person(await engine.keys.authenticate(key.secret))
     sources = {source.name: source.id for source in await engine.collections.list_sources()}
     return PopulatedStore(engines, sources)
 

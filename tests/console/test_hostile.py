@@ -110,9 +110,9 @@ def fill_store(engine: Engine) -> None:
     edges = [NewEdge("0", f"{n}", label) for n, label in enumerate(LABELS) if n > 0]
     engine.graph.add_edges(edges, graph="facts", collection="hostile")
     engine.people.create_user("bob")
-    engine.people.create_key("bob", label=LABELS[1])
+    engine.keys.create("bob", label=LABELS[1])
     engine.people.create_group(HOSTILE[1])
-    engine.people.grant("hostile", Principal("group", HOSTILE[1]), "viewer")
+    engine.access.grant("hostile", Principal("group", HOSTILE[1]), "viewer")
     for text in HOSTILE:
         engine.search.explain_as(text[:1000], 500, user="bob", collection="hostile")
 
@@ -121,7 +121,7 @@ def fill_store(engine: Engine) -> None:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("filled")
     with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
-        owner = engine.people.create_owner()
+        owner = engine.keys.create_first()
         assert owner is not None
         fill_store(engine)
     with running_site(folder) as site:

@@ -172,7 +172,7 @@ def test_a_group_is_made_filled_and_deleted(visit: Opened, changeable: Site) -> 
 def test_a_deleted_user_leaves_its_collections_to_another(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         engine.people.create_user("dora")
-        key = engine.people.create_key("dora").secret
+        key = engine.keys.create("dora").secret
     with connect(changeable.address, api_key=key) as engine:
         engine.collections.get_or_create("drafts")
     page = visit(changeable, "/operations?part=people", key=changeable.key)
@@ -234,7 +234,7 @@ def test_a_person_without_rights_sees_only_their_own(visit: Opened, changeable: 
 def test_a_key_for_reading_shows_its_user_and_no_keys(visit: Opened, changeable: Site, narrow: bool) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         bob = engine.people.get_user("bob")
-        key = engine.people.create_key("bob", scopes=["read"]).secret
+        key = engine.keys.create("bob", scopes=["read"]).secret
     page = visit(changeable, "/operations?part=people", key=key, narrow=narrow)
     expect(page.get_by_role("heading", level=1)).to_have_text("bob")
     expect(page.get_by_role("region", name="Your id")).to_contain_text(bob.id)

@@ -36,9 +36,9 @@ def shared(tmp_path: Path) -> Iterator[Shared]:
         keys = {}
         for name in ("ann", "bob"):
             engine.people.create_user(name)
-            keys[name] = engine.people.create_key(name, scopes=SCOPES).secret
-        engine.people.grant("docs", Principal("user", "ann"), "manager")
-        engine.people.grant("docs", Principal("user", "bob"), "viewer", source="handbook")
+            keys[name] = engine.keys.create(name, scopes=SCOPES).secret
+        engine.access.grant("docs", Principal("user", "ann"), "manager")
+        engine.access.grant("docs", Principal("user", "bob"), "viewer", source="handbook")
     with running_site(tmp_path) as site:
         yield Shared(site, **keys)
 

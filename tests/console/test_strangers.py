@@ -32,7 +32,7 @@ KNOWN = re.compile("runbooks|handbook|Lobby|helper|support|Cologne|Releases|back
 def test_a_person_without_rights_learns_nothing_on_any_screen(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         engine.people.create_user("dan")
-        key = engine.people.create_key("dan", scopes=SCOPES).secret
+        key = engine.keys.create("dan", scopes=SCOPES).secret
     page = visit(changeable, "/evaluation", key=key)
     for path, message in SCREENS.items():
         page.goto(f"{changeable.address}/console{path}")
@@ -46,7 +46,7 @@ def test_a_person_without_rights_learns_nothing_on_any_screen(visit: Opened, cha
 def test_a_document_of_others_is_as_one_that_does_not_exist(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
         engine.people.create_user("dan")
-        key = engine.people.create_key("dan").secret
+        key = engine.keys.create("dan").secret
         [document, *_] = engine.documents.list(collection="default").documents
     page = visit(changeable, f"/documents/{document.id}", key=key)
     hidden = page.locator("main")
@@ -72,7 +72,7 @@ def test_what_strangers_see_is_accessible(visit: Opened, locked: Site, narrow: b
 
 def test_live_captions_end_when_the_key_of_the_session_is_revoked(visit: Opened, changeable: Site) -> None:
     with connect(changeable.address, api_key=changeable.key) as engine:
-        key = engine.people.create_key("owner")
+        key = engine.keys.create("owner")
         page = visit(changeable, "/evaluation", key=key.secret)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         page.evaluate(
@@ -85,7 +85,7 @@ def test_live_captions_end_when_the_key_of_the_session_is_revoked(visit: Opened,
             }"""
         )
         expect(page).to_have_title("open")
-        engine.people.revoke_key(key.key.id)
+        engine.keys.revoke(key.key.id)
         expect(page).to_have_title("unauthenticated", timeout=60_000)
     page.reload()
     expect(page.get_by_label("API key")).to_be_visible()

@@ -34,10 +34,10 @@ ONLY_WHERE_THE_STORE_IS = {
     "ConnectionService.start",
     "ConnectionService.watch",
     "JobService.start",
+    "KeyService.authenticate",
+    "KeyService.create_first",
     "MaintenanceService.finish_purges",
     "MaintenanceService.resume",
-    "PeopleService.authenticate",
-    "PeopleService.create_owner",
     "MemoryService.start",
     "RetentionService.start",
     "SearchService.get_hits",
@@ -61,7 +61,7 @@ class TestEmbedded(EngineContract):
 class TestRemote(EngineContract):
     @pytest.fixture
     async def engine(self, local: Engine) -> AsyncIterator[RemoteEngine]:
-        first = await local.people.create_owner()
+        first = await local.keys.create_first()
         assert first is not None
         async with (
             served(application(local, SETTINGS)) as url,
@@ -116,19 +116,19 @@ def derived_methods(kind: type) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", [Engine, RemoteEngine, BlockingEngine, *Service.__subclasses__()])
-def test_no_object_has_more_than_26_public_methods(kind: type) -> None:
+def test_no_object_has_more_than_25_public_methods(kind: type) -> None:
     public = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
-    assert len(public) <= 26
+    assert len(public) <= 25
 
 
 async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
     ann = await local.people.create_user("ann")
-    secret = (await local.people.create_key("ann")).secret
+    secret = (await local.keys.create("ann")).secret
     await local.add(["for all", "for me"], collection="wiki", wait=True)
     shared = await local.collections.get_or_create_source("shared", collection="wiki")
     await local.add("for ann", source="shared", collection="wiki", wait=True)
-    await local.people.grant("wiki", Principal("user", ann.id), "viewer", source="shared")
-    here = local.as_person(await local.people.authenticate(secret))
+    await local.access.grant("wiki", Principal("user", ann.id), "viewer", source="shared")
+    here = local.as_person(await local.keys.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
         conspectus.connect(url, api_key=secret, settings=SETTINGS) as there,
@@ -145,7 +145,7 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
         assert untimed(retrieval) == untimed(await here.retrieve("for", collection="*"))
         for engine in (here, there):
             await assert_may_not_write(engine)
-        await local.people.revoke_key((await local.people.list_keys("ann"))[0].id)
+        await local.keys.revoke((await local.keys.list("ann"))[0].id)
         with pytest.raises(Unauthenticated):
             await there.people.whoami()
 
@@ -160,11 +160,11 @@ async def assert_may_not_write(engine: Engine | RemoteEngine) -> None:
 
 async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
     ann = await local.people.create_user("ann")
-    secret = (await local.people.create_key("ann")).secret
+    secret = (await local.keys.create("ann")).secret
     for name in ("gate", "yard"):
         await local.streams.add_captions(NewCaption(f"a fox at the {name}", 1, 2), stream=name, wait=True)
-    await local.people.grant("default", Principal("user", ann.id), "viewer", source="gate")
-    here = local.as_person(await local.people.authenticate(secret))
+    await local.access.grant("default", Principal("user", ann.id), "viewer", source="gate")
+    here = local.as_person(await local.keys.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
         conspectus.connect(url, api_key=secret, settings=SETTINGS) as there,
@@ -173,7 +173,7 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
         await assert_sees_only_the_gate(there)
         following = [asyncio.create_task(read_captions(engine)) for engine in (here, there)]
         await asyncio.sleep(0.3)
-        await local.people.revoke("default", Principal("user", ann.id), source="gate")
+        await local.access.revoke("default", Principal("user", ann.id), source="gate")
         await local.streams.add_captions(NewCaption("a secret fox", 3, 4), stream="gate")
         for task in following:
             with pytest.raises(NotFound):

@@ -52,7 +52,7 @@ def recorded_statements() -> Iterator[Asked]:
 
 async def ask_everything(engine: Engine, secret: str) -> None:
     """Ask in every way that is waited for."""
-    for reader in (engine, engine.as_person(await engine.people.authenticate(secret))):
+    for reader in (engine, engine.as_person(await engine.keys.authenticate(secret))):
         await reader.retrieve("text 7", limit=5)
         await reader.window("text 7", 500)
     document = await engine.documents.get_by_key("7", source="default")
@@ -72,8 +72,8 @@ async def record_hot_paths(store: str, settings: Settings = SETTINGS) -> Asked:
         await fill(engine, LARGE)
         await engine.people.create_user("bob")
         for _ in range(LARGE):
-            key = await engine.people.create_key("bob")
-        await engine.people.grant("default", Principal("user", "bob"), "viewer")
+            key = await engine.keys.create("bob")
+        await engine.access.grant("default", Principal("user", "bob"), "viewer")
         with recorded_statements() as statements:
             await write(engine, "measured")
             await ask_everything(engine, key.secret)

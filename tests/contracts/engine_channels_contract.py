@@ -246,13 +246,13 @@ class ChannelsContract:
         for name in ("ann@example.org", "bob", "Boss"):
             await engine.people.create_user(name)
         plain = await engine.channels.import_archive(tmp_path / "team.zip")
-        assert await engine.people.list_grants("default", source="secret") == []
+        assert await engine.access.list_grants("default", source="secret") == []
         report = await engine.channels.import_archive(tmp_path / "team.zip", grant_members=True)
         assert report.notices == (
             *plain.notices,
             "2 members of private channels may read them; without an account: cy",
         )
-        grants = await engine.people.list_grants("default", source="secret")
+        grants = await engine.access.list_grants("default", source="secret")
         accounts = {str(user.id): user.name for user in await engine.people.list_users()}
         readers = {(accounts[grant.grantee.id], grant.role) for grant in grants}
         assert readers == {("ann@example.org", "viewer"), ("bob", "viewer")}

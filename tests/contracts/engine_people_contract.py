@@ -54,18 +54,18 @@ class PeopleContract:
         """Their secrets are shown once; they open what they are for."""
         ann = await engine.people.create_user("ann")
         expires = datetime.now(UTC) + timedelta(days=1)
-        created = await engine.people.create_key("ann", label="laptop", scopes=["read"], expires=expires)
+        created = await engine.keys.create("ann", label="laptop", scopes=["read"], expires=expires)
         assert (created.key.user, created.key.scopes, created.key.expires) == (ann.id, ("read",), expires)
-        renewed = await engine.people.rotate_key(created.key.id)
+        renewed = await engine.keys.rotate(created.key.id)
         assert renewed.secret != created.secret
-        assert [key.revoked is None for key in await engine.people.list_keys("ann")] == [False, True]
-        ended = await engine.people.revoke_key(renewed.key.id)
+        assert [key.revoked is None for key in await engine.keys.list("ann")] == [False, True]
+        ended = await engine.keys.revoke(renewed.key.id)
         assert ended.revoked is not None
-        assert ended in await local.people.list_keys("ann")
+        assert ended in await local.keys.list("ann")
         with pytest.raises(Conflict):
-            await engine.people.rotate_key(renewed.key.id)
+            await engine.keys.rotate(renewed.key.id)
         with pytest.raises(InvalidInput):
-            await engine.people.create_key(expires=expires - timedelta(days=9))
+            await engine.keys.create(expires=expires - timedelta(days=9))
         person = await engine.people.whoami()
         assert (person.owner, person.scopes) == (True, SCOPES)
 
@@ -73,15 +73,15 @@ class PeopleContract:
         """On a collection and on a source of it."""
         ann = await engine.people.create_user("ann")
         source = await engine.collections.get_or_create_source("s", collection="wiki")
-        for_collection = await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
-        part = await engine.people.grant("wiki", Principal("user", ann.id), "editor", source="s")
+        for_collection = await engine.access.grant("wiki", Principal("user", "ann"), "viewer")
+        part = await engine.access.grant("wiki", Principal("user", ann.id), "editor", source="s")
         assert (for_collection.source, part.source, part.grantee.id) == (None, source.id, ann.id)
-        assert await engine.people.list_grants("wiki") == await local.people.list_grants("wiki")
-        assert await engine.people.list_grants("wiki", source="s") == [part]
-        assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is True
-        assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is False
+        assert await engine.access.list_grants("wiki") == await local.access.list_grants("wiki")
+        assert await engine.access.list_grants("wiki", source="s") == [part]
+        assert await engine.access.revoke("wiki", Principal("user", "ann"), source="s") is True
+        assert await engine.access.revoke("wiki", Principal("user", "ann"), source="s") is False
         with pytest.raises(NotFound):
-            await engine.people.grant("wiki", Principal("group", "none"), "viewer")
+            await engine.access.grant("wiki", Principal("group", "none"), "viewer")
 
 
 class SeeAsContract:
@@ -93,7 +93,7 @@ class SeeAsContract:
         for name in ("open", "closed"):
             pages = [NewDocument(f"The {name} backup runs at {hour}.", key=str(hour)) for hour in range(3)]
             await engine.add(pages, collection="wiki", source=name, wait=True)
-        await engine.people.grant("wiki", Principal("user", "ann"), "viewer", source="open")
+        await engine.access.grant("wiki", Principal("user", "ann"), "viewer", source="open")
         closed = await engine.collections.get_source("closed", collection="wiki")
         explanation = await engine.search.explain_as("backup", Budget(200), user="ann", collection="wiki")
         assert (explanation.user, {candidate.source for candidate in explanation.window.trace}) == (
@@ -108,11 +108,11 @@ class SeeAsContract:
         ]
         again = await local.search.explain_as("backup", 200, user=ann.id, collection="wiki")
         assert untimed(again.window) == untimed(explanation.window)
-        log = await engine.people.list_audit()
+        log = await engine.access.list_audit()
         looks = [entry for entry in log.entries if entry.action == "explain_as"]
         assert [(entry.viewed_as, entry.query) for entry in looks] == [(ann.id, "backup")] * 2
-        assert log == await local.people.list_audit()
-        await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
+        assert log == await local.access.list_audit()
+        await engine.access.grant("wiki", Principal("user", "ann"), "viewer")
         plain = await engine.search.explain_as("backup", 200, user="ann", collection="wiki")
         assert (untimed(plain.window), plain.missing_grants) == (untimed(plain.own), ())
 
@@ -130,7 +130,7 @@ class SeeAsContract:
         await engine.people.set_user_disabled("ann")
         with pytest.raises(Conflict):
             await engine.search.explain_as("x", 50, user="ann", collection="wiki")
-        actions = [entry.action for entry in (await engine.people.list_audit()).entries]
+        actions = [entry.action for entry in (await engine.access.list_audit()).entries]
         assert "create_user" in actions and "explain_as" not in actions
 
     async def test_roles_are_shown_with_where_they_come_from(
@@ -142,22 +142,22 @@ class SeeAsContract:
         await engine.people.add_member("team", "ann")
         document = (await engine.add("x", collection="wiki", source="s"))[0].id
         source = (await engine.collections.get_source("s", collection="wiki")).id
-        await engine.people.grant("wiki", Principal("group", "team"), "viewer")
-        await engine.people.grant("wiki", Principal("user", "ann"), "editor", source="s")
+        await engine.access.grant("wiki", Principal("group", "team"), "viewer")
+        await engine.access.grant("wiki", Principal("user", "ann"), "editor", source="s")
         by_group, by_user = RoleOrigin("group", "viewer", None, "team"), RoleOrigin("user", "editor", source)
-        roles = await engine.people.effective_roles("ann", collection="wiki")
+        roles = await engine.access.effective_roles("ann", collection="wiki")
         assert [(role.source_name, role.role, role.origins) for role in roles] == [
             (None, "viewer", (by_group,)),
             ("s", "editor", (by_group, by_user)),
         ]
-        assert roles == await local.people.effective_roles("ann")
-        readers = await engine.people.list_readers(document)
+        assert roles == await local.access.effective_roles("ann")
+        readers = await engine.access.list_readers(document)
         owner = (RoleOrigin("store_owner", "owner"), RoleOrigin("collection_owner", "owner"))
         assert [(reader.name, reader.role, reader.origins) for reader in readers] == [
             ("ann", "editor", (by_group, by_user)),
             ("owner", "owner", owner),
         ]
-        assert readers == await local.people.list_readers(document)
+        assert readers == await local.access.list_readers(document)
 
 
 class WorkContract:

@@ -44,10 +44,10 @@ class SharedStore:
         return written.id
 
     async def grant(self, stream: str = "cam") -> None:
-        await self.owner.people.grant("default", Principal("user", self.name), "viewer", source=stream)
+        await self.owner.access.grant("default", Principal("user", self.name), "viewer", source=stream)
 
     async def revoke(self, stream: str = "cam") -> None:
-        await self.owner.people.revoke("default", Principal("user", self.name), source=stream)
+        await self.owner.access.revoke("default", Principal("user", self.name), source=stream)
 
     async def wait_until_checked(self) -> None:
         """Wait until no alert is behind, and no vector is still to come, with which it would look again."""

@@ -76,7 +76,7 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
             NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id
         )
         if number % 2:
-            await engine.people.grant("default", Principal("user", ann.id), "viewer", source=source.id)
+            await engine.access.grant("default", Principal("user", ann.id), "viewer", source=source.id)
     await engine.documents.wait_until_embedded()
     theirs = engine.as_person(Person("ann", id=ann.id))
     question = {

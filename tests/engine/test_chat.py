@@ -408,7 +408,7 @@ async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(open_engine: O
     async with open_engine(model) as engine:
         ann = await engine.people.create_user("ann")
         await engine.collections.get_or_create_source("desk", kind="channel")
-        await engine.people.grant("default", Principal("user", ann.id), "viewer", source="desk")
+        await engine.access.grant("default", Principal("user", ann.id), "viewer", source="desk")
         with pytest.raises(PermissionDenied):
             await collect_events(
                 engine.as_person(Person("ann", id=ann.id)), ChatRequest("x", store_in="desk")

@@ -75,16 +75,16 @@ async def test_what_was_deleted_is_not_kept(engine: Engine, model: ScriptedChatM
 
 
 async def test_sessions_are_of_one_user(engine: Engine, model: ScriptedChatModel) -> None:
-    await engine.people.create_owner()
+    await engine.keys.create_first()
     await engine.add(HERON, wait=True)
     await engine.people.create_user("ann")
-    ann = engine.as_person(await engine.people.authenticate((await engine.people.create_key("ann")).secret))
+    ann = engine.as_person(await engine.keys.authenticate((await engine.keys.create("ann")).secret))
     await ask_for_sources(engine, "where did the heron stand?")
     assert (await ask_for_sources(ann, "where did the heron stand?")).sources == ()
-    await engine.people.grant("default", Principal("user", "ann"), "viewer")
+    await engine.access.grant("default", Principal("user", "ann"), "viewer")
     seen = await ask_for_sources(ann, "where did the heron stand?")
     assert [source.key for source in seen.sources] == ["heron"]
-    await engine.people.revoke("default", Principal("user", "ann"))
+    await engine.access.revoke("default", Principal("user", "ann"))
     assert (await ask_for_sources(ann, "where did the heron stand?")).sources == ()
 
 

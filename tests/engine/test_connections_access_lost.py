@@ -54,7 +54,7 @@ class WikiScene:
 
 async def add_person(owner: Engine, name: str, role: Role) -> Engine:
     user = await owner.people.create_user(name)
-    await owner.people.grant("shared", Principal("user", user.id), role)
+    await owner.access.grant("shared", Principal("user", user.id), role)
     return owner.as_person(Person(name, id=user.id))
 
 
@@ -130,10 +130,10 @@ async def test_what_is_hidden_is_as_what_does_not_exist(scene: WikiScene) -> Non
 async def test_administrators_are_told_who_reads_what_is_hidden(scene: WikiScene) -> None:
     listed = (await scene.owner.documents.list(collection="shared")).documents
     page = next(document for document in listed if "Safe" in document.title)
-    names = {reader.name for reader in await scene.owner.people.list_readers(page.id)}
+    names = {reader.name for reader in await scene.owner.access.list_readers(page.id)}
     assert names == {"owner", "viewer", "editor"}
     await scene.close_wiki(REFUSALS[0])
-    assert [reader.name for reader in await scene.owner.people.list_readers(page.id)] == ["owner"]
+    assert [reader.name for reader in await scene.owner.access.list_readers(page.id)] == ["owner"]
     explained = await scene.owner.search.explain_as("safe", 200, user="viewer", collection="shared")
     assert [grant.role for grant in explained.missing_grants] == ["manager"]
 

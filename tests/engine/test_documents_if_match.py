@@ -24,7 +24,7 @@ async def engine(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         if request.param == "embedded":
             yield local
             return
-        first = await local.people.create_owner()
+        first = await local.keys.create_first()
         assert first is not None
         async with (
             served(application(local, SETTINGS)) as url,

@@ -56,7 +56,7 @@ async def test_a_quarantined_text_is_in_no_result_until_it_is_released(engine: E
     assert (stored.trust, stored.metadata, stored.title) == ("untrusted", {"lang": "en"}, "Quinces")
     (again,) = await engine.add([new])
     assert (again.outcome, again.quarantined) == ("unchanged", None)
-    (entry,) = (await engine.people.list_audit()).entries
+    (entry,) = (await engine.access.list_audit()).entries
     assert (entry.action, entry.query, entry.actor) == ("release", written.id, entry.viewed_as)
     assert (await engine.add(replace(new, text=f"{ATTACK} Now.")))[0].quarantined == "override"
     assert await search_texts(engine) == []
@@ -91,16 +91,16 @@ async def test_only_a_person_reviews_judges_and_grants(engine: Engine, origin: O
     user = Principal("user", (await engine.people.create_user("bo")).id)
     agent = engine.with_origin(origin)
     if by_key:
-        issued = await engine.people.create_key("local", origin=origin)
-        agent = engine.as_person(await engine.people.authenticate(issued.secret))
+        issued = await engine.keys.create("local", origin=origin)
+        agent = engine.as_person(await engine.keys.authenticate(issued.secret))
     for work in (
         agent.documents.release_quarantined(quarantined.id),
         agent.documents.list_quarantined(),
         agent.search.add_feedback("quinces", used=[hit.chunk.id]),
         agent.search.revoke_feedback("any"),
         agent.search.explain_as("quinces", 500, user="bo"),
-        agent.people.grant("default", user, "viewer"),
-        agent.people.revoke("default", user),
+        agent.access.grant("default", user, "viewer"),
+        agent.access.revoke("default", user),
     ):
         with pytest.raises(PermissionDenied, match="without an origin"):
             await work
@@ -112,23 +112,23 @@ async def test_only_a_person_reviews_judges_and_grants(engine: Engine, origin: O
 async def test_only_managers_review(engine: Engine) -> None:
     (written,) = await engine.add(NewDocument(ATTACK, key="k", trust="quarantined"))
     user = await engine.people.create_user("bo")
-    await engine.people.grant("default", Principal("user", user.id), "editor")
+    await engine.access.grant("default", Principal("user", user.id), "editor")
     editor = engine.as_person(Person("bo", False, user.id))
     for work in (editor.documents.list_quarantined(), editor.documents.release_quarantined(written.id)):
         with pytest.raises(PermissionDenied):
             await work
-    await engine.people.grant("default", Principal("user", user.id), "viewer")
+    await engine.access.grant("default", Principal("user", user.id), "viewer")
     for deletion in (editor.documents.delete(written.id), editor.documents.delete_by_filter(EVERYTHING)):
         with pytest.raises(PermissionDenied):
             await deletion
     assert [document.id for document in (await engine.documents.list_quarantined()).documents] == [written.id]
-    await engine.people.grant("default", Principal("user", user.id), "editor")
+    await engine.access.grant("default", Principal("user", user.id), "editor")
     receipt = await editor.documents.delete(written.id, purge=True)
     assert (receipt.documents, receipt.purged) == (1, True)
     assert (await engine.documents.list_quarantined()).documents == ()
     with pytest.raises(NotFound):
         await engine.documents.release_quarantined(written.id)
-    log = (await engine.people.list_audit()).entries
+    log = (await engine.access.list_audit()).entries
     (entry,) = [entry for entry in log if entry.query]
     assert (entry.action, entry.query, entry.actor) == ("delete_quarantined", written.id, user.id)
 

@@ -245,7 +245,7 @@ async def test_names_are_refused_where_they_cannot_be_masked(tmp_path: Path) -> 
         await engine.collections.create("c", description=f"of {EMAIL}")
         await engine.collections.update("c", description=f"now of {EMAIL}")
         assert (await engine.collections.get("c")).description == "now of [email]"
-        key = await engine.people.create_key(label=f"for {EMAIL}")
+        key = await engine.keys.create(label=f"for {EMAIL}")
         assert key.key.label == "for [email]"
 
 
@@ -304,10 +304,10 @@ async def test_a_scan_reads_nodes_of_readable_graphs_only(tmp_path: Path) -> Non
         for graph in ("open", "closed"):
             await engine.graph.add_nodes([NewNode("n", name=f"a {EMAIL}")], graph=graph)
         await engine.collections.update("default", description=f"of {EMAIL}")
-        await engine.people.create_owner()
+        await engine.keys.create_first()
         user = await engine.people.create_user("bob")
         source = await engine.graph.get_or_create("open")
-        await engine.people.grant("default", Principal("user", user.id), "viewer", source=source.id)
+        await engine.access.grant("default", Principal("user", user.id), "viewer", source=source.id)
         reader = engine.as_person(Person("bob", owner=False, id=user.id))
         columns = [finding.column for finding in (await reader.maintenance.scan()).places]
         assert columns == ["graph_nodes.name"]

@@ -264,9 +264,9 @@ async def test_a_text_that_is_written_again_keeps_the_lower_level(engine: Engine
 
 async def test_a_key_has_a_highest_origin(engine: Engine) -> None:
     """Whatever it claims and however it writes: documents, memories, facts, changes, and keys it makes."""
-    issued = await engine.people.create_key("local", origin="web")
-    crawler = engine.as_person(await engine.people.authenticate(issued.secret))
-    assert (issued.key.origin, (await engine.people.list_keys("*"))[-1].origin) == ("web", "web")
+    issued = await engine.keys.create("local", origin="web")
+    crawler = engine.as_person(await engine.keys.authenticate(issued.secret))
+    assert (issued.key.origin, (await engine.keys.list("*"))[-1].origin) == ("web", "web")
     await crawler.add(NewDocument("quinces", key="k", origin="user", trust="trusted"))
     (mine,) = await engine.add(NewDocument("my quinces", key="m"))
     await crawler.documents.update(mine.id, title="Changed")
@@ -284,8 +284,8 @@ async def test_a_key_has_a_highest_origin(engine: Engine) -> None:
         await crawler.graph.add_nodes([NewNode("n", name=ATTACK)])
     with pytest.raises(PermissionDenied):
         await crawler.connections.create("docs", "markdown", {"path": "/tmp"})
-    assert (await crawler.people.create_key(origin="agent")).key.origin == "web"
-    assert (await engine.people.rotate_key(issued.key.id)).key.origin == "web"
+    assert (await crawler.keys.create(origin="agent")).key.origin == "web"
+    assert (await engine.keys.rotate(issued.key.id)).key.origin == "web"
 
 
 async def test_no_history_raises_a_level_or_shows_what_is_quarantined() -> None:

@@ -15,9 +15,7 @@ SETTINGS = replace(Settings(), log_level="critical")
 async def test_who_may_make_a_collection_may_hand_its_vectors_in(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path / "data", settings=replace(SETTINGS, embedder="none")) as engine:
         await engine.people.create_user("ann")
-        ann = engine.as_person(
-            await engine.people.authenticate((await engine.people.create_key("ann")).secret)
-        )
+        ann = engine.as_person(await engine.keys.authenticate((await engine.keys.create("ann")).secret))
         await ann.collections.create("films", embedder="vectors:2")
         await ann.add(NewDocument("x", vector=(1.0, 0.0)), collection="films")
         with pytest.raises(PermissionDenied):

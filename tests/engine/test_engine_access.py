@@ -42,7 +42,7 @@ class Scene:
     async def bob_is(self, role: Any, *, of: str | None = "shared") -> None:
         """Alice, who shares nothing with Bob yet, names him by his id."""
         bob = Principal("user", (await self.bob.people.whoami()).id)
-        await self.alice.people.grant("wiki", bob, role, source=of)
+        await self.alice.access.grant("wiki", bob, role, source=of)
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ async def test_a_vendor_that_repeats_a_text_tells_it_to_nobody_else(tmp_path: Pa
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
         alice, bob = [owner.as_person(Person(user.name, False, user.id)) for user in people]
         await alice.add("plums", source="shared", collection="wiki", wait=True)
-        await alice.people.grant("wiki", Principal("user", people[1].id), "editor", source="shared")
+        await alice.access.grant("wiki", Principal("user", people[1].id), "editor", source="shared")
         for person, may_read in ((alice, True), (bob, False)):
             source, home = ("hidden", "wiki") if may_read else ("shared", "alice/wiki")
             text = THEIRS if may_read else "pears"

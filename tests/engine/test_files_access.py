@@ -42,6 +42,6 @@ async def read_error(read: Callable[[str], Awaitable[object]], path: str) -> str
 async def open_with_grant(engine: Engine) -> Engine:
     """The engine of somebody who may read one source."""
     user = await engine.people.create_user("ann")
-    await engine.people.grant("team", Principal("user", user.id), "viewer", source="open")
-    key = await engine.people.create_key("ann")
-    return engine.as_person(await engine.people.authenticate(key.secret))
+    await engine.access.grant("team", Principal("user", user.id), "viewer", source="open")
+    key = await engine.keys.create("ann")
+    return engine.as_person(await engine.keys.authenticate(key.secret))

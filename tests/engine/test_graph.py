@@ -60,7 +60,7 @@ class SharedStore:
     name: str
 
     async def grant(self, source: str, role: Role = "viewer") -> None:
-        await self.owner.people.grant("default", Principal("user", self.name), role, source=source)
+        await self.owner.access.grant("default", Principal("user", self.name), role, source=source)
 
 
 @pytest.fixture

@@ -125,8 +125,8 @@ async def test_a_merge_is_taken_back_once(engine):
 
 async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engine):
     await engine.people.create_user("bob")
-    key = await engine.people.create_key("bob")
-    bob = engine.as_person(await engine.people.authenticate(key.secret))
+    key = await engine.keys.create("bob")
+    bob = engine.as_person(await engine.keys.authenticate(key.secret))
     for refused in (
         bob.graph.merge_nodes("uk", ["ca"]),
         bob.graph.undo_merge(1),
@@ -135,7 +135,7 @@ async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engi
     ):
         with pytest.raises(NotFound):
             await refused
-    await engine.people.grant("default", Principal("user", "bob"), "viewer")
+    await engine.access.grant("default", Principal("user", "bob"), "viewer")
     assert map_node_ids(await bob.graph.link_entities("art"))["art"] == "art"
     for refused in (bob.graph.merge_nodes("uk", ["ca"]), bob.graph.undo_merge(1)):
         with pytest.raises(PermissionDenied):

@@ -50,7 +50,7 @@ async def test_who_may_not_change_a_job_is_offered_nothing(engine: Engine) -> No
     job = await engine.jobs.ingest_files([Upload("a.md", b"heron")], collection="wiki")
     assert job.actions == ("cancel",)
     user = await engine.people.create_user("ann")
-    await engine.people.grant("wiki", Principal("user", user.id), "viewer")
+    await engine.access.grant("wiki", Principal("user", user.id), "viewer")
     viewer = engine.as_person(Person(user.name, user.owner, user.id))
     assert (await viewer.jobs.get(job.id)).actions == ()
     with pytest.raises(PermissionDenied):

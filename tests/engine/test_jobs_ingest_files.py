@@ -236,7 +236,7 @@ async def test_who_may_connect(engine: Engine) -> None:
     people = {}
     for name, role in (("ann", "manager"), ("bob", "editor")):
         user = await engine.people.create_user(name)
-        await engine.people.grant("wiki", Principal("user", user.id), role)  # type: ignore[arg-type]
+        await engine.access.grant("wiki", Principal("user", user.id), role)  # type: ignore[arg-type]
         people[name] = engine.as_person(Person(user.name, user.owner, user.id))
     address = {"address": "https://example.org/w/api.php"}
     web = {"address": "https://example.org/r.git"}

@@ -42,7 +42,7 @@ async def add_person(
     """A new user, with a role on the collection or on one source of it."""
     user = await engine.people.create_user(name)
     if role is not None:
-        await engine.people.grant("wiki", Principal("user", user.id), role, source=source)
+        await engine.access.grant("wiki", Principal("user", user.id), role, source=source)
     return engine.as_person(Person(user.name, user.owner, user.id))
 
 
@@ -124,9 +124,9 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
     job = await bob.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
     await Site().until(lambda: server.count("/page") == 1)
     if how == "revoked":
-        await engine.people.revoke("wiki", grantee)
+        await engine.access.revoke("wiki", grantee)
     elif how == "demoted":
-        await engine.people.grant("wiki", grantee, "viewer")
+        await engine.access.grant("wiki", grantee, "viewer")
     else:
         await engine.people.set_user_disabled("bob")
     ended = await engine.jobs.wait(job.id, timeout=60)

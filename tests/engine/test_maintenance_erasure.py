@@ -29,12 +29,12 @@ async def test_a_purge_erases_queries_asked_as_another(tmp_path: Path) -> None:
     async with open_engine(tmp_path) as engine:
         (document,) = await engine.add(f"{NAME} is ill")
         (other,) = await engine.add("the tide is high", collection="other")
-        await engine.people.create_owner()
+        await engine.keys.create_first()
         user = await engine.people.create_user("bob")
         for collection in ("default", "other"):
             await engine.search.explain_as(f"is {NAME} ill", 100, user="bob", collection=collection)
         await engine.documents.delete(document.id, purge=True)
-        log = (await engine.people.list_audit()).entries
+        log = (await engine.access.list_audit()).entries
         entries = [entry for entry in log if entry.action == "explain_as"]
         assert [entry.query for entry in entries] == [f"is {NAME} ill", ""]
         assert {entry.viewed_as for entry in entries} == {user.id}
@@ -79,10 +79,10 @@ async def test_the_user_of_forgotten_memories_is_no_name_of_a_source(tmp_path: P
 async def test_a_granted_source_stays(tmp_path: Path) -> None:
     async with open_engine(tmp_path) as engine:
         await engine.memory.add("a", scope=ANN)
-        await engine.people.create_owner()
+        await engine.keys.create_first()
         bob = await engine.people.create_user("bob")
         (source,) = await engine.collections.list_sources(collection="memory")
-        await engine.people.grant("memory", Principal("user", bob.id), "editor", source=source.id)
+        await engine.access.grant("memory", Principal("user", bob.id), "editor", source=source.id)
         await engine.memory.forget(MemorySelection(everything=True), scope=ANN, purge=True)
         assert await engine.collections.list_sources(collection="memory") == [source]
 
@@ -108,9 +108,9 @@ async def test_a_purge_erases_merges_of_deleted_nodes(tmp_path: Path) -> None:
 
 async def test_a_deleted_account_leaves_no_name(tmp_path: Path) -> None:
     async with open_engine(tmp_path) as engine:
-        await engine.people.create_owner()
+        await engine.keys.create_first()
         user = await engine.people.create_user(NAME)
-        await engine.people.create_key(NAME, label=f"of {NAME}")
+        await engine.keys.create(NAME, label=f"of {NAME}")
         await engine.people.delete_user(user.id, purge=True)
     assert no_file_has(tmp_path, NAME)
 
@@ -123,8 +123,8 @@ async def test_a_document_that_was_deleted_before_is_purged_by_its_id(tmp_path: 
         await engine.maintenance.reindex(collection="other")
         await engine.documents.delete(document.id)
         reader = await engine.people.create_user("bob")
-        await engine.people.grant("other", Principal("user", reader.id), "viewer")
-        person = await engine.people.authenticate((await engine.people.create_key("bob")).secret)
+        await engine.access.grant("other", Principal("user", reader.id), "viewer")
+        person = await engine.keys.authenticate((await engine.keys.create("bob")).secret)
         receipt = await engine.as_person(person).documents.delete(document.id, purge=True)
         assert (receipt.documents, receipt.purged) == (0, False)
         assert not no_file_has(tmp_path, NAME)

@@ -269,11 +269,11 @@ async def test_only_who_may_write_there_may_forget_there(engine: Engine) -> None
     with pytest.raises(NotFound):
         await ann.memory.forget(old, scope=ANN)
     home = (await engine.memory.get(ids["old"], scope=ANN)).document.source
-    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home)
+    await engine.access.grant("memory", Principal("user", "ann"), "viewer", source=home)
     for selection in (old, EVERYTHING):
         with pytest.raises(PermissionDenied):
             await ann.memory.forget(selection, scope=ANN)
-    await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home)
+    await engine.access.grant("memory", Principal("user", "ann"), "editor", source=home)
     assert (await ann.memory.forget(old, scope=ANN)).memories == 1
     assert (await ann.memory.forget(EVERYTHING, scope=BOB)).memories == 0
     assert await keys(engine, BOB) == ["old", "new"]

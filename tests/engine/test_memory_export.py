@@ -204,7 +204,7 @@ async def test_only_who_may_write_there_takes_in(engine: Engine) -> None:
     with pytest.raises(NotFound):
         await ann.memory.export(scope=ANN)
     home = await engine.collections.get_source("memory/ann/bot/monday", collection="memory")
-    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
+    await engine.access.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     assert (await ann.memory.export(scope=Scope("ann"))).lines == tuple(lines)
     for scope in (None, Scope("carl")):
         with pytest.raises(PermissionDenied):

@@ -63,9 +63,9 @@ async def test_quarantined_memories_move_and_stay_quarantined(tmp_path: Path) ->
 async def test_others_than_managers_get_their_number(tmp_path: Path) -> None:
     async with open_engine(tmp_path) as engine:
         await add_memories(engine)
-        await engine.people.create_owner()
+        await engine.keys.create_first()
         bob = await engine.people.create_user("bob")
-        await engine.people.grant("memory", Principal("user", bob.id), "editor")
+        await engine.access.grant("memory", Principal("user", bob.id), "editor")
         for person in (
             Person(bob.name, False, bob.id),
             replace(await engine.people.whoami(), origin="agent"),

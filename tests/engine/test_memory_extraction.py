@@ -232,7 +232,7 @@ async def test_facts_are_seen_by_those_who_see_their_memory(tmp_path: Path) -> N
         await extracted(engine)
         eve = await person(engine, "eve")
         source = "memory/bob/bot/monday"
-        await engine.people.grant(MEMORY, Principal("user", "eve"), "viewer", source=source)
+        await engine.access.grant(MEMORY, Principal("user", "eve"), "viewer", source=source)
         seen = [*await facts_of(eve, BOB), *await facts_of(eve, ANN)]
         assert (len(seen), is_hidden(seen, "Koeln")) == (1, True)
         with pytest.raises(PermissionDenied):

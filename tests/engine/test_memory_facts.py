@@ -229,13 +229,13 @@ def test_a_fact_of_long_names_is_refused_when_it_is_made(names: tuple[str, str, 
 
 
 async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
-    await engine.people.create_owner()
+    await engine.keys.create_first()
     [first] = await engine.memory.add("here", scope=ANN)
     await engine.memory.add("there", scope=BOB)
     eve = await person(engine, "eve")
     user = next(user for user in await engine.people.list_users() if user.name == "eve")
     home = (await engine.documents.get(first.id)).source
-    await engine.people.grant(MEMORY, Principal("user", user.id), "editor", source=home)
+    await engine.access.grant(MEMORY, Principal("user", user.id), "editor", source=home)
     await eve.memory.add("a plain word", scope=ANN)
     with pytest.raises(PermissionDenied):
         await eve.memory.add(["one", lives_in("Rome", ROME)], scope=ANN)

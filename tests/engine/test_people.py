@@ -39,25 +39,25 @@ def enter(owner: Engine) -> Enter:
     """The store as someone may use it who came with a key."""
 
     async def entered(name: str, *scopes: Any) -> Engine:
-        issued = await owner.people.create_key(name, scopes=scopes or SCOPES)
-        return owner.as_person(await owner.people.authenticate(issued.secret))
+        issued = await owner.keys.create(name, scopes=scopes or SCOPES)
+        return owner.as_person(await owner.keys.authenticate(issued.secret))
 
     return entered
 
 
 async def test_the_owner_account_is_made_once_and_its_key_shown_once(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
-        first = await engine.people.create_owner()
+        first = await engine.keys.create_first()
         assert first is not None
-        assert await engine.people.authenticate(first.secret) == Person("owner", True, first.key.user, SCOPES)
-        assert await engine.people.create_owner() is None
-        await engine.people.revoke_key(first.key.id)
-        assert await engine.people.create_owner() is None
+        assert await engine.keys.authenticate(first.secret) == Person("owner", True, first.key.user, SCOPES)
+        assert await engine.keys.create_first() is None
+        await engine.keys.revoke(first.key.id)
+        assert await engine.keys.create_first() is None
 
 
 async def test_a_store_with_users_but_without_keys_gets_its_first(owner: Engine) -> None:
     assert [user.name for user in await owner.people.list_users()] == ["alice", "bob", "carol", "owner"]
-    assert await owner.people.create_owner() is not None
+    assert await owner.keys.create_first() is not None
     assert len(await owner.people.list_users()) == 4
 
 
@@ -110,10 +110,10 @@ async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
         alice.people.list_members("team"),
         alice.people.add_member("team", "alice"),
         alice.people.remove_member("team", "bob"),
-        alice.people.list_keys("bob"),
-        alice.people.list_keys("*"),
-        alice.people.create_key("bob"),
-        alice.people.create_owner(),
+        alice.keys.list("bob"),
+        alice.keys.list("*"),
+        alice.keys.create("bob"),
+        alice.keys.create_first(),
     ):
         with pytest.raises(PermissionDenied):
             await work
@@ -124,8 +124,8 @@ async def test_an_owners_key_without_the_scope_keeps_none(owner: Engine, enter: 
     for work in (
         boss.people.list_users(),
         boss.people.create_user("dora"),
-        boss.people.create_key("alice"),
-        boss.people.list_keys(),
+        boss.keys.create("alice"),
+        boss.keys.list(),
     ):
         with pytest.raises(PermissionDenied):
             await work
@@ -148,70 +148,70 @@ async def test_a_deleted_users_collections_are_the_heirs(owner: Engine, enter: E
 
 async def test_own_keys_are_ones_own_business(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
-    laptop = await alice.people.create_key(label="laptop")
+    laptop = await alice.keys.create(label="laptop")
     assert (
-        await owner.as_person(await owner.people.authenticate(laptop.secret)).people.whoami()
+        await owner.as_person(await owner.keys.authenticate(laptop.secret)).people.whoami()
     ).name == "alice"
     assert (
-        [key.label for key in await alice.people.list_keys()]
+        [key.label for key in await alice.keys.list()]
         == ["", "laptop"]
-        == [key.label for key in await alice.people.list_keys("alice")]
+        == [key.label for key in await alice.keys.list("alice")]
     )
     messages = set()
     for work in (
-        bob.people.revoke_key(laptop.key.id),
-        bob.people.rotate_key(laptop.key.id),
-        bob.people.revoke_key("f" * 16),
+        bob.keys.revoke(laptop.key.id),
+        bob.keys.rotate(laptop.key.id),
+        bob.keys.revoke("f" * 16),
     ):
         with pytest.raises(NotFound) as refused:
             await work
         messages.add(str(refused.value).replace(laptop.key.id, "f" * 16))
     assert len(messages) == 1
-    await owner.people.revoke_key(laptop.key.id)
+    await owner.keys.revoke(laptop.key.id)
     with pytest.raises(Unauthenticated):
-        await owner.people.authenticate(laptop.secret)
+        await owner.keys.authenticate(laptop.secret)
 
 
 async def test_no_key_is_worth_more_than_the_one_that_made_it(enter: Enter) -> None:
     narrow = await enter("alice", "read", "admin")
-    broad = await (await enter("alice")).people.create_key()
+    broad = await (await enter("alice")).keys.create()
     for work in (
-        narrow.people.create_key(scopes=("write",)),
-        narrow.people.rotate_key(broad.key.id),
-        narrow.people.revoke_key(broad.key.id),
-        (await enter("alice", "read", "write")).people.create_key(scopes=("read",)),
+        narrow.keys.create(scopes=("write",)),
+        narrow.keys.rotate(broad.key.id),
+        narrow.keys.revoke(broad.key.id),
+        (await enter("alice", "read", "write")).keys.create(scopes=("read",)),
     ):
         with pytest.raises(PermissionDenied):
             await work
-    assert (await narrow.people.create_key(scopes=("admin", "read", "read"))).key.scopes == ("read", "admin")
+    assert (await narrow.keys.create(scopes=("admin", "read", "read"))).key.scopes == ("read", "admin")
 
 
 async def test_a_narrower_key_ends_no_session_of_a_wider_one(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
-    laptop = await alice.people.create_key(label="laptop")
-    await owner.sessions.start(await owner.people.authenticate(laptop.secret))
-    (session,) = await alice.people.list_sessions()
+    laptop = await alice.keys.create(label="laptop")
+    await owner.sessions.start(await owner.keys.authenticate(laptop.secret))
+    (session,) = await alice.keys.list_sessions()
     assert (session.key, session.user) == (laptop.key.id, laptop.key.user)
-    assert await owner.people.list_sessions("alice") == [session]
-    assert await bob.people.list_sessions() == []
-    for work in (bob.people.list_sessions("*"), bob.people.list_sessions("alice")):
+    assert await owner.keys.list_sessions("alice") == [session]
+    assert await bob.keys.list_sessions() == []
+    for work in (bob.keys.list_sessions("*"), bob.keys.list_sessions("alice")):
         with pytest.raises(PermissionDenied):
             await work
     narrow = await enter("alice", "read", "admin")
     with pytest.raises(PermissionDenied, match="end a session of that key"):
-        await narrow.people.end_session(session.id)
-    await alice.people.end_session(session.id)
+        await narrow.keys.end_session(session.id)
+    await alice.keys.end_session(session.id)
     with pytest.raises(NotFound):
-        await alice.people.end_session(session.id)
+        await alice.keys.end_session(session.id)
 
 
 async def test_own_sessions_need_no_admin(owner: Engine, enter: Enter) -> None:
     bob = await enter("bob", "read", "write")
-    key = await owner.people.create_key("bob", scopes=("read",))
-    await owner.sessions.start(await owner.people.authenticate(key.secret))
-    (session,) = await bob.people.list_sessions()
-    await bob.people.end_session(session.id)
-    assert await bob.people.list_sessions() == []
+    key = await owner.keys.create("bob", scopes=("read",))
+    await owner.sessions.start(await owner.keys.authenticate(key.secret))
+    (session,) = await bob.keys.list_sessions()
+    await bob.keys.end_session(session.id)
+    assert await bob.keys.list_sessions() == []
 
 
 async def test_keys_that_make_no_sense_are_refused(owner: Engine) -> None:
@@ -225,80 +225,80 @@ async def test_keys_that_make_no_sense_are_refused(owner: Engine) -> None:
         {"label": "a\nb"},
     ):
         with pytest.raises(InvalidInput):
-            await owner.people.create_key("alice", **fields)
+            await owner.keys.create("alice", **fields)
     with pytest.raises(NotFound):
-        await owner.people.create_key("nobody")
-    assert (await owner.people.create_key(expires=now + timedelta(days=1))).key.expires is not None
+        await owner.keys.create("nobody")
+    assert (await owner.keys.create(expires=now + timedelta(days=1))).key.expires is not None
 
 
 async def test_a_rotated_key_is_the_same_with_another_secret(owner: Engine) -> None:
     ends = datetime.now(UTC) + timedelta(days=1)
-    old = await owner.people.create_key("alice", label="laptop", scopes=("read",), expires=ends)
-    new = await owner.people.rotate_key(old.key.id)
+    old = await owner.keys.create("alice", label="laptop", scopes=("read",), expires=ends)
+    new = await owner.keys.rotate(old.key.id)
     assert (new.key.user, new.key.label, new.key.scopes, new.key.expires) == (
         old.key.user, "laptop", ("read",), ends,
     )  # fmt: skip
-    assert (await owner.people.authenticate(new.secret)).name == "alice"
+    assert (await owner.keys.authenticate(new.secret)).name == "alice"
     with pytest.raises(Unauthenticated):
-        await owner.people.authenticate(old.secret)
+        await owner.keys.authenticate(old.secret)
     with pytest.raises(Conflict):
-        await owner.people.rotate_key(old.key.id)
+        await owner.keys.rotate(old.key.id)
 
 
 async def test_a_disabled_user_does_nothing_and_keeps_all(owner: Engine) -> None:
-    issued = await owner.people.create_key("alice")
+    issued = await owner.keys.create("alice")
     await owner.people.set_user_disabled("alice")
     with pytest.raises(Unauthenticated):
-        await owner.people.authenticate(issued.secret)
+        await owner.keys.authenticate(issued.secret)
     await owner.people.set_user_disabled("alice", disabled=False)
-    assert (await owner.people.authenticate(issued.secret)).name == "alice"
+    assert (await owner.keys.authenticate(issued.secret)).name == "alice"
 
 
 async def test_managers_give_and_take_up_to_editor(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
     await alice.collections.create("wiki")
-    await alice.people.grant("wiki", BOB, "manager")
+    await alice.access.grant("wiki", BOB, "manager")
     carol = Principal("user", "carol")
-    await bob.people.grant("alice/wiki", carol, "editor")
+    await bob.access.grant("alice/wiki", carol, "editor")
     for role in ("manager", "owner"):
         with pytest.raises(PermissionDenied):
-            await bob.people.grant("alice/wiki", carol, role)
-    await alice.people.grant("wiki", carol, "manager")
-    for work in (bob.people.grant("alice/wiki", carol, "viewer"), bob.people.revoke("alice/wiki", carol)):
+            await bob.access.grant("alice/wiki", carol, role)
+    await alice.access.grant("wiki", carol, "manager")
+    for work in (bob.access.grant("alice/wiki", carol, "viewer"), bob.access.revoke("alice/wiki", carol)):
         with pytest.raises(PermissionDenied):
             await work
-    assert {grant.role for grant in await bob.people.list_grants("alice/wiki")} == {"manager"}
+    assert {grant.role for grant in await bob.access.list_grants("alice/wiki")} == {"manager"}
     with pytest.raises(InvalidInput):
-        await alice.people.grant("wiki", BOB, "king")
+        await alice.access.grant("wiki", BOB, "king")
 
 
 async def test_the_account_that_owns_it_cannot_be_touched(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
     await alice.collections.create("wiki")
-    await alice.people.grant("wiki", BOB, "owner")
+    await alice.access.grant("wiki", BOB, "owner")
     for principal in (ALICE, Principal("user", "owner")):
         for work in (
-            bob.people.grant("alice/wiki", principal, "viewer"),
-            bob.people.revoke("alice/wiki", principal),
+            bob.access.grant("alice/wiki", principal, "viewer"),
+            bob.access.revoke("alice/wiki", principal),
         ):
             with pytest.raises(Conflict):
                 await work
     for principal in (Principal("user", "nobody"), Principal("group", "alice"), TEAM):
         with pytest.raises(NotFound):
-            await alice.people.grant("wiki", principal, "viewer")
-    assert len(await owner.people.list_grants("alice/wiki")) == 1
+            await alice.access.grant("wiki", principal, "viewer")
+    assert len(await owner.access.list_grants("alice/wiki")) == 1
 
 
 async def test_a_role_holds_for_the_next_request_and_not_after(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
     await alice.add("the harvest of plums", collection="wiki")
     await owner.people.create_group("team")
-    await alice.people.grant("wiki", TEAM, "viewer")
+    await alice.access.grant("wiki", TEAM, "viewer")
     assert await bob.collections.list() == []
     await owner.people.add_member("team", "bob")
     assert (await bob.retrieve("plums", collection="alice/wiki")).hits
-    assert await alice.people.revoke("wiki", TEAM)
-    assert not await alice.people.revoke("wiki", TEAM)
+    assert await alice.access.revoke("wiki", TEAM)
+    assert not await alice.access.revoke("wiki", TEAM)
     with pytest.raises(NotFound):
         await bob.retrieve("plums", collection="alice/wiki")
 
@@ -307,16 +307,16 @@ async def test_a_manager_of_one_source_lets_others_into_it_alone(enter: Enter) -
     alice, bob, carol = [await enter(name) for name in ("alice", "bob", "carol")]
     for source in ("open", "closed"):
         await alice.add(f"a harvest, {source}", source=source, collection="wiki")
-    await alice.people.grant("wiki", BOB, "manager", source="open")
-    await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
+    await alice.access.grant("wiki", BOB, "manager", source="open")
+    await bob.access.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
     assert [source.name for source in await carol.collections.list_sources(collection="alice/wiki")] == [
         "open"
     ]
     with pytest.raises(PermissionDenied):
-        await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer")
+        await bob.access.grant("alice/wiki", Principal("user", "carol"), "viewer")
     with pytest.raises(PermissionDenied):
-        await bob.people.list_grants("alice/wiki")
-    assert len(await bob.people.list_grants("alice/wiki", source="open")) == 2
+        await bob.access.list_grants("alice/wiki")
+    assert len(await bob.access.list_grants("alice/wiki", source="open")) == 2
 
 
 @pytest.fixture
@@ -329,13 +329,13 @@ async def document(owner: Engine) -> str:
         (ALICE, "manager", "pages"),
         (BOB, "manager", None),
     ):
-        await owner.people.grant("wiki", grantee, role, source=source)
+        await owner.access.grant("wiki", grantee, role, source=source)
     return written[0].id
 
 
 async def list_looks(owner: Engine) -> list[AuditEntry]:
     """The queries that were asked as another user, newest first."""
-    entries = (await owner.people.list_audit()).entries
+    entries = (await owner.access.list_audit()).entries
     return [look for look in entries if look.action == "explain_as"]
 
 
@@ -349,15 +349,15 @@ async def test_nobody_else_sees_as_others(owner: Engine, enter: Enter, document:
         for attempt in (
             view.search.explain_as("backup", 100, user="bob", collection="wiki"),
             view.search.explain_as("backup", 100, user="nobody", collection="wiki"),
-            view.people.list_readers(document),
+            view.access.list_readers(document),
         ):
             with pytest.raises(error):
                 await attempt
         for user in ("bob", "nobody"):
             with pytest.raises(PermissionDenied):
-                await view.people.effective_roles(user)
+                await view.access.effective_roles(user)
         with pytest.raises(PermissionDenied):
-            await view.people.list_audit()
+            await view.access.list_audit()
     assert await list_looks(owner) == []
 
 
@@ -368,11 +368,11 @@ async def test_a_manager_sees_as_others_in_one_collection(owner: Engine, enter: 
         (),
         ["pages"],
     )
-    assert [reader.name for reader in await bob.people.list_readers(document)] == ["alice", "bob", "owner"]
-    assert {role.collection_name for role in await bob.people.effective_roles("carol")} == {"wiki"}
+    assert [reader.name for reader in await bob.access.list_readers(document)] == ["alice", "bob", "owner"]
+    assert {role.collection_name for role in await bob.access.effective_roles("carol")} == {"wiki"}
     for attempt in (
         bob.search.explain_as("x", 100, user="carol", collection="other"),
-        bob.people.effective_roles("carol", collection="other"),
+        bob.access.effective_roles("carol", collection="other"),
     ):
         with pytest.raises(NotFound):
             await attempt
@@ -390,7 +390,7 @@ async def test_what_was_asked_as_another_is_noted_before_it_is_answered(owner: E
 
 async def test_a_channel_that_the_other_does_not_see_is_a_notice(owner: Engine) -> None:
     await owner.add("about ferries", collection="wiki", source="pages")
-    await owner.people.grant("wiki", ALICE, "viewer", source="pages")
+    await owner.access.grant("wiki", ALICE, "viewer", source="pages")
     await owner.channels.add_messages(NewMessage("ferries?"), channel="help", collection="wiki")
     explained = await owner.search.explain_as(
         "ferries", 50, user="alice", collection="wiki", query_context=QueryContext("help")

@@ -170,16 +170,16 @@ async def test_rules_of_people(engine: Engine) -> None:
         for source in await engine.collections.list_sources(collection="memory")
         if "ann" in source.name
     )
-    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
+    await engine.access.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     for scope in (ANN, BOB, Scope("carl")):
         with pytest.raises(PermissionDenied):
             await ann.retention.set(Retention(max_count=0), scope=scope)
-    await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home.id)
+    await engine.access.grant("memory", Principal("user", "ann"), "editor", source=home.id)
     await ann.retention.set(Retention(max_count=2), scope=ANN)
     await engine.retention.set(Retention(max_count=0), scope=BOB)
     assert [rule.scope for rule in await ann.retention.list()] == [ANN]
     assert (await ann.retention.apply(dry_run=True)).memories == 3
-    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
+    await engine.access.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     with pytest.raises(PermissionDenied):
         await ann.retention.apply()
     assert (len(await keys(engine, ANN)), len(await keys(engine, BOB))) == (7, 1)
@@ -250,9 +250,9 @@ async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(
 ) -> None:
     await add_memories(engine)
     ann = await person(engine, "ann")
-    await engine.people.grant("memory", Principal("user", "ann"), "editor")
+    await engine.access.grant("memory", Principal("user", "ann"), "editor")
     await ann.retention.set(Retention(max_count=0), scope=ANN)
-    await engine.people.revoke("memory", Principal("user", "ann"))
+    await engine.access.revoke("memory", Principal("user", "ann"))
     await engine.retention.set(Retention(max_count=0), scope=BOB)
     await engine.retention.start()
     await wait_until_kept(engine, BOB, 0)

@@ -95,7 +95,7 @@ async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
     alice, bob = (engine.as_person(Person(user.name, False, user.id)) for user in people.values())
     await alice.add(build_message(0, "a secret plum"), source="hidden", collection="wiki")
     await alice.add(build_thread()[1:], source="open", collection="wiki")
-    await alice.people.grant("wiki", Principal("user", people["bob"].id), "viewer", source="open")
+    await alice.access.grant("wiki", Principal("user", people["bob"].id), "viewer", source="open")
     retrieval = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, thread_messages=8)
     assert [hit.document.key for hit in retrieval.hits] == ["3", "2", "1"]
     named = Not(Eq(("reply_to",), "1"))
@@ -117,7 +117,7 @@ async def test_chains_over_all_collections(engine: Engine) -> None:
 
 async def test_chains_come_over_http_as_they_are(engine: Engine) -> None:
     await engine.add(build_thread(), source="help")
-    first = await engine.people.create_owner()
+    first = await engine.keys.create_first()
     assert first is not None
     quiet = Settings(log_level="critical")
     async with (

@@ -36,7 +36,7 @@ async def owner(tmp_path: Path) -> AsyncIterator[Engine]:
             ("mia", "manager", None),
         ]
         for name, role, source in grants:
-            await engine.people.grant("default", Principal("user", name), role, source=source)
+            await engine.access.grant("default", Principal("user", name), role, source=source)
         yield engine
 
 
@@ -45,8 +45,8 @@ def enter(owner: Engine) -> Enter:
     """The store as somebody with a key."""
 
     async def entered(name: str, *scopes: Any) -> Engine:
-        key = await owner.people.create_key(name, scopes=scopes or SCOPES)
-        return owner.as_person(await owner.people.authenticate(key.secret))
+        key = await owner.keys.create(name, scopes=scopes or SCOPES)
+        return owner.as_person(await owner.keys.authenticate(key.secret))
 
     return entered
 
@@ -124,8 +124,8 @@ async def expect_refusal(engine: Engine, chunk: int) -> str:
 async def test_own_feedback_is_hidden_with_its_source(owner: Engine, enter: Enter) -> None:
     ed = await enter("ed")
     [feedback] = await ed.search.add_feedback(QUERY, used=[await find_chunk(ed, OPEN[0])])
-    await owner.people.revoke("default", Principal("user", "ed"), source="open")
-    await owner.people.grant("default", Principal("user", "ed"), "viewer", source="hidden")
+    await owner.access.revoke("default", Principal("user", "ed"), source="open")
+    await owner.access.grant("default", Principal("user", "ed"), "viewer", source="hidden")
     assert (await ed.search.list_feedback()).feedback == ()
     await ed.search.revoke_feedback(feedback.id)
     assert (await owner.search.list_feedback()).feedback == ()
@@ -175,9 +175,9 @@ async def test_a_chat_of_somebody_who_may_not_edit_gives_none(tmp_path: Path) ->
     ) as engine:
         await engine.add(OPEN[:1], wait=True)
         await engine.people.create_user("vera")
-        await engine.people.grant("default", Principal("user", "vera"), "viewer")
-        key = await engine.people.create_key("vera", scopes=SCOPES)
-        vera = engine.as_person(await engine.people.authenticate(key.secret))
+        await engine.access.grant("default", Principal("user", "vera"), "viewer")
+        key = await engine.keys.create("vera", scopes=SCOPES)
+        vera = engine.as_person(await engine.keys.authenticate(key.secret))
         request = ChatRequest(QUERY, min_similarity=None)
         assert len([event async for event in vera.chat.stream(request)]) == 4
         assert (await engine.search.list_feedback()).feedback == ()

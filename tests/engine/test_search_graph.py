@@ -169,7 +169,7 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
     await filled.add([secret], source="hidden", wait=True)
     user = await filled.people.create_user("bob")
     home = (await filled.collections.get_or_create()).id
-    await filled.people.grant(home, Principal("user", user.id), "viewer", source="pages")
+    await filled.access.grant(home, Principal("user", user.id), "viewer", source="pages")
     bob = filled.as_person(Person("bob", False, user.id))
     retrieval = await bob.retrieve("django in atlantis", graph=GraphExpansion(hops=5), collection=home)
     assert retrieval.hits

@@ -174,7 +174,7 @@ async def test_a_channel_that_is_not_there_or_not_to_be_seen_is_not_found(engine
     await post(engine, "here", make_message("a", 0.9))
     await post(engine, "secret", make_message("b", 0.9))
     ann = await engine.people.create_user("ann")
-    await engine.people.grant("default", Principal("user", ann.id), "viewer", source="here")
+    await engine.access.grant("default", Principal("user", ann.id), "viewer", source="here")
     view = engine.as_person(Person("ann", id=ann.id))
     assert (await view.retrieve(QUESTION, query_context=HERE)).hits[0].document.key == "a"
     for asker, channel in ((engine, "nowhere"), (view, "nowhere"), (view, "secret")):

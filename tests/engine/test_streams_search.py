@@ -243,7 +243,7 @@ async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -
         await engine.streams.add_captions(make_captions(20, about=name), stream=name, wait=True)
     guest = await engine.people.create_user("guest")
     source = (await engine.streams.get("open")).source
-    await engine.people.grant("default", Principal("user", guest.id), "viewer", source=source.id)
+    await engine.access.grant("default", Principal("user", guest.id), "viewer", source=source.id)
     theirs = engine.as_person(Person("guest", False, guest.id))
     response = await search(theirs, "the red car stops", limit=50)
     assert {moment.stream.name for moment in response.moments} == {"open"}

@@ -107,13 +107,11 @@ async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
         request = {**REQUEST, "collection": "wiki"}
         await owner.summaries.summarize(**request)
         ann = await owner.people.create_user("ann")
-        engine = owner.as_person(
-            await owner.people.authenticate((await owner.people.create_key("ann")).secret)
-        )
+        engine = owner.as_person(await owner.keys.authenticate((await owner.keys.create("ann")).secret))
         for ask in (engine.summaries.summarize, engine.summaries.get, engine.summaries.start_job):
             with pytest.raises(NotFound):
                 await ask(**request)  # type: ignore[operator]
-        await owner.people.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
+        await owner.access.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
         assert (await engine.summaries.summarize(**request)).calls == 0
         with pytest.raises(PermissionDenied):
             await engine.summaries.set_live(**request)

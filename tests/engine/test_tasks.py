@@ -36,7 +36,7 @@ async def either(engine: Engine, request: pytest.FixtureRequest) -> AsyncIterato
     if request.param == "embedded":
         yield engine
         return
-    first = await engine.people.create_owner()
+    first = await engine.keys.create_first()
     assert first is not None
     async with (
         served(application(engine, SETTINGS)) as url,

@@ -109,10 +109,10 @@ async def test_a_grant_of_another_process_holds_for_the_very_next_request(
         for _ in range(2):
             with pytest.raises(NotFound):
                 await ada.retrieve("word", collection="wiki")
-        other.do(f"people.grant('wiki', {ADA}, 'viewer')")
+        other.do(f"access.grant('wiki', {ADA}, 'viewer')")
         for _ in range(2):
             assert len((await ada.retrieve("word", collection="wiki")).hits) == 1
-        other.do(f"people.revoke('wiki', {ADA})")
+        other.do(f"access.revoke('wiki', {ADA})")
     with pytest.raises(NotFound):
         await ada.retrieve("word", collection="wiki")
 
@@ -136,17 +136,17 @@ async def test_what_another_process_writes_and_deletes_is_seen_by_the_very_next_
 
 async def test_keys_and_users_are_refused_at_once_by_another_process(engine: Engine, other: Other) -> None:
     await engine.people.create_user("bob")
-    key = await engine.people.create_key("bob")
+    key = await engine.keys.create("bob")
     for _ in range(2):
-        assert (await engine.people.authenticate(key.secret)).name == "bob"
+        assert (await engine.keys.authenticate(key.secret)).name == "bob"
     other.do("people.set_user_disabled('bob')")
     with pytest.raises(conspectus.errors.Unauthenticated):
-        await engine.people.authenticate(key.secret)
+        await engine.keys.authenticate(key.secret)
     other.do("people.set_user_disabled('bob', disabled=False)")
-    assert (await engine.people.authenticate(key.secret)).name == "bob"
-    other.do(f"people.revoke_key({key.key.id!r})")
+    assert (await engine.keys.authenticate(key.secret)).name == "bob"
+    other.do(f"keys.revoke({key.key.id!r})")
     with pytest.raises(conspectus.errors.Unauthenticated):
-        await engine.people.authenticate(key.secret)
+        await engine.keys.authenticate(key.secret)
 
 
 async def test_what_is_not_committed_and_what_is_undone_is_not_seen(

@@ -73,20 +73,20 @@ async def engine(path: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Engin
 
 async def test_keys_stay_what_they_are(engine: Engine, clock: Clock) -> None:
     await engine.people.create_user("ann")
-    lasting = await engine.people.create_key("ann", expires=clock.now + 2 * HOUR)
-    revoked = await engine.people.create_key("ann")
-    assert (await engine.people.authenticate(lasting.secret)).name == "ann"
-    await engine.people.revoke_key(revoked.key.id)
+    lasting = await engine.keys.create("ann", expires=clock.now + 2 * HOUR)
+    revoked = await engine.keys.create("ann")
+    assert (await engine.keys.authenticate(lasting.secret)).name == "ann"
+    await engine.keys.revoke(revoked.key.id)
     clock.move(-HOUR)
-    assert (await engine.people.authenticate(lasting.secret)).name == "ann"
+    assert (await engine.keys.authenticate(lasting.secret)).name == "ann"
     with pytest.raises(Unauthenticated):
-        await engine.people.authenticate(revoked.secret)
-    fresh = await engine.people.create_key("ann", expires=clock.now + HOUR)
-    assert (await engine.people.authenticate(fresh.secret)).name == "ann"
+        await engine.keys.authenticate(revoked.secret)
+    fresh = await engine.keys.create("ann", expires=clock.now + HOUR)
+    assert (await engine.keys.authenticate(fresh.secret)).name == "ann"
     clock.move(4 * HOUR)
     for key in (lasting, fresh):
         with pytest.raises(Unauthenticated):
-            await engine.people.authenticate(key.secret)
+            await engine.keys.authenticate(key.secret)
 
 
 async def test_the_last_change_holds(engine: Engine, clock: Clock) -> None:

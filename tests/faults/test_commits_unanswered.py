@@ -126,7 +126,7 @@ async def open_as_owner(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClie
     settings = replace(base_settings, cache=str(folder))
     models = {"embedder": HashedEmbedder(), "chat_model": ScriptedChatModel()}
     async with bootstrap.open(url, settings=settings, **models) as engine:
-        owner = await engine.people.create_owner()
+        owner = await engine.keys.create_first()
         headers = {"Authorization": f"Bearer {owner.secret}"}
         transport = httpx.ASGITransport(application(engine, settings))
         address = f"http://localhost{PREFIX}"

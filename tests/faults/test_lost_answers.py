@@ -69,7 +69,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 @asynccontextmanager
 async def open_through_cable(folder: Path) -> AsyncIterator[tuple[RemoteEngine, Cable]]:
     async with conspectus.open(folder, settings=SETTINGS) as local:
-        first = await local.people.create_owner()
+        first = await local.keys.create_first()
         assert first is not None
         async with served(application(local, SETTINGS)) as url:
             cable = Cable(int(url.rpartition(":")[2]))
@@ -104,14 +104,14 @@ async def test_names_are_taken_once(tmp_path: Path) -> None:
                 engine.people.create_user("ann"),
                 engine.people.create_group("editors"),
                 engine.collections.update("wiki", name="book"),
-                engine.people.grant("book", Principal("user", "ann"), "viewer"),
+                engine.access.grant("book", Principal("user", "ann"), "viewer"),
             )
         ):
             cable.losing = 1
             await write
             assert cable.lost == number + 1
         cable.losing = 1
-        assert await engine.people.revoke("book", Principal("user", "ann")) is True
+        assert await engine.access.revoke("book", Principal("user", "ann")) is True
 
 
 async def test_files_are_taken_in_once(tmp_path: Path) -> None:
@@ -127,8 +127,8 @@ async def test_a_key_that_was_lost_is_said_to_be(tmp_path: Path) -> None:
     async with open_through_cable(tmp_path) as (engine, cable):
         cable.losing = 1
         with pytest.raises(ServerUnavailable, match="the connection was lost"):
-            await engine.people.create_key(label="lost")
-        assert [key.label for key in await engine.people.list_keys()] == ["first key", "lost"]
+            await engine.keys.create(label="lost")
+        assert [key.label for key in await engine.keys.list()] == ["first key", "lost"]
 
 
 async def test_a_large_batch_goes_through_whole(tmp_path: Path) -> None:

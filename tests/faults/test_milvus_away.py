@@ -42,7 +42,7 @@ async def is_told_why(engine: Engine) -> None:
     with pytest.raises(StorageBusy, match=WORDS):
         await engine.retrieve("meanwhile")
     async with served(application(engine, SETTINGS)) as url, httpx.AsyncClient(base_url=url) as web:
-        key = await engine.people.create_key(scopes=("read",))
+        key = await engine.keys.create(scopes=("read",))
         headers = {"Authorization": f"Bearer {key.secret}"}
         answer = await web.post("/api/v1/search", json={"query": "meanwhile"}, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (503, "storage_busy")
@@ -55,7 +55,7 @@ async def test_milvus_away_and_back(tmp_path: Path, postgres_url: str, seconds: 
     with milvus_server(tmp_path / "milvus") as process:
         settings = replace(settings, milvus_uri=process.uri)
         async with conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder()) as engine:
-            await engine.people.create_owner()
+            await engine.keys.create_first()
             await engine.add([NewDocument(f"before {n}", key=str(n)) for n in range(10)], wait=True)
             assert len((await engine.retrieve("before", limit=50)).hits) == 10
             writing = asyncio.create_task(write_for(engine, seconds))

@@ -66,7 +66,7 @@ async def create_store_with_key(path: str | Path) -> str:
     """The key of a new store's owner."""
     async with conspectus.open(path, settings=SETTINGS) as engine:
         await engine.collections.get_or_create()
-        key = await engine.people.create_owner()
+        key = await engine.keys.create_first()
     assert key is not None
     return key.secret
 

@@ -42,41 +42,41 @@ async def find_everywhere(engine: Engine, question: str, collection: str) -> lis
 async def test_keys_and_accounts_end_for_the_next_request(engines: Two) -> None:
     one, two = engines
     await one.people.create_user("ada")
-    first, second = [await one.people.create_key("ada") for _ in range(2)]
+    first, second = [await one.keys.create("ada") for _ in range(2)]
     for _ in range(2):
-        assert (await two.people.authenticate(first.secret)).name == "ada"
-    await one.people.revoke_key(first.key.id)
+        assert (await two.keys.authenticate(first.secret)).name == "ada"
+    await one.keys.revoke(first.key.id)
     with pytest.raises(Unauthenticated):
-        await two.people.authenticate(first.secret)
-    assert (await two.people.authenticate(second.secret)).name == "ada"
+        await two.keys.authenticate(first.secret)
+    assert (await two.keys.authenticate(second.secret)).name == "ada"
     await one.people.set_user_disabled("ada")
     with pytest.raises(Unauthenticated):
-        await two.people.authenticate(second.secret)
+        await two.keys.authenticate(second.secret)
     await one.people.set_user_disabled("ada", disabled=False)
-    assert (await two.people.authenticate(second.secret)).name == "ada"
+    assert (await two.keys.authenticate(second.secret)).name == "ada"
     await one.people.delete_user("ada")
     with pytest.raises(Unauthenticated):
-        await two.people.authenticate(second.secret)
+        await two.keys.authenticate(second.secret)
 
 
 async def test_grants_and_memberships_hold_for_the_next_question(engines: Two) -> None:
     one, two = engines
     await one.people.create_user("ada")
-    ada = two.as_person(await two.people.authenticate((await one.people.create_key("ada")).secret))
+    ada = two.as_person(await two.keys.authenticate((await one.keys.create("ada")).secret))
     await one.add([NewDocument("an open word", key="a")], source="open", collection="wiki", wait=True)
     await one.add([NewDocument("a secret word", key="b")], source="secret", collection="wiki", wait=True)
     for _ in range(2):
         with pytest.raises(NotFound):
             await find_everywhere(ada, "word", "wiki")
-        await one.people.grant("wiki", ADA, "viewer", source="open")
+        await one.access.grant("wiki", ADA, "viewer", source="open")
         assert await find_everywhere(ada, "word", "wiki") == ["an open word"]
-        await one.people.grant("wiki", ADA, "viewer")
+        await one.access.grant("wiki", ADA, "viewer")
         assert await find_everywhere(ada, "word", "wiki") == ["a secret word", "an open word"]
-        await one.people.revoke("wiki", ADA)
+        await one.access.revoke("wiki", ADA)
         assert await find_everywhere(ada, "word", "wiki") == ["an open word"]
-        await one.people.revoke("wiki", ADA, source="open")
+        await one.access.revoke("wiki", ADA, source="open")
     await one.people.create_group("all")
-    await one.people.grant("wiki", Principal("group", "all"), "viewer")
+    await one.access.grant("wiki", Principal("group", "all"), "viewer")
     await one.people.add_member("all", "ada")
     assert len(await find_everywhere(ada, "word", "wiki")) == 2
     await one.people.remove_member("all", "ada")

@@ -41,16 +41,16 @@ def keyless(tmp_path: Path) -> Iterator[Live]:
 async def keys(tmp_path: Path) -> dict[str, str]:
     """A store with accounts, each with something of its own; and their keys."""
     async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        owner = await engine.people.create_owner()
+        owner = await engine.keys.create_first()
         assert owner is not None
         secrets = {"owner": owner.secret}
         for name in ("ann", "bob"):
             await engine.people.create_user(name)
-            secrets[name] = (await engine.people.create_key(name, scopes=SCOPES)).secret
-            person = engine.as_person(await engine.people.authenticate(secrets[name]))
+            secrets[name] = (await engine.keys.create(name, scopes=SCOPES)).secret
+            person = engine.as_person(await engine.keys.authenticate(secrets[name]))
             text = f"{name} keeps the spare key in the {name} shed."
             await person.add([NewDocument(text, title=name)], collection="notes", wait=True)
-        secrets["reads"] = (await engine.people.create_key("ann", scopes=("read",))).secret
+        secrets["reads"] = (await engine.keys.create("ann", scopes=("read",))).secret
         return secrets
 
 
@@ -132,8 +132,8 @@ async def test_a_key_that_was_revoked_stops_at_once(live: Live, keys: dict[str, 
     async with client(live, keys["ann"]) as session:
         await answer_text(session, "search", query="key")
         async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-            for key in await engine.people.list_keys("ann"):
-                await engine.people.revoke_key(key.id)
+            for key in await engine.keys.list("ann"):
+                await engine.keys.revoke(key.id)
         with pytest.raises(Exception, match=r"(?i)unauthori|401|error"):
             await session.call_tool("search", {"query": "key"})
     assert post(live, {"Authorization": f"Bearer {keys['ann']}"}).status_code == 401

@@ -17,7 +17,9 @@ from conspectus.mcp.tool_list import TOOLS
 from conspectus.memory.scopes import graph_name, source_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
-from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.access import ACCESS_OPERATIONS
+from conspectus.operations.keys import KEY_OPERATIONS
+from conspectus.operations.people import PEOPLE_OPERATIONS
 from conspectus.operations.table import OPERATIONS
 from mcp import Client
 from tests.mcp.conftest import answer_text, call_tool, client, refused
@@ -191,7 +193,9 @@ def test_operations_that_delete_or_are_for_people_are_not_offered() -> None:
     for operation in OPERATIONS.values():
         if operation.verb == "DELETE" or operation.method.__name__.startswith("delete"):
             assert operation.name not in offered or operation.name == "stop_live_summary", operation.name
-    accounts = {operation.name for operation in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)} - {"whoami"}
+    accounts = {operation.name for operation in (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *ACCESS_OPERATIONS)} - {
+        "whoami"
+    }
     assert not accounts & TABLE_OPERATIONS.keys()
 
 

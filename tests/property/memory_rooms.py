@@ -100,7 +100,7 @@ class Rooms:
         who = self.chance.choice(self.people)
         where = self.chance.choice([None, *self.homes, *self.homes, *self.graphs.values()])
         role = self.chance.choice(ROLES)
-        await self.owner.people.grant(MEMORY, Principal("user", who.id), role, source=where)
+        await self.owner.access.grant(MEMORY, Principal("user", who.id), role, source=where)
         who.roles[where] = role
 
     async def revoke_role(self) -> None:
@@ -108,7 +108,7 @@ class Rooms:
         who = self.chance.choice(self.people)
         if who.roles:
             where = self.chance.choice(list(who.roles))
-            assert await self.owner.people.revoke(MEMORY, Principal("user", who.id), source=where)
+            assert await self.owner.access.revoke(MEMORY, Principal("user", who.id), source=where)
             del who.roles[where]
 
     async def add_memory(self) -> None:

@@ -27,7 +27,7 @@ from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical", run_background_jobs="off")
 BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-LEFT_OUT = {"connections.watch", "people.create_owner"}
+LEFT_OUT = {"connections.watch", "keys.create_first"}
 LEFT_OUT |= {f"{service}.start" for service in ("alerts", "connections", "jobs", "retention")}
 LEFT_OUT |= {"maintenance.resume", "maintenance.finish_purges"}
 """What never returns, or begins background work."""
@@ -149,7 +149,7 @@ async def test_an_engine_raises_errors_of_ours_alone_for_every_value(engine: Eng
 
 
 async def test_a_remote_engine_raises_errors_of_ours_alone(engine: Engine) -> None:
-    first = await engine.people.create_owner()
+    first = await engine.keys.create_first()
     assert first is not None
     async with (
         served(application(engine, SETTINGS)) as url,

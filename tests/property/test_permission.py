@@ -56,9 +56,9 @@ class KeyDoor:
     async def enter(self, visitor: Visitor) -> Any:
         identity = (visitor.user.id, visitor.scopes)
         if identity not in self._secrets:
-            key = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
+            key = await self._engine.keys.create(visitor.user.id, scopes=visitor.scopes)
             self._secrets[identity] = key.secret
-        return self._engine.as_person(await self._engine.people.authenticate(self._secrets[identity]))
+        return self._engine.as_person(await self._engine.keys.authenticate(self._secrets[identity]))
 
 
 class HttpDoor:
@@ -73,7 +73,7 @@ class HttpDoor:
     async def enter(self, visitor: Visitor) -> Any:
         identity = (visitor.user.id, visitor.scopes)
         if identity not in self._known:
-            key = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
+            key = await self._engine.keys.create(visitor.user.id, scopes=visitor.scopes)
             opening = conspectus.connect(self._url, api_key=key.secret, settings=SETTINGS)
             self._known[identity] = await self._clients.enter_async_context(opening)
         return self._known[identity]
@@ -111,7 +111,7 @@ async def run_history(history: Looking, *, keys: bool) -> None:
 async def run_histories(
     engine: Engine, model: ScriptedChatModel, door: Door, seeds: range, *, keys: bool = False
 ) -> int:
-    await engine.people.create_key()
+    await engine.keys.create()
     owner = await engine.people.get_user("local")
     checker = engine.alerts._make_alert_worker()._checker
 

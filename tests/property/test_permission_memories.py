@@ -26,9 +26,9 @@ async def open_views(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
         url = await stack.enter_async_context(served(application(engine, SETTINGS))) if remote else ""
 
         async def enter(user: str) -> Any:
-            secret = (await engine.people.create_key(user, scopes=("read", "write"))).secret
+            secret = (await engine.keys.create(user, scopes=("read", "write"))).secret
             if not remote:
-                return engine.as_person(await engine.people.authenticate(secret))
+                return engine.as_person(await engine.keys.authenticate(secret))
             return await stack.enter_async_context(conspectus.connect(url, api_key=secret, settings=SETTINGS))
 
         yield enter
@@ -47,7 +47,7 @@ async def run_history(rooms: Rooms) -> int:
 
 async def count_looks(path: Path, seed: int, *, remote: bool = False) -> int:
     async with conspectus.open(path, settings=SETTINGS) as engine:
-        await engine.people.create_owner()
+        await engine.keys.create_first()
         async with open_views(engine, remote=remote) as enter:
             return await run_history(Rooms(engine, enter, seed))
 

@@ -59,7 +59,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(
         tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), chat_model=model
     ) as opened:
-        await opened.people.create_owner()
+        await opened.keys.create_first()
         yield opened
 
 
@@ -77,10 +77,10 @@ async def open_views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
         ) -> Any:
             user = await engine.people.create_user(name)
             if role is not None:
-                await engine.people.grant(COLLECTION, Principal("user", user.id), role, source=source)
-            secret = (await engine.people.create_key(name, scopes=scopes)).secret
+                await engine.access.grant(COLLECTION, Principal("user", user.id), role, source=source)
+            secret = (await engine.keys.create(name, scopes=scopes)).secret
             if not remote:
-                return engine.as_person(await engine.people.authenticate(secret))
+                return engine.as_person(await engine.keys.authenticate(secret))
             return await stack.enter_async_context(conspectus.connect(url, api_key=secret, settings=SETTINGS))
 
         yield view

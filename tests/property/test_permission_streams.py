@@ -32,7 +32,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 async def ann(engine: Engine) -> Engine:
     """Someone who sees one of two streams."""
     user = await engine.people.create_user("ann")
-    await engine.people.grant("default", Principal("user", user.id), "viewer", source="cam")
+    await engine.access.grant("default", Principal("user", user.id), "viewer", source="cam")
     return engine.as_person(Person("ann", False, user.id))
 
 
@@ -42,7 +42,7 @@ def fires(count: int, *, first: int = 0) -> list[NewCaption]:
 
 async def revoke(engine: Engine) -> None:
     user = await engine.people.get_user("ann")
-    await engine.people.revoke("default", Principal("user", user.id), source="cam")
+    await engine.access.revoke("default", Principal("user", user.id), source="cam")
 
 
 async def check(engine: Engine) -> None:
@@ -101,5 +101,5 @@ async def test_an_alert_is_not_there_while_its_collection_is_not(engine: Engine,
         with pytest.raises(NotFound, match="alert"):
             await work
     user = await engine.people.get_user("ann")
-    await engine.people.grant("default", Principal("user", user.id), "viewer", source="yard")
+    await engine.access.grant("default", Principal("user", user.id), "viewer", source="yard")
     assert [listed.id for listed in await ann.alerts.list()] == [alert.id]

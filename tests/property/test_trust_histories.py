@@ -28,9 +28,8 @@ from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = Settings(embedder="none", log_level="error")
 WITHOUT_LEVELS = {
-    **dict.fromkeys(
-        ("AlertService", "PeopleService", "SearchService", "RetentionService"), "write no text for prompts"
-    ),
+    **dict.fromkeys(("AlertService", "SearchService", "RetentionService"), "write no text for prompts"),
+    **dict.fromkeys(("AccessService", "KeyService", "PeopleService"), "write no text for prompts"),
     **dict.fromkeys(
         ("CollectionService", "ConnectionService", "JobService"), "names and jobs; syncs write as import"
     ),

@@ -281,7 +281,7 @@ class Doing:
         part = self.chance.choice([None, *room.sources])
         expected = self._may_change(who, room, part, whom, rank=RANK[role])
         view = await self.door.enter(who)
-        await self._expect(expected, view.people.grant(room.id, whom, role, source=part))
+        await self._expect(expected, view.access.grant(room.id, whom, role, source=part))
         if expected == "ok":
             self.world.grants[room.id, part, whom] = role
 
@@ -297,7 +297,7 @@ class Doing:
             room = self.world.rooms[number]
         expected = self._may_change(who, room, part, whom, rank=1)
         view = await self.door.enter(who)
-        revoked = await self._expect(expected, view.people.revoke(room.id, whom, source=part))
+        revoked = await self._expect(expected, view.access.revoke(room.id, whom, source=part))
         if expected == "ok":
             assert revoked == ((room.id, part, whom) in self.world.grants)
             self.world.grants.pop((room.id, part, whom), None)

@@ -38,7 +38,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "window": lambda view, name: view.window("anything", BUDGET, collection=name),
         "explain": lambda view, name: view.explain("anything", BUDGET, collection=name),
         "explain as": lambda view, name: view.search.explain_as("x", BUDGET, user="any", collection=name),
-        "roles": lambda view, name: view.people.effective_roles("any", collection=name),
+        "roles": lambda view, name: view.access.effective_roles("any", collection=name),
         "rerank": lambda view, name: view.search.search_and_rerank("anything", collection=name),
         "augment": lambda view, name: view.search.augment("anything", BUDGET, collection=name),
         "source": lambda view, name: view.collections.get_source("any", collection=name),
@@ -51,9 +51,9 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "delete where": lambda view, name: view.documents.delete_by_filter(EVERYTHING, collection=name),
         "reindex": lambda view, name: view.maintenance.reindex(collection=name),
         "reembed": lambda view, name: view.maintenance.reembed("none", collection=name),
-        "grants": lambda view, name: view.people.list_grants(name),
-        "grant": lambda view, name: view.people.grant(name, grantee, "viewer"),
-        "revoke": lambda view, name: view.people.revoke(name, grantee),
+        "grants": lambda view, name: view.access.list_grants(name),
+        "grant": lambda view, name: view.access.grant(name, grantee, "viewer"),
+        "revoke": lambda view, name: view.access.revoke(name, grantee),
         "jobs": lambda view, name: view.jobs.list(collection=name),
         "connections": lambda view, name: view.connections.list(collection=name),
         "disconnect": lambda view, name: view.connections.delete("any", collection=name),
@@ -75,9 +75,9 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         "rename": lambda view, name: view.collections.update_source(name, collection=home, name="x"),
         "delete": lambda view, name: view.collections.delete_source(name, collection=home),
         "add": lambda view, name: view.add("x", source=name, collection=home),
-        "grants": lambda view, name: view.people.list_grants(home, source=name),
-        "grant": lambda view, name: view.people.grant(home, grantee, "viewer", source=name),
-        "revoke": lambda view, name: view.people.revoke(home, grantee, source=name),
+        "grants": lambda view, name: view.access.list_grants(home, source=name),
+        "grant": lambda view, name: view.access.grant(home, grantee, "viewer", source=name),
+        "revoke": lambda view, name: view.access.revoke(home, grantee, source=name),
         "list": lambda view, name: view.documents.list(collection=home, filter=Eq("source", name)),
         "count": lambda view, name: view.documents.count(collection=home, filter=Eq("source", name)),
         "delete where": lambda view, name: view.documents.delete_by_filter(
@@ -107,7 +107,7 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
         "delete": lambda view, name: view.documents.delete(name),
         "delete chunks": lambda view, name: view.documents.delete_chunks(name),
         "explain": lambda view, name: view.explain("x", BUDGET, document=name, collection=home),
-        "readers": lambda view, name: view.people.list_readers(name),
+        "readers": lambda view, name: view.access.list_readers(name),
         "children": lambda view, name: view.documents.count(collection=home, filter=Eq("parent", name)),
         "adopt": lambda view, name: view.add(NewDocument("x", parent=name), source=source, collection=home),
         "list": lambda view, name: view.documents.list(collection=home, filter=In("document", (name,))),
@@ -221,7 +221,7 @@ class Looking(Watching):
         """Only managers see who was granted what."""
         user = who.user.id
         part = self.chance.choice([None, *sorted(self.world.sources_seen(user, room.id))])
-        outcome_name, grants = await outcome(view.people.list_grants(room.id, source=part))
+        outcome_name, grants = await outcome(view.access.list_grants(room.id, source=part))
         able = self.world.rank(user, room.id, part) >= RANK["manager"] and who.has("admin")
         assert outcome_name == ("ok" if able else "PermissionDenied")
         if able:
@@ -313,8 +313,8 @@ class Looking(Watching):
             for name in (other.name, group, self.ghost()):
                 assert (await outcome(attempt(view, name)))[0] == "PermissionDenied"
         if other.id != who.user.id:
-            assert (await outcome(view.people.list_keys(other.name)))[0] == "PermissionDenied"
-            assert (await outcome(view.people.create_key(other.id)))[0] == "PermissionDenied"
+            assert (await outcome(view.keys.list(other.name)))[0] == "PermissionDenied"
+            assert (await outcome(view.keys.create(other.id)))[0] == "PermissionDenied"
 
     async def _pry(self, view: Any, names: tuple[str, ...], attempts: Mapping[str, Attempt]) -> None:
         for what in self._few(sorted(attempts), 5):

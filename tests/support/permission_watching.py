@@ -258,7 +258,7 @@ class Watching(Listening):
 
     async def _grant(self, room: Room, stream: str, who: Visitor) -> None:
         whom = Principal("user", who.user.id)
-        await (await self._as_owner()).people.grant(room.id, whom, "viewer", source=stream)
+        await (await self._as_owner()).access.grant(room.id, whom, "viewer", source=stream)
         self.world.grants[room.id, stream, whom] = "viewer"
 
     async def _shut_out(self, room: Room, who: Visitor) -> None:
@@ -267,7 +267,7 @@ class Watching(Listening):
         for key in list(self.world.grants):
             home, part, whom = key
             if home == room.id and whom.id in {who.user.id, *groups}:
-                await (await self._as_owner()).people.revoke(home, whom, source=part)
+                await (await self._as_owner()).access.revoke(home, whom, source=part)
                 del self.world.grants[key]
 
     async def _film(self, room: Room, stream: str) -> Paper:

@@ -117,12 +117,12 @@ async def people(site: Site) -> AsyncIterator[People]:
 @asynccontextmanager
 async def peopled(site: Site) -> AsyncIterator[People]:
     """The owner account and two others of a site."""
-    key = await site.engine.people.create_owner()
+    key = await site.engine.keys.create_first()
     assert key is not None
     keys = {"owner": key.secret}
     for name in ("alice", "bob"):
         await site.engine.people.create_user(name)
-        keys[name] = (await site.engine.people.create_key(name, scopes=SCOPES)).secret
+        keys[name] = (await site.engine.keys.create(name, scopes=SCOPES)).secret
     async with (
         site.client(keys["owner"]) as owner,
         site.client(keys["alice"]) as alice,

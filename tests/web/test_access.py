@@ -33,7 +33,7 @@ async def test_a_kept_answer_tells_nothing_after_a_revoke(people: People) -> Non
 
 
 async def test_a_kept_answer_is_not_for_a_key_that_may_less(site: Site, people: People) -> None:
-    reading = (await site.engine.people.create_key("alice", scopes=("read",))).secret
+    reading = (await site.engine.keys.create("alice", scopes=("read",))).secret
     body = {"name": "wiki"}
     assert (await people.alice.post("/collections", json=body, headers=KEY)).status_code == 201
     async with site.client(reading) as reader:

@@ -26,7 +26,7 @@ async def test_without_accounts_the_machine_itself_is_the_owner(api: httpx.Async
 
 async def test_the_first_account_ends_that_for_the_next_request(site: Site, api: httpx.AsyncClient) -> None:
     assert (await api.get("/me")).status_code == 200
-    await site.engine.people.create_owner()
+    await site.engine.keys.create_first()
     answer = await api.get("/me")
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
@@ -38,13 +38,13 @@ async def test_no_key_is_asked_only_of_this_machine(open_site: OpenSite) -> None
 
 async def bad_keys(site: Site) -> dict[str, str]:
     """Keys that open nothing, each for another reason."""
-    good = await site.engine.people.create_key("alice")
-    revoked = await site.engine.people.create_key("alice")
-    await site.engine.people.revoke_key(revoked.key.id)
+    good = await site.engine.keys.create("alice")
+    revoked = await site.engine.keys.create("alice")
+    await site.engine.keys.revoke(revoked.key.id)
     end = datetime.now(UTC) + timedelta(seconds=2)
-    soon = await site.engine.people.create_key("alice", expires=end)
+    soon = await site.engine.keys.create("alice", expires=end)
     await site.engine.people.create_user("carol")
-    disabled = await site.engine.people.create_key("carol")
+    disabled = await site.engine.keys.create("carol")
     await site.engine.people.set_user_disabled("carol")
     await asyncio.sleep((end - datetime.now(UTC)).total_seconds())
     number, _, _ = good.secret.rpartition("_")
@@ -94,7 +94,7 @@ async def test_a_revoked_key_is_dead_for_the_next_request(people: People) -> Non
 
 
 async def test_a_key_can_do_no_more_than_its_scopes(site: Site, people: People) -> None:
-    reader = await site.engine.people.create_key("alice", scopes=["read"])
+    reader = await site.engine.keys.create("alice", scopes=["read"])
     async with site.client(reader.secret) as client:
         assert (await client.get("/collections")).status_code == 200
         refused = await client.post("/collections", json={"name": "mine"})
@@ -137,7 +137,7 @@ async def test_an_address_that_fails_too_often_is_refused_and_a_valid_key_is_not
     open_site: OpenSite,
 ) -> None:
     async with open_site(address_failures_per_minute=3, failure_delay_seconds=0) as site:
-        secret = (await site.engine.people.create_owner()).secret
+        secret = (await site.engine.keys.create_first()).secret
         elsewhere = httpx.ASGITransport(site.app, client=("192.0.2.7", 80))
         async with (
             site.client("csp_wrong") as wrong,
@@ -178,7 +178,7 @@ async def test_wrong_keys_take_no_place_of_those_who_have_one(open_site: OpenSit
         "max_concurrent_requests": 1,
     }
     async with open_site(**settings, max_queued_requests=1) as site:
-        secret = (await site.engine.people.create_owner()).secret
+        secret = (await site.engine.keys.create_first()).secret
         async with site.client("csp_wrong") as wrong, site.client(secret) as right:
             assert (await wrong.get("/me")).status_code == 401
             late = [asyncio.create_task(wrong.get("/me")) for _ in range(5)]

@@ -203,14 +203,14 @@ async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path:
     async with chats(tmp_path, model) as site:
         wiki = await site.engine.collections.get_or_create("wiki")
         await site.engine.people.create_user("ann")
-        key = (await site.engine.people.create_key("ann")).secret
-        await site.engine.people.grant("wiki", Principal("user", "ann"), "editor")
+        key = (await site.engine.keys.create("ann")).secret
+        await site.engine.access.grant("wiki", Principal("user", "ann"), "editor")
         desk = await site.engine.collections.get_or_create_source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
             body = {**MESSAGE, "collection": wiki.id, "store_in": desk.id, "stream": stream}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
-            await site.engine.people.grant("wiki", Principal("user", "ann"), "viewer")
+            await site.engine.access.grant("wiki", Principal("user", "ann"), "viewer")
             model.released.set()
             answer = await asking
             assert answer.status_code == 200
@@ -231,14 +231,14 @@ async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) 
     async with chats(tmp_path, model) as site:
         await site.engine.collections.get_or_create("wiki")
         await site.engine.people.create_user("ann")
-        key = (await site.engine.people.create_key("ann")).secret
-        await site.engine.people.grant("wiki", Principal("user", "ann"), "editor")
+        key = (await site.engine.keys.create("ann")).secret
+        await site.engine.access.grant("wiki", Principal("user", "ann"), "editor")
         await site.engine.collections.get_or_create_source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
             body = {**MESSAGE, "collection": "wiki", "store_in": "desk", "stream": False}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
-            await site.engine.people.revoke("wiki", Principal("user", "ann"))
+            await site.engine.access.revoke("wiki", Principal("user", "ann"))
             model.released.set()
             answer = (await asking).json()
         assert answer["failure"]["code"] == "not_found"

@@ -37,7 +37,7 @@ async def running_site_with_client(
     """A site with an owner, a document, and a client with the owner's key."""
     async with chats(folder, model, **settings) as site:
         await site.engine.add("Backups run at two each night.", wait=True)
-        owner = await site.engine.people.create_owner()
+        owner = await site.engine.keys.create_first()
         assert owner is not None
         async with client_of(site, owner.secret) as client:
             yield site, client
@@ -260,8 +260,8 @@ async def is_refused(site: Chats, key: str, kind: type[openai.APIStatusError]) -
 async def test_who_may_not_ask_is_told_in_the_same_form(tmp_path: Path) -> None:
     async with running_site_with_client(tmp_path, ScriptedChatModel(WORDS)) as (site, _):
         await site.engine.people.create_user("ann")
-        writing = (await site.engine.people.create_key("ann", scopes=("write",))).secret
-        reading = (await site.engine.people.create_key("ann", scopes=("read",))).secret
+        writing = (await site.engine.keys.create("ann", scopes=("write",))).secret
+        reading = (await site.engine.keys.create("ann", scopes=("read",))).secret
         await is_refused(site, "invented", openai.AuthenticationError)
         await is_refused(site, writing, openai.PermissionDeniedError)
         async with client_of(site, reading) as client:

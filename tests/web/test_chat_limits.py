@@ -160,9 +160,9 @@ async def test_who_is_hidden_from_is_not_given_it_by_the_model(tmp_path: Path) -
         await site.engine.add("The quince code is 4711.", collection="secret", wait=True)
         await site.engine.add("Quinces are ripe.", source="open", collection="wiki", wait=True)
         await site.engine.people.create_user("ann")
-        ann = (await site.engine.people.create_key("ann", scopes=("read",))).secret
+        ann = (await site.engine.keys.create("ann", scopes=("read",))).secret
         source = await site.engine.collections.get_source("open", collection="wiki")
-        await site.engine.people.grant("wiki", Principal("user", "ann"), "viewer", source=source.name)
+        await site.engine.access.grant("wiki", Principal("user", "ann"), "viewer", source=source.name)
         events = await site.chat(key=ann, message="quince code", min_similarity=None)
         assert "ripe" in site.model.asked[0].messages[-1].content
         visible_text = "".join(event.data for event in events) + repr(site.model.asked)
@@ -176,9 +176,9 @@ async def test_who_is_hidden_from_is_not_given_it_by_the_model(tmp_path: Path) -
 
 async def test_to_chat_a_key_has_to_be_good_for_reading(tmp_path: Path) -> None:
     async with chats(tmp_path, ScriptedChatModel(WORDS)) as site:
-        await site.engine.people.create_owner()
+        await site.engine.keys.create_first()
         for scopes, status in ((("read",), 200), (("write", "admin"), 403)):
-            key = (await site.engine.people.create_key("owner", scopes=scopes)).secret
+            key = (await site.engine.keys.create("owner", scopes=scopes)).secret
             async with site.client(key) as client:
                 answer = await client.post("/chat", json={**MESSAGE, "use_context": False})
             assert answer.status_code == status
@@ -189,10 +189,10 @@ async def test_one_user_cannot_have_all_chats(tmp_path: Path) -> None:
     """Nor can it with several keys; what is over counts no more."""
     model = hanging_model()
     async with chats(tmp_path, model, max_user_chats=1) as site, AsyncExitStack() as stack:
-        await site.engine.people.create_owner()
+        await site.engine.keys.create_first()
         for name in ("ann", "bob"):
             await site.engine.people.create_user(name)
-        secrets = [(await site.engine.people.create_key(name)).secret for name in ("ann", "ann", "bob")]
+        secrets = [(await site.engine.keys.create(name)).secret for name in ("ann", "ann", "bob")]
         one, two, bob = [await stack.enter_async_context(site.client(secret)) for secret in secrets]
         first = asyncio.create_task(one.post("/chat", json=MESSAGE))
         await until(model.hanging.is_set)

@@ -74,10 +74,8 @@ async def test_it_is_the_same_for_others_as_if_there_were_none(tmp_path: Path) -
     async with chats(tmp_path, ScriptedChatModel(WORDS), **KEPT) as site:
         await site.engine.people.create_user("ann")
         await site.engine.people.create_user("bob")
-        ann, again, bob = [
-            (await site.engine.people.create_key(name)).secret for name in ("ann", "ann", "bob")
-        ]
-        writing = (await site.engine.people.create_key("ann", scopes=("write",))).secret
+        ann, again, bob = [(await site.engine.keys.create(name)).secret for name in ("ann", "ann", "bob")]
+        writing = (await site.engine.keys.create("ann", scopes=("write",))).secret
         stream = await finish_chat(site, ann)
         statuses = []
         for key in (again, writing, bob):
@@ -95,15 +93,15 @@ async def test_what_may_no_longer_be_seen_is_not_told_again(tmp_path: Path) -> N
     async with chats(tmp_path, ScriptedChatModel(["quinces [1]"]), **KEPT) as site:
         await site.engine.add("Quinces are ripe.", collection="wiki", wait=True)
         await site.engine.people.create_user("ann")
-        ann = (await site.engine.people.create_key("ann")).secret
+        ann = (await site.engine.keys.create("ann")).secret
         user = Principal("user", "ann")
-        await site.engine.people.grant("wiki", user, "viewer")
+        await site.engine.access.grant("wiki", user, "viewer")
         events = await site.chat(key=ann, message="quinces", min_similarity=None)
         assert len(json.loads(events[0].data)["sources"]) == 1
         path = f"/chat/{events[0].id.rpartition(':')[0]}"
         async with site.client(ann) as client:
             assert (await client.get(path)).status_code == 200
-            await site.engine.people.revoke("wiki", user)
+            await site.engine.access.revoke("wiki", user)
             answer = await client.get(path)
             assert (answer.status_code, "ripe" in answer.text) == (404, False)
 

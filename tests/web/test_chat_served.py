@@ -43,12 +43,12 @@ async def test_what_reaches_the_vendor_is_what_the_person_may_see(
     tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS) as engine:
-        await engine.people.create_owner()
+        await engine.keys.create_first()
         await engine.add("The backup code is 4711.", collection="secret", wait=True)
         await engine.add("Backups run at two.", collection="wiki", wait=True)
         await engine.people.create_user("ann")
-        key = (await engine.people.create_key("ann", scopes=("read",))).secret
-        await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
+        key = (await engine.keys.create("ann", scopes=("read",))).secret
+        await engine.access.grant("wiki", Principal("user", "ann"), "viewer")
     with running_chat_server(tmp_path, vendor, monkeypatch, accounts=True) as process:
         async with conspectus.connect(process.address, api_key=key) as engine:
             request = ChatRequest("backup code backups", min_similarity=None)

@@ -80,8 +80,8 @@ async def test_it_is_for_whoever_began_it_and_may_still_see_it(tmp_path: Path) -
         await here.engine.add("Backups run at two.", collection="wiki")
         for name in ("ann", "bob"):
             await here.engine.people.create_user(name)
-            await here.engine.people.grant("wiki", Principal("user", name), "viewer")
-        ann, bob = [(await here.engine.people.create_key(name)).secret for name in ("ann", "bob")]
+            await here.engine.access.grant("wiki", Principal("user", name), "viewer")
+        ann, bob = [(await here.engine.keys.create(name)).secret for name in ("ann", "bob")]
         stream = (await here.chat(key=ann, collection="wiki"))[-1].id.rpartition(":")[0]
         async with there.client(ann) as ann_client, there.client(bob) as other:
             assert (await ann_client.get(f"/chat/{stream}")).status_code == 200
@@ -89,7 +89,7 @@ async def test_it_is_for_whoever_began_it_and_may_still_see_it(tmp_path: Path) -
             assert (await ann_client.get("/chat/unknown")).status_code == 404
             far = {"Last-Event-ID": f"{stream}:1{'0' * 20}"}
             assert (await ann_client.get(f"/chat/{stream}", headers=far)).status_code == 404
-            await here.engine.people.revoke("wiki", Principal("user", "ann"))
+            await here.engine.access.revoke("wiki", Principal("user", "ann"))
             assert (await ann_client.get(f"/chat/{stream}")).status_code == 404
 
 

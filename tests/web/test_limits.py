@@ -166,7 +166,7 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
     """Nor can it with several keys."""
     arrived = asyncio.Event()
     async with open_site(max_concurrent_requests=2, max_user_requests=1, max_queued_requests=4) as site:
-        await site.engine.people.create_owner()
+        await site.engine.keys.create_first()
         secrets = [await another_key(site, name) for name in ("ann", "ann", "bob")]
         async with (
             site.client(secrets[0]) as one,
@@ -189,7 +189,7 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
 async def another_key(site: Site, name: str) -> str:
     if name not in [user.name for user in await site.engine.people.list_users()]:
         await site.engine.people.create_user(name)
-    return (await site.engine.people.create_key(name, scopes=SCOPES)).secret
+    return (await site.engine.keys.create(name, scopes=SCOPES)).secret
 
 
 QUESTIONS = ["/search", "/context", "/chat", "/collections/x/documents/count", "/memories/recall"]

@@ -132,12 +132,12 @@ async def test_a_key_that_was_revoked_is_known_to_be_while_nothing_comes(
         httpx.AsyncClient(timeout=30) as http,
     ):
         await site.engine.streams.put("gate")
-        key = await site.engine.people.create_owner()
+        key = await site.engine.keys.create_first()
         headers = {"Authorization": f"Bearer {key.secret}"}
         async with http.stream("GET", f"{url}/api/v1/{path}", headers=headers) as response:
             pieces = response.aiter_text()
             await anext(pieces)
-            await site.engine.people.revoke_key(key.key.id)
+            await site.engine.keys.revoke(key.key.id)
             (last,) = await read_to_end(pieces)
     assert (last.name, json.loads(last.data)["code"]) == ("error", "unauthenticated")
 

@@ -108,7 +108,7 @@ async def test_metrics_are_for_the_owner_once_there_are_accounts(site: Site, peo
         assert (await nobody.get(url)).status_code == 401
     assert (await people.alice.get(url)).status_code == 403
     assert (await people.owner.get(url)).status_code == 200
-    reader = await site.engine.people.create_key("owner", scopes=["read"])
+    reader = await site.engine.keys.create("owner", scopes=["read"])
     async with site.client(reader.secret) as client:
         assert (await client.get(url)).status_code == 200
 

@@ -22,7 +22,7 @@ ALL = {"filter": {"and": []}, "purge": True}
 
 async def create_accounts(site: Chats) -> str:
     """The key of the owner, once there is the user `viewer` beside."""
-    owner = await site.engine.people.create_owner()
+    owner = await site.engine.keys.create_first()
     assert owner is not None
     await site.engine.people.create_user("viewer")
     return owner.secret

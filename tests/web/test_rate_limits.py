@@ -70,7 +70,7 @@ async def test_a_key_has_so_many_requests_of_all_servers_together(sites: Sites, 
     owner = sites[0].engine
     while True:
         began = await current_minute(records)
-        secret, other = [(await owner.people.create_key("ada")).secret for _ in range(2)]
+        secret, other = [(await owner.keys.create("ada")).secret for _ in range(2)]
         answers = await ask_in_turn(sites, secret, 2 * LIMIT)
         others = await ask_in_turn(sites, other, 2)
         if began == await current_minute(records):
@@ -113,7 +113,7 @@ def test_portions_leave_nothing_over(maximum: int) -> None:
 
 
 async def test_a_write_that_comes_to_both_at_once_is_done_once(sites: Sites) -> None:
-    secret = (await sites[0].engine.people.create_key("ada")).secret
+    secret = (await sites[0].engine.keys.create("ada")).secret
     async with sites[0].client(secret) as client:
         assert (await client.post("/collections", json={"name": "wiki"})).status_code == 201
     body = {"documents": [{"text": "said once"}]}

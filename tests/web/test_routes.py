@@ -375,7 +375,7 @@ async def test_pages_go_on_where_they_ended(api: httpx.AsyncClient) -> None:
 
 async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) -> None:
     await site.engine.people.create_user("alice")
-    key = (await site.engine.people.create_key("alice")).secret
+    key = (await site.engine.keys.create("alice")).secret
     async with site.client(key) as alice:
         await filled(alice)
         budget = {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}

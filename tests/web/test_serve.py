@@ -150,8 +150,8 @@ def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None
         assert len(KEY.findall(server.announcement)) == 1
         assert nobody.get("/me").status_code == 401
     with sync.open(tmp_path / "data", settings=SETTINGS) as engine:
-        keys = engine.people.list_keys()
-        assert [engine.people.revoke_key(key.id).revoked is not None for key in keys] == [True]
+        keys = engine.keys.list()
+        assert [engine.keys.revoke(key.id).revoked is not None for key in keys] == [True]
     code, output = run_refused(tmp_path, "--host", "0.0.0.0")
     assert (code, "no key is valid" in output) == (2, True)
     code, output = run_refused(tmp_path, "--no-auth")

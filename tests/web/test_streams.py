@@ -170,7 +170,7 @@ async def test_who_sees_one_stream_sees_no_other(site: Site, people: People) -> 
             wait=True,
         )
     ann = (await site.engine.people.get_user("alice")).id
-    await site.engine.people.grant("default", Principal("user", ann), "viewer", source="gate")
+    await site.engine.access.grant("default", Principal("user", ann), "viewer", source="gate")
     alice = people.alice
     assert [stream["source"]["name"] for stream in (await alice.get("/streams")).json()] == ["gate"]
     assert (await alice.get("/streams/yard")).status_code == 404

@@ -49,7 +49,7 @@ async def running_server(folder: Path) -> AsyncIterator[dict[str, str]]:
     if not (PACKAGE / "dist" / "index.js").exists() and os.environ.get("CI") != "true":
         pytest.skip("the client is not built: make client")
     async with chats(folder, ScriptedChatModel(ANSWER), chat_disconnect_grace_seconds=60) as server:
-        owner = await server.engine.people.create_owner()
+        owner = await server.engine.keys.create_first()
         assert owner is not None
         await server.engine.add("The backup runs every night at two.", wait=True)
         yield {"CONSPECTUS_URL": server.url, "CONSPECTUS_API_KEY": owner.secret}

@@ -170,15 +170,15 @@ def fill_memory(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
 
 def fill_people(engine: "BlockingEngine") -> dict[str, str]:
     """Create accounts: the owner, ann who manages everything, and bob who may read two sources."""
-    owner = engine.people.create_owner() or engine.people.create_key("owner")
+    owner = engine.keys.create_first() or engine.keys.create("owner")
     stored = {user.name for user in engine.people.list_users()}
     keys = {"owner": owner.secret}
     for user in ("ann", "bob"):
         if user not in stored:
             engine.people.create_user(user)
-        keys[user] = engine.people.create_key(user, label="demo").secret
+        keys[user] = engine.keys.create(user, label="demo").secret
     for collection in COLLECTIONS:
-        engine.people.grant(collection, Principal("user", "ann"), "manager")
+        engine.access.grant(collection, Principal("user", "ann"), "manager")
     for source in OPEN_SOURCES:
-        engine.people.grant(PAGES, Principal("user", "bob"), "viewer", source=source)
+        engine.access.grant(PAGES, Principal("user", "bob"), "viewer", source=source)
     return keys

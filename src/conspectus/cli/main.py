@@ -52,9 +52,9 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "graph extraction": ("Manage entity extraction for a collection.", "graph"),
     "users": ("Manage users.", "people"),
     "groups": ("Manage groups of users.", "people"),
-    "keys": ("Manage API keys.", "people"),
-    "sessions": ("List and end the sessions of browsers.", "people"),
-    "grants": ("Manage roles on collections and sources.", "people"),
+    "keys": ("Manage API keys.", "keys"),
+    "sessions": ("List and end the sessions of browsers.", "keys"),
+    "grants": ("Manage roles on collections and sources.", "access"),
 }
 """Help of each group by its path, and the modules with tables of its commands. A group follows its parent."""
 SYNONYMS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from typing import Unpack
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.operations import derive_client, request_for
-from conspectus.client.people import RemotePeople
+from conspectus.client.people import RemoteAccess
 from conspectus.client.transport import RemoteService
 from conspectus.engine.channels import ChannelService
 from conspectus.errors import Conflict, NotFound
@@ -106,9 +106,9 @@ class RemoteChannels(RemoteService, ChannelService):
 
     async def _grant_to_member(self, collection: str, channel: ChannelArchive, name: str) -> bool:
         """Let an account read a channel. Returns whether it exists; the owner can read it already."""
-        people = self._open_sibling(RemotePeople)
+        access = self._open_sibling(RemoteAccess)
         try:
-            await people.grant(collection, Principal("user", name), "viewer", source=channel.name)
+            await access.grant(collection, Principal("user", name), "viewer", source=channel.name)
         except Conflict:
             return True
         except NotFound:

@@ -2,9 +2,21 @@
 
 from conspectus.client.operations import derive_client
 from conspectus.client.transport import RemoteService
+from conspectus.engine.access import AccessService
+from conspectus.engine.keys import KeyService
 from conspectus.engine.people import PeopleService
 
 
 @derive_client
 class RemotePeople(RemoteService, PeopleService):
-    """Users, groups, API keys and grants of a server."""
+    """Users and groups of a server."""
+
+
+@derive_client
+class RemoteKeys(RemoteService, KeyService):
+    """API keys of a server, and the sessions of browsers that they opened."""
+
+
+@derive_client
+class RemoteAccess(RemoteService, AccessService):
+    """Grants of a server, the roles that they give, and its audit log."""

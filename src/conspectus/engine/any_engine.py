@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from conspectus.engine.access import AccessService
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
@@ -10,6 +11,7 @@ from conspectus.engine.events import EventService
 from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.jobs import JobService
+from conspectus.engine.keys import KeyService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.people import PeopleService
@@ -70,6 +72,14 @@ class AnyEngine(TaskEngine, Protocol):
     @property
     def people(self) -> PeopleService:
         """See PeopleService."""
+
+    @property
+    def keys(self) -> KeyService:
+        """See KeyService."""
+
+    @property
+    def access(self) -> AccessService:
+        """See AccessService."""
 
     @property
     def jobs(self) -> JobService:

@@ -12,8 +12,8 @@ from typing import Annotated, Unpack
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.chat.vague_prompts import names_nothing
+from conspectus.engine.access import AccessService
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.people import PeopleService
 from conspectus.engine.search import SearchService
 from conspectus.errors import Conflict, NotFound, PermissionDenied, as_field
 from conspectus.ingest.batch_writes import batches
@@ -260,7 +260,7 @@ class ChannelService(Service):
     async def _grant_to_member(self, collection: str, channel: ChannelArchive, name: str) -> bool:
         """Let an account read a channel, and return whether the account exists."""
         try:
-            await PeopleService(self._context).grant(
+            await AccessService(self._context).grant(
                 collection, Principal("user", name), "viewer", source=channel.name
             )
         except Conflict:

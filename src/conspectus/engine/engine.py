@@ -18,6 +18,7 @@ from conspectus.ports import CountTokens, Embedder, Progress
 
 if TYPE_CHECKING:
     from conspectus.access.sessions import Sessions
+    from conspectus.engine.access import AccessService
     from conspectus.engine.alerts import AlertService
     from conspectus.engine.channels import ChannelService
     from conspectus.engine.chat import ChatService
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from conspectus.engine.graph import GraphService
     from conspectus.engine.job_queue import JobQueue
     from conspectus.engine.jobs import JobService
+    from conspectus.engine.keys import KeyService
     from conspectus.engine.memory import MemoryService
     from conspectus.engine.memory_extraction import FactExtraction
     from conspectus.engine.people import PeopleService
@@ -159,10 +161,24 @@ class Engine:
 
     @cached_property
     def people(self) -> "PeopleService":
-        """Users, groups, API keys and grants."""
+        """Users and groups."""
         from conspectus.engine.people import PeopleService
 
         return PeopleService(self._context)
+
+    @cached_property
+    def keys(self) -> "KeyService":
+        """API keys, and the sessions of browsers that they opened."""
+        from conspectus.engine.keys import KeyService
+
+        return KeyService(self._context)
+
+    @cached_property
+    def access(self) -> "AccessService":
+        """Grants, the roles that they give, and the audit log."""
+        from conspectus.engine.access import AccessService
+
+        return AccessService(self._context)
 
     @cached_property
     def jobs(self) -> "JobService":

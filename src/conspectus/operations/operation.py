@@ -29,6 +29,7 @@ QUERY: Final = str | Query
 IF_MATCH: Final = "if_match"
 """The parameter of a `tagged` operation that is sent as the header If-Match."""
 SERVICES: Final = {
+    "AccessService": "access",
     "AlertService": "alerts",
     "ChannelService": "channels",
     "CollectionService": "collections",
@@ -38,6 +39,7 @@ SERVICES: Final = {
     "FileService": "files",
     "GraphService": "graph",
     "JobService": "jobs",
+    "KeyService": "keys",
     "MaintenanceService": "maintenance",
     "MemoryService": "memory",
     "PeopleService": "people",

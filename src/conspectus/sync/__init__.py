@@ -33,9 +33,11 @@ from conspectus.sync.documents import BlockingDocuments, BlockingSearch
 if TYPE_CHECKING:
     from conspectus.client import RemoteEngine
     from conspectus.sync.administration import (
+        BlockingAccess,
         BlockingConnections,
         BlockingFiles,
         BlockingJobs,
+        BlockingKeys,
         BlockingMaintenance,
         BlockingPeople,
     )
@@ -92,6 +94,8 @@ class BlockingEngine:
     retention: "BlockingProperty[BlockingRetention]" = BlockingProperty("memory")
     graph: "BlockingProperty[BlockingGraph]" = BlockingProperty("memory")
     people: "BlockingProperty[BlockingPeople]" = BlockingProperty("administration")
+    keys: "BlockingProperty[BlockingKeys]" = BlockingProperty("administration")
+    access: "BlockingProperty[BlockingAccess]" = BlockingProperty("administration")
     jobs: "BlockingProperty[BlockingJobs]" = BlockingProperty("administration")
     connections: "BlockingProperty[BlockingConnections]" = BlockingProperty("administration")
     files: "BlockingProperty[BlockingFiles]" = BlockingProperty("administration")

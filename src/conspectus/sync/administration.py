@@ -1,16 +1,18 @@
-"""People, jobs, connections, files and maintenance, blocking."""
+"""People, keys, access, jobs, connections, files and maintenance, blocking."""
 
 from conspectus.bridge.blocking_methods import blocking
+from conspectus.engine.access import AccessService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.files import FileService
 from conspectus.engine.jobs import JobService
+from conspectus.engine.keys import KeyService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.people import PeopleService
 from conspectus.sync.blocking_service import BlockingService
 
 
 class BlockingPeople(BlockingService[PeopleService]):
-    """Users, groups, API keys and grants."""
+    """Users and groups."""
 
     whoami = blocking(PeopleService.whoami)
     create_user = blocking(PeopleService.create_user)
@@ -24,20 +26,30 @@ class BlockingPeople(BlockingService[PeopleService]):
     list_members = blocking(PeopleService.list_members)
     add_member = blocking(PeopleService.add_member)
     remove_member = blocking(PeopleService.remove_member)
-    create_key = blocking(PeopleService.create_key)
-    list_keys = blocking(PeopleService.list_keys)
-    list_sessions = blocking(PeopleService.list_sessions)
-    end_session = blocking(PeopleService.end_session)
-    revoke_key = blocking(PeopleService.revoke_key)
-    rotate_key = blocking(PeopleService.rotate_key)
-    authenticate = blocking(PeopleService.authenticate)
-    create_owner = blocking(PeopleService.create_owner)
-    grant = blocking(PeopleService.grant)
-    revoke = blocking(PeopleService.revoke)
-    list_grants = blocking(PeopleService.list_grants)
-    effective_roles = blocking(PeopleService.effective_roles)
-    list_readers = blocking(PeopleService.list_readers)
-    list_audit = blocking(PeopleService.list_audit)
+
+
+class BlockingKeys(BlockingService[KeyService]):
+    """API keys, and the sessions of browsers that they opened."""
+
+    create = blocking(KeyService.create)
+    list = blocking(KeyService.list)
+    revoke = blocking(KeyService.revoke)
+    rotate = blocking(KeyService.rotate)
+    list_sessions = blocking(KeyService.list_sessions)
+    end_session = blocking(KeyService.end_session)
+    authenticate = blocking(KeyService.authenticate)
+    create_first = blocking(KeyService.create_first)
+
+
+class BlockingAccess(BlockingService[AccessService]):
+    """Grants, the roles that they give, and the audit log."""
+
+    grant = blocking(AccessService.grant)
+    revoke = blocking(AccessService.revoke)
+    list_grants = blocking(AccessService.list_grants)
+    effective_roles = blocking(AccessService.effective_roles)
+    list_readers = blocking(AccessService.list_readers)
+    list_audit = blocking(AccessService.list_audit)
 
 
 class BlockingJobs(BlockingService[JobService]):

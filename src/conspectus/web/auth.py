@@ -91,7 +91,7 @@ class Authentication:
         headers = Headers(scope=scope)
         if not is_loopback(self._settings.host) or await self._has_accounts():
             if secret is not None:
-                return await self._engine.people.authenticate(secret)
+                return await self._engine.keys.authenticate(secret)
             return await self._engine.sessions.authenticate(session_token(scope, headers))
         require_same_site(scope, self._settings)
         return LOCAL_OWNER

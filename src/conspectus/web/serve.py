@@ -112,7 +112,7 @@ async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None)
                 "keyless", "the store has accounts, so every request needs a key; remove --no-auth"
             )
         return None
-    owner_key = await engine.people.create_owner()
+    owner_key = await engine.keys.create_first()
     if not local and not await _can_be_entered(engine):
         reason = f"{settings.host} can be reached from other machines; no key is valid; create one first"
         raise InvalidInput("host", reason)
@@ -123,7 +123,7 @@ async def _can_be_entered(engine: Engine) -> bool:
     """Return whether any key is valid now."""
     active = {user.id for user in await engine.people.list_users() if not user.disabled}
     now = bootstrap.now()
-    return any(key.user in active and key.valid(now) for key in await engine.people.list_keys(EVERYWHERE))
+    return any(key.user in active and key.valid(now) for key in await engine.keys.list(EVERYWHERE))
 
 
 class Listening(socket.socket):

@@ -27,7 +27,7 @@ async def owner(tmp_path: Path) -> AsyncIterator[Engine]:
             await engine.people.create_group(name)
         ann = await enter(engine, "ann")
         await ann.add("Quinces ripen in October.", collection="wiki", source="pages")
-        await engine.people.grant("ann/wiki", Principal("user", "ben"), "viewer", source="pages")
+        await engine.access.grant("ann/wiki", Principal("user", "ben"), "viewer", source="pages")
         yield engine
 
 
@@ -38,20 +38,20 @@ async def enter(owner: Engine, name: str) -> Engine:
 
 Call = Callable[[Engine, str], Awaitable[object]]
 CALLS: Mapping[str, tuple[GranteeKind, Call]] = {
-    "grant": ("user", lambda ann, name: ann.people.grant("wiki", Principal("user", name), "viewer")),
-    "revoke": ("user", lambda ann, name: ann.people.revoke("wiki", Principal("user", name))),
-    "roles": ("user", lambda ann, name: ann.people.effective_roles(name)),
+    "grant": ("user", lambda ann, name: ann.access.grant("wiki", Principal("user", name), "viewer")),
+    "revoke": ("user", lambda ann, name: ann.access.revoke("wiki", Principal("user", name))),
+    "roles": ("user", lambda ann, name: ann.access.effective_roles(name)),
     "see as": (
         "user",
         lambda ann, name: ann.search.explain_as("quinces", 100, user=name, collection="wiki"),
     ),
     "grant a group": (
         "group",
-        lambda ann, name: ann.people.grant("wiki", Principal("group", name), "viewer"),
+        lambda ann, name: ann.access.grant("wiki", Principal("group", name), "viewer"),
     ),
     "revoke from a group": (
         "group",
-        lambda ann, name: ann.people.revoke("wiki", Principal("group", name)),
+        lambda ann, name: ann.access.revoke("wiki", Principal("group", name)),
     ),
 }
 
@@ -101,22 +101,22 @@ async def test_in_an_open_directory_everybody_is_named(tmp_path: Path, label: st
 
 async def test_those_with_a_common_source_or_group_are_named(owner: Engine) -> None:
     ann, ben = await enter(owner, "ann"), await enter(owner, "ben")
-    await ann.people.grant("wiki", Principal("user", "ben"), "manager")
+    await ann.access.grant("wiki", Principal("user", "ben"), "manager")
     for name in (HIDDEN, "team"):
         with pytest.raises(NotFound):
-            await ann.people.effective_roles(name)
+            await ann.access.effective_roles(name)
     await owner.people.add_member("team", "ann")
     await owner.people.add_member("team", HIDDEN)
-    assert [role.role for role in await ann.people.effective_roles(HIDDEN)] == [None, None]
+    assert [role.role for role in await ann.access.effective_roles(HIDDEN)] == [None, None]
     with pytest.raises(NotFound):
-        await ben.people.effective_roles(HIDDEN, collection="ann/wiki")
-    await ann.people.grant("wiki", Principal("group", "team"), "viewer", source="pages")
-    roles = await ben.people.effective_roles(HIDDEN, collection="ann/wiki")
+        await ben.access.effective_roles(HIDDEN, collection="ann/wiki")
+    await ann.access.grant("wiki", Principal("group", "team"), "viewer", source="pages")
+    roles = await ben.access.effective_roles(HIDDEN, collection="ann/wiki")
     assert [role.role for role in roles] == [None, "viewer"]
 
 
 async def test_people_name_themselves_and_the_owner(owner: Engine) -> None:
     ann = await enter(owner, "ann")
-    assert {role.role for role in await ann.people.effective_roles("ann")} == {"owner"}
+    assert {role.role for role in await ann.access.effective_roles("ann")} == {"owner"}
     for name in ("owner", "local"):
-        assert {role.role for role in await ann.people.effective_roles(name)} == {"owner"}
+        assert {role.role for role in await ann.access.effective_roles(name)} == {"owner"}

@@ -169,7 +169,7 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
         with pytest.raises(WriteOutcomeUnknown, match="may or may not"):
             await engine.collections.create("wiki")
         with pytest.raises(StorageBusy):
-            await engine.people.create_key()
+            await engine.keys.create()
         assert server.count() == 2
         await engine.add(["no key", NewDocument("a key", key="k")])
         sent = [
@@ -198,7 +198,7 @@ async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
 async def test_a_secret_that_was_lost_is_not_asked_for_again() -> None:
     async with connect_remote({f"{API}/keys": LOST}) as (engine, server):
         with pytest.raises(ServerUnavailable, match="the connection was lost"):
-            await engine.people.create_key()
+            await engine.keys.create()
         assert server.count() == 1
         assert "idempotency-key" not in server.requests[0].headers
 
@@ -282,7 +282,7 @@ async def test_nobody_there_is_said_after_a_few_tries() -> None:
         with pytest.raises(ServerUnavailable, match="cannot be reached"):
             await RemoteEngine(
                 channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)
-            ).people.create_key()
+            ).keys.create()
     assert len(waits) == 3
 
 

@@ -145,7 +145,7 @@ async def test_a_hidden_channel_is_never_related(engine: Engine) -> None:
             NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
         )
     here = await engine.collections.get_source("here", collection="default")
-    await engine.people.grant("default", Principal("user", ann.id), "viewer", source=here.id)
+    await engine.access.grant("default", Principal("user", ann.id), "viewer", source=here.id)
     theirs = engine.as_person(Person("ann", id=ann.id))
     question = {
         "query": "why did the deploy fail?",

@@ -236,7 +236,7 @@ def test_what_cannot_be_kept_is_refused(engine: BlockingEngine) -> None:
 
 async def test_a_store_over_a_server(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
-        owner = await local.people.create_owner()
+        owner = await local.keys.create_first()
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,

@@ -186,7 +186,7 @@ def test_llama_index_filters(engine: BlockingEngine) -> None:
 
 async def test_an_index_of_llama_index_over_a_server(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
-        owner = await local.people.create_owner()
+        owner = await local.keys.create_first()
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,

@@ -107,7 +107,7 @@ def test_a_graph_goes_on_in_another_process(tmp_path: Path) -> None:
 
 async def test_a_graph_over_a_server(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
-        owner = await local.people.create_owner()
+        owner = await local.keys.create_first()
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,

@@ -71,7 +71,7 @@ def test_the_ask_holds(engine: BlockingEngine) -> None:
 async def test_a_server_gives_the_same(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
         await local.add([f"Meeting {number} is in room {number}." for number in range(9)], wait=True)
-        owner = await local.people.create_owner()
+        owner = await local.keys.create_first()
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,

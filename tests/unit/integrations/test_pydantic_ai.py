@@ -150,7 +150,7 @@ async def test_a_wrong_argument_is_said_to_the_model(engine: Engine) -> None:
 async def test_a_server_gives_the_same(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
         await local.add("The meeting is in room 7.", wait=True)
-        owner = await local.people.create_owner()
+        owner = await local.keys.create_first()
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,

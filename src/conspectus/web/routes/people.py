@@ -5,7 +5,9 @@ from pydantic import Field
 
 from conspectus.model.access import Person
 from conspectus.model.parameters import MAX_ID
-from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.access import ACCESS_OPERATIONS
+from conspectus.operations.keys import KEY_OPERATIONS
+from conspectus.operations.people import PEOPLE_OPERATIONS
 from conspectus.web.auth import cookie_token, require_same_origin, set_session
 from conspectus.web.dependencies import EngineOf
 from conspectus.web.openapi import OPEN, ReadOnly, Section
@@ -14,9 +16,11 @@ from conspectus.web.schemas.base import RequestModel
 
 router = Section("people")
 add_routes(router, PEOPLE_OPERATIONS)
-grants = Section("grants")
-add_routes(grants, GRANT_OPERATIONS)
-router.routes.extend(grants.routes)
+keys = Section("keys")
+add_routes(keys, KEY_OPERATIONS)
+access = Section("access")
+add_routes(access, ACCESS_OPERATIONS)
+router.routes.extend((*keys.routes, *access.routes))
 
 
 class SessionBody(RequestModel):

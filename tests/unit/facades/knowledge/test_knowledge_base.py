@@ -137,7 +137,7 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
     await base.create_document(hidden.id, {"content": "a heron in the attic"}, ada)
     shared = next(source for source in await base.list_sources(collection, ada) if source.name == "manual")
     await engine.documents.wait_until_embedded(collection=collection)
-    await engine.people.grant(collection, Principal("user", bob), "viewer", source=shared.id)
+    await engine.access.grant(collection, Principal("user", bob), "viewer", source=shared.id)
     ranked = await base.search_accessible(collection, "heron", bob)
     assert [match.chunk.content for match in ranked] == ["a heron in the reeds"]
     assert [source.id for source in await base.list_sources(collection, bob)] == [shared.id]
@@ -145,7 +145,7 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
     assert await base.list_collections(bob) == []
     with pytest.raises(PermissionDenied):
         await base.create_document(shared.id, {"content": "x"}, bob)
-    await engine.people.revoke(collection, Principal("user", bob), source=shared.id)
+    await engine.access.revoke(collection, Principal("user", bob), source=shared.id)
     with pytest.raises(NotFound):
         await base.search_accessible(collection, "heron", bob)
 

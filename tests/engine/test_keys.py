@@ -1,4 +1,4 @@
-"""Keys that make and change keys: no key makes or changes one that may do more; and safe defaults."""
+"""API keys: no key makes or changes one that may do more; and safe defaults."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import fields
@@ -36,13 +36,13 @@ LOWERED = "origin"
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as opened:
-        await opened.people.create_owner()
+        await opened.keys.create_first()
         await opened.people.create_user("alice")
         yield opened
 
 
 async def enter(engine: Engine, key: NewKey) -> Engine:
-    return engine.as_person(await engine.people.authenticate(key.secret))
+    return engine.as_person(await engine.keys.authenticate(key.secret))
 
 
 def test_every_field_of_a_key_is_a_restriction_or_none() -> None:
@@ -53,83 +53,83 @@ def test_every_field_of_a_key_is_a_restriction_or_none() -> None:
 @pytest.mark.parametrize("holder", ["alice", "owner"])
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_narrower_key_changes_no_wider_one(engine: Engine, holder: str, restriction: str) -> None:
-    narrow_key = await engine.people.create_key(holder, **(WIDEST | NARROWED[restriction]))
+    narrow_key = await engine.keys.create(holder, **(WIDEST | NARROWED[restriction]))
     narrow = await enter(engine, narrow_key)
     for user in {holder, "alice"}:
         for limits in WIDER[restriction]:
-            wide = await engine.people.create_key(user, **(WIDEST | limits))
+            wide = await engine.keys.create(user, **(WIDEST | limits))
             with pytest.raises(PermissionDenied):
-                await narrow.people.rotate_key(wide.key.id)
+                await narrow.keys.rotate(wide.key.id)
             with pytest.raises(PermissionDenied):
-                await narrow.people.revoke_key(wide.key.id)
-            assert (await engine.people.authenticate(wide.secret)).key == wide.key.id
+                await narrow.keys.revoke(wide.key.id)
+            assert (await engine.keys.authenticate(wide.secret)).key == wide.key.id
 
 
 @pytest.mark.parametrize("holder", ["alice", "owner"])
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_narrower_key_makes_no_wider_one(engine: Engine, holder: str, restriction: str) -> None:
-    narrow = await enter(engine, await engine.people.create_key(holder, **(WIDEST | NARROWED[restriction])))
+    narrow = await enter(engine, await engine.keys.create(holder, **(WIDEST | NARROWED[restriction])))
     for limits in WIDER[restriction]:
         wider = {**WIDEST, **NARROWED[restriction], **limits}
         if restriction == LOWERED:
             wider |= {"origin": limits.get("origin")}
-            assert (await narrow.people.create_key(**wider)).key.origin == "tool"
+            assert (await narrow.keys.create(**wider)).key.origin == "tool"
             continue
         with pytest.raises(PermissionDenied):
-            await narrow.people.create_key(**wider)
+            await narrow.keys.create(**wider)
 
 
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_narrower_key_makes_and_changes_its_equals(engine: Engine, restriction: str) -> None:
     limits = WIDEST | NARROWED[restriction]
-    narrow = await enter(engine, await engine.people.create_key("alice", **limits))
-    equal = await narrow.people.create_key(**limits)
-    renewed = await narrow.people.rotate_key(equal.key.id)
+    narrow = await enter(engine, await engine.keys.create("alice", **limits))
+    equal = await narrow.keys.create(**limits)
+    renewed = await narrow.keys.rotate(equal.key.id)
     for name in NARROWED:
         assert getattr(renewed.key, name) == getattr(equal.key, name)
-    assert (await narrow.people.revoke_key(renewed.key.id)).revoked is not None
+    assert (await narrow.keys.revoke(renewed.key.id)).revoked is not None
 
 
 @pytest.mark.parametrize("restriction", NARROWED)
 async def test_a_key_may_end_or_renew_itself(engine: Engine, restriction: str) -> None:
-    created = await engine.people.create_key("alice", **(WIDEST | NARROWED[restriction]))
-    renewed = await (await enter(engine, created)).people.rotate_key(created.key.id)
+    created = await engine.keys.create("alice", **(WIDEST | NARROWED[restriction]))
+    renewed = await (await enter(engine, created)).keys.rotate(created.key.id)
     again = await enter(engine, renewed)
-    assert (await again.people.revoke_key(renewed.key.id)).revoked is not None
+    assert (await again.keys.revoke(renewed.key.id)).revoked is not None
 
 
 async def test_a_request_with_a_lower_origin_changes_no_other_key(engine: Engine) -> None:
-    first, other = [await engine.people.create_key("alice", **WIDEST) for _ in range(2)]
+    first, other = [await engine.keys.create("alice", **WIDEST) for _ in range(2)]
     lowered = (await enter(engine, first)).with_origin("web")
     with pytest.raises(PermissionDenied):
-        await lowered.people.revoke_key(other.key.id)
+        await lowered.keys.revoke(other.key.id)
 
 
 async def test_without_an_expiry_a_key_ends_with_the_one_that_made_it(engine: Engine) -> None:
-    narrow = await enter(engine, await engine.people.create_key("alice", scopes=SCOPES, expires=SOON))
-    assert (await narrow.people.create_key()).key.expires == SOON
+    narrow = await enter(engine, await engine.keys.create("alice", scopes=SCOPES, expires=SOON))
+    assert (await narrow.keys.create()).key.expires == SOON
     with pytest.raises(PermissionDenied):
-        await narrow.people.create_key(expires="never")
+        await narrow.keys.create(expires="never")
 
 
 @pytest.mark.parametrize(("role", "scopes"), [("viewer", 2), ("editor", 2), ("manager", 3), ("owner", 3)])
 async def test_a_key_has_the_scopes_that_roles_need(engine: Engine, role: Any, scopes: int) -> None:
     await engine.collections.create("wiki")
-    await engine.people.grant("wiki", Principal("user", "alice"), role)
-    assert (await engine.people.create_key("alice")).key.scopes == SCOPES[:scopes]
+    await engine.access.grant("wiki", Principal("user", "alice"), role)
+    assert (await engine.keys.create("alice")).key.scopes == SCOPES[:scopes]
 
 
 async def test_who_owns_a_collection_administers_it(engine: Engine) -> None:
-    assert (await engine.people.create_key("alice")).key.scopes == ("read", "write")
-    await (await enter(engine, await engine.people.create_key("alice"))).collections.create("own")
-    assert (await engine.people.create_key("alice")).key.scopes == SCOPES
+    assert (await engine.keys.create("alice")).key.scopes == ("read", "write")
+    await (await enter(engine, await engine.keys.create("alice"))).collections.create("own")
+    assert (await engine.keys.create("alice")).key.scopes == SCOPES
 
 
 async def test_a_key_expires_unless_it_is_the_owners(engine: Engine) -> None:
     now = datetime.now(UTC)
-    expires = (await engine.people.create_key("alice")).key.expires
+    expires = (await engine.keys.create("alice")).key.expires
     assert expires is not None and abs(expires - now - timedelta(days=365)) < timedelta(hours=1)
-    owner = await engine.people.create_key("owner")
+    owner = await engine.keys.create("owner")
     assert (owner.key.expires, owner.key.scopes) == (None, SCOPES)
 
 
@@ -137,4 +137,4 @@ async def test_a_key_expires_unless_it_is_the_owners(engine: Engine) -> None:
 async def test_days_of_the_settings(tmp_path: Path, days: int, *, expires: bool) -> None:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none", key_days=days)) as engine:
         await engine.people.create_user("alice")
-        assert ((await engine.people.create_key("alice")).key.expires is not None) is expires
+        assert ((await engine.keys.create("alice")).key.expires is not None) is expires

@@ -13,7 +13,9 @@ from conspectus.engine import Engine
 from conspectus.errors import PermissionDenied
 from conspectus.model.access import SCOPES, AuditEntry, Principal
 from conspectus.model.memory import Retention, Scope
-from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.access import ACCESS_OPERATIONS
+from conspectus.operations.keys import KEY_OPERATIONS
+from conspectus.operations.people import PEOPLE_OPERATIONS
 from conspectus.operations.table import OPERATIONS
 from conspectus.settings import Settings
 
@@ -34,7 +36,7 @@ class Audited:
     folder: Path
 
     async def rows(self) -> list[AuditEntry]:
-        return list((await self.engine.people.list_audit()).entries)
+        return list((await self.engine.access.list_audit()).entries)
 
 
 Work = Callable[[Audited], Awaitable[Any]]
@@ -46,12 +48,12 @@ WRITES: Mapping[str, Work] = {
     "delete_group": lambda a: a.owner.people.delete_group("crew"),
     "add_member": lambda a: a.owner.people.add_member("crew", "ann"),
     "remove_member": lambda a: a.owner.people.remove_member("crew", "bob"),
-    "create_key": lambda a: a.owner.people.create_key("bob", label=LABEL),
-    "revoke_key": lambda a: a.owner.people.revoke_key(a.key),
-    "rotate_key": lambda a: a.owner.people.rotate_key(a.key),
-    "end_session": lambda a: a.owner.people.end_session(a.session),
-    "put_grant": lambda a: a.owner.people.grant("wiki", BOB, "editor"),
-    "revoke_grant": lambda a: a.owner.people.revoke("wiki", BOB),
+    "create_key": lambda a: a.owner.keys.create("bob", label=LABEL),
+    "revoke_key": lambda a: a.owner.keys.revoke(a.key),
+    "rotate_key": lambda a: a.owner.keys.rotate(a.key),
+    "end_session": lambda a: a.owner.keys.end_session(a.session),
+    "put_grant": lambda a: a.owner.access.grant("wiki", BOB, "editor"),
+    "revoke_grant": lambda a: a.owner.access.revoke("wiki", BOB),
     "update_collection": lambda a: a.owner.collections.update("wiki", description=TEXT),
     "delete_collection": lambda a: a.owner.collections.delete("wiki"),
     "update_source": lambda a: a.owner.collections.update_source("pages", collection="wiki", name="texts"),
@@ -66,7 +68,11 @@ WRITES: Mapping[str, Work] = {
     "delete_graph": lambda a: a.owner.graph.delete("parts", collection="wiki"),
     "reembed": lambda a: a.owner.maintenance.reembed("vectors:3", collection="wiki"),
 }
-OF_PEOPLE = [operation.name for operation in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS) if operation.audited]
+OF_PEOPLE = [
+    operation.name
+    for operation in (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *ACCESS_OPERATIONS)
+    if operation.audited
+]
 LIMITED_BY_THE_KEY = {"create_key", "end_session", "revoke_key", "rotate_key"}
 """A key with an origin makes, renews and revokes keys like itself, and ends their sessions."""
 
@@ -76,7 +82,7 @@ async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
     pages = tmp_path / "pages"
     pages.mkdir()
     async with conspectus.open(tmp_path / "store", settings=Settings(embedder="none")) as engine:
-        first = await engine.people.create_owner()
+        first = await engine.keys.create_first()
         assert first is not None
         for name in ("ann", "bob"):
             await engine.people.create_user(name)
@@ -85,18 +91,18 @@ async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
         await engine.collections.create("wiki")
         await engine.collections.get_or_create_source("pages", collection="wiki")
         await engine.graph.get_or_create("parts", collection="wiki")
-        await engine.people.grant("wiki", BOB, "viewer")
+        await engine.access.grant("wiki", BOB, "viewer")
         await engine.retention.set(Retention(days=9), scope=Scope("bob"))
         await engine.connections.create("docs", "markdown", {"path": str(pages)}, collection="wiki")
-        key = await engine.people.create_key("bob", scopes=SCOPES, expires="never")
-        owner = engine.as_person(await engine.people.authenticate(first.secret))
-        await engine.sessions.start(await engine.people.authenticate(key.secret))
-        (session,) = await engine.people.list_sessions("bob")
+        key = await engine.keys.create("bob", scopes=SCOPES, expires="never")
+        owner = engine.as_person(await engine.keys.authenticate(first.secret))
+        await engine.sessions.start(await engine.keys.authenticate(key.secret))
+        (session,) = await engine.keys.list_sessions("bob")
         yield Audited(engine, owner, key.key.id, session.id, pages)
 
 
 def test_every_write_about_people_is_audited() -> None:
-    people = (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)
+    people = (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *ACCESS_OPERATIONS)
     assert [operation.name for operation in people if operation.verb != "GET" and not operation.audited] == []
     assert AUDITED.keys() == WRITES.keys()
 
@@ -132,13 +138,13 @@ async def test_accounts_are_changed_by_a_person_only(audited: Audited, name: str
 
 
 async def test_what_changes_nothing_leaves_no_row(audited: Audited) -> None:
-    await audited.engine.people.revoke("wiki", BOB)
+    await audited.engine.access.revoke("wiki", BOB)
     await audited.engine.people.remove_member("crew", "bob")
-    await audited.engine.people.revoke_key(audited.key)
+    await audited.engine.keys.revoke(audited.key)
     before = len(await audited.rows())
-    await audited.engine.people.revoke("wiki", BOB)
+    await audited.engine.access.revoke("wiki", BOB)
     await audited.engine.people.remove_member("crew", "bob")
-    await audited.engine.people.revoke_key(audited.key)
+    await audited.engine.keys.revoke(audited.key)
     assert len(await audited.rows()) == before
 
 
@@ -158,8 +164,8 @@ async def test_a_purged_user_leaves_no_name(audited: Audited) -> None:
 
 async def test_the_first_start_is_in_the_log(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
-        await engine.people.create_owner()
-        entries = (await engine.people.list_audit()).entries
+        await engine.keys.create_first()
+        entries = (await engine.access.list_audit()).entries
         assert [(row.action, row.subject_name) for row in entries] == [
             ("create_key", "owner"),
             ("create_user", "owner"),
@@ -172,7 +178,7 @@ async def test_changes_and_queries_as_others_are_one_log(audited: Audited) -> No
     pages: list[str] = []
     after = None
     while True:
-        page = await audited.engine.people.list_audit(after=after, limit=3)
+        page = await audited.engine.access.list_audit(after=after, limit=3)
         pages += [row.action for row in page.entries]
         after = page.next
         if after is None:
