@@ -1,5 +1,6 @@
 """What every store of people must do. Subclass `AccountsContract`, give it `accounts` and `catalog`."""
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -13,6 +14,7 @@ from conspectus.model.access import (
     AuditEntry,
     Grant,
     Group,
+    Invitation,
     Key,
     Principal,
     Role,
@@ -74,10 +76,25 @@ def looked(number: int, at: datetime) -> AuditEntry:
     return AuditEntry(f"entry {number}", ANNA, BEN, WIKI, "who's \U0001f389?", at)
 
 
-def a_change(action: str) -> AccountChange:
+def a_session(id: str, user: str) -> Session:
+    """A session of a user of that name, without a key."""
+    return Session(id, UserId(f"{user}-id"), ("read", "write"), NOON, NOON + 9 * MINUTE, NOON)
+
+
+def an_invitation(id: str, user: str) -> Invitation:
+    """An invitation of a user of that name."""
+    return Invitation(id, UserId(f"{user}-id"), ("read",), NOON, NOON + 9 * MINUTE)
+
+
+async def list_actions(accounts: Accounts) -> list[str]:
+    """The actions of the audit log, newest first."""
+    return [entry.action for entry in (await accounts.audit(limit=99)).entries]
+
+
+def a_change(action: str, number: int = 0) -> AccountChange:
     """A change of Carl by Anna."""
     who = (ANNA, "anna", KeyId("annas"))
-    return AccountChange(f"{action}-id", *who, action, "carl-id", "carl", None, "scopes read", NOON)
+    return AccountChange(f"{action}-id-{number}", *who, action, "carl-id", "carl", None, "scopes read", NOON)
 
 
 class AccountsContract:
@@ -330,12 +347,13 @@ class AccountsContract:
     async def test_a_session_is_stored_until_it_or_its_key_ends(
         self, accounts: Accounts, peopled: None
     ) -> None:
-        await accounts.add_user(a_user("carl"))
-        key = Key(KeyId("carls"), UserId("carl-id"), "", ("read",), NOON)
+        carl = a_user("carl")
+        await accounts.add_user(carl)
+        key = Key(KeyId("carls"), carl.id, "", ("read",), NOON)
         await accounts.add_key(key, "x" * 64)
-        session = Session("one", key.id, key.user, NOON, NOON + MINUTE, NOON)
+        session = replace(a_session("one", "carl"), key=key.id, origin="tool", expires=NOON + MINUTE)
         await accounts.add_session(session, "h" * 64)
-        assert await accounts.session("one") == (session, "h" * 64)
+        assert await accounts.session("one") == (session, "h" * 64, carl)
         await accounts.session_used("one", NOON + MINUTE / 2)
         stored = await accounts.session("one")
         assert stored is not None and stored[0].last_used == NOON + MINUTE / 2
@@ -345,27 +363,82 @@ class AccountsContract:
         await accounts.end_session("two")
         assert await accounts.session("two") is None
         await accounts.add_session(replace(session, id="three"), "h" * 64)
-        await accounts.delete_user(UserId("carl-id"))
-        assert await accounts.session("three") is None
+        await accounts.add_session(replace(session, id="four", key=None), "h" * 64)
+        await accounts.delete_user(carl.id)
+        assert await accounts.session("three") is await accounts.session("four") is None
+
+    async def test_a_session_knows_whether_its_user_is_disabled(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        await accounts.add_session(a_session("one", "anna"), "h" * 64)
+        await accounts.set_user_disabled(ANNA, disabled=True)
+        stored = await accounts.session("one")
+        assert stored is not None and stored[2].disabled
+
+    async def test_nobody_who_does_not_exist_has_sessions_or_invitations(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        with pytest.raises(NotFound):
+            await accounts.add_session(a_session("one", "nobody"), "h" * 64)
+        with pytest.raises(NotFound):
+            await accounts.add_invitation(an_invitation("one", "nobody"), "h" * 64)
+        assert await accounts.sessions() == []
+        assert await accounts.invitations() == []
 
     async def test_sessions_are_listed_newest_first_and_their_end_is_noted(
         self, accounts: Accounts, peopled: None
     ) -> None:
         for name in ("carl", "dora"):
             await accounts.add_user(a_user(name))
-            key = Key(KeyId(f"key-{name}"), UserId(f"{name}-id"), "", ("read",), NOON)
-            await accounts.add_key(key, "x" * 64)
-        times = NOON, NOON + 9 * MINUTE, NOON
         for number, name in enumerate(("carl", "dora", "carl")):
-            session = Session(f"s{number}", KeyId(f"key-{name}"), UserId(f"{name}-id"), *times)
-            await accounts.add_session(replace(session, created=NOON + number * MINUTE), "h" * 64)
+            session = replace(a_session(f"s{number}", name), created=NOON + number * MINUTE)
+            await accounts.add_session(session, "h" * 64)
         assert [session.id for session in await accounts.sessions()] == ["s2", "s1", "s0"]
         assert [session.id for session in await accounts.sessions(UserId("carl-id"))] == ["s2", "s0"]
         for session_id in ("s0", "s0", "unknown"):
             await accounts.end_session(session_id, a_change("end_session"))
         assert [session.id for session in await accounts.sessions(UserId("carl-id"))] == ["s2"]
-        actions = [entry.action for entry in (await accounts.audit(limit=9)).entries]
-        assert actions.count("end_session") == 1
+        assert await list_actions(accounts) == ["end_session"]
+
+    async def test_an_invitation_is_stored_until_it_is_withdrawn_or_has_expired(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        await accounts.add_user(a_user("carl"))
+        invitations = [
+            replace(an_invitation(f"i{number}", name), created=NOON + number * MINUTE)
+            for number, name in enumerate(("carl", "anna", "carl"))
+        ]
+        for number, invitation in enumerate(invitations):
+            await accounts.add_invitation(invitation, "h" * 64, a_change("create_invitation", number))
+        assert await accounts.invitation("i0") == (invitations[0], "h" * 64)
+        assert await accounts.invitations() == invitations[::-1]
+        assert await accounts.invitations(UserId("carl-id")) == [invitations[2], invitations[0]]
+        await accounts.withdraw_invitation("i0", a_change("withdraw_invitation"))
+        with pytest.raises(NotFound):
+            await accounts.withdraw_invitation("i0", a_change("withdraw_invitation"))
+        assert await accounts.invitation("i0") is None
+        late = replace(an_invitation("late", "carl"), created=invitations[1].expires)
+        await accounts.add_invitation(late, "h" * 64)
+        assert await accounts.invitations() == [late]
+        await accounts.delete_user(UserId("carl-id"))
+        assert await accounts.invitation("late") is None
+        assert sorted(await list_actions(accounts)) == [*["create_invitation"] * 3, "withdraw_invitation"]
+
+    async def test_an_invitation_is_accepted_once_however_many_try(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        await accounts.add_invitation(an_invitation("one", "anna"), "h" * 64)
+        acceptances = [
+            accounts.accept_invitation(
+                "one", a_session(f"s{number}", "anna"), "s" * 64, a_change("accept_invitation", number)
+            )
+            for number in range(8)
+        ]
+        outcomes = await asyncio.gather(*acceptances, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes if outcome is not None] == [NotFound] * 7
+        assert len(await accounts.sessions()) == 1
+        assert await accounts.invitations() == []
+        assert await list_actions(accounts) == ["accept_invitation"]
 
     async def test_an_owner_is_deleted_only_with_an_heir(
         self, accounts: Accounts, catalog: Catalog, peopled: None

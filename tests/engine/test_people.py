@@ -198,7 +198,7 @@ async def test_a_narrower_key_ends_no_session_of_a_wider_one(owner: Engine, ente
         with pytest.raises(PermissionDenied):
             await work
     narrow = await enter("alice", "read", "admin")
-    with pytest.raises(PermissionDenied, match="end a session of that key"):
+    with pytest.raises(PermissionDenied, match="end a session of that scope"):
         await narrow.keys.end_session(session.id)
     await alice.keys.end_session(session.id)
     with pytest.raises(NotFound):

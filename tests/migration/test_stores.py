@@ -12,6 +12,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 import conspectus
+from conspectus.access.tokens import SESSIONS, hash_of
 from conspectus.errors import StorageTooOld
 from conspectus.model.memory import Scope
 from conspectus.records import migrations
@@ -179,3 +180,21 @@ def test_a_store_from_before_versions_is_refused_unchanged(change: str, tmp_path
     with pytest.raises(StorageTooOld, match="Export its memories"), conspectus.open(tmp_path):
         pass
     assert path.read_bytes() == before
+
+
+def test_a_browser_that_logged_in_before_stays_logged_in(tmp_path: Path) -> None:
+    """Sessions belonged to keys alone until 0009."""
+    folder = unpack("0008", tmp_path)
+    id, token = SESSIONS.create()
+    year = 365 * 24 * 3_600 * 1_000_000
+    with closing(sqlite3.connect(folder / "records.sqlite")) as rows:
+        key, scopes, now = rows.execute("SELECT id, scopes, created FROM keys").fetchone()
+        rows.execute(
+            "INSERT INTO sessions (id, key, hash, created, expires, last_used) VALUES (?, ?, ?, ?, ?, ?)",
+            (id, key, hash_of(token), now, now + 100 * year, now + 90 * year),
+        )
+        rows.commit()
+    with conspectus.open(folder) as engine:
+        [session] = engine.keys.list_sessions("*")
+        assert (session.id, session.key, " ".join(session.scopes)) == (id, key, scopes)
+        assert session.user == engine.people.get_user("ann").id

@@ -13,6 +13,7 @@ from conspectus.model.access import (
     AuditPage,
     Grant,
     Group,
+    Invitation,
     Key,
     Principal,
     Session,
@@ -83,6 +84,7 @@ class MemoryAccounts(Accounts):
         self._grants: list[Grant] = []
         self._audit: list[AuditEntry] = []
         self._sessions: dict[str, tuple[Session, str]] = {}
+        self._invitations: dict[str, tuple[Invitation, str]] = {}
         self._hidden: dict[SourceId, datetime] = {}
 
     async def add_user(self, user: User, change: Change = None) -> None:
@@ -293,19 +295,27 @@ class MemoryAccounts(Accounts):
         page = tuple(newest[start : start + limit])
         return AuditPage(page, page[-1].id if start + limit < len(newest) else None)
 
-    async def add_session(self, session: Session, secret_hash: str) -> None:
+    async def add_session(self, session: Session, secret_hash: str, change: Change = None) -> None:
+        self._user(session.user)
         now = session.created
         self._sessions = {name: pair for name, pair in self._sessions.items() if pair[0].expires > now}
         self._sessions[session.id] = session, secret_hash
+        self._note(change)
 
-    async def session(self, session: str) -> tuple[Session, str] | None:
+    async def session(self, session: str) -> tuple[Session, str, User] | None:
         stored = self._sessions.get(session)
-        return None if stored is None or stored[0].key not in self._keys else stored
+        if stored is None or not self._has_owners(stored[0]):
+            return None
+        return *stored, self._users[stored[0].user]
 
     async def sessions(self, user: UserId | None = None) -> Sequence[Session]:
-        open_sessions = [session for session, _ in self._sessions.values() if session.key in self._keys]
+        open_sessions = [session for session, _ in self._sessions.values() if self._has_owners(session)]
         of_user = [session for session in open_sessions if user in {None, session.user}]
         return sorted(of_user, key=lambda session: (-session.created.timestamp(), session.id))
+
+    def _has_owners(self, session: Session) -> bool:
+        """Whether the user of a session exists, and its key."""
+        return session.user in self._users and (session.key is None or session.key in self._keys)
 
     async def session_used(self, session: str, at: datetime) -> None:
         if session in self._sessions:
@@ -315,6 +325,34 @@ class MemoryAccounts(Accounts):
     async def end_session(self, session: str, change: Change = None) -> None:
         if self._sessions.pop(session, None):
             self._note(change)
+
+    async def add_invitation(self, invitation: Invitation, secret_hash: str, change: Change = None) -> None:
+        self._user(invitation.user)
+        now = invitation.created
+        self._invitations = {name: pair for name, pair in self._invitations.items() if pair[0].expires > now}
+        self._invitations[invitation.id] = invitation, secret_hash
+        self._note(change)
+
+    async def invitation(self, invitation: str) -> tuple[Invitation, str] | None:
+        stored = self._invitations.get(invitation)
+        return None if stored is None or stored[0].user not in self._users else stored
+
+    async def invitations(self, user: UserId | None = None) -> Sequence[Invitation]:
+        of_users = [pair[0] for pair in self._invitations.values() if pair[0].user in self._users]
+        of_user = [invitation for invitation in of_users if user in {None, invitation.user}]
+        return sorted(of_user, key=lambda invitation: (-invitation.created.timestamp(), invitation.id))
+
+    async def withdraw_invitation(self, invitation: str, change: Change = None) -> None:
+        if await self.invitation(invitation) is None:
+            raise NotFound("invitation", invitation)
+        del self._invitations[invitation]
+        self._note(change)
+
+    async def accept_invitation(
+        self, invitation: str, session: Session, secret_hash: str, change: Change = None
+    ) -> None:
+        await self.withdraw_invitation(invitation)
+        await self.add_session(session, secret_hash, change)
 
     def _note(self, change: Change) -> None:
         if change is not None:

@@ -1,17 +1,15 @@
-"""Sessions of browsers: a login with a key, of which the browser has a token of its own.
+"""Sessions of browsers: a login, of which the browser has a token of its own.
 
-A token opens a session as long as its key is valid, until it expires, was not used for long, or is ended.
+A token opens a session until it expires, was not used for long, or is ended, and as long as the user has
+access and the key of the login is valid.
 """
 
-import hmac
-import re
-import secrets
 from datetime import datetime, timedelta
 from typing import Final
 
-from conspectus.access.keys import NO_HASH, hash_of, person_of
+from conspectus.access.tokens import SESSIONS, has_hash, hash_of
 from conspectus.errors import PermissionDenied, Unauthenticated
-from conspectus.model.access import Person, Session
+from conspectus.model.access import Person, Session, User
 from conspectus.ports import Clock
 from conspectus.ports.accounts import Accounts
 
@@ -20,14 +18,9 @@ USES_PER_IDLE: Final = 4
 """How often the use of a session is stored in the time after which an unused one ends."""
 MAX_LIFETIME: Final = timedelta(days=3_650)
 
-_SHAPE = re.compile(r"css_([0-9a-f]{32})_[0-9a-f]{64}")
-
 
 class Sessions:
-    """Starts, authenticates and ends sessions, in any process of a store.
-
-    A token has 256 random bits and cannot be guessed, so a single SHA-256 protects it.
-    """
+    """Starts, authenticates and ends sessions, in any process of a store."""
 
     def __init__(self, accounts: Accounts, clock: Clock, *, lifetime: timedelta, max_idle: timedelta) -> None:
         self._accounts = accounts
@@ -39,25 +32,43 @@ class Sessions:
         """Return the token of a new session of the key of a request. Raises PermissionDenied without one."""
         if person.key is None:
             raise PermissionDenied("log in", "an API key")
-        number, now = secrets.token_hex(16), self._clock()
-        token = f"css_{number}_{secrets.token_hex(32)}"
-        session = Session(number, person.key, person.id, now, now + self._lifetime, now)
+        session, token = self.create(person)
         await self._accounts.add_session(session, hash_of(token))
         return token
 
-    async def authenticate(self, token: str) -> Person:
-        """Return the user of a session with the scopes of its key. Raises Unauthenticated."""
-        session = await self._session(token)
-        stored = await self._accounts.key(session.key)
-        if stored is None:
-            raise Unauthenticated
-        key, _, user = stored
+    def create(self, person: Person) -> tuple[Session, str]:
+        """Return a new session of a person, which is not stored, and its token."""
+        id, token = SESSIONS.create()
         now = self._clock()
-        if not self.is_open(session, now) or user.disabled or not key.valid(now):
+        session = Session(
+            id=id,
+            user=person.id,
+            scopes=person.scopes,
+            created=now,
+            expires=now + self._lifetime,
+            last_used=now,
+            key=person.key,
+            origin=person.origin,
+        )
+        return session, token
+
+    async def authenticate(self, token: str) -> Person:
+        """Return the user of a session with its scopes. Raises Unauthenticated."""
+        session, user = await self._session(token)
+        now = self._clock()
+        if not self.is_open(session, now) or user.disabled or not await self._has_valid_key(session, now):
             raise Unauthenticated
         if now - session.last_used >= min(MAX_USE_INTERVAL, self._max_idle / USES_PER_IDLE):
             await self._accounts.session_used(session.id, now)
-        return person_of(user, key)
+        return Person(
+            name=user.name,
+            owner=user.owner,
+            id=user.id,
+            scopes=session.scopes,
+            key=session.key,
+            origin=session.origin,
+            session=session.id,
+        )
 
     def is_open(self, session: Session, at: datetime) -> bool:
         """Return whether a session has neither expired nor been unused for too long."""
@@ -66,17 +77,24 @@ class Sessions:
     async def end(self, token: str) -> None:
         """End the session of a token; one that opens nothing ends nothing."""
         try:
-            session = await self._session(token)
+            session, _ = await self._session(token)
         except Unauthenticated:
             return
         await self._accounts.end_session(session.id)
 
-    async def _session(self, token: str) -> Session:
-        shape = _SHAPE.fullmatch(token)
-        if shape is None:
+    async def _session(self, token: str) -> tuple[Session, User]:
+        id = SESSIONS.read_id(token)
+        if id is None:
             raise Unauthenticated
-        stored = await self._accounts.session(shape[1])
-        fits = hmac.compare_digest(hash_of(token), NO_HASH if stored is None else stored[1])
-        if stored is None or not fits:
+        stored = await self._accounts.session(id)
+        if not has_hash(token, None if stored is None else stored[1]) or stored is None:
             raise Unauthenticated
-        return stored[0]
+        session, _, user = stored
+        return session, user
+
+    async def _has_valid_key(self, session: Session, now: datetime) -> bool:
+        """Return whether the key of a session is valid; one without a key needs none."""
+        if session.key is None:
+            return True
+        stored = await self._accounts.key(session.key)
+        return stored is not None and stored[0].valid(now)

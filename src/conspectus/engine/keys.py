@@ -121,16 +121,14 @@ class KeyService(Service):
     async def end_session(self, session: SessionIdentifier) -> None:
         """End a session of a browser; its next request is refused.
 
-        Raises NotFound, or PermissionDenied if its key has scopes that yours has not.
+        Raises NotFound, or PermissionDenied if it has scopes that yours has not.
         """
         require_own_origin(self._person, "end a session")
         stored = await self._parts.accounts.session(session)
         if stored is None or not (self._person.owner or stored[0].user == self._person.id):
             raise NotFound("session", session)
-        key = await self._parts.accounts.key(stored[0].key)
-        if key is not None:
-            require_scopes(self._person, key[0].scopes, "end a session of that key")
-        holder = await self._directory.user(stored[0].user)
+        ended, _, holder = stored
+        require_scopes(self._person, ended.scopes, "end a session of that scope")
         change = self._context.change("end_session", session, holder.name)
         await self._parts.accounts.end_session(session, change)
 

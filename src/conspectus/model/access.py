@@ -25,7 +25,7 @@ Expiry = datetime | Literal["never"]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The user of a request, and the `key` used. The owner of the store may read and do everything.
+    """The user of a request, and the `key` or `session` used. The owner of the store may do everything.
 
     With an `origin`, nothing that is written has a higher level than texts of that origin.
     """
@@ -36,6 +36,12 @@ class Person:
     scopes: tuple[Scope, ...] = SCOPES
     key: KeyId | None = field(default=None, compare=False)
     origin: Origin | None = None
+    session: str | None = field(default=None, compare=False)
+
+    @property
+    def credential(self) -> str | None:
+        """The id of the key or session of the request; None if the server needs none."""
+        return self.key or self.session
 
 
 LOCAL_OWNER = Person(name="local", owner=True, id=LOCAL)
@@ -163,14 +169,39 @@ class DocumentReader:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A login of a browser with a key. It ends with the key, by a logout, or when it is not used for long."""
+    """A login of a browser, with what it may be used for.
+
+    It ends by a logout, when it is not used for long, and with the key or the user that it belongs to.
+    """
 
     id: str
-    key: KeyId
     user: UserId
+    scopes: tuple[Scope, ...]
     created: datetime
     expires: datetime
     last_used: datetime
+    key: Annotated[KeyId | None, "Key that the browser logged in with; none after an invitation."] = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A link with which a user without a key logs in, once."""
+
+    id: str
+    user: UserId
+    scopes: tuple[Scope, ...]
+    created: datetime
+    expires: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewInvitation:
+    """A new invitation with its token and link, which are returned once and not stored."""
+
+    invitation: Invitation
+    token: Annotated[str, Example("csi_...")]
+    link: Annotated[str, Example("http://localhost:8080/console/#invitation=csi_...")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from conspectus.model.access import (
     AuditPage,
     Grant,
     Group,
+    Invitation,
     Key,
     Principal,
     Session,
@@ -126,11 +127,16 @@ class Accounts(Protocol):
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
         """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
 
-    async def add_session(self, session: Session, secret_hash: str) -> None:
-        """Store a session with the hash of its token. It is deleted with its key, or once it has expired."""
+    async def add_session(
+        self, session: Session, secret_hash: str, change: AccountChange | None = None
+    ) -> None:
+        """Store a session with the hash of its token. Raises NotFound for an unknown user.
 
-    async def session(self, session: str) -> tuple[Session, str] | None:
-        """A session with the hash of its token."""
+        It is deleted with its user and its key, or once it has expired.
+        """
+
+    async def session(self, session: str) -> tuple[Session, str, User] | None:
+        """A session with the hash of its token and its user."""
 
     async def sessions(self, user: UserId | None = None) -> Sequence[Session]:
         """The sessions of one user or of all, newest first."""
@@ -140,3 +146,25 @@ class Accounts(Protocol):
 
     async def end_session(self, session: str, change: AccountChange | None = None) -> None:
         """Delete a session, if there is one."""
+
+    async def add_invitation(
+        self, invitation: Invitation, secret_hash: str, change: AccountChange | None = None
+    ) -> None:
+        """Store an invitation with the hash of its token. Raises NotFound for an unknown user.
+
+        It is deleted with its user, or once it has expired.
+        """
+
+    async def invitation(self, invitation: str) -> tuple[Invitation, str] | None:
+        """An invitation with the hash of its token."""
+
+    async def invitations(self, user: UserId | None = None) -> Sequence[Invitation]:
+        """The invitations of one user or of all, newest first."""
+
+    async def withdraw_invitation(self, invitation: str, change: AccountChange | None = None) -> None:
+        """Delete an invitation. Raises NotFound if there is none any more."""
+
+    async def accept_invitation(
+        self, invitation: str, session: Session, secret_hash: str, change: AccountChange | None = None
+    ) -> None:
+        """Replace an invitation by the session of who accepts it. Raises NotFound if it is gone."""

@@ -306,7 +306,7 @@ class ChatStreams:
 
     def _make_room(self, person: Person) -> None:
         active_count = sum(not chat.finished and chat.person == person.id for chat in self._streams.values())
-        if person.key is not None and active_count >= self.settings.max_user_chats:
+        if person.credential is not None and active_count >= self.settings.max_user_chats:
             raise Overloaded("too many concurrent chats of this user")
         while len(self._streams) >= self.settings.max_chat_streams:
             finished_chat = next((chat for chat in self._streams.values() if chat.finished), None)

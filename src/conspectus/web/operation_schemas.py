@@ -71,7 +71,10 @@ _ADDED_PROPERTIES: Final[Mapping[Any, Sequence[str]]] = {
     Stream: ("wall",),
 }
 """Properties that a response has besides the fields of a dataclass."""
-_HIDDEN_FIELDS: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",), Retrieval: ("terms", "nearest")}
+_HIDDEN_FIELDS: Final[Mapping[Any, Sequence[str]]] = {
+    Person: ("key", "session"),
+    Retrieval: ("terms", "nearest"),
+}
 """Fields of a dataclass that no response has."""
 
 

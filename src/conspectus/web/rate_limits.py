@@ -46,8 +46,8 @@ class Rates:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, if its key may have another one. Raises RateLimited."""
         person = scope.get("state", {}).get("person")
-        if self._maximum and person is not None and person.key is not None:
-            await self._count_request(person.key)
+        if self._maximum and person is not None and person.credential is not None:
+            await self._count_request(person.credential)
         await self._app(scope, receive, send)
 
     async def _count_request(self, key: str) -> None:

@@ -62,7 +62,7 @@ class RequestSlots:
     @asynccontextmanager
     async def _slot(self, person: Person) -> AsyncIterator[RequestSlot]:
         user, maximum = "", self._settings.max_concurrent_requests
-        if person.key is not None and self._settings.max_user_requests:
+        if person.credential is not None and self._settings.max_user_requests:
             user, maximum = person.id, self._settings.max_user_requests
         user_slots = self._user_slots.setdefault(user, asyncio.Semaphore(maximum))
         self._present[user] += 1

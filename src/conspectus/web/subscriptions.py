@@ -56,7 +56,7 @@ class Listeners:
         """Raise Overloaded if there are too many subscribers, or too many with keys of this user."""
         if len(self) >= self.settings.max_subscribers:
             raise Overloaded("too many subscriptions")
-        if person.key is not None and self._present[person.id] >= self.settings.max_user_subscribers:
+        if person.credential is not None and self._present[person.id] >= self.settings.max_user_subscribers:
             raise Overloaded("too many subscriptions of this user")
 
     @asynccontextmanager

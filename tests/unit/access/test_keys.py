@@ -10,7 +10,7 @@ from tests.contracts.accounts_contract import ANNA, a_user
 from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON
 
-from conspectus.access.keys import MAX_REMEMBERED_KEYS, NO_HASH, Keys
+from conspectus.access.keys import MAX_REMEMBERED_KEYS, Keys
 from conspectus.errors import Unauthenticated
 from conspectus.model.access import Key, Person, User
 from conspectus.model.ids import KeyId, UserId
@@ -93,11 +93,6 @@ async def test_secrets_cannot_be_guessed_from_each_other(keys: Keys) -> None:
         assert secret.startswith(f"csp_{number}_")
         assert len(bytes.fromhex(secret.split("_")[2])) * 8 >= 128
         assert secret.split("_")[2] not in stored
-
-
-async def test_what_is_compared_for_an_unknown_id_is_as_long(keys: Keys) -> None:
-    _, _, stored = await keys.new_secret()
-    assert len(NO_HASH) == len(stored)
 
 
 async def test_a_key_is_refused_from_the_moment_it_ends(

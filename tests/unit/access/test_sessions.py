@@ -9,8 +9,9 @@ from tests.contracts.accounts_contract import ANNA
 from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON
 
-from conspectus.access.keys import Keys, hash_of
+from conspectus.access.keys import Keys
 from conspectus.access.sessions import Sessions
+from conspectus.access.tokens import hash_of
 from conspectus.errors import PermissionDenied, Unauthenticated
 from conspectus.model.access import Key, Person, User
 from conspectus.model.ids import KeyId

@@ -5,34 +5,35 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
-from conspectus.model.access import Session
-from conspectus.model.ids import KeyId, UserId
+from conspectus.model.access import Session, User
+from conspectus.model.ids import UserId
 from conspectus.records.accounts.audit import Change, note_change
+from conspectus.records.accounts.users import user_by_id
 from conspectus.records.core.rows import columns_of
-from conspectus.records.tables.core import keys, sessions
+from conspectus.records.tables.core import sessions
 from conspectus.text.times import from_microseconds, to_microseconds
 
-_SESSIONS = select(sessions, keys.c.user).join(keys, keys.c.id == sessions.c.key)
-_SESSION = _SESSIONS.where(sessions.c.id == bindparam("of"))
+_SESSION = select(sessions).where(sessions.c.id == bindparam("of"))
 
 
-def add_session(connection: Connection, session: Session, secret_hash: str) -> None:
-    """Store a session, and delete those that have expired."""
+def add_session(connection: Connection, session: Session, secret_hash: str, change: Change = None) -> None:
+    """Store a session, and delete those that have expired. Raises NotFound for an unknown user."""
+    user_by_id(connection, session.user)
     connection.execute(delete(sessions).where(sessions.c.expires <= to_microseconds(session.created)))
-    columns = columns_of(session)
-    del columns["user"]
-    connection.execute(insert(sessions), {**columns, "hash": secret_hash})
+    columns = {**columns_of(session), "hash": secret_hash, "scopes": " ".join(session.scopes)}
+    connection.execute(insert(sessions), columns)
+    note_change(connection, change)
 
 
-def find_session(connection: Connection, session: str) -> tuple[Session, str] | None:
-    """Return a session and the hash of its token."""
+def find_session(connection: Connection, session: str) -> tuple[Session, str, User] | None:
+    """Return a session, the hash of its token, and its user."""
     row = connection.execute(_SESSION, {"of": session}).one_or_none()
-    return None if row is None else (_to_session(row), row.hash)
+    return None if row is None else (_to_session(row), row.hash, user_by_id(connection, row.user))
 
 
 def list_sessions(connection: Connection, user: UserId | None = None) -> list[Session]:
     """Return the sessions of one user or of all, newest first."""
-    query = _SESSIONS if user is None else _SESSIONS.where(keys.c.user == user)
+    query = select(sessions) if user is None else select(sessions).where(sessions.c.user == user)
     rows = connection.execute(query.order_by(sessions.c.created.desc(), sessions.c.id))
     return [_to_session(row) for row in rows]
 
@@ -49,5 +50,13 @@ def end_session(connection: Connection, session: str, change: Change = None) -> 
 
 
 def _to_session(row: Row[Any]) -> Session:
-    times = (from_microseconds(row.created), from_microseconds(row.expires), from_microseconds(row.last_used))
-    return Session(row.id, KeyId(row.key), UserId(row.user), *times)
+    return Session(
+        id=row.id,
+        user=row.user,
+        scopes=tuple(row.scopes.split()),
+        created=from_microseconds(row.created),
+        expires=from_microseconds(row.expires),
+        last_used=from_microseconds(row.last_used),
+        key=row.key,
+        origin=row.origin,
+    )

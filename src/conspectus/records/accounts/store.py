@@ -14,6 +14,13 @@ from conspectus.records.accounts.grants import (
     put_grant,
     revoke,
 )
+from conspectus.records.accounts.invitations import (
+    accept_invitation,
+    add_invitation,
+    find_invitation,
+    list_invitations,
+    withdraw_invitation,
+)
 from conspectus.records.accounts.keys import add_key, find_key, keys_of, revoke_key, set_key_used
 from conspectus.records.accounts.sessions import (
     add_session,
@@ -41,6 +48,7 @@ from conspectus.records.tables.core import (
     account_changes,
     collections,
     groups,
+    invitations,
     keys,
     sessions,
     sources,
@@ -80,11 +88,28 @@ class SqlAccounts(SqlStore):
         note_change, locks=lambda change: {row_lock(account_changes, change.id if change else "")}
     )
     audit = reading(audit_page)
-    add_session = writing(add_session, locks=lambda session, secret_hash: {row_lock(keys, session.key)})
+    add_session = writing(
+        add_session, locks=lambda session, secret_hash, change=None: {row_lock(users, session.user)}
+    )
     session = cached(find_session, single=True)
     sessions = reading(list_sessions)
     session_used = writing(session_used, locks=lambda session, at: {row_lock(sessions, session)})
     end_session = writing(end_session, locks=lambda session, change=None: {row_lock(sessions, session)})
+    add_invitation = writing(
+        add_invitation, locks=lambda invitation, secret_hash, change=None: {row_lock(users, invitation.user)}
+    )
+    invitation = reading(find_invitation)
+    invitations = reading(list_invitations)
+    withdraw_invitation = writing(
+        withdraw_invitation, locks=lambda invitation, change=None: {row_lock(invitations, invitation)}
+    )
+    accept_invitation = writing(
+        accept_invitation,
+        locks=lambda invitation, session, *_: {
+            row_lock(invitations, invitation),
+            row_lock(users, session.user),
+        },
+    )
 
     async def delete_user(
         self, user: UserId, *, transfer_to: UserId | None = None, change: Change = None, purge: bool = False

@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0008"
+VERSION = "0009"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -302,15 +302,33 @@ sessions = Table(
     "sessions",
     metadata,
     Column("id", String, primary_key=True),
-    Column("key", ForeignKey("keys.id", ondelete="CASCADE"), nullable=False),
+    Column("user", ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("key", ForeignKey("keys.id", ondelete="CASCADE")),
     Column("hash", String, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("origin", String),
     Column("created", Number, nullable=False),
     Column("expires", Number, nullable=False),
     Column("last_used", Number, nullable=False),
+    Index(None, "user"),
     Index(None, "key"),
     Index(None, "expires"),
 )
 """Sessions of browsers: `hash` is that of the token in the cookie."""
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("user", ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("hash", String, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("created", Number, nullable=False),
+    Column("expires", Number, nullable=False),
+    Index(None, "user"),
+    Index(None, "expires"),
+)
+"""Invitations that nobody has accepted: `hash` is that of the token in the link."""
 
 account_changes = Table(
     "account_changes",

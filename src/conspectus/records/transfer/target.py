@@ -36,7 +36,7 @@ _WHOLE = (
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 
-NOT_MOVED = frozenset({"leases", "allowances", "purges", "sessions"})
+NOT_MOVED = frozenset({"leases", "allowances", "purges", "sessions", "invitations"})
 """Tables with transient data of running processes, and logins of browsers at the server that was."""
 
 state = Table(
