@@ -5,10 +5,10 @@ of headings (measured on docling's documents; see ADR 0006). Deleted and hidden 
 Page numbers are those of the last rendering in the word processor, else of manual page breaks.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from itertools import takewhile
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
@@ -24,6 +24,10 @@ from conspectus.sources.files.extract import (
     paged,
     plain,
 )
+from conspectus.sources.files.html import visible
+from conspectus.sources.files.margins import margin_block
+from conspectus.sources.files.missing_words import missing_words_notice
+from conspectus.sources.files.office_texts import texts_of_parts
 from conspectus.sources.files.tables import BLANK, MAX_SPAN, Cell, flatten_cell, render_cells
 from conspectus.sources.files.zip_xml import (
     Archive,
@@ -48,10 +52,8 @@ LEFT_OUT = frozenset({
 NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
 MARGINS = {"headerReference": "Header", "footerReference": "Footer"}
 OFF = frozenset({"0", "false", "off"})
+INSERTED_PAGES = frozenset({".htm", ".html", ".xhtml"})
 STYLES_ABOVE = 10
-
-_WORD = re.compile(r"[^\W\d_]{4,}")
-_DIGIT = re.compile(r"\d")
 
 Inline: TypeAlias = Callable[[Any], str]
 
@@ -72,7 +74,8 @@ def read_word(archive: Archive) -> Extract:
     notes = [note for kind, one in NOTES.items() for note in reader.notes(name, kind, one)]
     margins = dict.fromkeys(reader.margins(document))
     text, places = paged(joined([*blocks, *notes, *margins]))
-    return Extract(text, MEDIA_TYPE, title=reader.title, places=places)
+    notice = missing_words_notice(text, texts_of_parts(archive.unread()))
+    return Extract(text, MEDIA_TYPE, title=reader.title, places=places, notice=notice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,8 @@ class _Reader:
                 else:
                     header_rows = len(list(takewhile(_is_header, rows))) or 1
                     yield render_cells([list(self._cells(row)) for row in rows], header_rows=header_rows)
+            elif name == "altChunk":
+                yield self._inserted_page(attribute(block, "id"))
             elif name not in LEFT_OUT:
                 yield from self.blocks(block)
 
@@ -131,9 +136,7 @@ class _Reader:
             reader = replace(self, links=relations(self.archive, relation.target), boxes=[])
             blocks = reader.blocks(self.archive.xml(relation.target))
             text = flatten_cell(joined(blocks).replace(PAGE_BREAK, "")).lstrip("# ")
-            is_page_number = bool(_DIGIT.search(text)) and len(_WORD.findall(text)) < 2
-            if text and not is_page_number:
-                yield f"{margin}: {text}"
+            yield margin_block(margin, text)
 
     def _paragraph(self, paragraph: Any) -> str:
         text = self._inside(paragraph)
@@ -192,6 +195,9 @@ class _Reader:
             "chart": lambda drawing: self._related(attribute(drawing, "id"), chart),
             "relIds": lambda drawing: self._related(attribute(drawing, "dm"), diagram),
             "sdt": self._control,
+            "docPr": self._describe,
+            "cNvPr": self._describe,
+            "textpath": lambda path: attribute(path, "string"),
         }
 
     def _break(self, element: Any) -> str:
@@ -218,6 +224,24 @@ class _Reader:
         outer, self.boxes = self.boxes, []
         self.boxes = [*outer, *filter(None, [joined(self.blocks(element))])]
         return ""
+
+    def _describe(self, properties: Any) -> str:
+        """Read the alternative text of a picture, which is shown after the paragraph."""
+        block = f"[Image: {one_line(attribute(properties, 'descr'))}]"
+        if attribute(properties, "descr").strip() and block not in self.boxes:
+            self.boxes.append(block)
+        return ""
+
+    def _inserted_page(self, id: str) -> str:
+        """Return the text of a web page or text file that stands in the document."""
+        relation = self.links.get(id)
+        if relation is None or relation.external:
+            return ""
+        suffix = PurePath(relation.target).suffix.lower()
+        data = self.archive.read(relation.target)
+        if suffix in INSERTED_PAGES:
+            return visible(data).text()
+        return plain(data.decode("utf-8-sig", "replace")) if suffix == ".txt" else ""
 
     def _related(self, id: str, read: Callable[[Any], Iterable[str]]) -> str:
         """Read a chart or a diagram, which is shown after the paragraph."""

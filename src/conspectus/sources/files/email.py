@@ -1,22 +1,35 @@
 """E-mail as RFC 5322 has it, and mailboxes (mbox) of such messages."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
+from mimetypes import guess_extension
 from typing import Any
 
 from conspectus.sources.files.extract import Extract, Limits, Member, Refused
 from conspectus.sources.files.html import visible
-from conspectus.sources.files.mail import IDS, PEOPLE, Mail, attachment_names, mail_extract, message_name
+from conspectus.sources.files.mail import (
+    IDS,
+    PEOPLE,
+    Mail,
+    attachment_names,
+    choose_version,
+    mail_extract,
+    message_name,
+)
+from conspectus.sources.files.missing_words import ShownText
 
 MEDIA_TYPE = "message/rfc822"
 MAILBOX_TYPE = "application/mbox"
 DEEPEST = 20
+TEXT_TYPES = frozenset({"text/plain", "text/html", "text/enriched", "text/markdown", "text/x-amp-html"})
+"""Types of the text of a message. Parts of other types, as invitations are, are attachments."""
+ENCRYPTED_TYPES = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
@@ -30,7 +43,15 @@ def read_mail(data: bytes) -> Extract:
     headers = {name: _header(message, name) for name in (*PEOPLE, *IDS, "references", "subject")}
     attachments = tuple(_attachments(message))
     return mail_extract(
-        Mail(MEDIA_TYPE, headers, "\n\n".join(filter(None, texts)), _date(message), attachments)
+        Mail(
+            MEDIA_TYPE,
+            headers,
+            "\n\n".join(filter(None, texts)),
+            _date(message),
+            attachments,
+            tuple(ShownText("", text) for text in _all_texts(message)),
+            is_encrypted=any(part.get_content_type() in ENCRYPTED_TYPES for part in message.walk()),
+        )
     )
 
 
@@ -66,25 +87,46 @@ def _texts(message: Any, depth: int) -> Iterator[str]:
     """Return the readable text of each part; one of several alternatives."""
     if depth == 0:
         raise Refused("is nested too deeply")
-    if message.get_content_type() == "multipart/alternative":
-        yield next(filter(str.strip, _alternatives(message, depth)), "")
-    elif message.get_content_type() == "message/rfc822":
-        for part in message.get_payload() if message.is_multipart() else ():
-            head = (f"{name.capitalize()}: {_header(part, name)}" for name in (*PEOPLE, "date", "subject"))
-            yield "\n".join(("Forwarded message", *(line for line in head if not line.endswith(": "))))
-            yield from _texts(part, depth - 1)
+    parts = message.get_payload() if message.is_multipart() else ()
+    match message.get_content_type():
+        case "multipart/alternative":
+            yield _alternative(parts, depth)
+        case "message/delivery-status":
+            yield "\n\n".join("\n".join(f"{name}: {_header(part, name)}" for name in part) for part in parts)
+        case kind:
+            for part in parts:
+                yield _forwarded_head(part) if kind == MEDIA_TYPE else ""
+                yield from _texts(part, depth - 1)
+            if message.get_content_maintype() == "text" and not parts and not _is_attachment(message):
+                yield _text(message)
+
+
+def _forwarded_head(message: Message) -> str:
+    head = (f"{name.capitalize()}: {_header(message, name)}" for name in (*PEOPLE, "date", "subject"))
+    return "\n".join(("Forwarded message", *(line for line in head if not line.endswith(": "))))
+
+
+def _alternative(parts: Sequence[Any], depth: int) -> str:
+    """Return the text of one of several versions of a message."""
+    plain_texts: list[str] = []
+    other_texts: list[str] = []
+    for part in parts:
+        text = "\n\n".join(filter(str.strip, _texts(part, depth - 1)))
+        versions = plain_texts if part.get_content_type() == "text/plain" else other_texts
+        versions += [text] if text.strip() else []
+    return choose_version(next(iter(plain_texts), ""), next(iter(other_texts), ""))
+
+
+def _all_texts(message: Any) -> Iterator[str]:
+    """Yield the texts of all parts; of several versions the last, which is the fullest."""
+    if message.get_content_type() == "multipart/alternative" and message.is_multipart():
+        versions = ([*_all_texts(part)] for part in reversed(message.get_payload()))
+        yield from next(filter(None, versions), ())
     elif message.is_multipart():
         for part in message.get_payload():
-            yield from _texts(part, depth - 1)
+            yield from _all_texts(part)
     elif message.get_content_maintype() == "text" and not _is_attachment(message):
         yield _text(message)
-
-
-def _alternatives(message: Any, depth: int) -> Iterator[str]:
-    """Return the text of the first readable alternative, plain text first."""
-    parts = message.get_payload() if message.is_multipart() else []
-    for part in sorted(parts, key=lambda part: part.get_content_type() != "text/plain"):
-        yield "\n\n".join(filter(str.strip, _texts(part, depth - 1)))
 
 
 def _text(part: Message) -> str:
@@ -99,16 +141,27 @@ def _text(part: Message) -> str:
 def _attachments(message: Message) -> Iterator[Member]:
     """Yield the attached files, of forwarded messages, too; a message that is attached is in the text."""
     parts = [part for part in message.walk() if _is_attachment(part)]
-    names = attachment_names(_unfolded(part.get_filename() or "") for part in parts)
+    names = attachment_names(map(_file_name, parts))
     for part, name in zip(parts, names, strict=True):
         payload = part.get_payload(decode=True)
         yield Member(name, payload if isinstance(payload, bytes) else b"")
 
 
 def _is_attachment(part: Message) -> bool:
-    if part.is_multipart():
+    if part.is_multipart() or part.get_content_maintype() == "message":
         return False
-    return part.get_filename() is not None or part.get_content_disposition() == "attachment"
+    is_text = part.get_content_type() in TEXT_TYPES
+    has_file_name = part.get_filename() is not None
+    return has_file_name or not is_text or part.get_content_disposition() == "attachment"
+
+
+def _file_name(part: Message) -> str:
+    """Return the name of an attached file, with the suffix of its type if it has none; empty if unknown."""
+    name = part.get_filename()
+    if name is not None:
+        return _unfolded(name)
+    suffix = guess_extension(part.get_content_type()) or ""
+    return f"attachment{suffix}" if suffix else ""
 
 
 def _header(message: Message, name: str) -> str:

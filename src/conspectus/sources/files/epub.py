@@ -1,11 +1,14 @@
 """EPUB books."""
 
 import posixpath
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
 from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.html import visible
+from conspectus.sources.files.missing_words import ShownText, join_notices, missing_words_notice
+from conspectus.sources.files.page_texts import page_text
 from conspectus.sources.files.zip_xml import Archive, attribute, child, local
 
 PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"})
@@ -26,15 +29,36 @@ def read_book(archive: Archive) -> Extract:
     if chapters and locked.issuperset(chapter.lower() for chapter in chapters):
         raise Refused("is encrypted: its publisher allows only certain programs to read it")
     texts = [_chapter(archive.read(chapter)) for chapter in chapters if chapter.lower() not in locked]
+    text = "\n\n".join(filter(None, texts))
+    skipped = sum(chapter.lower() in locked for chapter in chapters)
+    encrypted = f"{skipped} of {len(chapters)} chapters are encrypted" if skipped else None
+    missing = missing_words_notice(
+        text, _shown_texts(archive.unread(), package, posixpath.dirname(name), locked)
+    )
     metadata = child(package, "metadata")
     details = {name: _details(metadata, name) for name in ("title", "creator", "language")}
     return Extract(
-        "\n\n".join(filter(None, texts)),
+        text,
         "application/epub+zip",
         title=next(iter(details["title"]), ""),
+        notice=join_notices(encrypted, missing),
         author=", ".join(details["creator"]) or None,
         metadata={"language": details["language"][0]} if details["language"] else {},
     )
+
+
+def _shown_texts(archive: Archive, package: Any, folder: str, locked: frozenset[str]) -> Iterator[ShownText]:
+    """Yield the texts of all pages of a book that can be read, but for its table of contents."""
+    spine = frozenset(_spine(package, folder))
+    for entry in package.iter():
+        is_page = local(entry) == "item" and attribute(entry, "media-type") in PAGES
+        if not is_page or "nav" in attribute(entry, "properties").split():
+            continue
+        name = _part_name(entry, folder)
+        if name in archive and name.lower() not in locked:
+            kind = "" if name in spine else "pages outside of the reading order"
+            data = archive.read(name)
+            yield page_text(data, kind, encoding=_encoding(data))
 
 
 def _details(metadata: Any | None, name: str) -> list[str]:
@@ -45,11 +69,16 @@ def _details(metadata: Any | None, name: str) -> list[str]:
 
 def _chapter(data: bytes) -> str:
     """Return the text of a chapter, decoded as UTF-8 unless it is invalid and declares another encoding."""
+    return visible(data, _encoding(data)).text()
+
+
+def _encoding(data: bytes) -> str | None:
+    """Return UTF-8, or None if a chapter is in another encoding, which it declares."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return visible(data).text()
-    return visible(data, "utf-8").text()
+        return None
+    return "utf-8"
 
 
 def _spine(package: Any, folder: str) -> list[str]:
@@ -59,5 +88,10 @@ def _spine(package: Any, folder: str) -> list[str]:
     pages = [
         element for element in order if element is not None and attribute(element, "media-type") in PAGES
     ]
-    links = [unquote(attribute(page, "href").partition("#")[0]) for page in pages]
-    return list(dict.fromkeys(posixpath.normpath(posixpath.join(folder, link)) for link in links))
+    return list(dict.fromkeys(_part_name(page, folder) for page in pages))
+
+
+def _part_name(entry: Any, folder: str) -> str:
+    """Return the name of the part that an entry of the manifest refers to."""
+    link = unquote(attribute(entry, "href").partition("#")[0])
+    return posixpath.normpath(posixpath.join(folder, link))

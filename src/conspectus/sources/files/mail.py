@@ -8,25 +8,40 @@ from email.utils import getaddresses
 from conspectus.deferred import dataclass
 from conspectus.model.records import Json
 from conspectus.sources.files.extract import Extract, Member
+from conspectus.sources.files.missing_words import ShownText, join_notices, missing_words_notice
 
 PEOPLE = ("from", "to", "cc")
 IDS = ("message-id", "in-reply-to")
 MAX_HEADER_LENGTH = 2_000
 MAX_PEOPLE = 200
 MAX_NAME_LENGTH = 60
+MIN_PLAIN_SHARE = 0.5
+"""Share of the words of a web page that the plain text beside it must have to be read in its place."""
+ENCRYPTED = "is encrypted; its text is not read"
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A message. `headers` are decoded, by lower-case name; `sent` is its date in ISO 8601."""
+    """A message. `headers` are decoded, by lower-case name; `sent` is its date in ISO 8601.
+
+    `shown_texts` are those that its sender gave it, of which `text` was chosen.
+    """
 
     media_type: str
     headers: Mapping[str, str]
     text: str
     sent: str | None = None
     attachments: tuple[Member, ...] = ()
+    shown_texts: tuple[ShownText, ...] = ()
+    is_encrypted: bool = False
+
+
+def choose_version(plain_text: str, page_text: str) -> str:
+    """Return the plain text of a message, unless the web page of it says more than twice as much."""
+    is_stub = len(plain_text.split()) < MIN_PLAIN_SHARE * len(page_text.split())
+    return page_text if is_stub else plain_text
 
 
 def mail_extract(mail: Mail) -> Extract:
@@ -44,6 +59,9 @@ def mail_extract(mail: Mail) -> Extract:
         thread=_thread_of(mail.headers),
         metadata=_metadata_of(mail.headers),
         members=mail.attachments,
+        notice=join_notices(
+            ENCRYPTED if mail.is_encrypted else None, missing_words_notice(text, mail.shown_texts)
+        ),
     )
 
 

@@ -16,6 +16,10 @@ from conspectus.sources.files.extract import (
     paged,
     plain,
 )
+from conspectus.sources.files.margins import margin_block
+from conspectus.sources.files.missing_words import join_notices, missing_words_notice
+from conspectus.sources.files.odf_objects import read_object
+from conspectus.sources.files.odf_texts import shown_texts
 from conspectus.sources.files.sheet_blocks import hidden_sheets_notice, render_sheet
 from conspectus.sources.files.tables import (
     BLANK,
@@ -38,6 +42,9 @@ LEFT_OUT = frozenset(_LEFT_OUT.split())
 GROUPS = frozenset({"table-row-group", "table-rows", "table-header-rows"})
 CELLS = frozenset({"table-cell", "covered-table-cell"})
 CELL_VALUES = ("string-value", "date-value", "time-value", "boolean-value", "value")
+MARGINS = {"header": "Header", "header-first": "Header", "header-left": "Header"} | {
+    "footer": "Footer", "footer-first": "Footer", "footer-left": "Footer"
+}  # fmt: skip
 TITLE = "title"
 TITLE_STYLE = "Title"
 PLACEHOLDERS = frozenset({"date-time", "footer", "header", "page-number"})
@@ -56,37 +63,44 @@ def read_open_document(archive: Archive) -> Extract:
     if kind is None:
         raise Unsupported("unsupported format (OpenDocument). Convert it to DOCX or PPTX.")
     styles = [content, archive.xml("styles.xml")]
-    reader = _Reader(_hidden_styles(styles), _title_styles(styles), _numbered_styles(styles))
+    reader = _Reader(archive, _hidden_styles(styles), _title_styles(styles), _numbered_styles(styles))
     name = local(kind)
     if name == "spreadsheet":
-        return _read_sheets(kind, reader)
-    blocks = reader.slides(kind) if name == "presentation" else reader.blocks(kind)
-    text, places = paged(joined([*blocks, *reader.notes]), first=0 if name == "presentation" else 1)
+        return _read_sheets(kind, reader, styles[1])
+    body_blocks = reader.slides(kind) if name == "presentation" else reader.blocks(kind)
+    blocks = [*body_blocks, *reader.notes, *(() if name == "presentation" else reader.margins(styles[1]))]
+    text, places = paged(joined(blocks), first=0 if name == "presentation" else 1)
     places = places[1:] if name == "presentation" else places
     facts = child(archive.xml("meta.xml"), "meta")
     written = {local(node): one_line(node.text or "") for node in (() if facts is None else facts)}
     title = written.get("title") or reader.title
     author = written.get("initial-creator") or written.get("creator") or None
-    return Extract(text, MEDIA_TYPE + name, title=title, places=places, author=author)
+    notice = missing_words_notice(text, shown_texts(archive.unread(), reader.hidden))
+    return Extract(text, MEDIA_TYPE + name, title=title, places=places, notice=notice, author=author)
 
 
-def _read_sheets(spreadsheet: Any, reader: "_Reader") -> Extract:
+def _read_sheets(spreadsheet: Any, reader: "_Reader", styles: Any) -> Extract:
     tables = [node for node in spreadsheet if local(node) == "table"]
     hidden = [table for table in tables if attribute(table, "style-name") in reader.hidden]
     blocks = [
         block
         for table in tables
         if table not in hidden
-        for block in render_sheet(attribute(table, "name"), reader.sheet_rows(table))
+        for block in render_sheet(
+            attribute(table, "name"), reader.sheet_rows(table), reader.beside_cells(table)
+        )
     ]
-    notice = hidden_sheets_notice([attribute(table, "name") for table in hidden])
-    return Extract(joined(blocks), MEDIA_TYPE + "spreadsheet", notice=notice)
+    text = joined([*blocks, *reader.margins(styles)])
+    left_out = hidden_sheets_notice([attribute(table, "name") for table in hidden])
+    missing = missing_words_notice(text, shown_texts(reader.archive.unread(), reader.hidden))
+    return Extract(text, MEDIA_TYPE + "spreadsheet", notice=join_notices(left_out, missing))
 
 
 @dataclass(slots=True)
 class _Reader:
     """Reads elements of a document; `hidden`, `titles` and `numbered` are names of styles."""
 
+    archive: Archive
     hidden: frozenset[str]
     titles: frozenset[str]
     numbered: frozenset[str]
@@ -137,6 +151,23 @@ class _Reader:
         """Return the texts of a sheet; rows without text are empty."""
         rows = [row for row, _ in self._rows(table)]
         return [[cell.text for cell in row] for row in fill_merged(rows)]
+
+    def beside_cells(self, table: Any) -> Iterator[str]:
+        """Yield the drawings of a sheet that stand in no cell."""
+        for shapes in table:
+            if local(shapes) == "shapes":
+                yield from self.blocks(shapes)
+
+    def margins(self, styles: Any) -> Iterator[str]:
+        """Yield the headers and footers of all pages, each once."""
+        masters = child(styles, "master-styles")
+        blocks = []
+        for node in () if masters is None else masters.iter():
+            margin = MARGINS.get(local(node))
+            if margin is not None:
+                text = flatten_cell(joined(self.blocks(node)).replace(PAGE_BREAK, "")).lstrip("# ")
+                blocks.append(margin_block(margin, text))
+        yield from dict.fromkeys(blocks)
 
     def _table(self, table: Any) -> str:
         rows = list(self._rows(table))
@@ -251,6 +282,9 @@ class _Reader:
 
     def _framed(self, element: Any) -> Iterator[str]:
         yield from self.blocks(element)
+        for node in element:
+            if local(node) == "object":
+                yield from read_object(self.archive, node)
         descriptions = (node.text for node in element if local(node) == "desc" and node.text)
         yield from (f"[Image: {one_line(text)}]" for text in descriptions)
 

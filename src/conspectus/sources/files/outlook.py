@@ -12,7 +12,8 @@ from conspectus.deferred import dataclass
 from conspectus.errors import MissingExtra, optional
 from conspectus.sources.files.extract import Extract, Member, Refused, Unsupported
 from conspectus.sources.files.html import visible
-from conspectus.sources.files.mail import Mail, attachment_names, mail_extract
+from conspectus.sources.files.mail import Mail, attachment_names, choose_version, mail_extract
+from conspectus.sources.files.missing_words import ShownText
 
 MEDIA_TYPE = "application/vnd.ms-outlook"
 MAX_DEPTH = 20
@@ -68,12 +69,14 @@ class _Message:
         names = attachment_names(_first_text(properties, FILE_NAMES) for properties in files)
         contents = [properties.binary_prop_value(FILE_BYTES) or b"" for properties in files]
         sent = self._properties.date_prop_value(SENT)
+        page = self._page()
         return Mail(
             MEDIA_TYPE,
             self._headers(),
             "\n\n".join(filter(None, self._texts(MAX_DEPTH))),
             sent.isoformat() if isinstance(sent, datetime) else None,
             tuple(Member(name, content) for name, content in zip(names, contents, strict=True)),
+            (ShownText("", page),) if page else (),
         )
 
     @property
@@ -139,8 +142,11 @@ class _Message:
     def _body(self) -> str:
         properties = self._properties
         body = _first_text(properties, (BODY,)).replace("\r\n", "\n").replace("\r", "\n").strip()
-        if body:
-            return body
+        return choose_version(body, self._page())
+
+    def _page(self) -> str:
+        """Return the text of the message as a web page; empty if it has none."""
+        properties = self._properties
         page = properties.binary_prop_value(HTML)
         if page is not None:
             return visible(page.decode(properties.body_encoding, "replace").encode(), "utf-8").text()

@@ -8,6 +8,7 @@ connections. An unexpected failure of a file ends the process.
 import codecs
 import encodings
 import json
+import mimetypes
 import pkgutil
 import resource
 import select
@@ -52,6 +53,7 @@ def main() -> None:
             codecs.lookup(module.name)
         except LookupError:
             continue
+    mimetypes.init(files=())
     load_library()
     recognizer = load_recognizer(*sys.argv[1:]) if is_installed() else None
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -14,6 +14,8 @@ from conspectus.sources.files.extract import (
     paged,
     plain,
 )
+from conspectus.sources.files.missing_words import missing_words_notice
+from conspectus.sources.files.office_texts import STANDING_PLACEHOLDERS, texts_of_parts
 from conspectus.sources.files.tables import MAX_SPAN, Cell, render_cells
 from conspectus.sources.files.zip_xml import (
     Archive,
@@ -32,7 +34,6 @@ from conspectus.sources.files.zip_xml import (
 
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 TITLES = frozenset({"title", "ctrTitle"})
-UNTITLED = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})
 TRUE = frozenset({"1", "true"})
 BULLETED = frozenset({"body", "obj", ""})
 
@@ -47,7 +48,8 @@ def read_slides(archive: Archive) -> Extract:
     blocks = (block for slide in slides for block in (PAGE_BREAK, *slide.blocks()))
     text, places = paged(joined(blocks), first=0)
     title = next((slide.title for slide in slides if slide.title), "")
-    return Extract(text, PPTX, title=title, places=places[1:])
+    notice = missing_words_notice(text, texts_of_parts(archive.unread()))
+    return Extract(text, PPTX, title=title, places=places[1:], notice=notice)
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class _Slide:
     title: str = ""
 
     def blocks(self) -> Iterator[str]:
-        """Yield the title, everything else on the slide, then the speaker notes."""
+        """Yield the title, everything else on the slide, then the speaker notes and the comments."""
         root = self.archive.xml(self.name)
         tree = child(root, "cSld", "spTree")
         shapes = [] if tree is None else list(_shapes(tree))
@@ -73,19 +75,21 @@ class _Slide:
         for link in links.values():
             if link.kind == "notesSlide":
                 yield from self._notes(link.target)
+        for link in links.values():
+            if link.kind == "comments":
+                yield from self._comments(link.target)
 
     def _shape(self, shape: Any, links: Mapping[str, Relation]) -> Iterator[str]:
         kind, name = _placeholder(shape), local(shape)
-        if kind in UNTITLED:
+        if kind in STANDING_PLACEHOLDERS:
             return
-        if name == "pic":
-            names = (node for node in shape.iter() if local(node) == "cNvPr")
-            described = one_line(" ".join(attribute(properties, "descr") for properties in names))
-            yield f"[Image: {described}]" if described else ""
-        elif name == "graphicFrame":
+        if name == "graphicFrame":
             yield from self._graphic(shape, links)
-        else:
+        elif name != "pic":
             yield from _paragraphs(shape, bulleted=kind in BULLETED)
+        names = (node for node in shape.iter() if local(node) == "cNvPr")
+        description = one_line(" ".join(attribute(properties, "descr") for properties in names))
+        yield f"[Image: {description}]" if description else ""
 
     def _graphic(self, frame: Any, links: Mapping[str, Relation]) -> Iterator[str]:
         for node in frame.iter():
@@ -99,10 +103,23 @@ class _Slide:
 
     def _notes(self, name: str) -> Iterator[str]:
         tree = child(self.archive.xml(name), "cSld", "spTree")
-        shapes = [] if tree is None else [shape for shape in _shapes(tree) if _placeholder(shape) == "body"]
+        shapes = [
+            shape
+            for shape in (() if tree is None else _shapes(tree))
+            if _placeholder(shape) not in STANDING_PLACEHOLDERS
+        ]
         text = "\n".join(filter(None, map(paragraphs_of, shapes)))
         if text.strip():
             yield f"Notes: {plain(text)}"
+
+    def _comments(self, name: str) -> Iterator[str]:
+        for node in self.archive.xml(name).iter():
+            text = ""
+            if local(node) == "txBody":
+                text = paragraphs_of(node)
+            elif local(node) == "text":
+                text = node.text or ""
+            yield f"Comment: {one_line(text)}" if text.strip() else ""
 
 
 def _shapes(tree: Any) -> Iterator[Any]:

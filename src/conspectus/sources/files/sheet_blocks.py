@@ -13,10 +13,10 @@ MAX_NAMED_SHEETS = 5
 Rows: TypeAlias = Sequence[Sequence[str]]
 
 
-def render_sheet(name: str, rows: Rows, charts: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the name of a sheet, its tables with their captions, and its charts, if it has any text."""
+def render_sheet(name: str, rows: Rows, others: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the name of a sheet, its tables with their captions, and its other blocks, if it has any text."""
     blocks = [text for block in split_blocks(rows) for text in _render_block(block) if text]
-    blocks += filter(None, charts)
+    blocks += filter(None, others)
     if blocks:
         yield heading(name, 2)
         yield from blocks

@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
 from conspectus.sources.files.extract import Extract, Refused, Unsupported, joined
+from conspectus.sources.files.missing_words import join_notices, missing_words_notice
 from conspectus.sources.files.sheet_blocks import hidden_sheets_notice, render_sheet
 from conspectus.sources.files.tables import Cell, fill_merged
 from conspectus.sources.files.xlsx_formats import ShownTexts
@@ -32,11 +33,14 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
         raise kind(f"a workbook that cannot be read: {reason[:200]}") from None
     hidden = [sheet.name for sheet in sheets if sheet.visible != SheetVisibleEnum.Visible]
     media_type = XLS if data.startswith(COMPOUND) else XLSX
-    return Extract(joined(blocks), media_type, notice=hidden_sheets_notice(hidden))
+    text = joined(blocks)
+    seen = () if shown_texts is None else shown_texts.of_all_parts(names)
+    notice = join_notices(hidden_sheets_notice(hidden), missing_words_notice(text, seen))
+    return Extract(text, media_type, notice=notice)
 
 
 def _sheet(sheet: CalamineSheet, shown: ShownTexts | None) -> Iterator[str]:
-    """Yield the name of a sheet, its tables and its charts, if it has any."""
+    """Yield the name of a sheet, its tables, and what it has beside its cells."""
     left = sheet.start[1] if sheet.start else 0
     rows: list[list[str]] = [
         [_cell_text(value) for value in row] if any(value != "" for value in row) else []
@@ -44,8 +48,8 @@ def _sheet(sheet: CalamineSheet, shown: ShownTexts | None) -> Iterator[str]:
     ]
     for (row, column), text in (shown.of_sheet(sheet.name) if shown else {}).items():
         _set_text(rows, row, column - left, text)
-    charts = shown.charts_of_sheet(sheet.name) if shown else ()
-    yield from render_sheet(sheet.name, _filled(rows, sheet, left), charts)
+    others = shown.beside_cells(sheet.name) if shown else ()
+    yield from render_sheet(sheet.name, _filled(rows, sheet, left), others)
 
 
 def _set_text(rows: list[list[str]], row: int, column: int, text: str) -> None:

@@ -1,22 +1,25 @@
-"""What an XLSX shows beside the values of its cells: percentages, long numbers, errors and charts."""
+"""What an XLSX shows beside the values of its cells: percentages, long numbers, errors, drawings."""
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
 from lxml import etree
 
+from conspectus.sources.files.missing_words import ShownText
+from conspectus.sources.files.office_texts import has_margins, texts_of_cells, texts_of_parts
+from conspectus.sources.files.xlsx_objects import margins_of_sheet, objects_of_sheet
 from conspectus.sources.files.zip_xml import (
     Archive,
     attribute,
-    chart,
     child,
     local,
     main_part,
     number,
     relations,
+    root,
 )
 
 Position: TypeAlias = tuple[int, int]
@@ -54,16 +57,19 @@ class ShownTexts:
             return {}
         return dict(self._read_cells(data))
 
-    def charts_of_sheet(self, name: str) -> Iterator[str]:
-        """Yield the charts of a sheet, or of a sheet that is a chart, as titles and tables."""
-        for part in self._related(self._parts.get(name, ""), "drawing"):
-            for chart_part in self._related(part, "chart"):
-                yield from chart(self._archive.xml(chart_part))
+    def beside_cells(self, name: str) -> Iterator[str]:
+        """Yield what a sheet shows beside its cells, as blocks of Markdown."""
+        part = self._parts.get(name, "")
+        yield from objects_of_sheet(self._archive, part)
+        data = self._archive.read(part)
+        if has_margins(data):
+            yield from margins_of_sheet(root(data, part))
 
-    def _related(self, part: str, kind: str) -> Iterator[str]:
-        """Yield the names of the parts of a kind that a part refers to."""
-        links = relations(self._archive, part).values() if part else ()
-        return (link.target for link in links if link.kind == kind and not link.external)
+    def of_all_parts(self, names: Sequence[str]) -> Iterator[ShownText]:
+        """Yield all texts of the sheets of these names, and of all that is beside their cells."""
+        archive = self._archive.unread()
+        yield from texts_of_cells(archive, [self._parts[name] for name in names if name in self._parts])
+        yield from texts_of_parts(archive)
 
     def _read_cells(self, data: bytes) -> Iterator[tuple[Position, str]]:
         rows = etree.iterparse(

@@ -4,6 +4,7 @@ import io
 import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from lxml import etree
@@ -31,6 +32,12 @@ class Archive:
         self._parts = {entry.filename.replace("\\", "/").lower(): entry for entry in entries}
         self._limit = limit
         self._left = limit
+
+    def unread(self) -> "Archive":
+        """Return the same archive with all bytes of its limit left."""
+        again = copy(self)
+        again._left = again._limit
+        return again
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._parts

@@ -139,3 +139,40 @@ def test_each_message_of_a_mailbox_is_a_document() -> None:
 def test_what_is_no_mailbox_is_refused(data: bytes) -> None:
     with pytest.raises(UnreadableFile, match="is not a mailbox"):
         FILES.parse_bytes(data, "box.mbox")
+
+
+def test_a_page_that_says_much_more_than_the_plain_text_is_read() -> None:
+    page = "<p>" + " ".join(f"word{number}" for number in range(20)) + "</p>"
+    stub = parse_mail(bytes(write_mail(plain="Open this in a browser.", html=page)))
+    assert stub.text.endswith("word19")
+
+
+def test_words_of_the_page_that_are_not_in_the_plain_text_are_counted() -> None:
+    mail = bytes(write_mail(plain="one two three", html="<p>one two three four</p>"))
+    assert FILES.parse_bytes(mail, "a.eml").notice == "25 % of its words are left out: parts of the text"
+    alike = bytes(write_mail(plain="one two", html="<p>one <b>two</b></p>"))
+    assert FILES.parse_bytes(alike, "a.eml").notice is None
+
+
+def test_parts_of_other_types_are_attachments_though_they_have_no_name() -> None:
+    message = write_mail()
+    message.add_attachment("BEGIN:VCALENDAR", subtype="calendar", disposition="inline")
+    message.add_attachment(b"\0\1", maintype="application", subtype="pdf", disposition="inline")
+    extract = read_mail(bytes(message))
+    assert [member.name for member in extract.members] == ["attachment.ics", "attachment.pdf"]
+    assert extract.text.endswith("Attachments: attachment.ics, attachment.pdf")
+
+
+def test_a_report_of_a_failed_delivery_has_its_reasons() -> None:
+    report = (
+        HEAD
+        + b"Content-Type: multipart/report; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nSorry."
+        b"\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; x\r\n\r\n"
+        b"Final-Recipient: rfc822; bob@example.org\r\nStatus: 5.1.1\r\n\r\n--b--\r\n"
+    )
+    assert "Final-Recipient: rfc822; bob@example.org\nStatus: 5.1.1" in parse_mail(report).text
+
+
+def test_an_encrypted_message_says_so() -> None:
+    sealed = HEAD + b"Content-Type: application/pkcs7-mime; name=smime.p7m\r\n\r\nxxxx"
+    assert FILES.parse_bytes(sealed, "a.eml").notice == "is encrypted; its text is not read"

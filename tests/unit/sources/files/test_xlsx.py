@@ -65,6 +65,7 @@ def test_charts_follow_the_tables_of_their_sheet() -> None:
     chart = f"<c>{title}<ser><tx><v>Fee</v></tx><val>{figures}</val></ser></c>"
     parts = {
         "xl/worksheets/_rels/s1.xml.rels": links(("d", "drawing", "../drawings/d.xml")),
+        "xl/drawings/d.xml": '<wsDr><anchor><chart id="c"/></anchor></wsDr>',
         "xl/drawings/_rels/d.xml.rels": links(("c", "chart", "../charts/c.xml")),
         "xl/charts/c.xml": chart,
     }

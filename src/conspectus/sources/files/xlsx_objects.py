@@ -1,0 +1,63 @@
+"""What a sheet of an XLSX shows beside its cells: drawings, charts, comments and margins."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conspectus.sources.files.extract import one_line, plain
+from conspectus.sources.files.office_texts import MARGIN_ELEMENTS, header_text, is_threaded_copy
+from conspectus.sources.files.zip_xml import (
+    Archive,
+    Relation,
+    attribute,
+    chart,
+    child,
+    diagram,
+    local,
+    paragraphs_of,
+    relations,
+)
+
+
+def objects_of_sheet(archive: Archive, part: str) -> Iterator[str]:
+    """Yield the drawings and comments of a sheet, or of a sheet that is a chart, as blocks of Markdown."""
+    for link in _links(archive, part).values():
+        if link.kind == "drawing":
+            yield from _drawings(archive, link.target)
+    for link in _links(archive, part).values():
+        if link.kind in {"comments", "threadedComment"}:
+            yield from _comments(archive.xml(link.target))
+
+
+def margins_of_sheet(sheet: Any) -> Iterator[str]:
+    """Yield the headers and footers of the printed pages of a sheet, each once."""
+    margins = [element for element in sheet.iter() if local(element) in MARGIN_ELEMENTS]
+    texts = ((local(margin)[-6:].capitalize(), header_text(margin.text or "")) for margin in margins)
+    yield from dict.fromkeys(f"{name}: {text}" for name, text in texts if text)
+
+
+def _drawings(archive: Archive, part: str) -> Iterator[str]:
+    links = _links(archive, part)
+    for node in archive.xml(part).iter():
+        name = local(node)
+        if name == "txBody":
+            yield plain(paragraphs_of(node))
+        elif name == "cNvPr" and attribute(node, "descr").strip():
+            yield f"[Image: {one_line(attribute(node, 'descr'))}]"
+        elif name == "chart" and attribute(node, "id") in links:
+            yield from chart(archive.xml(links[attribute(node, "id")].target))
+        elif name == "relIds" and attribute(node, "dm") in links:
+            yield from diagram(archive.xml(links[attribute(node, "dm")].target))
+
+
+def _comments(part: Any) -> Iterator[str]:
+    for node in part.iter():
+        text = child(node, "text") if local(node) in {"comment", "threadedComment"} else None
+        if text is None or is_threaded_copy(node):
+            continue
+        words = one_line("".join(text.itertext()))
+        yield f"Comment on {attribute(node, 'ref')[:20]}: {words}" if words else ""
+
+
+def _links(archive: Archive, part: str) -> Mapping[str, Relation]:
+    links = relations(archive, part) if part else {}
+    return {name: link for name, link in links.items() if not link.external}
