@@ -73,7 +73,7 @@ def test_a_data_directory_is_not_added(shell: Shell, notes: Path) -> None:
     inside = {"CONSPECTUS_PATH": str(notes / "memory of mine")}
     assert shell("add", notes, "--json", **inside).json["added"] == 6
     again = shell("add", notes, "--json", **inside).json
-    assert (again["unchanged"], again["skipped"], again["failures"]) == (6, 0, [])
+    assert (again["unchanged"], again["skipped"], "failures" in again) == (6, 0, False)
     named = shell("add", notes / "memory of mine")
     assert (named.code, "is a data directory" in named.err) == (2, True)
 

@@ -81,9 +81,10 @@ def test_a_secret_is_shown_once(peopled: Shell) -> None:
         assert number in listing.out
         assert secret.split("_")[2] not in listing.out
     [key] = peopled("keys", "list", "alice", "--json").json
-    assert (key["label"], key["scopes"], key["revoked"]) == ("laptop", ["read"], None)
+    assert (key["label"], key["scopes"], "revoked" in key) == ("laptop", ["read"], False)
     assert peopled("keys", "create", "alice", "--origin", "tool").code == 0
-    assert [listed["origin"] for listed in peopled("keys", "list", "alice", "--json").json] == [None, "tool"]
+    [laptop, tool] = peopled("keys", "list", "alice", "--json").json
+    assert ("origin" in laptop, tool["origin"]) == (False, "tool")
     assert peopled("keys", "create", "alice", "--origin", "heaven").code == 2
 
 

@@ -62,7 +62,7 @@ def test_without_any_stream_nothing_is_found_and_no_range_is_named(filled: Shell
     search = filled("streams", "search", "what happens around 12:30?")
     assert (search.code, search.out, search.err) == (3, "", "no match\n")
     assert "time range" not in filled("streams", "context", "what happens?").err
-    assert filled("streams", "search", "what happens?", "--json").json["plan"] == {}
+    assert "plan" not in filled("streams", "search", "what happens?", "--json").json
 
 
 def test_on_a_store(shell: Shell) -> None:

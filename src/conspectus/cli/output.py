@@ -6,10 +6,10 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -31,7 +31,10 @@ PROGRESS_SECONDS = 10.0
 
 
 def to_json_value(value: object) -> Json:
-    """Convert any result to JSON: dataclasses by field, times in ISO 8601, non-finite numbers as null."""
+    """Convert any result to JSON: dataclasses by field, times in ISO 8601, non-finite numbers as null.
+
+    Fields of dataclasses are left out as `record_fields` does; mappings keep all of their members.
+    """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, str | int):
@@ -41,10 +44,28 @@ def to_json_value(value: object) -> Json:
     if isinstance(value, Mapping):
         return {str(name): to_json_value(member) for name, member in value.items()}
     if is_dataclass(value):
-        return {field.name: to_json_value(getattr(value, field.name)) for field in fields(value)}
+        return {name: to_json_value(member) for name, member in record_fields(value).items()}
     if isinstance(value, list | tuple):
         return [to_json_value(member) for member in value]
     return str(value)
+
+
+def record_fields(record: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, but for `without`.
+
+    An optional field without content (None, or an empty text, list or mapping) is left out. A field that has
+    no default is in every answer, so that a script can rely on it.
+    """
+    members = {
+        field.name: (field, getattr(record, field.name))
+        for field in fields(record)
+        if field.name not in without
+    }
+    return {
+        name: member
+        for name, (field, member) in members.items()
+        if not _is_optional(field) or not _is_without_content(member)
+    }
 
 
 def dump(value: object) -> None:
@@ -189,6 +210,14 @@ def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
     for name, similarity in figures.items():
         table.add_row(cell(name), _percentiles(similarity.related), _percentiles(similarity.unrelated))
     return table
+
+
+def _is_optional(field: "Field[Any]") -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _is_without_content(member: object) -> bool:
+    return member is None or (isinstance(member, str | list | tuple | Mapping) and not member)
 
 
 def _document(value: object, *, indent: int | None = None) -> str:

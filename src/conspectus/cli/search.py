@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -13,7 +12,7 @@ from rich.text import Text
 from conspectus.cli.command import Command
 from conspectus.cli.declared import option
 from conspectus.cli.options import Connected, Format, HitLimit, MaxTokens, Query, Tokenizer
-from conspectus.cli.output import cell, dump, make_plain_table, rows_table, write
+from conspectus.cli.output import cell, dump, make_plain_table, record_fields, rows_table, write
 from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
@@ -102,12 +101,7 @@ def search(query: Query, session: Session, searched: Connected, *, limit: HitLim
         else session.engine.collections.list_sources(collection=session.collection)
     )
     names = {str(source.id): source.name for source in sources}
-    answer = {
-        field.name: getattr(retrieval, field.name)
-        for field in fields(retrieval)
-        if field.name not in FOR_MERGES
-    }
-    session.show(answer, hits_picture(retrieval, query, names))
+    session.show(record_fields(retrieval, without=FOR_MERGES), hits_picture(retrieval, query, names))
     _finish(session, retrieval)
 
 
