@@ -24,7 +24,7 @@ class CalendarLanguage(Language):
     def __init__(self, relations: Mapping[Relation, str], evidence: str, **tables: Any) -> None:
         for name, table in vars(Language).items():
             if not name.startswith("_"):
-                empty = frozenset[str]() if isinstance(table, frozenset) else MappingProxyType({})
+                empty = MappingProxyType({}) if isinstance(table, Mapping) else type(table)()
                 setattr(self, name, tables.get(name, empty))
         self.relations = phrases_of(relations)
         self.prepositions = MappingProxyType(
@@ -84,6 +84,13 @@ GERMAN: Final = CalendarLanguage(
     ),
     calendar_units=_GERMAN_UNITS,
     units=_GERMAN_WEEKS | dict.fromkeys(["tag", "tage", "tagen"], DAY),
+    before_amounts=(("vor",),),
+    unread_periods=words_of(
+        "minute minuten stunde stunden tag tage tagen woche wochen wochenende monat monate monaten quartal "
+        "quartale quartalen jahr jahre jahren jahrzehnt jahrzehnte jahrzehnten jahrhundert jahrhunderte "
+        "jahrhunderten frühling frühjahr sommer herbst winter weihnachten ostern silvester morgen "
+        "vormittag nachmittag abend nacht"
+    ),
     singular=words_of("tag woche"),
 )  # fmt: skip
 _FRENCH_UNITS, _FRENCH_WEEKS = _units("semaine semaines", "weekend", "mois", "an ans année années")
@@ -109,6 +116,12 @@ FRENCH: Final = CalendarLanguage(
     ),
     calendar_units=_FRENCH_UNITS,
     units=_FRENCH_WEEKS | dict.fromkeys(["jour", "jours"], DAY),
+    before_amounts=(("il", "y", "a"),),
+    unread_periods=words_of(
+        "minute minutes heure heures jour jours semaine semaines weekend mois trimestre trimestres an ans "
+        "année années décennie décennies siècle siècles printemps été automne hiver noël pâques matin "
+        "après-midi soir nuit"
+    ),
     singular=words_of("jour semaine"),
 )  # fmt: skip
 _SPANISH_UNITS, _SPANISH_WEEKS = _units("semana semanas", "finde", "mes meses", "año años")
@@ -133,6 +146,11 @@ SPANISH: Final = CalendarLanguage(
     ),
     calendar_units=_SPANISH_UNITS,
     units=_SPANISH_WEEKS | dict.fromkeys(["día", "días", "dia", "dias"], DAY),
+    before_amounts=(("hace",),),
+    unread_periods=words_of(
+        "minuto minutos hora horas día días dia dias semana semanas finde mes meses trimestre trimestres año "
+        "años década décadas siglo siglos primavera verano otoño invierno navidad pascua mañana tarde noche"
+    ),
     singular=words_of("día semana"),
 )  # fmt: skip
 OTHER_LANGUAGES: Final = (GERMAN, FRENCH, SPANISH)

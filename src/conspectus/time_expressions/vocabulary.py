@@ -50,7 +50,8 @@ class Language:
     a stream, which `begins` and `finishes`. `halves` are the hours of the day after which a time is,
     `sides` the sides of an hour ("quarter to nine"). Weekday names are numbered from Monday, 0. `parts` of
     a day are in seconds from its midnight. `unread_periods` are periods of which a query is told when the
-    grammar reads no time from them. `empties` are words of a query without content to search for.
+    grammar reads no time from them; `before_amounts` are phrases before such an amount, as `ago` is behind
+    one. `empties` are words of a query without content to search for.
     """
 
     numbers = MappingProxyType(
@@ -192,6 +193,7 @@ class Language:
         "week weekend month year quarter fortnight decade century season semester spring summer autumn fall "
         "winter christmas easter"
     )
+    before_amounts: tuple[tuple[str, ...], ...] = ()
     evidence = frozenset[str]()
     """Words that tell that a query is in this language, which another than English needs."""
     empties = STOP_WORDS["english"] | words_of(

@@ -23,3 +23,30 @@ from conspectus.time_expressions import unread_times
 )
 def test_phrases_that_look_like_times(text: str, phrases: list[str]) -> None:
     assert unread_times(text) == phrases
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ("was fiel letzten Sommer um?", ["letzten Sommer"]),
+        ("was geschah vor zwei Jahrzehnten", ["vor zwei Jahrzehnten"]),
+        ("was war am 31. Februar", ["31. Februar"]),
+        ("Gestern", ["Gestern"]),
+        ("wer kam vorigen Donnerstag", ["vorigen Donnerstag"]),
+        ("que s'est passé l'été dernier", ["l'été dernier"]),
+        ("qui est venu mardi dernier", ["mardi dernier"]),
+        ("où était-il il y a trois siècles", ["il y a trois siècles"]),
+        ("le 31 février", ["31 février"]),
+        ("qué pasó el verano pasado", ["verano pasado"]),
+        ("dónde fue hace dos décadas", ["hace dos décadas"]),
+        ("el 31 de febrero", ["31 de febrero"]),
+        ("wer steht vor dem Haus", []),
+        ("il y a deux problèmes", []),
+        ("hace dos cosas", []),
+        ("what does hier mean", []),
+        ("the Mars rover", []),
+        ("der Tag", []),
+    ],
+)
+def test_phrases_that_look_like_times_in_other_languages(text: str, phrases: list[str]) -> None:
+    assert unread_times(text) == phrases
