@@ -283,3 +283,44 @@ async def test_no_secret_is_kept_in_an_address(engine: Engine, address: str) -> 
 async def test_an_address_without_a_secret_is_kept(engine: Engine, address: str) -> None:
     connection = await engine.connections.create("w", "git", {"address": address})
     assert await engine.connections.list() == [connection]
+
+
+CUES = (
+    b"1\n00:00:01,000 --> 00:00:04,000\nWelcome to the harbor.\n\n2\n00:00:05,000 --> 00:00:08,000\nGulls.\n"
+)
+SEGMENTS = b'{"segments": [{"start": 0.5, "end": 2.0, "text": "Welcome to the harbor."}]}'
+
+
+@pytest.mark.parametrize(("name", "data"), [("talk.srt", CUES), ("talk.json", SEGMENTS)])
+async def test_an_upload_of_captions_becomes_a_stream_as_files_of_a_folder_do(
+    engine: Engine, tmp_path: Path, name: str, data: bytes
+) -> None:
+    job = await ingest_files(engine, Upload(name, data), NOTE)
+    assert job.state == "succeeded" and job.result is not None and job.result["streams"] == 1
+    uploaded = (await engine.streams.list_captions(stream="talk")).captions
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / name).write_bytes(data)
+    await engine.collections.create("other")
+    report = await engine.documents.add_files([tmp_path / "talks"], collection="other")
+    added = (await engine.streams.list_captions(stream="talk", collection="other")).captions
+    assert report.streams == {"talk": len(added)}
+    assert [(caption.start, caption.text) for caption in uploaded] == [
+        (caption.start, caption.text) for caption in added
+    ]
+    again = await ingest_files(engine, Upload(name, data))
+    assert again.result is not None and again.result["unchanged"] == len(added)
+
+
+async def test_subtitles_inside_an_upload_become_streams_and_broken_ones_are_named(engine: Engine) -> None:
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHello there.\n")
+        archive.writestr("empty.srt", b"no captions at all")
+    job = await ingest_files(engine, Upload("pack.zip", target.getvalue()), Upload("bad.srt", b"nothing"))
+    assert job.result is not None and job.result["streams"] == 1
+    failures = job.result["failures"]
+    assert isinstance(failures, list)
+    names = [failure["name"] for failure in failures if isinstance(failure, dict)]
+    assert names == ["pack.zip/empty.srt", "bad.srt"]
+    [source] = [source for source in await engine.collections.list_sources() if source.kind == "stream"]
+    assert source.name == "pack.zip/talk"

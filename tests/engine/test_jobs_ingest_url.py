@@ -240,3 +240,17 @@ async def test_a_failed_page_can_be_tried_again(engine: Engine, server: Scripted
         await engine.jobs.retry(job.id)
     with pytest.raises(NotFound):
         await engine.jobs.retry("no such job")
+
+
+async def test_a_file_of_captions_at_an_address_becomes_a_stream(
+    engine: Engine, server: ScriptedServer
+) -> None:
+    text = b"WEBVTT\n\n00:01.000 --> 00:02.000\nWelcome to the harbor.\n"
+    server.answers["/talks/one.vtt"] = Answer(text, type="text/vtt")
+    for outcome in ("added", "unchanged"):
+        job = await ingest_url(engine, f"{server.base}/talks/one.vtt")
+        assert job.state == "succeeded" and job.result is not None and job.result[outcome] == 1
+    [stream] = await engine.streams.list()
+    assert stream.source.name.endswith("/talks/one")
+    [caption] = (await engine.streams.list_captions(stream=stream.source.name)).captions
+    assert caption.start == 1.0

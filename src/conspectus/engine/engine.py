@@ -284,5 +284,5 @@ class Engine:
             case _:
                 from conspectus.engine.job_handlers import JobHandlers
 
-                handlers = JobHandlers(self._context, self.collections, self.documents)
+                handlers = JobHandlers(self._context, self.collections, self.documents, self._import_captions)
                 return await handlers.perform(job, tell)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,7 +13,7 @@ from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.documents import DocumentService
+from conspectus.engine.documents import DocumentService, ImportCaptions
 from conspectus.errors import (
     Conflict,
     ConspectusError,
@@ -33,7 +33,7 @@ from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or
-from conspectus.model.jobs import Job
+from conspectus.model.jobs import Job, Upload
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import Json, Metadata, NewDocument, Source, SourceKind, Written
 from conspectus.ports import FoundFile, ParsedFile
@@ -44,9 +44,14 @@ class JobHandlers(Service, checked=False):
     """The handlers of each kind of job. Every handler is idempotent."""
 
     def __init__(
-        self, context: EngineContext, collections: CollectionService, documents: DocumentService
+        self,
+        context: EngineContext,
+        collections: CollectionService,
+        documents: DocumentService,
+        import_captions: ImportCaptions,
     ) -> None:
         super().__init__(context)
+        self._import_captions = import_captions
         self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
         self._collections = collections
         self._documents = documents
@@ -84,10 +89,16 @@ class JobHandlers(Service, checked=False):
         source = await self._require_target(job, str(request["source"]), "web")
         documents = _page_documents(parsed, fetched, page_key(url))
         counts = await self._replace_documents(job, source, documents, Eq(("url",), page_key(url)))
+        subtitles = _subtitles(parsed, Upload(_stream_file(fetched), fetched.body))
+        imported_counts, failures = await self._import_subtitles(job, subtitles)
+        counts.update(imported_counts)
         tell(2, 3)
         await self._finish_embedding(job)
         tell(3, 3)
+        if parsed.has_captions and failures:
+            raise UnreadableFile(*failures[0])
         notices = [] if parsed.notice is None else [parsed.notice]
+        notices += [f"{name}: {reason}" for name, reason in failures]
         notices += [str(member.fault) for member in parsed.members if member.fault is not None]
         notice = {"notice": "; ".join(notices)[:MESSAGE_LENGTH]} if notices else {}
         return Outcome({**counts, **notice, "type": fetched.content_type, "bytes": len(fetched.body)})
@@ -104,9 +115,9 @@ class JobHandlers(Service, checked=False):
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
-                file_counts, member_faults = await self._ingest_file(job, source, name, path)
+                file_counts, member_failures = await self._ingest_file(job, source, name, path)
                 counts.update(file_counts)
-                failures += [_failure(member, fault) for member, fault in member_faults.items()]
+                failures += member_failures
             except ConspectusError as fault:
                 if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
@@ -119,10 +130,11 @@ class JobHandlers(Service, checked=False):
 
     async def _ingest_file(
         self, job: Job, source: Source, name: str, path: Path
-    ) -> tuple[Counter[str], Mapping[str, ConspectusError]]:
-        """Replace what is stored of a file and of those inside it; return the faults of these by name.
+    ) -> tuple[Counter[str], list[Json]]:
+        """Replace what is stored of a file and of those inside it; return the failures of these.
 
         What was stored of a file inside that cannot be read remains, and unsupported ones are counted only.
+        Files of captions become streams. Raises UnreadableFile if the file itself is one without captions.
         """
         uploaded = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
         parsed = await asyncio.to_thread(self._parts.make_files().parse, uploaded)
@@ -146,7 +158,31 @@ class JobHandlers(Service, checked=False):
         counts = await self._replace_documents(job, source, documents, same_file)
         skipped = [member for member, fault in faults.items() if isinstance(fault, UnsupportedContent)]
         counts.update({"skipped": len(skipped)} if skipped else {})
-        return counts, {member: fault for member, fault in faults.items() if member not in skipped}
+        imported_counts, unread_captions = await self._import_subtitles(
+            job, _subtitles(parsed, Upload(name, path))
+        )
+        counts.update(imported_counts)
+        if parsed.has_captions and unread_captions:
+            raise UnreadableFile(*unread_captions[0])
+        failures = [_failure(member, fault) for member, fault in faults.items() if member not in skipped]
+        failures += [_failure(member, UnreadableFile(member, reason)) for member, reason in unread_captions]
+        return counts, failures
+
+    async def _import_subtitles(
+        self, job: Job, subtitles: Sequence[Upload]
+    ) -> tuple[Counter[str], Sequence[tuple[str, str]]]:
+        """Make streams of files of captions; return counts of the captions, and failures by name."""
+        if not subtitles:
+            return Counter(), ()
+        imported = await self._import_captions(subtitles, job.collection, None)
+        counts = Counter(
+            added=imported.added,
+            replaced=imported.replaced,
+            unchanged=imported.unchanged,
+            documents=sum(imported.streams.values()),
+            streams=len(imported.streams),
+        )
+        return counts, imported.failures
 
     async def _sync(self, job: Job, tell: Tell) -> Outcome:
         """Sync the collection with its connection."""
@@ -301,6 +337,21 @@ def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewD
             )
         )
     return documents
+
+
+def _subtitles(parsed: ParsedFile, file: Upload) -> list[Upload]:
+    """Return the files of captions: the file itself, and those inside it."""
+    inside = [
+        Upload(member.name, member.subtitles) for member in parsed.members if member.subtitles is not None
+    ]
+    return [file, *inside] if parsed.has_captions else inside
+
+
+def _stream_file(fetched: Fetched) -> str:
+    """Return the name of the file of captions at an address, after which its stream is named."""
+    address = page_key(fetched.url).partition("://")[2]
+    suffix = PurePath(file_name(fetched)).suffix
+    return address if address.endswith(suffix) else f"{address}{suffix}"
 
 
 def _failure(name: str, fault: ConspectusError) -> Json:

@@ -9,7 +9,6 @@ from conspectus.errors import ConspectusError, UnsupportedContent
 from conspectus.ingest.document_fields import Preparation
 from conspectus.ingest.files import placed
 from conspectus.ingest.prepare import describe, prepare
-from conspectus.model.captions import SUBTITLE_SUFFIXES
 from conspectus.model.quarantine import as_given, quarantine_notice, quarantine_pattern
 from conspectus.model.records import NewDocument
 from conspectus.model.reports import ChunkPreview, DocumentPreview, FileFailure, FilesPreview
@@ -50,13 +49,13 @@ class _Preview:
 
     def read(self, files: Files, file: FoundFile, prefix: str) -> None:
         """Add a file, and those inside it, to the preview."""
-        if file.path.suffix.lower() in SUBTITLE_SUFFIXES:
-            self.notices[prefix + file.name] = STREAM_NOTICE
-            return
         try:
             parsed = files.parse(file)
         except ConspectusError as fault:
             self._miss(prefix + file.name, fault, is_named=file.is_named)
+            return
+        if parsed.has_captions:
+            self.notices[prefix + file.name] = STREAM_NOTICE
             return
         self._keep(prefix, file.name, parsed)
         for member in parsed.members:

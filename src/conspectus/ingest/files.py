@@ -17,7 +17,7 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
-from conspectus.model.captions import SUBTITLE_SUFFIXES, CaptionImport
+from conspectus.model.captions import CaptionImport
 from conspectus.model.files import expand_home
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
@@ -73,15 +73,13 @@ class Intake:
         """Parse one file and buffer its documents; errors and skipped files do not end the run."""
         name = root.prefix + file.name
         root.names.add(name)
-        if file.path.suffix.lower() in SUBTITLE_SUFFIXES:
-            root.parsed.add(name)
-            self.subtitles.append(Upload(name, file.path))
-            return
         try:
             parsed = await asyncio.to_thread(self.files.parse, file)
         except ConspectusError as fault:
             self._miss(root, name, fault, path=file.path, is_named=file.is_named)
             return
+        if parsed.has_captions:
+            self.subtitles.append(Upload(name, file.path))
         await self._keep(root, name, parsed)
         for member in parsed.members:
             member_name = root.prefix + member.name

@@ -25,10 +25,6 @@ TRACK = "captions"
 ORIGIN = "start_time"
 ZONE = "time_zone"
 LIVE = "live"
-SUBTITLE_SUFFIXES = frozenset(
-    {".srt", ".vtt", ".ass", ".ssa", ".sbv", ".smi", ".sami", ".ttml", ".dfxp", ".scc", ".json3"}
-)
-"""Files of which each becomes a stream of captions."""
 TITLE = "title"
 """Metadata of a stream's source: the instant of its second 0, its time zone, whether it is live, and its
 title."""

@@ -436,13 +436,15 @@ class FoundFile:
 class ParsedFile:
     """The documents of one file; `notice` says what a reader should know, e.g. a guessed encoding.
 
-    `members` are the files inside an archive, a mailbox or a message, at any depth.
+    `members` are the files inside an archive, a mailbox or a message, at any depth. A file with captions has
+    no documents: it becomes a stream.
     """
 
     documents: tuple[NewDocument, ...]
     encoding: str | None = None
     notice: str | None = None
     members: "tuple[ParsedMember, ...]" = ()
+    has_captions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.ignore_rules import IgnoreRules, rules_above, rules_in
 from conspectus.sources.files.member_reader import MemberFile, MemberReader
 from conspectus.sources.files.parser_children import Children
-from conspectus.sources.files.parsers import extracted, is_known, parse_text
+from conspectus.sources.files.parsers import extracted, is_caption_file, is_known, parse_text
 from conspectus.sources.plain_text import plain_text, refuse_unsupported
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
@@ -96,6 +96,8 @@ class LocalFiles:
         kind = _binary_kind(data, name)
         if kind is None:
             plain = plain_text(data, name, is_text=is_known(name), charset=charset)
+            if is_caption_file(plain.text, name):
+                return ParsedFile((), plain.encoding, has_captions=True), None
             documents, notice = parse_text(plain.text, name=name, path=path)
             notices = "; ".join([*plain.warnings, *([notice] if notice else [])])
             return ParsedFile(documents, plain.encoding, notices or None), None

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from pathlib import PurePath
 from typing import TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
-from conspectus.model.captions import SUBTITLE_SUFFIXES
 from conspectus.model.records import NewDocument
 from conspectus.ports import ParsedFile, ParsedMember
 from conspectus.settings import Settings
@@ -81,8 +79,7 @@ class MemberReader:
             if extract.media_type in MAIL_TYPES:
                 documents = tuple(_as_attachment(document, extract) for document in parsed.documents)
                 parsed = replace(parsed, documents=documents)
-            is_subtitles = PurePath(inner.name).suffix.lower() in SUBTITLE_SUFFIXES
-            subtitles = inner.data if is_subtitles else None
+            subtitles = inner.data if parsed.has_captions else None
             yield ParsedMember(inner.name, replace(parsed, members=()), subtitles=subtitles)
             yield from parsed.members
 

@@ -14,7 +14,6 @@ from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
 from conspectus.sources.files.json_documents import json_documents, json_lines_documents
 from conspectus.sources.files.notebooks import notebook_text
-from conspectus.sources.subtitles.caption_import import captions
 from conspectus.sources.subtitles.json_captions import is_captions
 from conspectus.sources.subtitles.ttml import is_ttml
 
@@ -32,6 +31,18 @@ MEDIA_TYPES: Mapping[str, str] = {
     ".json3": "application/json", ".csv": "text/csv",
     ".tsv": "text/tab-separated-values", ".xml": "text/xml", ".rss": "text/xml", ".atom": "text/xml",
 }  # fmt: skip
+CAPTION_TYPES = frozenset(
+    {
+        "application/x-subrip",
+        "text/vtt",
+        "text/x-ssa",
+        "text/x-sbv",
+        "application/x-sami",
+        "application/ttml+xml",
+        "text/x-scc",
+    }
+)
+"""Files of captions, whatever they contain."""
 MAIL_TYPES = frozenset({"message/rfc822", "application/vnd.ms-outlook"})
 TITLE_LENGTH = 300
 CODE_SUFFIXES = """
@@ -55,6 +66,14 @@ def media_type(name: str) -> str:
     suffix = _suffix(name)
     plain = f"text/x-{suffix[1:] or 'source'}" if _is_code(name) else "text/plain"
     return MEDIA_TYPES.get(suffix, plain)
+
+
+def is_caption_file(text: str, name: str) -> bool:
+    """Return whether a file holds subtitles or captions, by its name, or by its content as JSON or XML."""
+    kind = media_type(name)
+    if kind == "application/json":
+        return is_captions(text)
+    return kind in CAPTION_TYPES or (kind == "text/xml" and is_ttml(text))
 
 
 def parse_text(text: str, *, name: str, path: str) -> Parsed:
@@ -128,8 +147,6 @@ def _delimited(delimiters: str) -> Reader:
 
 
 def _json(text: str, name: str) -> Parsed:
-    if is_captions(text):
-        return _captions(text, name)
     documents, notice = json_documents(text, name)
     if documents:
         return documents, notice
@@ -150,11 +167,6 @@ def _json_lines(text: str, name: str) -> Parsed:
     return documents, notice
 
 
-def _captions(text: str, name: str) -> Parsed:
-    documents, notice = captions(text, name, PurePath(name).stem)
-    return documents, notice or (None if documents else "the file has no captions")
-
-
 def _suffix(name: str) -> str:
     return PurePath(name).suffix.lower()
 
@@ -167,9 +179,5 @@ READERS: Mapping[str, Reader] = {
     "text/markdown": _markdown, "text/x-rst": _titled("rst", rst_title), "text/html": _html,
     "application/json": _json,
     "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
-    "application/x-subrip": _captions, "text/vtt": _captions, "text/x-ssa": _captions,
-    "text/x-sbv": _captions, "application/x-sami": _captions, "application/ttml+xml": _captions,
-    "text/x-scc": _captions, "text/csv": _delimited(DELIMITERS),
-    "text/tab-separated-values": _delimited("\t"),
-    "text/xml": lambda text, name: (_captions if is_ttml(text) else _plain)(text, name),
+    "text/csv": _delimited(DELIMITERS), "text/tab-separated-values": _delimited("\t"),
 }  # fmt: skip

@@ -1,15 +1,13 @@
-"""Read a caption file of any format: as captions for streams, as documents for collections."""
+"""Read a caption file of any format as the captions of a stream."""
 
 from collections import Counter
 from dataclasses import field, replace
-from datetime import UTC, datetime, timedelta
 
 from lxml.etree import LxmlError
 
 from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.captions import CaptionTrack, NewCaption
-from conspectus.model.records import NewDocument, Period
 from conspectus.settings import Settings
 from conspectus.sources.plain_text import plain_text
 from conspectus.sources.subtitles.cue_repair import tidy
@@ -17,9 +15,6 @@ from conspectus.sources.subtitles.cues import Cue, ParsedCues, video_of
 from conspectus.sources.subtitles.format_detection import reader_of
 from conspectus.sources.subtitles.rolling_captions import unroll
 from conspectus.sources.subtitles.sentences import sentences as put_together
-from conspectus.text.times import parse_instant
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_caption_file(text: str, name: str, *, sentences: bool = False) -> CaptionTrack:
@@ -41,12 +36,6 @@ def read_caption_file(text: str, name: str, *, sentences: bool = False) -> Capti
     if recordings > 1:
         reading.left["recordings in one file, each named `video` in the metadata"] = recordings
     return CaptionTrack(file_captions, reading.title, reading.language, reading.notice())
-
-
-def captions(text: str, name: str, title: str) -> tuple[tuple[NewDocument, ...], str | None]:
-    """Return one document per caption, and a notice of what was skipped. Raises UnreadableFile."""
-    reading = _read(text, name)
-    return tuple(_document(cue, name, reading.title or title) for cue in reading.cues), reading.notice()
 
 
 def _read(text: str, name: str) -> ParsedCues:
@@ -82,32 +71,6 @@ def _caption(cue: Cue, name: str, reading: ParsedCues) -> NewCaption:
         metadata=cue.metadata,
         vector=cue.vector,
     )
-
-
-def _document(cue: Cue, name: str, title: str) -> NewDocument:
-    named = {"entities": list(cue.entities)} if cue.entities else {}
-    return NewDocument(
-        cue.text,
-        title=title,
-        kind="caption",
-        key=f"{name}#{cue.position}",
-        metadata={**cue.metadata, **named, "start": cue.start, "end": cue.end},
-        author=cue.speaker,
-        occurred=_period(cue),
-        sequence=cue.number,
-        thread=name,
-    )
-
-
-def _period(cue: Cue) -> Period | None:
-    if cue.start is None:
-        return None
-    start = _instant(cue.start)
-    return Period(start, start if cue.end is None else _instant(cue.end))
-
-
-def _instant(time: float | str) -> datetime:
-    return parse_instant(time) if isinstance(time, str) else EPOCH + timedelta(seconds=time)
 
 
 @dataclass(frozen=True, slots=True)

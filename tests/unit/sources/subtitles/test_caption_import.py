@@ -1,13 +1,9 @@
 """Captions of subtitle files: every cue with text becomes a document at its time, the rest is counted."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
-from conspectus.errors import UnreadableFile
-from conspectus.model.records import Period
-from conspectus.sources.files.parsers import parse_text
-from conspectus.sources.subtitles.caption_import import captions, read_caption_file
+from conspectus.errors import UnreadableFile, UnsupportedContent
+from conspectus.sources.subtitles.caption_import import read_caption_file
 from conspectus.sources.subtitles.cue_blocks import SUBRIP, Block, read_blocks
 
 SRT = """1
@@ -46,30 +42,22 @@ def read_cues(text: str) -> tuple[list[Block], int]:
 
 
 def test_srt_cues_become_captions_in_order() -> None:
-    documents, notice = captions(SRT, "talks/a.srt", "a")
-    first, last = documents
-    assert notice == "captions without text, skipped: 1"
+    track = read_caption_file(SRT, "talks/a.srt")
+    first, last = track.captions
+    assert track.notice == "captions without text, skipped: 1"
     assert first.text == "Hello & welcome\nto the show"
     assert last.text == "2<3 and 5>4 <b>"
-    assert [document.key for document in documents] == ["talks/a.srt#1", "talks/a.srt#3"]
-    assert [document.sequence for document in documents] == [1, 3]
-    assert {(document.kind, document.thread, document.title) for document in documents} == {
-        ("caption", "talks/a.srt", "a")
-    }
-    assert first.metadata == {"start": 1.5, "end": 4.0}
-    start = datetime(1970, 1, 1, tzinfo=UTC)
-    assert last.occurred == Period(
-        start + timedelta(hours=1, seconds=7.25), start + timedelta(hours=1, seconds=8)
-    )
+    assert [caption.index for caption in track.captions] == [1, 3]
+    assert (first.start, first.end, last.start, last.end) == (1.5, 4.0, 3607.25, 3608.0)
 
 
 def test_vtt_notes_styles_and_names_are_not_text() -> None:
-    documents, notice = captions(VTT, "b.vtt", "b")
-    assert [(document.text, document.author) for document in documents] == [
+    track = read_caption_file(VTT, "b.vtt")
+    assert [(caption.text, caption.speaker) for caption in track.captions] == [
         ("Hi there", "Mary Ann"),
         ("- one\n- two", None),
     ]
-    assert notice is None
+    assert track.notice is None
 
 
 @pytest.mark.parametrize(
@@ -108,9 +96,9 @@ def test_text_after_a_blank_line_still_belongs_to_its_cue() -> None:
 
 def test_a_cue_without_readable_times_is_counted_not_hidden() -> None:
     text = "1\n00:01,000 --> 00:02,000\none\n\n2\nno times\n\n3\n00:aa --> 00:bb\nbad\n"
-    documents, notice = captions(text, "a.srt", "a")
-    assert [document.text for document in documents] == ["one"]
-    assert notice == "lines outside of captions, skipped: 5"
+    track = read_caption_file(text, "a.srt")
+    assert [caption.text for caption in track.captions] == ["one"]
+    assert track.notice == "lines outside of captions, skipped: 5"
 
 
 def test_a_file_says_its_title_and_language() -> None:
@@ -165,19 +153,16 @@ def test_the_same_caption_twice_stands_once() -> None:
 
 
 def test_a_header_alone_is_empty_and_rubbish_is_an_error() -> None:
-    assert parse_text("WEBVTT\n\nNOTE nothing", name="a.vtt", path="a.vtt") == (
-        (),
-        "the file has no captions",
-    )
+    assert read_caption_file("WEBVTT\n\nNOTE nothing", "a.vtt").captions == ()
     with pytest.raises(UnreadableFile, match="no caption was found"):
-        parse_text("some words\nand more", name="a.srt", path="a.srt")
-    with pytest.raises(UnreadableFile, match="no caption was found"):
-        parse_text("1\n00:01,000 --> 00:02,000\n\n", name="a.srt", path="a.srt")
+        read_caption_file("1\n00:01,000 --> 00:02,000\n\n", "a.srt")
+    with pytest.raises(UnsupportedContent, match="unknown format of captions"):
+        read_caption_file("some words\nand more", "a.txt")
 
 
 def test_a_file_of_many_cues_keeps_each() -> None:
     text = "".join(
         f"{n}\n00:{n // 60:02}:{n % 60:02},000 --> 00:59:59,000\nline {n}\n\n" for n in range(3000)
     )
-    documents, _ = captions(text, "long.srt", "long")
-    assert [document.text for document in documents] == [f"line {n}" for n in range(3000)]
+    track = read_caption_file(text, "long.srt")
+    assert [caption.text for caption in track.captions] == [f"line {n}" for n in range(3000)]

@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.captions import CaptionTrack
-from conspectus.sources.files.parsers import parse_text
+from conspectus.sources.files.parsers import is_caption_file
 from conspectus.sources.subtitles.caption_import import read_caption_file
 
 EVENTS = {
@@ -227,14 +227,12 @@ def test_what_cannot_be_stored_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("value", [EVENTS, WHISPER, [{"text": "x", "start": 0, "duration": 1}]])
-def test_a_collection_takes_plain_captions_as_such(value: object) -> None:
-    documents, _ = parse_text(json.dumps(value), name="a.json", path="a.json")
-    assert {document.kind for document in documents} == {"caption"}
+def test_a_file_of_captions_is_told_from_records(value: object) -> None:
+    assert is_caption_file(json.dumps(value), "a.json")
 
 
 @pytest.mark.parametrize(
     "value", [[{"text": "x", "start": "Monday"}], {"text": "start"}, [{"text": "x", "from": "Bo"}]]
 )
-def test_a_collection_takes_other_records_as_before(value: object) -> None:
-    documents, _ = parse_text(json.dumps(value), name="a.json", path="a.json")
-    assert {document.kind for document in documents} == {"page"}
+def test_other_records_are_no_captions(value: object) -> None:
+    assert not is_caption_file(json.dumps(value), "a.json")
