@@ -281,7 +281,12 @@ def test_status_check_and_reindex(filled: Shell) -> None:
     assert (collection["name"], collection["documents"], collection["chunks"]) == ("default", 6, 6)
     assert "none" in filled("status").out
     assert filled("reindex", "--json").json == {"collection": "default", "reindexed": True}
-    assert filled("check", "--json").json == {"clean": True, "records": [], "index": {"default": []}}
+    assert filled("check", "--json").json == {
+        "clean": True,
+        "records": [],
+        "index": {"default": []},
+        "settings": [],
+    }
     assert filled("check").out == "records and index agree\n"
     assert filled("search", "printers").code == 0
 

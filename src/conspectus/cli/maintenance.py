@@ -55,6 +55,7 @@ def _show_check(session: Session, report: CheckReport, _: Arguments) -> None:
         "clean": report.clean,
         "records": to_json_value(report.records),
         "index": to_json_value(report.index),
+        "settings": to_json_value(report.settings),
     }
     session.show(summary, check_table(report))
     if not report.clean:
@@ -269,6 +270,8 @@ def check_table(report: CheckReport) -> RenderableType:
     table = make_plain_table("where", "chunk", "problem", "detail")
     for problem in report.records:
         table.add_row("records", "", "damaged", cell(problem))
+    for problem in report.settings:
+        table.add_row("settings", "", "wrong", cell(problem))
     for name, problems in report.index.items():
         for difference in problems:
             table.add_row(cell(name), str(difference.chunk), difference.problem, cell(difference.detail))

@@ -1,5 +1,6 @@
 """The maintenance service."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
@@ -65,14 +66,15 @@ class MaintenanceService(Service):
         return await SensitiveScan(self._context).report(access, categories, limit)
 
     async def check(self) -> CheckReport:
-        """Check the indexes against the records, and the database itself; nothing is repaired."""
+        """Check the indexes against the records, the database itself, and settings; nothing is repaired."""
         require_owner(self._person, "check the store")
         report = await check(self._core.records, self._core.open_indexes)
         stray_indexes = await self._parts.indexes.stray()
         problems = (
             f"no collection needs the index {name}; reindex any to have it deleted" for name in stray_indexes
         )
-        return replace(report, records=(*report.records, *problems))
+        wrong_settings = tuple(await asyncio.to_thread(self._parts.make_files().problems))
+        return replace(report, records=(*report.records, *problems), settings=wrong_settings)
 
     async def reindex(
         self, *, collection: CollectionName = "default", progress: Progress | None = None

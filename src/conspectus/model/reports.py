@@ -73,15 +73,16 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Differences between records and index by collection, and other errors of the database."""
+    """Differences between records and index by collection, other errors of the database and of settings."""
 
     records: tuple[str, ...]
     index: Annotated[Mapping[str, tuple[Disagreement, ...]], Example({"notes": []})]
+    settings: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
         """Whether no difference and no error was found."""
-        return not self.records and not any(self.index.values())
+        return not self.records and not self.settings and not any(self.index.values())
 
 
 @dataclass(frozen=True, slots=True)

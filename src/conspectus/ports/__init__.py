@@ -535,3 +535,6 @@ class Files(Protocol):
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
         """The documents of a file that is not on disk; `charset` is the encoding that its sender gives."""
+
+    def problems(self) -> Sequence[str]:
+        """Problems of the settings that files of some formats would fail for."""

@@ -84,6 +84,11 @@ class LocalFiles:
         self._hold_to_limit(len(data))
         return self._parsed(data, name, path=name, charset=charset)
 
+    def problems(self) -> Sequence[str]:
+        """Return why pages of scans cannot be recognized, if the extra is installed."""
+        problem = ocr.recognition_problem(self.settings.ocr_languages, self.settings.ocr_data)
+        return [problem] if problem and ocr.is_installed() else []
+
     def _parsed(self, data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
         """Return the documents of a file, and those of the files inside it."""
         reader = MemberReader(self.settings, self._parse)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.errors import optional
@@ -18,6 +18,8 @@ Image: TypeAlias = Any
 
 EXTRA = "ocr"
 INSTALL = f"pip install 'conspectus[{EXTRA}]'"
+NOT_INSTALLED = f"the extra `{EXTRA}` reads them: {INSTALL}"
+LANGUAGES_VARIABLE, FOLDER_VARIABLE = "CONSPECTUS_OCR_LANGUAGES", "CONSPECTUS_OCR_DATA"
 ORIENTATION = "osd"
 """The data of Tesseract that find how a page is turned; they are no language."""
 DPI = 200
@@ -65,6 +67,32 @@ class RecognizedPage:
     words: int = 0
     paragraphs: tuple[Paragraph, ...] = ()
     uncertain: tuple[tuple[int, int], ...] = ()
+
+
+class RecognizerNeeded(Exception):
+    """A page has to be recognized, and Tesseract is not loaded."""
+
+
+class PageReader(Protocol):
+    """Recognizes page images until the time of a file is over."""
+
+    def is_late(self) -> bool:
+        """Whether the time for the pages of this file is over."""
+
+    def read(self, image: Image) -> RecognizedPage:
+        """Return the text of a page image."""
+
+
+class UnloadedRecognizer:
+    """Stands for Tesseract where it is not loaded: most files have no page that needs it."""
+
+    def is_late(self) -> bool:
+        """Raise RecognizerNeeded, before a page is rendered."""
+        raise RecognizerNeeded
+
+    def read(self, image: Image) -> RecognizedPage:
+        """Raise RecognizerNeeded."""
+        raise RecognizerNeeded
 
 
 @dataclass(slots=True)
@@ -130,6 +158,15 @@ def is_installed() -> bool:
     return all(find_spec(module) is not None for module in ("PIL", "tessdata", "tesserocr"))
 
 
+def recognition_problem(languages: str = "", folder: str = "") -> str:
+    """Return why pages cannot be recognized with these languages; empty if they can."""
+    if not is_installed():
+        return NOT_INSTALLED
+    data_folder = Path(folder or optional("tessdata", EXTRA, "tessdata").data_path())
+    installed = _languages_in(data_folder)
+    return _missing_languages(languages.split("+") if languages else installed, installed, data_folder)
+
+
 def load_recognizer(languages: str = "", folder: str = "") -> Recognizer:
     """Return Tesseract with languages such as `eng+deu`; without any, with all of the folder.
 
@@ -142,16 +179,15 @@ def load_recognizer(languages: str = "", folder: str = "") -> Recognizer:
     tesserocr = optional("tesserocr", EXTRA, "tesserocr")
     packaged = optional("tessdata", EXTRA, "tessdata").data_path()
     data_folder = Path(folder or packaged)
-    available = sorted(path.stem for path in data_folder.glob("*.traineddata"))
-    installed = sorted({*available} - {ORIENTATION}, key=lambda language: (language != "eng", language))
+    installed = _languages_in(data_folder)
     requested = languages.split("+") if languages else installed
-    missing = sorted({*requested} - {*installed})
-    if missing or not requested:
-        raise ValueError(f"Tesseract has no data for {', '.join(missing) or 'any language'} in {data_folder}")
+    if problem := _missing_languages(requested, installed, data_folder):
+        raise ValueError(problem)
     language_engine = tesserocr.PyTessBaseAPI(
         path=str(data_folder), lang="+".join(requested), oem=tesserocr.OEM.LSTM_ONLY
     )
-    orientation_folder = str(data_folder) if ORIENTATION in available else packaged
+    has_orientation = (data_folder / f"{ORIENTATION}.traineddata").exists()
+    orientation_folder = str(data_folder) if has_orientation else packaged
     orientation_engine = tesserocr.PyTessBaseAPI(
         path=orientation_folder, lang=ORIENTATION, psm=tesserocr.PSM.OSD_ONLY
     )
@@ -159,6 +195,23 @@ def load_recognizer(languages: str = "", folder: str = "") -> Recognizer:
     # Tesseract opens the file for its remarks when it has the first one: that a page has too few letters.
     recognizer.read(optional("PIL.Image", EXTRA, "pillow").new("L", (64, 64), 255))
     return recognizer
+
+
+def _languages_in(folder: Path) -> list[str]:
+    """Return the languages of the data in a folder, English first."""
+    names = {path.stem for path in folder.glob("*.traineddata")} - {ORIENTATION}
+    return sorted(names, key=lambda language: (language != "eng", language))
+
+
+def _missing_languages(requested: Sequence[str], installed: Sequence[str], folder: Path) -> str:
+    """Return which languages have no data, and what to do; empty if all have."""
+    missing = sorted({*requested} - {*installed})
+    if not missing and requested:
+        return ""
+    return (
+        f"Tesseract has no data for {', '.join(missing) or 'any language'} in {folder}, which has "
+        f"{', '.join(installed) or 'none'}; change {LANGUAGES_VARIABLE} or {FOLDER_VARIABLE}"
+    )
 
 
 def _fit_pixels(image: Image) -> Image:

@@ -19,11 +19,13 @@ from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import TextPosition
 from conspectus.settings import Settings
 from conspectus.sources.files.extract import Extract, Member
+from conspectus.sources.files.ocr import recognition_problem
 
 PARSER_MODULE = "conspectus.sources.files.parser_process"
 READY = b"ready\n"
 START_SECONDS = 60
 MAX_IDLE = 2
+MAY_BE_RECOGNIZED = frozenset({"pdf", "picture"})
 MAX_COMPLAINT_BYTES = 5_000
 ANSWER_BYTES_PER_BYTE = 12
 MEMORY_COMPLAINTS = (b"MemoryError", b"memory allocation", b"allocate memory", b"out of memory")
@@ -43,40 +45,56 @@ class Children:
 
     limits: Settings
     _idle: "list[_Child]" = field(default_factory=list)
+    _recognizing: "list[_Child]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         weakref.finalize(self, _end_all, self._idle)
+        weakref.finalize(self, _end_all, self._recognizing)
 
     def read(self, kind: str, data: bytes, name: str) -> Extract:
         """Return the text of a file of a binary format. Raises UnreadableFile or TooLarge."""
+        problem = ""
+        if kind in MAY_BE_RECOGNIZED:
+            problem = recognition_problem(self.limits.ocr_languages, self.limits.ocr_data)
+        if kind == "picture" and problem:
+            raise UnreadableFile(name, problem)
+        answer = self._ask(kind, data, name, problem=problem, recognizes=kind == "picture")
+        if "recognizer_needed" in answer:
+            answer = self._ask(kind, data, name, problem="", recognizes=True)
+        return _extract_from(answer, name)
+
+    def close(self) -> None:
+        """Stop the idle children."""
+        _end_all(self._idle)
+        _end_all(self._recognizing)
+
+    def _ask(self, kind: str, data: bytes, name: str, *, problem: str, recognizes: bool) -> Answer:
+        """Return the answer of a child, one that has Tesseract loaded if it `recognizes` pages."""
+        idle = self._recognizing if recognizes else self._idle
         reason = ""
-        for child in self._candidates():
-            answer = child.ask(kind, data)
+        for child in self._candidates(idle, recognizes=recognizes):
+            answer = child.ask(kind, data, problem)
             if answer is not None:
-                self._keep(child)
-                return _extract_from(answer, name)
+                self._keep(child, idle)
+                return answer
             reason = child.end()
             if child.expired:
                 break
         raise UnreadableFile(name, reason)
 
-    def close(self) -> None:
-        """Stop the idle children."""
-        _end_all(self._idle)
-
-    def _candidates(self) -> "Iterator[_Child]":
+    def _candidates(self, idle: "list[_Child]", *, recognizes: bool) -> "Iterator[_Child]":
         """Yield an idle child, if there is one, then a new one: only the failure of a new one is final."""
         with self._lock:
-            idle = self._idle.pop() if self._idle else None
-        if idle is not None:
-            yield idle
-        yield _Child(self.limits)
+            child = idle.pop() if idle else None
+        if child is not None:
+            yield child
+        yield _Child(self.limits, recognizes=recognizes)
 
-    def _keep(self, child: "_Child") -> None:
+    def _keep(self, child: "_Child", idle: "list[_Child]") -> None:
         with self._lock:
-            if len(self._idle) < MAX_IDLE:
-                self._idle.append(child)
+            if len(idle) < MAX_IDLE:
+                idle.append(child)
                 return
         child.end()
 
@@ -84,12 +102,13 @@ class Children:
 class _Child:
     """One process in its own session, with a minimal environment."""
 
-    def __init__(self, limits: Settings) -> None:
+    def __init__(self, limits: Settings, *, recognizes: bool) -> None:
         self._limits = limits
+        languages = (limits.ocr_languages, limits.ocr_data) if recognizes else ()
         self._complaints, path = tempfile.mkstemp()
         Path(path).unlink()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", PARSER_MODULE, limits.ocr_languages, limits.ocr_data],
+            [sys.executable, "-P", "-m", PARSER_MODULE, *languages],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
@@ -99,11 +118,14 @@ class _Child:
         self.expired = False
         self._ready = False
 
-    def ask(self, kind: str, data: bytes) -> Answer | None:
-        """Return the result for one file; None if it fails or times out."""
+    def ask(self, kind: str, data: bytes, problem: str = "") -> Answer | None:
+        """Return the result for one file; None if it fails or times out.
+
+        `problem` says why its pages cannot be recognized.
+        """
         limits = self._limits
         seconds, memory = limits.parse_timeout_seconds, limits.parse_max_memory_bytes
-        request = {"kind": kind, "size": len(data), "seconds": seconds}
+        request = {"kind": kind, "size": len(data), "seconds": seconds, "problem": problem}
         request |= {"memory_bytes": memory, "unpacked": limits.max_unpacked_bytes}
         request |= {"members": limits.max_archive_members, "ratio": limits.max_archive_ratio}
         try:

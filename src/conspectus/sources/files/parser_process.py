@@ -2,7 +2,8 @@
 
 It writes `ready`. For each file it reads one line of JSON and then the bytes from standard input, and writes
 one line of JSON, then the bytes of the files inside it. After its limits are set, it cannot open files or
-connections. An unexpected failure of a file ends the process.
+connections. An unexpected failure of a file ends the process. Tesseract is loaded if there are arguments: its
+languages, and the folder of their data.
 """
 
 import codecs
@@ -21,7 +22,7 @@ from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail, read_mailbox
 from conspectus.sources.files.epub import read_book
 from conspectus.sources.files.extract import Extract, Limits, Oversized, Refused, Unsupported
-from conspectus.sources.files.ocr import Recognizer, is_installed, load_recognizer
+from conspectus.sources.files.ocr import Recognizer, RecognizerNeeded, UnloadedRecognizer, load_recognizer
 from conspectus.sources.files.odf import read_open_document
 from conspectus.sources.files.outlook import load_library, read_message
 from conspectus.sources.files.pdf import read_pdf
@@ -55,7 +56,7 @@ def main() -> None:
             continue
     mimetypes.init(files=())
     load_library()
-    recognizer = load_recognizer(*sys.argv[1:]) if is_installed() else None
+    recognizer = load_recognizer(*sys.argv[1:]) if len(sys.argv) > 1 else None
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (COMPLAINTS, COMPLAINTS))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
@@ -83,7 +84,7 @@ def answered(
     if recognizer is not None:
         recognizer.limit_seconds(request["seconds"])
     try:
-        extract = _extract(request["kind"], data, limits, recognizer)
+        extract = _extract(request, data, limits, recognizer)
         if len(extract.text) > limits.unpacked:
             raise Oversized(len(extract.text), limits.unpacked)
     except Oversized as error:
@@ -94,6 +95,8 @@ def answered(
         return {"refused": str(error)}, ()
     except RecursionError:
         return {"refused": "is nested too deeply"}, ()
+    except RecognizerNeeded:
+        return {"recognizer_needed": True}, ()
     contents: list[bytes] = []
     return {"extract": _extract_fields(extract, contents)}, contents
 
@@ -108,14 +111,20 @@ def _extract_fields(extract: Extract, contents: list[bytes]) -> Answer:
     return {**asdict(replace(extract, members=())), "members": members}
 
 
-def _extract(kind: str, data: bytes, limits: Limits, recognizer: Recognizer | None) -> Extract:
+def _extract(
+    request: Mapping[str, Any], data: bytes, limits: Limits, recognizer: Recognizer | None
+) -> Extract:
     """Read a file; only some readers need what recognizes the text of images."""
-    match kind:
+    match request["kind"]:
+        case "pdf" if request["problem"]:
+            return read_pdf(data, problem=request["problem"])
         case "pdf":
-            return read_pdf(data, recognizer)
-        case "picture" if recognizer is not None:
+            return read_pdf(data, recognizer or UnloadedRecognizer())
+        case "picture":
+            if recognizer is None:
+                raise RecognizerNeeded
             return read_picture(data, recognizer)
-        case _:
+        case kind:
             return READERS[kind](data, limits)
 
 

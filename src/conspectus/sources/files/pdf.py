@@ -8,7 +8,7 @@ from pypdfium2.raw import FPDF_ERR_PASSWORD
 
 from conspectus.model.records import TextPosition
 from conspectus.sources.files.extract import Extract, Refused, left_out_notice
-from conspectus.sources.files.ocr import INSTALL, Recognizer
+from conspectus.sources.files.ocr import NOT_INSTALLED, PageReader
 from conspectus.sources.files.pdf_pages import PageSpans, drop_running_heads, page_regions, page_spans
 from conspectus.sources.files.pdf_text import TextStyle, continue_tables, render_regions
 from conspectus.sources.files.scans import (
@@ -20,14 +20,16 @@ from conspectus.sources.files.scans import (
 
 BETWEEN = "\n\n"
 MAX_BOOKMARKS = 10_000
-NOT_RECOGNIZED = f"they may be scanned, and the extra `ocr` reads them: {INSTALL}"
 UNTITLED = frozenset({"untitled", "(anonymous)", "unspecified"})
 _HYPHEN = re.compile("[\ufffe\x02]\n?")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def read_pdf(data: bytes, recognizer: Recognizer | None = None) -> Extract:
-    """Return the text of a PDF, with that of its scanned pages if there is a recognizer. Raises Refused."""
+def read_pdf(data: bytes, recognizer: PageReader | None = None, *, problem: str = NOT_INSTALLED) -> Extract:
+    """Return the text of a PDF, with that of its scanned pages if there is a recognizer.
+
+    Without one, `problem` says why. Raises Refused, and what the recognizer raises.
+    """
     try:
         document = pypdfium2.PdfDocument(data)
         spans = [_page_spans(document, index) for index in range(len(document))]
@@ -42,8 +44,9 @@ def read_pdf(data: bytes, recognizer: Recognizer | None = None) -> Extract:
     if pages and not any(page is not None for page in spans):
         raise Refused("a damaged PDF: none of its pages can be read")
     if not any(pages):
-        raise Refused(f"has no text; {'OCR found no words' if recognizer else NOT_RECOGNIZED}")
-    without_text = "have no words" if recognizer else f"have no text; {NOT_RECOGNIZED}"
+        reason = "OCR found no words" if recognizer else f"they may be scanned, and {problem}"
+        raise Refused(f"has no text; {reason}")
+    without_text = "have no words" if recognizer else f"have no text; they may be scanned, and {problem}"
     counts = {without_text: scans.without_words, "are damaged": spans.count(None)}
     damages = [f"{count} of {len(pages)} pages {damage}" for damage, count in counts.items() if count]
     notices = [*damages, *filter(None, [left_out]), *recognition_notices(scans, len(pages))]

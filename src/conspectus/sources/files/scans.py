@@ -12,7 +12,7 @@ from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 from conspectus.deferred import dataclass
 from conspectus.model.records import Json, TextPosition
 from conspectus.sources.files.extract import plain
-from conspectus.sources.files.ocr import DPI, MAX_PIXELS, RecognizedPage, Recognizer
+from conspectus.sources.files.ocr import DPI, MAX_PIXELS, PageReader, RecognizedPage
 from conspectus.text.positions import place_at
 
 MAX_STAMP_CHARACTERS = 100
@@ -46,7 +46,7 @@ class Scans:
 
 
 def recognize_scans(
-    document: pypdfium2.PdfDocument, layers: Sequence[str], recognizer: Recognizer | None
+    document: pypdfium2.PdfDocument, layers: Sequence[str], recognizer: PageReader | None
 ) -> Scans:
     """Recognize the pages whose text layer is missing or unreadable."""
     pages: dict[int, RecognizedPage] = {}

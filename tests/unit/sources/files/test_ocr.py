@@ -1,9 +1,11 @@
 """Page images are read whatever way they lie, with confidence and boxes."""
 
+from pathlib import Path
+
 import pytest
 from tests.support.page_images import LINES, draw_page
 
-from conspectus.sources.files.ocr import BOX_UNITS, Recognizer, load_recognizer
+from conspectus.sources.files.ocr import BOX_UNITS, Recognizer, load_recognizer, recognition_problem
 
 WORDS = " ".join(LINES).split()
 
@@ -64,3 +66,12 @@ def test_no_further_page_is_read_when_the_time_is_over(recognizer: Recognizer) -
 def test_a_language_without_data_is_named(recognizer: Recognizer) -> None:
     with pytest.raises(ValueError, match="no data for klingon"):
         load_recognizer("eng+klingon")
+
+
+def test_a_problem_names_what_is_missing_and_what_there_is(tmp_path: Path) -> None:
+    pytest.importorskip("tesserocr")
+    assert recognition_problem() == recognition_problem("eng") == ""
+    assert "no data for klingon" in recognition_problem("eng+klingon")
+    assert "which has deu, eng" in recognition_problem("klingon").replace("eng, deu", "deu, eng")
+    assert "no data for any language" in recognition_problem("", str(tmp_path))
+    assert "CONSPECTUS_OCR_LANGUAGES" in recognition_problem("klingon")
