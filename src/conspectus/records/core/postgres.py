@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from conspectus.errors import InvalidInput, StorageError
+from conspectus.records.core.compiled_statements import compiled_statements
 from conspectus.records.core.inline import InlineReads
 from conspectus.records.core.postgres_erasure import erase
 from conspectus.records.core.postgres_errors import ConnectionLost, RolledBack, convert_errors
@@ -171,6 +172,7 @@ def _engine(url: str, busy_seconds: float, connections: int, session: int) -> En
         pool_timeout=busy_seconds,
         max_overflow=0,
         hide_parameters=True,
+        execution_options={"compiled_cache": compiled_statements()},
     )
     lock_timeout = f"{max(int(busy_seconds * 1000), 1)}ms"
     settings = {

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
+from conspectus.records.core.statements import PreparedStatement, execute_batch
 from conspectus.records.tables.core import VERSION, counters, metadata
 
 UNFINISHED = "unfinished move"
@@ -45,8 +46,9 @@ def version_of(connection: Connection) -> str | None:
 
 def make_tables(connection: Connection) -> None:
     """Create all tables and their first rows inside the connection's open transaction."""
-    for statement in creation_statements(connection.dialect.name):
-        connection.exec_driver_sql(statement)
+    execute_batch(
+        connection, [PreparedStatement(sql) for sql in creation_statements(connection.dialect.name)]
+    )
     connection.execute(insert(counters), [{"name": name, **FIRST_COUNTER_VALUES} for name in SHARED_COUNTERS])
     connection.execute(insert(history), {"version_num": VERSION})
 

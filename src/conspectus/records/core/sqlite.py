@@ -24,6 +24,7 @@ from conspectus.errors import (
     StorageError,
 )
 from conspectus.private import make_file
+from conspectus.records.core.compiled_statements import compiled_statements
 from conspectus.records.core.dialects import NUL
 from conspectus.records.core.inline import INLINE, InlineReads
 from conspectus.records.core.sqlite_driver import sqlite_driver
@@ -137,6 +138,7 @@ def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engin
         pool_size=connections,
         max_overflow=0,
         hide_parameters=True,
+        execution_options={"compiled_cache": compiled_statements()},
     )
     event.listen(engine, "do_connect", _connect)
     event.listen(engine, "connect", _configure)

@@ -11,7 +11,7 @@ one value takes 3 microseconds that way, and 46 by `Connection.execute`. SQLAlch
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -47,7 +47,7 @@ def prepare(
 
     Expanding parameters are not supported.
     """
-    sql, names, constants = _compile(statement, connection.dialect)
+    sql, names, constants = _compile(statement, _dialect_class(connection))
     values = {**constants, **parameters}
     return PreparedStatement(sql, values if names is None else [values[name] for name in names])
 
@@ -91,12 +91,17 @@ def _rows(cursor: Any) -> list[Row]:
     return rows
 
 
+def _dialect_class(connection: Connection) -> Callable[[], Dialect]:
+    """Return the class of the dialect: the key of caches, as all stores with a driver share statements."""
+    return type(connection.dialect)
+
+
 @cache
 def _compile(
-    statement: ClauseElement, dialect: Dialect
+    statement: ClauseElement, dialect_class: Callable[[], Dialect]
 ) -> tuple[str, Sequence[str] | None, Mapping[str, Any]]:
     """Return the statement, its parameters by position (None: by name), and those with fixed values."""
-    compiled = statement.compile(dialect=dialect)
+    compiled = statement.compile(dialect=dialect_class())
     if not isinstance(compiled, SQLCompiler):
         raise StorageError("the statement is none of rows")
     names = compiled.positiontup if compiled.positional else None
@@ -141,18 +146,21 @@ def prepare_inserts(
         return []
     names = tuple(rows[0])
     if len(rows) <= MAX_SINGLE_INSERT_ROWS:
-        statement = _insertion(table, names, connection.dialect, rows=len(rows))
+        statement = _insertion(table, names, _dialect_class(connection), rows=len(rows))
         return [PreparedStatement(statement, [row[name] for row in rows for name in names])]
     if connection.dialect.name == "postgresql":
         _copy(connection, table, rows)
     else:
         values = [tuple(row[name] for name in names) for row in rows]
-        connection.exec_driver_sql(_insertion(table, names, connection.dialect), values)
+        connection.exec_driver_sql(_insertion(table, names, _dialect_class(connection)), values)
     return []
 
 
 @cache
-def _insertion(table: Table, names: tuple[str, ...], dialect: Dialect, *, rows: int = 1) -> str:
+def _insertion(
+    table: Table, names: tuple[str, ...], dialect_class: Callable[[], Dialect], *, rows: int = 1
+) -> str:
+    dialect = dialect_class()
     quoting = dialect.identifier_preparer
     columns = ", ".join(quoting.format_column(table.c[name]) for name in names)
     placeholders = ", ".join(["%s" if dialect.name == "postgresql" else "?"] * len(names))
