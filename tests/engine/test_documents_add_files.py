@@ -4,13 +4,15 @@ import json
 import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
+from tests.outlook_samples import BODY, FILE_BYTES, FILE_NAME, SUBJECT, outlook_message
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.errors import UnreadableFile
+from conspectus.errors import NotFound, UnreadableFile
 
 SETTINGS = replace(Settings(), embedder="none", max_metadata_bytes=500)
 
@@ -144,10 +146,8 @@ async def test_an_archive_is_a_folder(engine: Engine, folder: Path) -> None:
     assert first.skipped_files == {"pack.zip/in/c.gif": "a GIF image is not supported"}
     pack(folder, {"in/a.md": "# A, changed", "in/d.json": '[{"id": 1, "text": "one"}]'})
     newer = await engine.documents.add_files([folder / "pack.zip"])
-    assert (newer.replaced, newer.unchanged, newer.pruned) == (1, 1, 1)
-    assert {"pack.zip/in/a.md", "pack.zip/in/b.md"} < await list_keys(engine)
-    pruned = await engine.documents.add_files([folder / "pack.zip"], prune=True)
-    assert (pruned.pruned, "pack.zip/in/b.md" in await list_keys(engine)) == (1, False)
+    assert (newer.replaced, newer.unchanged, newer.pruned) == (1, 1, 2)
+    assert await list_keys(engine) == {"pack.zip/in/a.md", "pack.zip/in/d.json#1"}
 
 
 async def test_subtitles_in_an_archive_become_a_stream(engine: Engine, folder: Path) -> None:
@@ -169,6 +169,107 @@ async def test_a_member_that_cannot_be_read_fails_alone_and_what_was_stored_of_i
     assert failure.name == str(folder / "pack.zip" / "a.json") and report.pruned == 0
     (folder / "pack.zip").unlink()
     assert (await engine.documents.add_files([folder], prune=True)).pruned == 2
+
+
+def write_mail(path: Path, *attachments: tuple[str, bytes]) -> None:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "ann@example.org", "Offer"
+    message.set_content("Please find the offer attached.")
+    for name, data in attachments:
+        message.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
+    path.write_bytes(bytes(message))
+
+
+ATTACHMENTS = (("prices.csv", b"part,price\npump,90\n"), ("terms.md", b"# Terms"))
+
+
+def write_container(folder: Path, suffix: str, count: int) -> Path:
+    """A mail, a mailbox with one, or an archive with one, that has so many attachments."""
+    mail, path = folder.parent / "offer.eml", folder / f"box{suffix}"
+    write_mail(mail, *ATTACHMENTS[:count])
+    match suffix:
+        case ".eml":
+            path.write_bytes(mail.read_bytes())
+        case ".mbox":
+            path.write_bytes(b"From ann@example.org Mon Jan 1 10:00:00 2024\n" + mail.read_bytes())
+        case ".zip":
+            pack(folder, {"offer.eml": mail.read_bytes()})
+            (folder / "pack.zip").rename(path)
+        case ".msg":
+            files = [{FILE_NAME: name, FILE_BYTES: data} for name, data in ATTACHMENTS[:count]]
+            path.write_bytes(outlook_message({SUBJECT: "Offer", BODY: "See the offer."}, files=files))
+    return path
+
+
+CONTAINERS = [".eml", ".msg", ".mbox", ".zip"]
+
+
+async def count_attachments(engine: Engine) -> int:
+    return len([key for key in await list_keys(engine) if key.endswith((".csv", ".md"))])
+
+
+@pytest.mark.parametrize("suffix", CONTAINERS)
+@pytest.mark.parametrize("purge", [False, True])
+async def test_the_attachments_of_a_message_are_deleted_with_it(
+    engine: Engine, tmp_path: Path, suffix: str, purge: bool
+) -> None:
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    await engine.documents.add_files([write_container(folder, suffix, 2)])
+    assert await count_attachments(engine) == 2
+    [mail] = [one for one in (await engine.documents.list()).documents if one.kind == "message"]
+    receipt = await engine.documents.delete(mail.id, purge=purge)
+    assert (receipt.documents, receipt.purged, await list_keys(engine)) == (3, purge, set())
+
+
+@pytest.mark.parametrize("suffix", CONTAINERS)
+async def test_an_attachment_that_a_message_lost_is_deleted_when_it_is_read_again(
+    engine: Engine, tmp_path: Path, suffix: str
+) -> None:
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    await engine.documents.add_files([write_container(folder, suffix, 2)])
+    for count in (1, 0):
+        report = await engine.documents.add_files([write_container(folder, suffix, count)])
+        assert report.pruned >= 1
+        assert await count_attachments(engine) == count
+
+
+@pytest.mark.parametrize("suffix", [".mbox", ".zip"])
+async def test_the_key_of_an_archive_deletes_all_that_it_holds(
+    engine: Engine, tmp_path: Path, suffix: str
+) -> None:
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    (folder / f"box{suffix}.md").write_text("no part of it")
+    write_container(folder, suffix, 2)
+    await engine.documents.add_files([folder], source="mails")
+    receipt = await engine.documents.delete_by_key(f"mails/box{suffix}", source="mails", purge=True)
+    assert (receipt.documents, receipt.purged) == (3, True)
+    assert await list_keys(engine) == {f"mails/box{suffix}.md"}
+    with pytest.raises(NotFound):
+        await engine.documents.delete_by_key(f"mails/box{suffix}", source="mails")
+
+
+async def test_files_in_an_archive_that_is_attached_are_deleted_with_the_message(
+    engine: Engine, tmp_path: Path
+) -> None:
+    pack(tmp_path, {"a.md": "# A"})
+    write_mail(tmp_path / "offer.eml", ("pack.zip", (tmp_path / "pack.zip").read_bytes()))
+    await engine.documents.add_files([tmp_path / "offer.eml"])
+    assert await list_keys(engine) == {"offer.eml", "offer.eml/pack.zip/a.md"}
+    [mail] = [one for one in (await engine.documents.list()).documents if one.kind == "message"]
+    assert (await engine.documents.delete(mail.id)).documents == 2
+
+
+async def test_a_message_that_cannot_be_stored_names_its_attachments(engine: Engine, tmp_path: Path) -> None:
+    message = EmailMessage()
+    message["From"], message["To"] = "ann@example.org", ", ".join(f"person{n}@example.org" for n in range(50))
+    message.set_content("Hello.")
+    message.add_attachment("# Terms", filename="terms.md")
+    (tmp_path / "offer.eml").write_bytes(bytes(message))
+    report = await engine.documents.add_files([tmp_path / "offer.eml"])
+    assert [failure.code for failure in report.failures] == ["too_large", "not_found"]
 
 
 def pack(folder: Path, members: dict[str, str | bytes]) -> None:

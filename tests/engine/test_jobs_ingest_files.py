@@ -4,6 +4,7 @@ import subprocess
 import zipfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from email.message import EmailMessage
 from io import BytesIO
 from pathlib import Path
 
@@ -324,3 +325,27 @@ async def test_subtitles_inside_an_upload_become_streams_and_broken_ones_are_nam
     assert names == ["pack.zip/empty.srt", "bad.srt"]
     [source] = [source for source in await engine.collections.list_sources() if source.kind == "stream"]
     assert source.name == "pack.zip/talk"
+
+
+def mail(*attachments: tuple[str, str]) -> Upload:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "ann@example.org", "Offer"
+    message.set_content("Hello.")
+    for name, text in attachments:
+        message.add_attachment(text, filename=name)
+    return Upload("offer.eml", bytes(message))
+
+
+async def test_an_attachment_that_an_upload_lost_is_deleted(engine: Engine) -> None:
+    await ingest_files(engine, mail(("a.md", "# A"), ("b.md", "# B")))
+    assert await list_keys(engine) == ["offer.eml", "offer.eml/a.md", "offer.eml/b.md"]
+    for attachments, keys in (([("b.md", "# B")], ["offer.eml", "offer.eml/b.md"]), ([], ["offer.eml"])):
+        job = await ingest_files(engine, mail(*attachments))
+        assert job.result is not None and job.result["deleted"] == 1
+        assert await list_keys(engine) == keys
+
+
+async def test_the_attachments_of_an_uploaded_message_are_deleted_with_it(engine: Engine) -> None:
+    await ingest_files(engine, mail(("a.md", "# A")))
+    receipt = await engine.documents.delete_by_key("offer.eml", source="uploads", purge=True)
+    assert (receipt.documents, receipt.purged, await list_keys(engine)) == (2, True, [])

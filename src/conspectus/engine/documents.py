@@ -23,7 +23,7 @@ from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import restore_document, to_quarantined
 from conspectus.model.annotations import Example, Length
 from conspectus.model.captions import CaptionImport
-from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter, require_document_fields
+from conspectus.model.filter import EVERYTHING, And, DocumentFilter, Eq, Filter, Or, require_document_fields
 from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.jobs import Upload
 from conspectus.model.parameters import (
@@ -57,6 +57,8 @@ from conspectus.ports import Progress
 ImportCaptions: TypeAlias = Callable[[Sequence[Upload], str, Progress | None], Awaitable[CaptionImport]]
 """Makes streams of subtitle files in a collection."""
 MAX_TEXT_IDS = 1_000
+ARCHIVE_SUFFIXES = (".zip", ".mbox")
+"""Suffixes of files that are no documents themselves."""
 REVIEW_ACTION = "review quarantined documents"
 
 
@@ -341,10 +343,18 @@ class DocumentService(Service):
         collection: CollectionName = "default",
         purge: Purge = False,
     ) -> Receipt:
-        """Delete the document of a key in a source, such as a message of a channel. Raises NotFound."""
+        """Delete the document of a key in a source, such as a message of a channel. Raises NotFound.
+
+        The attachments of a message are deleted with it. The key of an archive or a mailbox deletes all that
+        it holds.
+        """
         access = await self._authorized.collection(collection)
         stored_source = await self._authorized.require_source(access, source)
-        receipt = await self.delete(message_id(stored_source.id, key), purge=purge)
+        if key.lower().endswith(ARCHIVE_SUFFIXES):
+            of_archive = And((Eq("source", stored_source.id), Or((Eq("key", key), Eq("folder", key)))))
+            receipt = await self.delete_by_filter(of_archive, collection=collection, purge=purge)
+        else:
+            receipt = await self.delete(message_id(stored_source.id, key), purge=purge)
         if not receipt.documents:
             raise NotFound("document", key)
         return receipt

@@ -27,12 +27,14 @@ from conspectus.errors import (
 )
 from conspectus.ingest.batch_writes import batches, write
 from conspectus.ingest.connection_sync import synchronise
+from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
 from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or
+from conspectus.model.ids import SourceId
 from conspectus.model.jobs import Job, Upload
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import Json, Metadata, NewDocument, Source, SourceKind, Written
@@ -87,7 +89,7 @@ class JobHandlers(Service, checked=False):
             self._parts.make_files().parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset
         )
         source = await self._require_target(job, str(request["source"]), "web")
-        documents = _page_documents(parsed, fetched, page_key(url))
+        documents = _page_documents(parsed, fetched, page_key(url), source.id)
         counts = await self._replace_documents(job, source, documents, Eq(("url",), page_key(url)))
         subtitles = _subtitles(parsed, Upload(_stream_file(fetched), fetched.body))
         imported_counts, failures = await self._import_subtitles(job, subtitles)
@@ -144,6 +146,7 @@ class JobHandlers(Service, checked=False):
             replace(
                 document,
                 key=document.key or file_name,
+                parent=None if document.parent is None else message_id(source.id, document.parent),
                 metadata={**document.metadata, "path": file_name},
                 origin="import",
             )
@@ -152,7 +155,7 @@ class JobHandlers(Service, checked=False):
         ]
         faults = {member.name: member.fault for member in parsed.members if member.fault is not None}
         same_file: Filter = Eq(("path",), name)
-        if parsed.members:
+        if parsed.may_have_members:
             unread = [Or((Eq(("path",), member), Eq("folder", member))) for member in faults]
             same_file = And((Or((same_file, Eq("folder", name))), *map(Not, unread)))
         counts = await self._replace_documents(job, source, documents, same_file)
@@ -313,7 +316,7 @@ def require_readable_origin(person: Person, connection: Connection) -> None:
         raise PermissionDenied("read what lies on the machine that holds the store", "its owner account")
 
 
-def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:
+def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str, source: SourceId) -> list[NewDocument]:
     """Return the documents of a page and of the files inside it, named by its address.
 
     They have nothing that varies between fetches.
@@ -331,6 +334,7 @@ def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewD
             replace(
                 document,
                 key=key if is_single else f"{key}#{document.key}",
+                parent=None if document.parent is None else message_id(source, f"{key}#{document.parent}"),
                 title=title_of(key) if document.title in {"", name_of_download} else document.title,
                 metadata={**metadata, "url": key, "content_type": fetched.content_type},
                 origin="web",

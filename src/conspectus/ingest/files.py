@@ -13,13 +13,15 @@ from conspectus.errors import (
     ConspectusError,
     FetchFailed,
     InvalidInput,
+    NotFound,
     UnreadableFile,
     UnsupportedContent,
 )
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.document_fields import message_id
 from conspectus.model.captions import CaptionImport
 from conspectus.model.files import expand_home
-from conspectus.model.filter import And, Eq, Filter, In
+from conspectus.model.filter import And, Eq, Filter, In, Or
 from conspectus.model.ids import DocumentId
 from conspectus.model.jobs import Upload
 from conspectus.model.quarantine import Quarantined, as_given, quarantine_notice
@@ -28,6 +30,9 @@ from conspectus.model.reports import FileFailure, FilesReport
 from conspectus.ports import Files, FoundFile, ParsedFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
+
+MAX_FOLDERS = 50
+"""Archives and messages whose files one query looks for."""
 
 Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 """Writes documents into a source."""
@@ -38,7 +43,10 @@ Delete = Callable[[Sequence[DocumentId]], Awaitable[object]]
 
 @dataclass(slots=True)
 class Root:
-    """One path that the user named: its source, and the files found below it."""
+    """One path that the user named: its source, and the files found below it.
+
+    `containers` are the archives, mailboxes and messages among them, which have files inside.
+    """
 
     path: Path
     source: Source
@@ -47,6 +55,7 @@ class Root:
     parsed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
+    containers: set[str] = field(default_factory=set)
 
     def lost(self, name: str) -> bool:
         """Whether a file below this folder or archive is gone, and not only unreadable."""
@@ -81,6 +90,7 @@ class Intake:
         if parsed.has_captions:
             self.subtitles.append(Upload(name, file.path))
         await self._keep(root, name, parsed)
+        root.containers |= {name} if parsed.may_have_members else set()
         for member in parsed.members:
             member_name = root.prefix + member.name
             root.names.add(member_name)
@@ -120,11 +130,13 @@ class Intake:
         waiting, self.buffer, self.buffered = self.buffer, [], 0
         try:
             await self._write(waiting, root)
-        except InvalidInput:
+        except (InvalidInput, NotFound) as batch_fault:
+            _raise_if_not_of_document(batch_fault)
             for document in waiting:
                 try:
                     await self._write([document], root)
-                except InvalidInput as fault:
+                except (InvalidInput, NotFound) as fault:
+                    _raise_if_not_of_document(fault)
                     self.fail(f"{document.metadata['path']}: {document.key}", fault)
 
     def count_captions(self, imported: CaptionImport) -> None:
@@ -169,11 +181,22 @@ class Intake:
         key = root.prefix + (document.key or name.removeprefix(root.prefix))
         root.keys.add(key)
         thread = None if document.thread is None else root.prefix + document.thread
+        parent = None
+        if document.parent is not None:
+            parent = message_id(root.source.id, root.prefix + document.parent)
         metadata = {**document.metadata, "path": name}
-        self.buffer.append(replace(document, key=key, thread=thread, metadata=metadata, origin="import"))
+        self.buffer.append(
+            replace(document, key=key, parent=parent, thread=thread, metadata=metadata, origin="import")
+        )
         self.buffered += len(document.text)
         if len(self.buffer) >= BATCH_DOCUMENTS or self.buffered >= BATCH_CHARACTERS:
             await self.flush(root)
+
+
+def _raise_if_not_of_document(fault: ConspectusError) -> None:
+    """Raise a fault that concerns more than one document: all but the loss of the message it belongs to."""
+    if isinstance(fault, NotFound) and fault.kind != "parent document":
+        raise fault
 
 
 def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
@@ -193,7 +216,8 @@ async def take_in(
 ) -> FilesReport:
     """Ingest every file below the roots, then delete what their files no longer hold.
 
-    With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
+    Archives, mailboxes and messages hold the files inside them. With `prune`, the documents of files that are
+    gone are deleted too. A path that does not exist raises
     UnreadableFile before anything is written.
     """
     files = [(root, file) for root in roots for file in intake.files.discover([root.path])]
@@ -205,7 +229,8 @@ async def take_in(
     intake.tell(len(files), len(files))
     for source in dict.fromkeys(root.source.id for root in roots):
         mine = [root for root in roots if root.source.id == source]
-        gone = [document.id async for document in _find_missing_files(stored, mine, prune=prune)]
+        missing = [document.id async for document in _find_missing_files(stored, mine, prune=prune)]
+        gone = list(dict.fromkeys(missing))
         for start in range(0, len(gone), BATCH_DOCUMENTS):
             await delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
@@ -225,17 +250,20 @@ async def _find_missing_files(
     names = sorted(keys)
     parts = range(0, len(names), BATCH_DOCUMENTS)
     of_files = [And((in_source, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
-    for where in [in_source] if prune else of_files:
+    containers = sorted(name for root in roots for name in root.containers)
+    inside = [
+        And((in_source, Or(tuple(Eq("folder", name) for name in containers[at : at + MAX_FOLDERS]))))
+        for at in range(0, len(containers), MAX_FOLDERS)
+    ]
+    for where in [in_source] if prune else [*of_files, *inside]:
         async for document in stored(where):
             original = as_given(document) if isinstance(document, Document) else document
             path = original.metadata.get("path")
             if not isinstance(path, str):
                 continue
-            if path in keys:
-                stale = document.key not in keys[path]
-            else:
-                stale = prune and any(root.lost(path) for root in roots)
-            if stale:
+            left_its_file = path in keys and document.key not in keys[path]
+            # Without `prune`, the filters match but files that were read and files inside of them.
+            if left_its_file or (path not in keys and any(root.lost(path) for root in roots)):
                 yield document
 
 

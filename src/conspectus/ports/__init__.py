@@ -436,8 +436,9 @@ class FoundFile:
 class ParsedFile:
     """The documents of one file; `notice` says what a reader should know, e.g. a guessed encoding.
 
-    `members` are the files inside an archive, a mailbox or a message, at any depth. A file with captions has
-    no documents: it becomes a stream.
+    `members` are the files inside an archive, a mailbox or a message, at any depth; `may_have_members` says
+    that the file is one of these. The documents of a file that is attached to a message have the key of the
+    message as `parent`. A file with captions has no documents: it becomes a stream.
     """
 
     documents: tuple[NewDocument, ...]
@@ -445,6 +446,7 @@ class ParsedFile:
     notice: str | None = None
     members: "tuple[ParsedMember, ...]" = ()
     has_captions: bool = False
+    may_have_members: bool = False
 
 
 @dataclass(frozen=True, slots=True)

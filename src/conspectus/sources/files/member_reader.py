@@ -10,7 +10,7 @@ from conspectus.model.records import NewDocument
 from conspectus.ports import ParsedFile, ParsedMember
 from conspectus.settings import Settings
 from conspectus.sources.files.extract import Extract, Member
-from conspectus.sources.files.parsers import MAIL_TYPES, extracted
+from conspectus.sources.files.parsers import CONTAINER_TYPES, MAIL_TYPES, extracted
 
 Parse: TypeAlias = Callable[[bytes, str, str, str | None], tuple[ParsedFile, Extract | None]]
 """Reads a file alone, from its bytes, name, path and encoding."""
@@ -52,10 +52,10 @@ class MemberReader:
         else:
             documents, notice = extracted(extract, name=file.name, path=file.path)
             parsed = ParsedFile(documents, notice=notice)
-        if extract is None or not extract.members:
+        if extract is None or extract.media_type not in CONTAINER_TYPES:
             return parsed
         self._count(file.name, extract.members)
-        return replace(parsed, members=tuple(self._read_members(file, extract)))
+        return replace(parsed, members=tuple(self._read_members(file, extract)), may_have_members=True)
 
     def _count(self, name: str, members: Sequence[Member]) -> None:
         limits = self.limits
@@ -76,12 +76,17 @@ class MemberReader:
             except ConspectusError as fault:
                 yield ParsedMember(inner.name, fault=fault)
                 continue
+            members = parsed.members
             if extract.media_type in MAIL_TYPES:
                 documents = tuple(_as_attachment(document, extract) for document in parsed.documents)
-                parsed = replace(parsed, documents=documents)
+                parsed = _with_parent(replace(parsed, documents=documents), file.name)
+                members = tuple(
+                    replace(member, file=member.file and _with_parent(member.file, file.name))
+                    for member in members
+                )
             subtitles = inner.data if parsed.has_captions else None
             yield ParsedMember(inner.name, replace(parsed, members=()), subtitles=subtitles)
-            yield from parsed.members
+            yield from members
 
     def _read_member(self, file: MemberFile, member: Member) -> ParsedFile:
         if member.skipped:
@@ -93,6 +98,12 @@ class MemberReader:
         if len(file.data) > self.limits.max_file_bytes:
             raise TooLarge(file.name, size=len(file.data), limit=self.limits.max_file_bytes)
         return self.read(file)
+
+
+def _with_parent(file: ParsedFile, message: str) -> ParsedFile:
+    """Return a file whose documents belong to a message, unless they belong to one inside it."""
+    documents = (replace(document, parent=document.parent or message) for document in file.documents)
+    return replace(file, documents=tuple(documents))
 
 
 def _as_attachment(document: NewDocument, message: Extract) -> NewDocument:
