@@ -26,6 +26,9 @@ _MARKUP = re.compile(
 Line: TypeAlias = tuple[float, float, float, str]
 """Left end and baseline of a line, from the left and from the bottom; its size; its text."""
 
+Rule: TypeAlias = tuple[float, float, float, float]
+"""A line that is drawn from a point to another, each from the left and from the bottom."""
+
 
 @dataclass(frozen=True, slots=True)
 class MadePage:
@@ -58,8 +61,12 @@ def wrap(text: str, width: float) -> Iterator[str]:
     yield line
 
 
-def render_pdf(pages: Sequence[Sequence[Line]], *, rotate: int = 0) -> bytes:
-    """Return a PDF that draws the lines of each page in their order; text is turned to appear upright."""
+def render_pdf(pages: Sequence[Sequence[Line]], *, rotate: int = 0, rules: Sequence[Rule] = ()) -> bytes:
+    """Return a PDF that draws the lines of each page in their order; text is turned to appear upright.
+
+    The rules are drawn on each page.
+    """
+    drawn = "".join(f"{left} {top} m {right} {bottom} l S\n" for left, top, right, bottom in rules)
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -67,7 +74,7 @@ def render_pdf(pages: Sequence[Sequence[Line]], *, rotate: int = 0) -> bytes:
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
     for number, page in enumerate(pages):
-        stream = zlib.compress("\n".join(_draw(line, rotate) for line in page).encode("ascii"))
+        stream = zlib.compress((drawn + "\n".join(_draw(line, rotate) for line in page)).encode("ascii"))
         box = f"{HEIGHT} {WIDTH}" if rotate % 180 else f"{WIDTH} {HEIGHT}"
         objects += [
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {box}] /Rotate {rotate} "

@@ -90,6 +90,7 @@ def rows_of(pairs: Sequence[Pair], readings: Mapping[str, Sequence[Reading]]) ->
                 continue
             scores = [score(pairs[index].expected, texts[index].text) for index in positions]
             cells = [one.cells for one in scores if one.cells is not None]
+            in_order = [one.cells_in_order for one in scores if one.cells_in_order is not None]
             milliseconds = mean(texts[index].seconds for index in positions) * 1000
             yield [
                 f"{kind}: {name}",
@@ -97,8 +98,14 @@ def rows_of(pairs: Sequence[Pair], readings: Mapping[str, Sequence[Reading]]) ->
                 f"{100 * mean(one.words for one in scores):.1f}",
                 f"{100 * mean(one.order for one in scores):.1f}",
                 f"{100 * mean(cells):.1f}" if cells else "-",
+                f"{100 * mean(in_order):.1f}" if in_order else "-",
+                str(sum(one.false_tables for one in scores)),
                 f"{milliseconds:.0f} ms",
             ]
+
+
+def _share(share: float | None) -> float:
+    return 1.0 if share is None else share
 
 
 def main() -> None:
@@ -120,7 +127,8 @@ def main() -> None:
         readings = {OURS: read_ours(pairs)}
         for peer in PEERS if arguments.peers else ():
             readings[peer] = read_by_peer(peer, arguments.peers, pairs)
-    columns = ["format: reader", "files", "words", "in order", "cells", "processor time of a file"]
+    columns = ["format: reader", "files", "words", "in order", "cells", "cells in order", "false tables"]
+    columns.append("processor time of a file")
     rows = list(rows_of(pairs, readings))
     Result.of("Shares of the expected Markdown, from 0 to 100.", columns, rows).shown(
         "reading", save=arguments.save
@@ -128,7 +136,7 @@ def main() -> None:
     scores = [
         (score(pair.expected, text.text), pair) for pair, text in zip(pairs, readings[OURS], strict=True)
     ]
-    for one, pair in sorted(scores, key=lambda named: named[0].order + (named[0].cells or 1))[
+    for one, pair in sorted(scores, key=lambda named: named[0].order + _share(named[0].cells_in_order))[
         : arguments.worst
     ]:
         print(f"{one.words:.3f} {one.order:.3f} {one.cells} {pair.kind} {pair.path.name}", file=sys.stderr)

@@ -1,10 +1,18 @@
-"""Words, words in order and cells of a file's text, beside the Markdown that it should become."""
+"""Words, words in order and cells of a file's text, beside the Markdown that it should become.
+
+Cells are compared by their words. Three forms that say the same to a person count alike, whoever wrote them:
+
+- A picture's description is its words, with or without a mark before it: `![alt](a.png)`, `[Image: alt]`.
+- A table of one cell is a line of text: it has no columns, and its words count as words.
+- A name over several columns may be a row of its own above theirs, or before each of them: `2024 / Q1`.
+"""
 
 import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 EXPECTED = ("{name}.md", "../groundtruth/{name}.md", "../groundtruth/{stem}.md", "expected_outputs/{stem}.md")
@@ -14,6 +22,8 @@ _ADDRESS = re.compile(r"\]\([^()\s]*\)")
 _ESCAPE = re.compile(r"\\(?=[^\w\s]|_)")
 _PIPE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[\s|:-]*")
+_IMAGE = re.compile(r"\[Image: ([^\[\]]*)\]")
+_HEADER_SEPARATOR = " / "
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +37,17 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Shares of the expected words, words in order and cells, from 0 to 1; None without cells."""
+    """Shares of the expected words, words in order, cells and cells in order, from 0 to 1.
+
+    The shares of cells are None where none are expected. `false_tables` are the tables that are read where
+    none is expected.
+    """
 
     words: float
     order: float
     cells: float | None
+    cells_in_order: float | None
+    false_tables: int
 
 
 def pairs_in(directory: Path) -> Iterator[Pair]:
@@ -53,15 +69,35 @@ def _is_pair(path: Path, expected: Path) -> bool:
 def words_of(text: str) -> list[str]:
     """Return the words of a text; comments, Markdown's escapes and the addresses of links are no words."""
     bare = _ADDRESS.sub("]", _COMMENT.sub("", html.unescape(text)))
-    return _WORD.findall(_ESCAPE.sub("", bare).lower().replace("_", " "))
+    return _WORD.findall(_ESCAPE.sub("", _IMAGE.sub(r"\1", bare)).lower().replace("_", " "))
+
+
+def tables_of(text: str) -> list[list[list[str]]]:
+    """Return the Markdown tables of a text with more than one cell, as rows of cells."""
+    tables: list[list[list[str]]] = [[]]
+    for line in map(str.strip, _COMMENT.sub("", text).split("\n")):
+        if not line.startswith("|"):
+            tables.append([])
+        elif not _RULE.fullmatch(line):
+            tables[-1].append(_PIPE.split(line)[1:-1])
+    return [table for table in tables if sum(map(len, table)) > 1]
 
 
 def cells_of(text: str) -> list[str]:
     """Return the cells of all Markdown tables of a text, row by row, as their words."""
-    rows = (line.strip() for line in text.split("\n"))
-    tables = (row for row in rows if row.startswith("|") and not _RULE.fullmatch(row))
-    cells = (" ".join(words_of(cell)) for row in tables for cell in _PIPE.split(row)[1:-1])
+    tables = tables_of(text)
+    rows = (row for names, *below in tables for row in (*_split_names(names), *below))
+    cells = (" ".join(words_of(cell)) for row in rows for cell in row)
     return [cell for cell in cells if cell]
+
+
+def _split_names(names: Sequence[str]) -> list[list[str]]:
+    """Return a header row as rows, if names over several columns stand before those of each column."""
+    parts = [name.strip().split(_HEADER_SEPARATOR) for name in names]
+    is_joined = any(left[0] == right[0] and min(len(left), len(right)) > 1 for left, right in pairwise(parts))
+    if not is_joined:
+        return [list(names)]
+    return [[name[min(row, len(name) - 1)] for name in parts] for row in range(max(map(len, parts)))]
 
 
 def recall(expected: Sequence[str], texts: Sequence[str]) -> float:
@@ -86,6 +122,11 @@ def recall_in_order(expected: Sequence[str], texts: Sequence[str]) -> float:
 def score(expected: str, text: str) -> Score:
     """Return how much of the expected Markdown is in a text."""
     expected_words, words = words_of(expected), words_of(text)
-    expected_cells = cells_of(expected)
-    cells = recall_in_order(expected_cells, cells_of(text)) if expected_cells else None
-    return Score(recall(expected_words, words), recall_in_order(expected_words, words), cells)
+    expected_cells, cells = cells_of(expected), cells_of(text)
+    return Score(
+        recall(expected_words, words),
+        recall_in_order(expected_words, words),
+        recall(expected_cells, cells) if expected_cells else None,
+        recall_in_order(expected_cells, cells) if expected_cells else None,
+        0 if expected_cells else len(tables_of(text)),
+    )

@@ -80,7 +80,7 @@ def write_docx(table: Table) -> bytes:
     lines = [f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in (BEFORE, AFTER)]
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     body = f"{lines[0]}<w:tbl>{rows}</w:tbl>{lines[1]}"
-    return _office("word/document.xml", f"<w:document {space}><w:body>{body}</w:body></w:document>")
+    return office_file("word/document.xml", f"<w:document {space}><w:body>{body}</w:body></w:document>")
 
 
 def write_pptx(table: Table) -> bytes:
@@ -89,11 +89,11 @@ def write_pptx(table: Table) -> bytes:
     frame = f"<p:graphicFrame><a:tbl>{_rows(table, '<a:tr>{}</a:tr>', cell)}</a:tbl></p:graphicFrame>"
     spaces = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
     spaces += f'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="{OFFICE}"'
-    return _office(
+    return office_file(
         "ppt/presentation.xml",
         f'<p:presentation {spaces}><p:sldIdLst><p:sldId id="256" r:id="s"/></p:sldIdLst></p:presentation>',
         {
-            "ppt/_rels/presentation.xml.rels": _relation("s", "slide", "slides/slide1.xml"),
+            "ppt/_rels/presentation.xml.rels": relation("s", "slide", "slides/slide1.xml"),
             "ppt/slides/slide1.xml": f"<p:sld {spaces}><p:cSld><p:spTree>{frame}</p:spTree></p:cSld></p:sld>",
         },
     )
@@ -104,11 +104,11 @@ def write_xlsx(table: Table) -> bytes:
     space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     rows = "".join(_sheet_row(number, row) for number, row in enumerate(table, 1))
     sheets = '<sheets><sheet name="Fees" sheetId="1" r:id="r1"/></sheets>'
-    return _office(
+    return office_file(
         "xl/workbook.xml",
         f'<workbook {space} xmlns:r="{OFFICE}">{sheets}</workbook>',
         {
-            "xl/_rels/workbook.xml.rels": _relation("r1", "worksheet", "worksheets/s1.xml"),
+            "xl/_rels/workbook.xml.rels": relation("r1", "worksheet", "worksheets/s1.xml"),
             "xl/worksheets/s1.xml": f"<worksheet {space}><sheetData>{rows}</sheetData></worksheet>",
         },
     )
@@ -238,11 +238,13 @@ def _sheet_cell(text: str, reference: str) -> str:
     return f'<c r="{reference}" t="inlineStr"><is><t>{text}</t></is></c>'
 
 
-def _office(main: str, content: str, parts: Mapping[str, str] | None = None) -> bytes:
-    return zipped({"_rels/.rels": _relation("r", "officeDocument", main), main: content, **(parts or {})})
+def office_file(main: str, content: str, parts: Mapping[str, str] | None = None) -> bytes:
+    """Return an office document with its main part and others."""
+    return zipped({"_rels/.rels": relation("r", "officeDocument", main), main: content, **(parts or {})})
 
 
-def _relation(name: str, kind: str, target: str) -> str:
+def relation(name: str, kind: str, target: str) -> str:
+    """Return a part that names one relation."""
     link = f'<Relationship Id="{name}" Type="{OFFICE}/{kind}" Target="{target}"/>'
     return f'<Relationships xmlns="{OPC}">{link}</Relationships>'
 

@@ -36,6 +36,28 @@ def test_cells_are_those_of_markdown_tables() -> None:
     assert score("no table", "no table").cells is None
 
 
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("| [Image: A duck] | ![a pond](a.png) |", ["a duck", "a pond"]),
+        ("| A caption |\n| - |\n\n| a | b |", ["a", "b"]),
+        ("| Title / Rev | Fee |\n| - | - |\n| a | b |", ["title rev", "fee", "a", "b"]),
+        ("| Year | Q / 1 | Q / 2 |\n| - | - | - |\n| a / b | c / d | c / e |",
+         ["year", "q", "q", "year", "1", "2", "a b", "c d", "c e"]),
+        ("<!--\n| a | b |\n-->", []),
+    ],
+)  # fmt: skip
+def test_forms_that_say_the_same_have_the_same_cells(text: str, cells: list[str]) -> None:
+    assert cells_of(text) == cells
+
+
+def test_cells_in_another_order_and_tables_where_there_are_none_are_counted() -> None:
+    table = "| a | b |\n| - | - |\n| c | d |"
+    counted = score(table, "| a | c |\n| - | - |\n| b | d |")
+    assert (counted.cells, counted.cells_in_order, counted.false_tables) == (1.0, 0.75, 0)
+    assert score("a b c d", table).false_tables == 1
+
+
 def test_a_file_is_paired_with_its_markdown(tmp_path: Path) -> None:
     files = ("docx/sources/a.docx", "docx/groundtruth/a.docx.md", "pdf/sources/b.pdf", "pdf/groundtruth/b.md",
              "c.txt", "c.txt.md", "d.pdf", "expected_outputs/d.md", "d.docx", "alone.md")  # fmt: skip

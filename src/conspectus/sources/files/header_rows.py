@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 MAX_CAPTIONS = 5
 MAX_COMPARED_ROWS = 20
+MIN_LABEL_SHARE = 0.7
 _FIGURE = re.compile(r"[-+(]?[$€£¥]?\s?\d[\d\s.,'_:/%-]*[%€$)]?(?:[eE][-+]?\d+)?|TRUE|FALSE|true|false")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -26,9 +27,9 @@ def begins_with_names(rows: Sequence[Row]) -> bool:
     """Return whether the first row names the columns.
 
     It does unless most columns of figures have one there, too. Years are names where they are all of its
-    figures, as in `Country, 2024, 2025`.
+    figures, as in `Country, 2024, 2025`. A form has labels in its first column, and no names.
     """
-    if not rows:
+    if not rows or _is_form(rows):
         return False
     first, below = rows[0], rows[1 : 1 + MAX_COMPARED_ROWS]
     figures = [text for text in first if is_figure(text)]
@@ -44,6 +45,12 @@ def begins_with_names(rows: Sequence[Row]) -> bool:
 def is_figure(text: str) -> bool:
     """Return whether a cell has a number, an amount, a time, a date in digits, or a truth value."""
     return _FIGURE.fullmatch(text.strip()) is not None
+
+
+def _is_form(rows: Sequence[Row]) -> bool:
+    """Return whether most texts of the first column are labels, as `Name:`."""
+    labels = [row[0] for row in rows if row and row[0]]
+    return bool(labels) and sum(text.endswith(":") for text in labels) >= MIN_LABEL_SHARE * len(labels)
 
 
 def _spans_row(row: Row, rows: Sequence[Row]) -> bool:

@@ -10,6 +10,8 @@ from conspectus.sources.files.zip_xml import number
 
 MAX_ROWS = 65_534
 """The largest `rowspan` of the HTML standard."""
+MAX_BLOCK_LENGTH = 300
+"""A cell of headings or tables that is longer is a part of the page, not a cell."""
 
 Flow = TypeVar("Flow")
 CELLS = ("td", "th")
@@ -23,6 +25,7 @@ class HtmlTable(Generic[Flow]):
         self.around = around
         self.flow: Flow | None = None
         self.has_blocks = False
+        self._blocks: list[str] = []
         self._has_header = False
         self._is_layout = attributes.get("role") in {"presentation", "none"}
         self._span = (1, 1)
@@ -48,31 +51,47 @@ class HtmlTable(Generic[Flow]):
         """Add the open cell with its text."""
         columns, rows = self._span
         self._rows[-1].append(Cell(text, columns, rows))
-        self.flow = None
+        if self.has_blocks:
+            self._blocks.append(text)
+        self.flow, self.has_blocks = None, False
 
     def blocks(self) -> Iterator[str]:
         """Return the table in Markdown, or the cells of a table that only places text on the page.
 
-        That is a table of one cell, or one without header cells that has one column, headings or tables.
+        That is a table of one cell, or one without header cells that has one column, or that is made of
+        headings and tables.
         """
         texts = [cell.text for row in self._rows for cell in row if cell.text]
         has_one_column = max(map(len, self._rows), default=0) <= 1
-        is_layout = self._is_layout or self.has_blocks or has_one_column
+        is_layout = self._is_layout or has_one_column or self._is_made_of_blocks(len(texts))
         if len(texts) <= 1 or (is_layout and not self._has_header):
             yield from texts
         else:
             rows = ([replace(cell, text=flatten_cell(cell.text)) for cell in row] for row in self._rows)
             yield render_cells(rows, header_rows=self._header_rows())
 
+    def _is_made_of_blocks(self, cells: int) -> bool:
+        """Return whether cells with headings or tables are long, half of all cells, or in the only row."""
+        has_one_row = sum(any(cell.text for cell in row) for row in self._rows) == 1
+        is_long = any(len(text) > MAX_BLOCK_LENGTH for text in self._blocks)
+        return bool(self._blocks) and (has_one_row or is_long or 2 * len(self._blocks) >= cells)
+
     def _header_rows(self) -> int:
         pairs = zip(self._rows, self._tags, strict=True)
-        return _count_header_rows([tags for row, tags in pairs if any(cell.text for cell in row)])
+        return _count_header_rows([(row, tags) for row, tags in pairs if any(cell.text for cell in row)])
 
 
-def _count_header_rows(tags: Sequence[Set[str]]) -> int:
-    """Return how many rows at the top have header cells alone; 1 if there is no other row, or none."""
-    count = len(list(takewhile(lambda row_tags: row_tags == {"th"}, tags)))
-    return count if 0 < count < len(tags) else 1
+def _count_header_rows(rows: Sequence[tuple[Sequence[Cell], Set[str]]]) -> int:
+    """Return how many rows at the top have header cells alone; 1 if there is no other row, or none.
+
+    A header cell that reaches down beside data is the name of these rows, not of a column.
+    """
+    count = len(list(takewhile(lambda row: row[1] == {"th"}, rows)))
+    for position, (cells, _) in enumerate(rows[:count]):
+        if any(position + cell.rows > count for cell in cells):
+            count = position
+            break
+    return count if 0 < count < len(rows) else 1
 
 
 def _span_of(attributes: Mapping[str, str]) -> tuple[int, int]:

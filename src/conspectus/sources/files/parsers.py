@@ -13,6 +13,7 @@ from conspectus.sources.files.delimited import DELIMITERS, delimited_table
 from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
 from conspectus.sources.files.json_documents import json_documents, json_lines_documents
+from conspectus.sources.files.markdown_tables import render_html_tables
 from conspectus.sources.files.notebooks import notebook_text
 from conspectus.sources.subtitles.json_captions import is_captions
 from conspectus.sources.subtitles.ttml import is_ttml
@@ -126,8 +127,11 @@ def _titled(syntax: Syntax, title_of: Callable[[str], str]) -> Reader:
     return lambda text, name: ((_page(text, name, title=title_of(text), syntax=syntax),), None)
 
 
-_markdown = _titled("markdown", markdown_title)
 _code = _titled("code", lambda _: "")
+
+
+def _markdown(text: str, name: str) -> Parsed:
+    return (_page(render_html_tables(text), name, title=markdown_title(text), syntax="markdown"),), None
 
 
 def _html(text: str, name: str) -> Parsed:

@@ -17,6 +17,9 @@ from conspectus.sources.files.pdf_rows import (
 HEADING_SIZE = 1.15
 FAR = 1.5
 """A row that stands this many times the usual distance below the one above begins something else."""
+VERY_FAR = 2.5
+MIN_CELLS_IN_COLUMNS = 3
+"""A row of so many cells that begin as those above is a part of their table, even if it is far below."""
 MAX_LEDGE = 1.0
 """How far a line may begin from the edge of its column, in sizes of the column."""
 
@@ -112,7 +115,10 @@ def split_at_headings(band: Sequence[Row], size: float) -> Iterator[Sequence[Row
     begin = 0
     for index, row in enumerate(band):
         is_heading = not row.inner and min(span.size for span in row.spans) >= HEADING_SIZE * size
-        is_far = index > 0 and row.top - band[index - 1].top > FAR * usual
+        distance = row.top - band[index - 1].top if index else 0.0
+        is_far = distance > FAR * usual and not (
+            distance < VERY_FAR * usual and _is_in_columns(row, band[begin:index])
+        )
         if index > begin and (is_heading or is_far):
             yield band[begin:index]
             begin = index
@@ -120,3 +126,11 @@ def split_at_headings(band: Sequence[Row], size: float) -> Iterator[Sequence[Row
             yield band[begin : index + 1]
             begin = index + 1
     yield band[begin:]
+
+
+def _is_in_columns(row: Row, above: Sequence[Row]) -> bool:
+    """Return whether a row has several cells, each of which begins where one above does."""
+    lefts = [span.left for other in above for span in other.spans]
+    return len(row.spans) >= MIN_CELLS_IN_COLUMNS and all(
+        any(abs(span.left - left) <= EPSILON * span.size for left in lefts) for span in row.spans
+    )

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.sources.files.pdf_bands import find_bands, join_bands, split_at_headings
+from conspectus.sources.files.pdf_lattices import Lattice, RuledTable
 from conspectus.sources.files.pdf_rows import Line, Row, Strip, divide, find_gutters, find_rows, join_lines
 from conspectus.sources.files.pdf_spans import Span, Walls
 from conspectus.sources.files.pdf_tables import (
@@ -50,29 +51,59 @@ Region: TypeAlias = Column | Grid
 
 
 def read_regions(
-    spans: Sequence[Span], walls: Walls, ends: Strip | None = None, depth: int = 0
+    spans: Sequence[Span],
+    walls: Walls,
+    lattices: Sequence[Lattice] = (),
+    ends: Strip | None = None,
+    depth: int = 0,
 ) -> Iterator[Region]:
     """Yield the columns and tables of a region in reading order. `ends` are those of its column."""
     if not spans:
         return
     ends = ends or Strip(min(span.left for span in spans), max(span.right for span in spans))
+    rows = find_rows(spans, walls)
+    begin = 0
+    for lattice in lattices:
+        inside = _rows_inside(lattice, rows)
+        table = lattice.read(_spans_of(rows[inside.start : inside.stop])) if inside.start >= begin else None
+        if table:
+            yield from _read_rows(rows[begin : inside.start], walls, lattices, ends, depth)
+            yield from _ruled_regions(table, ends)
+            begin = inside.stop
+    yield from _read_rows(rows[begin:], walls, lattices, ends, depth)
+
+
+def _rows_inside(lattice: Lattice, rows: Sequence[Row]) -> range:
+    """Return the rows that a lattice contains; none if it has text beside it."""
+    numbers = [number for number, row in enumerate(rows) if any(map(lattice.contains, row.spans))]
+    inside = range(numbers[0], numbers[-1] + 1) if numbers else range(-1, -1)
+    is_alone = all(lattice.contains(span) for number in inside for span in rows[number].spans)
+    return inside if is_alone else range(-1, -1)
+
+
+def _read_rows(
+    rows: Sequence[Row], walls: Walls, lattices: Sequence[Lattice], ends: Strip, depth: int
+) -> Iterator[Region]:
+    """Yield the regions of rows without a table that is drawn with lines from left to right."""
     single: list[Span] = []
-    for band in join_bands(list(find_bands(find_rows(spans, walls)))):
-        regions = list(_read_band(band, walls, ends, depth)) if depth < MAX_DEPTH else []
+    for band in join_bands(list(find_bands(rows))) if rows else ():
+        regions = list(_read_band(band, walls, lattices, ends, depth)) if depth < MAX_DEPTH else []
         if regions:
             if single:
                 yield Column(tuple(join_lines(single)), ends)
             single = []
             yield from regions
         else:
-            single += [span for row in band for span in row.spans]
+            single += _spans_of(band)
     if single:
         yield Column(tuple(join_lines(single)), ends)
 
 
-def _read_band(band: Sequence[Row], walls: Walls, ends: Strip, depth: int) -> Iterator[Region]:
+def _read_band(
+    band: Sequence[Row], walls: Walls, lattices: Sequence[Lattice], ends: Strip, depth: int
+) -> Iterator[Region]:
     """Yield the regions of a band; none if its rows are lines of one column."""
-    spans = [span for row in band for span in row.spans]
+    spans = _spans_of(band)
     gutters = find_gutters(band)
     if not gutters:
         return
@@ -85,12 +116,12 @@ def _read_band(band: Sequence[Row], walls: Walls, ends: Strip, depth: int) -> It
     parts = [] if prose else list(split_at_headings(band, size))
     if len(parts) > 1:
         for part in parts:
-            yield from read_regions([span for row in part for span in row.spans], walls, ends, depth + 1)
+            yield from read_regions(_spans_of(part), walls, lattices, ends, depth + 1)
     elif not prose and is_table(band, columns):
         yield from _table_regions(read_table(band), ends)
     elif prose or not are_aligned(columns):
         for column in _in_order(divide(spans, prose or gutters)):
-            yield from read_regions(column, walls, depth=depth + 1)
+            yield from read_regions(column, walls, lattices, depth=depth + 1)
 
 
 def _prose_gutters(columns: Sequence[Sequence[Line]], gutters: Sequence[Strip], size: float) -> list[Strip]:
@@ -112,6 +143,20 @@ def _table_regions(table: TableBand, ends: Strip) -> Iterator[Region]:
         yield Grid(tuple(map(tuple, table.rows)))
     if table.after:
         yield Column(tuple(join_lines(table.after)), ends)
+
+
+def _ruled_regions(table: RuledTable, ends: Strip) -> Iterator[Region]:
+    captions = (
+        Line(caption, ends.left, ends.right, float(number), 0.0)
+        for number, caption in enumerate(table.captions)
+    )
+    if table.captions:
+        yield Column(tuple(captions), ends)
+    yield Grid(tuple(map(tuple, table.rows)))
+
+
+def _spans_of(rows: Sequence[Row]) -> list[Span]:
+    return [span for row in rows for span in row.spans]
 
 
 def _in_order(columns: Sequence[list[Span]]) -> Sequence[list[Span]]:

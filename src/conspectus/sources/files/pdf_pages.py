@@ -12,6 +12,7 @@ import pypdfium2
 from conspectus.deferred import dataclass
 from conspectus.sources.files.pdf_bands import FAR
 from conspectus.sources.files.pdf_glyphs import page_glyphs, page_rules
+from conspectus.sources.files.pdf_lattices import find_lattices
 from conspectus.sources.files.pdf_layout import Column, Region, read_regions
 from conspectus.sources.files.pdf_rows import Line, Row, Strip, find_rows, join_lines
 from conspectus.sources.files.pdf_spans import Glyph, Span, Walls, join_glyphs
@@ -141,7 +142,8 @@ def page_regions(page: PageSpans) -> list[Region]:
             lines = tuple(_drawn_line(span) for span in spans)
             regions.append(Column(lines, Strip(float("-inf"), float("inf"))))
         elif spans:
-            regions += read_regions(spans, Walls(()) if index else page.walls)
+            walls = Walls(()) if index else page.walls
+            regions += read_regions(spans, walls, find_lattices(walls))
     return regions
 
 

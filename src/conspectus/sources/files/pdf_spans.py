@@ -66,22 +66,22 @@ class Span:
 
 
 class Walls:
-    """The vertical and horizontal lines of a page."""
+    """The vertical lines of a page from the left, and the horizontal ones from above."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._upright: list[Rule] = []
-        self._level: list[Rule] = []
+        self.upright: list[Rule] = []
+        self.level: list[Rule] = []
         for rule in rules:
-            (self._upright if rule.bottom - rule.top > rule.right - rule.left else self._level).append(rule)
-        self._upright.sort()
-        self._lefts = [rule.left for rule in self._upright]
-        self._level.sort(key=lambda rule: rule.top)
+            (self.upright if rule.bottom - rule.top > rule.right - rule.left else self.level).append(rule)
+        self.upright.sort()
+        self._lefts = [rule.left for rule in self.upright]
+        self.level.sort(key=lambda rule: rule.top)
 
     def divide(self, left: float, right: float, height: float) -> bool:
         """Return whether a vertical line runs between two ends at a height."""
         index = bisect_right(self._lefts, left)
-        while index < len(self._upright) and self._lefts[index] < right:
-            if self._upright[index].top <= height <= self._upright[index].bottom:
+        while index < len(self.upright) and self._lefts[index] < right:
+            if self.upright[index].top <= height <= self.upright[index].bottom:
                 return True
             index += 1
         return False
@@ -91,7 +91,7 @@ class Walls:
         heights: list[float] = []
         covered = 0.0
         begin = float("-inf")
-        for rule in self._level:
+        for rule in self.level:
             if rule.top - begin > RULE_DISTANCE:
                 begin, covered = rule.top, 0.0
             length = min(rule.right, right) - max(rule.left, left)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from conspectus.sources.files.pdf_rows import Line, Row, divide, find_gutters, join_lines
+from conspectus.sources.files.pdf_columns import find_columns
+from conspectus.sources.files.pdf_rows import Line, Row, Strip, divide, find_gutters, join_lines
 from conspectus.sources.files.pdf_spans import MAX_RAISE, Span, Walls
 
 MAX_COVER = 0.88
@@ -15,8 +16,9 @@ MAX_SLANT = 0.2
 MIN_SHORT_TABLE_GUTTER = 1.2
 MIN_ROWS = 3
 MAX_RUNNING_CELLS = 0.4
-MIN_LABEL_SHARE = 0.7
 MIN_ALIGNED_SHARE = 0.7
+MAX_HALF_ROW = 0.95
+"""How far a cell over two rows may be from the text of each, in sizes."""
 LIST_MARK = re.compile(
     r"(?:[•◦▪‣●·∙■□\u2013*-]|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)\]]|\.\d{1,2}|\d{1,2}(?:\.\d{1,2})*\.?)"
 )
@@ -61,19 +63,24 @@ def _has_neighbor(bases: Sequence[tuple[float, int]], line: Line, number: int) -
 def is_table(band: Sequence[Row], columns: Sequence[Sequence[Line]]) -> bool:
     """Return whether the columns of a band are those of a table.
 
-    They are not if they stand in one row, if the first has only marks of a list or labels of a form, and if
-    the rows are filled by words as those of justified prose are.
+    They are not if they stand in one row, if the first has only marks of a list, and if the rows are filled
+    by words as those of justified prose are.
     """
     first = [line.text for line in columns[0]]
     if sum(len(column) > 1 for column in columns) < 2 or not are_aligned(columns):
         return False
     is_list = len(columns) == 2 and all(LIST_MARK.fullmatch(text) for text in first)
-    is_form = sum(text.endswith(":") for text in first) >= MIN_LABEL_SHARE * len(first)
     left = min(span.left for row in band for span in row.spans)
     width = max(span.right for row in band for span in row.spans) - left
-    covers = [sum(span.right - span.left for span in row.spans) for row in band]
+    covers = [_covered_width(row) for row in band]
     is_filled = median(covers) > MAX_COVER * width
-    return not (is_list or is_form or is_filled or _is_stretched(band, columns))
+    return not (is_list or is_filled or _is_stretched(band, columns))
+
+
+def _covered_width(row: Row) -> float:
+    """Return the width of a row from its first to its last span without its gutters."""
+    width = row.free[-1].left - row.free[0].right
+    return width - sum(strip.right - strip.left for strip in row.inner)
 
 
 def _is_stretched(band: Sequence[Row], columns: Sequence[Sequence[Line]]) -> bool:
@@ -99,9 +106,10 @@ def read_table(band: Sequence[Row], heights: Sequence[float] = ()) -> TableBand:
 
     A row of one cell may be wider than its column, so that its text is no obstacle to a gutter.
     """
-    gutters = find_gutters([row for row in band if row.inner])
     spans = [span for row in band for span in row.spans]
-    lines = [divide(row, gutters) for row in _text_rows(spans, heights)]
+    text_rows = list(_text_rows(spans, heights))
+    gutters = find_columns(band, text_rows)
+    lines = [divide(row, gutters) for row in text_rows]
     full = [index for index, cells in enumerate(lines) if sum(map(bool, cells)) > 1]
     if not full:
         return TableBand(spans, (), ())
@@ -110,8 +118,21 @@ def read_table(band: Sequence[Row], heights: Sequence[float] = ()) -> TableBand:
         end += 1
     table = lines[begin:end] if heights else list(_join_rows(_spread_tall(lines[begin:end])))
     is_rtl = 2 * sum(span.is_rtl for span in spans) > len(spans)
+    table[0] = _spread_names(table[0], gutters)
     rows = [[_cell_text(cell) for cell in (cells[::-1] if is_rtl else cells)] for cells in table]
     return TableBand(_spans_of(lines[:begin]), rows, _spans_of(lines[end:]))
+
+
+def _spread_names(names: Cells, gutters: Sequence[Strip]) -> Cells:
+    """Return the first row of a table with a name that stands over several columns in each of them."""
+    spread = list(names)
+    for column, cell in enumerate(names):
+        end = max((span.right for span in cell), default=float("-inf"))
+        for other in range(column + 1, len(names)):
+            if spread[other] or end < gutters[other - 1].right:
+                break
+            spread[other] = cell
+    return spread
 
 
 def _spans_of(lines: Sequence[Cells]) -> list[Span]:
@@ -142,19 +163,29 @@ def _spread_tall(lines: Sequence[Cells]) -> list[Cells]:
         if skipped is not None:
             rows[-1] = [above or cell for above, cell in zip(rows[-1], skipped, strict=True)]
             cells, skipped = [cell or above for cell, above in zip(cells, skipped, strict=True)], None
-        elif 0 < index < len(lines) - 1 and _is_between(lines[index - 1], cells, lines[index + 1]):
+        elif 0 < index < len(lines) - 1 and _is_between(lines, index):
             skipped = cells
             continue
         rows.append(cells)
     return rows
 
 
-def _is_between(above: Cells, cells: Cells, below: Cells) -> bool:
-    """Return whether a line stands between two that are too close for it, in cells that they leave empty."""
-    is_free = not any(cell and (above[index] or below[index]) for index, cell in enumerate(cells))
+def _is_between(lines: Sequence[Cells], index: int) -> bool:
+    """Return whether a line stands between two that are too close for it, in cells that they leave empty.
+
+    Lines that go on alternating are rows of two tables that stand side by side, half a row apart.
+    """
+    above, cells, below = lines[index - 1 : index + 2]
+    is_free = not any(cell and (above[column] or below[column]) for column, cell in enumerate(cells))
     first = next(span for cell in cells for span in cell)
     distances = [abs(_base(line) - first.base) for line in (above, below)]
-    return is_free and max(distances) < 0.95 * first.size
+    alternate = [lines[other] for other in (index - 2, index + 2) if 0 <= other < len(lines)]
+    goes_on = any(
+        list(map(bool, line)) == list(map(bool, cells))
+        and abs(_base(line) - first.base) < 2 * MAX_HALF_ROW * first.size
+        for line in alternate
+    )
+    return is_free and max(distances) < MAX_HALF_ROW * first.size and not goes_on
 
 
 def _base(cells: Cells) -> float:

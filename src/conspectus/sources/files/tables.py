@@ -13,6 +13,7 @@ COPIES_PER_CHARACTER = 20
 SEPARATOR_LENGTH = 3
 HEADER_SEPARATOR = " / "
 _PIPE = re.compile(r"(?<!\\)\|")
+_HEADING_MARK = re.compile(r"#{1,6} ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +100,30 @@ def render_cells(rows: Iterable[Sequence[Cell]], *, header_rows: int = 1) -> str
     """Return a Markdown table whose merged cells are filled. A page break counts in the first copy only.
 
     Several header rows become one. A header row with one text over all columns is a line above the table.
+    A row whose own cells all reach into the next one has no height, and is left out.
     """
+    stored_rows = list(rows)
+    filled_rows = fill_merged(stored_rows)
     texts: list[list[str]] = []
     written: set[int] = set()
-    for row in fill_merged(rows):
+    header = seen = 0
+    for stored, row, below in zip(stored_rows, filled_rows, [*filled_rows[1:], []], strict=True):
+        seen += bool(row)
+        if not row or (below and _reaches_down(stored)):
+            continue
+        header += seen <= header_rows
         texts.append(
             [cell.text.replace(PAGE_BREAK, "") if id(cell) in written else cell.text for cell in row]
         )
         written.update(map(id, row))
-    filled = [row for row in texts if row]
-    captions, names = join_header_rows(filled[:header_rows])
-    table = render_table([*([names] if names else []), *filled[header_rows:]])
+    captions, names = join_header_rows(texts[:header])
+    table = render_table([*([names] if names else []), *texts[header:]])
     return "\n\n".join(filter(None, [*captions, table]))
+
+
+def _reaches_down(row: Sequence[Cell]) -> bool:
+    """Return whether each cell of a row that has text reaches into the next row."""
+    return all(cell.rows > 1 for cell in row if cell.text)
 
 
 def join_header_rows(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
@@ -131,11 +144,15 @@ def join_header_rows(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[str
 
 
 def flatten_cell(markdown: str) -> str:
-    """Return the content of a cell on one line. In a table in it, semicolons divide rows, commas cells."""
+    """Return the content of a cell on one line, without marks of headings.
+
+    In a table in it, semicolons divide rows, and commas cells.
+    """
     flat = ""
     for line in markdown.split("\n"):
         if not line.startswith("| "):
-            flat += f" {line}"
+            mark = _HEADING_MARK.match(line)
+            flat += f" {line[mark.end() :] if mark else line}"
         elif line.strip("| -"):
             cells = map(one_line, _PIPE.split(line)[1:-1])
             flat += f" {', '.join(filter(None, cells))};"

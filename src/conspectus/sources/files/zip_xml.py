@@ -2,6 +2,7 @@
 
 import io
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -16,6 +17,7 @@ from conspectus.text.zips import DAMAGED
 
 MAX_PARTS = 20_000
 FAULTS = (*DAMAGED, OSError)
+_LONG_DECIMAL = re.compile(r"-?\d{1,20}\.\d{10,40}(?:[eE][-+]?\d{1,3})?")
 
 
 class Archive:
@@ -194,4 +196,10 @@ def _first(element: Any, *names: str) -> Any | None:
 
 
 def _values(element: Any | None) -> list[str]:
-    return [] if element is None else [node.text or "" for node in element.iter() if local(node) == "v"]
+    values = [] if element is None else [node.text or "" for node in element.iter() if local(node) == "v"]
+    return [_rounded(value) for value in values]
+
+
+def _rounded(value: str) -> str:
+    """Return a number as it is shown: a double that is stored as 4.4000000000000004 is 4.4."""
+    return f"{float(value):.15g}" if _LONG_DECIMAL.fullmatch(value) else value

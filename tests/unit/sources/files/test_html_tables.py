@@ -52,6 +52,25 @@ def test_tables_in_tables_are_kept() -> None:
     assert visible_text(role) == "left\n\nright"
 
 
+def test_a_row_header_over_several_rows_is_no_name_of_a_column() -> None:
+    rows = "<tr><th>Year<th>Month<th>Sales<tr><th rowspan=3>2025<tr><td>May<td>134<tr><td>June<td>150"
+    assert visible_text(f"<table>{rows}</table>") == (
+        "| Year | Month | Sales |\n| --- | --- | --- |\n| 2025 | May | 134 |\n| 2025 | June | 150 |"
+    )
+
+
+def test_a_heading_or_a_table_in_one_of_many_cells_does_not_make_a_layout() -> None:
+    inner = "<table><tr><td>Volt<td>230<tr><td>Watt<td>5</table>"
+    assert visible_text(f"<table><tr><td>Part<td>Facts<tr><td>Pump<td>{inner}</table>") == (
+        "| Part | Facts |\n| --- | --- |\n| Pump | Volt, 230; Watt, 5 |"
+    )
+    assert visible_text("<table><tr><td><h1>A</h1><td>B<tr><td>1<td>2</table>") == (
+        "| A | B |\n| --- | --- |\n| 1 | 2 |"
+    )
+    long = f"<table><tr><td>Menu<td><h2>News</h2>{'word ' * 80}<tr><td>End<td>Ok</table>"
+    assert visible_text(long).startswith("Menu\n\n## News\nword word")
+
+
 @pytest.mark.parametrize(
     "page",
     [

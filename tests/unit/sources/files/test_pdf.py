@@ -148,6 +148,75 @@ def test_the_rows_of_a_table_with_lines_are_those_between_them() -> None:
     assert text.split("\n")[2:] == ["| tide | what comes and goes each day |", "| salt | what was sold |"]
 
 
+def rule(*ends: float) -> str:
+    """Drawing operators for a line from one end to the other."""
+    return "{} {} m {} {} l S ".format(*ends)
+
+
+def test_merged_cells_of_a_table_with_lines_are_in_each_of_their_columns_and_rows() -> None:
+    rules = [rule(60, y, 360, y) for y in (712, 672, 652, 632)] + [rule(160, 692, 360, 692)]
+    rules += [
+        rule(60, 712, 60, 632),
+        rule(160, 712, 160, 632),
+        rule(360, 712, 360, 632),
+        rule(260, 692, 260, 652),
+    ]
+    cells = [
+        *((65, 688, "Harbor"), (220, 698, "Fee in euros"), (165, 678, "2025"), (265, 678, "2026")),
+        *((65, 658, "Heron"), (165, 658, "150"), (265, 658, "160"), (65, 638, "Gull"), (220, 638, "closed")),
+    ]
+    page = "".join(rules).encode() + draw([(60, 730, "Fees of all harbors"), *cells, (60, 600, "Below.")])
+    assert read(page).text == (
+        "Fees of all harbors\n\n| Harbor | Fee in euros / 2025 | Fee in euros / 2026 |\n| --- | --- | --- |\n"
+        "| Heron | 150 | 160 |\n| Gull | closed | closed |\n\nBelow."
+    )
+
+
+def test_lines_that_are_no_table_change_nothing() -> None:
+    box = "50 300 500 420 re S " + rule(240, 300, 240, 720) + rule(50, 735, 550, 735)
+    page = draw(by_row(column(LEFT, 60), column(RIGHT, 260)))
+    assert read(box.encode() + page).text == TWO_COLUMNS
+    drawing = "".join(rule(x, 100, x + 0.4, 500) + rule(50, x, 500, x) for x in range(50, 450))
+    assert read(drawing.encode() + draw(column(LEFT, 60))).text == " ".join(LEFT)
+
+
+def test_a_name_over_several_columns_does_not_join_them() -> None:
+    rows = [
+        ("Insured", "Ann Diaz", "Year", "2022"),
+        ("Claim", "SF-1008", "Make", "Jeep"),
+        ("Phone", "111", "Trim", "L"),
+    ]
+    names = [(90, 700, "Customer facts"), (300, 700, "Facts of the vehicle")]
+    cells = [
+        (60 + 80 * number + (70 if number > 1 else 0), 685 - 15 * row, cell)
+        for row, texts in enumerate(rows)
+        for number, cell in enumerate(texts)
+    ]
+    text = read(draw([*names, *cells])).text
+    assert (
+        text.splitlines()[0]
+        == "| Customer facts | Customer facts | Facts of the vehicle | Facts of the vehicle |"
+    )
+    assert text.splitlines()[2:] == [f"| {' | '.join(row)} |" for row in rows]
+
+
+def test_the_labels_of_a_form_are_no_names_of_columns() -> None:
+    cells = [(60, 700, "Name:"), (160, 700, "Ann Diaz"), (60, 685, "Order / Rev:"), (160, 685, "2024-12"),
+             (60, 670, "Contact:"), (160, 670, "ann at example.org")]  # fmt: skip
+    rows = ["| Name: | Ann Diaz |", "| Order / Rev: | 2024-12 |", "| Contact: | ann at example.org |"]
+    assert read(draw(cells)).text.splitlines() == ["|  |  |", "| --- | --- |", *rows]
+
+
+def test_rows_side_by_side_half_a_row_apart_stay_apart() -> None:
+    left = [(60, 700 - 12 * row, f"{name}:") for row, name in enumerate(("Name", "Contact", "Place"))]
+    values = [(120, y, label[:-1].lower()) for _, y, label in left]
+    right = [(x + 240, y - 6, f"Billing {text}") for x, y, text in left]
+    amounts = [(x + 300, y - 6, f"{text} 10") for x, y, text in values]
+    written = read(draw([*left, *values, *right, *amounts])).text.splitlines()
+    assert written[2:4] == ["| Name: | name |  |  |", "|  |  | Billing Name: | name 10 |"]
+    assert len(written) == 8
+
+
 def test_a_pdf_has_its_pages_and_its_bookmarks_as_headings() -> None:
     pages = (lines("Start here", "and on"), lines("Before", "2 The Middle", "after"), lines("Last"))
     extract = read_pdf(pdf(*pages, bookmarks=[("The Middle", 1), ("Elsewhere", 2)], title="A title"))

@@ -53,3 +53,11 @@ def test_columns_without_text_are_gone() -> None:
 def test_rows_of_unequal_length_are_padded() -> None:
     assert render_table([["a"], ["b", "c"]]) == "| a |  |\n| --- | --- |\n| b | c |"
     assert render_cells([[], [BLANK]]) == ""
+
+
+def test_a_row_whose_cells_all_reach_into_the_next_has_no_height() -> None:
+    header = [Cell("Year"), Cell("Sales")]
+    assert render_cells([header, [Cell("2025", rows=2)], [Cell("100")]]) == (
+        "| Year | Sales |\n| --- | --- |\n| 2025 | 100 |"
+    )
+    assert render_cells([header, [Cell("2025", rows=2)]]) == "| Year | Sales |\n| --- | --- |\n| 2025 |  |"
