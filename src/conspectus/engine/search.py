@@ -10,6 +10,7 @@ import numpy as np
 
 from conspectus.access.policy import includes_role, require_own_origin, require_scope
 from conspectus.access.reader import CollectionAccess
+from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.windows import WindowPlan, window_budget
@@ -32,9 +33,11 @@ from conspectus.model.query import (
     DEFAULT_MIN_SIMILARITY,
     DEFAULT_WINDOW_TOKENS,
     EVERYWHERE,
+    Budget,
     Query,
     QueryOptions,
     QueryWindowOptions,
+    WindowForm,
     WindowTokens,
 )
 from conspectus.model.records import Document
@@ -54,6 +57,7 @@ from conspectus.retrieval.query_checks import check_query
 from conspectus.retrieval.reranking import rerank_hits
 from conspectus.text.clean import clean
 from conspectus.window.build import WindowOptions, window_form
+from conspectus.window.stable import Previous
 
 RERANKED_HITS = 5
 MAX_FITTED_CANDIDATES = 20
@@ -61,6 +65,16 @@ MAX_FITTED_CANDIDATES = 20
 MAX_JUDGED_CHUNKS = 1_000
 """Maximum number of chunks in a call, and of feedback in a page."""
 SEE_AS = "see as another user"
+
+
+@dataclass(frozen=True, slots=True)
+class _ExplainedQuery:
+    """A query for all candidates; `has_limit` says that the caller limits the hits of the window."""
+
+    query: Query
+    budget: Budget
+    requested: Document | None = None
+    has_limit: bool = False
 
 
 class SearchService(Service):
@@ -129,18 +143,22 @@ class SearchService(Service):
         budget = window_budget(max_tokens, self._parts.settings)
         stored = None if document is None else (await self._authorized.document(document))[0]
         index_query = self._with_highest_limit(query, options)
-        retrieval = await self._searcher.search(index_query, requested=stored)
+        previous_window = await self._searcher.previous(previous, index_query)
+        explained = _ExplainedQuery(index_query, budget, stored, has_limit="limit" in options)
+        packed, candidates = await self._retrieve_candidates(self._searcher, explained, previous_window)
+        retrieval = _with_candidates(packed, candidates)
         if index_query.min_trust is not None:
             any_trust = self._with_highest_limit(query, {**options, "min_trust": None})
             retrieval = await self._searcher.with_below_min_trust(retrieval, any_trust, index_query.min_trust)
         if stored is not None:
-            notices = (*retrieval.notices, *self._explain_ranking(stored, retrieval))
+            notices = (*retrieval.notices, *self._explain_ranking(stored, candidates))
             retrieval = replace(retrieval, notices=notices)
         window_options = replace(
             self._explanation,
             fits_from=MAX_FITTED_CANDIDATES if fits_from else 0,
             document=document,
-            previous=await self._searcher.previous(previous, index_query),
+            previous=previous_window,
+            unpacked=_unpacked_hits(packed, candidates),
         )
         return await self._searcher.windows.make(retrieval, budget, "text", window_options)
 
@@ -173,16 +191,16 @@ class SearchService(Service):
         await self._parts.accounts.add_audit(
             AuditEntry(str(uuid4()), self._person.id, other.id, collection_id, text, now)
         )
-        retrieval = await self._searcher.search(index_query)
-        own_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
+        explained = _ExplainedQuery(index_query, budget, has_limit="limit" in options)
+        own_window = await self._explain_window(self._searcher, explained)
         other_context = self._context.as_person(other.person)
         try:
-            retrieval = await Searcher(other_context, self._person.id).search(index_query)
+            other_window = await self._explain_window(Searcher(other_context, self._person.id), explained)
         except NotFound as fault:
             retrieval = Retrieval("no_match", (), notices=(str(fault),))
+            other_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
         other_access = await other_context.authorized.find(collection_id)
         grants = await self._find_missing_grants(access, other_access, own_window)
-        other_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
         return ExplanationAs(other.id, other_window, own_window, grants)
 
     async def feedback(
@@ -327,6 +345,27 @@ class SearchService(Service):
         settings = self._parts.settings
         return check_query(query, {"limit": settings.max_limit, **options}, settings)
 
+    async def _explain_window(self, searcher: Searcher, explained: "_ExplainedQuery") -> ContextWindow:
+        packed, candidates = await self._retrieve_candidates(searcher, explained)
+        options = replace(self._explanation, unpacked=_unpacked_hits(packed, candidates))
+        retrieval = _with_candidates(packed, candidates)
+        return await self._searcher.windows.make(retrieval, explained.budget, "text", options)
+
+    async def _retrieve_candidates(
+        self, searcher: Searcher, explained: "_ExplainedQuery", previous: Previous | None = None
+    ) -> tuple[Retrieval, Retrieval]:
+        """Return the hits that `window` takes for the query, and all candidates."""
+        query = explained.query
+
+        async def search(limit: int) -> Retrieval:
+            return await searcher.search(query if explained.has_limit else replace(query, limit=limit))
+
+        window_plan = WindowPlan(once=explained.has_limit, options=WindowOptions(previous=previous))
+        packed, _ = await searcher.retrieve_and_fill(search, explained.budget, WindowForm(), window_plan)
+        if explained.has_limit and explained.requested is None:
+            return packed, packed
+        return packed, await searcher.search(query, requested=explained.requested)
+
     @property
     def _explanation(self) -> WindowOptions:
         """The options of a window whose trace explains all candidates."""
@@ -371,3 +410,21 @@ class SearchService(Service):
 def _manages(access: CollectionAccess) -> bool:
     """Return whether the user manages the whole collection."""
     return includes_role(access.roles.collection, "manager")
+
+
+def _unpacked_hits(packed: Retrieval, candidates: Retrieval) -> tuple[Hit, ...]:
+    """Return the candidates that a window does not take."""
+    packed_chunks = {hit.chunk.id for hit in packed.hits}
+    return tuple(hit for hit in candidates.hits if hit.chunk.id not in packed_chunks)
+
+
+def _with_candidates(packed: Retrieval, candidates: Retrieval) -> Retrieval:
+    """Return the hits of a window with what was found of all candidates."""
+    return replace(
+        packed,
+        below_min_similarity=candidates.below_min_similarity,
+        below_min_confidence=candidates.below_min_confidence,
+        plan=candidates.plan,
+        notices=candidates.notices,
+        timings=candidates.timings,
+    )

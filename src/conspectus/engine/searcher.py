@@ -57,6 +57,8 @@ MAX_NAMED_MESSAGES = 100
 DEFAULT_COLLECTION = "default"
 """The collection of a query that names none; the first document that is added makes it."""
 NOTHING_ADDED = "nothing that you may read has been added yet"
+ONLY_ELSEWHERE = "nothing that you may read is in the collection 'default'; other collections: {}"
+MAX_NAMED_COLLECTIONS = 5
 NO_HITS_WANTED = "limit is 0: no hit is returned"
 NO_VECTORS = "the collection has no vectors, or no embedder for them"
 
@@ -140,6 +142,16 @@ class Searcher:
         window_plan: WindowPlan,
     ) -> ContextWindow:
         """Build a window with as many hits as fill it, in one search if it begins with a previous window."""
+        return (await self.retrieve_and_fill(search, budget, form, window_plan))[1]
+
+    async def retrieve_and_fill(
+        self,
+        search: Callable[[int], Awaitable[Retrieval]],
+        budget: Budget,
+        form: WindowForm,
+        window_plan: WindowPlan,
+    ) -> tuple[Retrieval, ContextWindow]:
+        """Return the hits that fill a window, and the window."""
         options = replace(window_plan.options, parts=form.parts)
         once = window_plan.once or bool(options.previous and options.previous.hits)
         maximum = self._parts.settings.max_limit
@@ -156,7 +168,7 @@ class Searcher:
                 if similarities:
                     retrieval = replace(retrieval, nearest=similarities)
                     window = await self.windows.make(retrieval, budget, form.format, options)
-                return replace(window, timings={**window.timings, **packing_timing})
+                return retrieval, replace(window, timings={**window.timings, **packing_timing})
             limit = min(4 * limit, maximum)
 
     async def previous(self, state: str | None, query: Query) -> Previous | None:
@@ -236,11 +248,19 @@ class Searcher:
             return await self._retrieve_everywhere(query, requested)
         access = await self._authorized.find(query.collection)
         if access is None:
-            if query.collection == DEFAULT_COLLECTION and not await self._authorized.collections():
-                return Retrieval("no_match", (), notices=(NOTHING_ADDED,))
+            if query.collection == DEFAULT_COLLECTION:
+                return Retrieval("no_match", (), notices=(await self._explain_missing_default(),))
             raise NotFound("collection", query.collection)
         ranking = await self._make_ranking_context(query.query_context, [access])
         return await self.search_collection(query, access, requested, ranking)
+
+    async def _explain_missing_default(self) -> str:
+        """Return the notice of a search where there is no default collection, as where only tasks are."""
+        names = sorted(access.collection.name for access in await self._authorized.collections())
+        if not names:
+            return NOTHING_ADDED
+        more = ["…"] if len(names) > MAX_NAMED_COLLECTIONS else []
+        return ONLY_ELSEWHERE.format(", ".join(names[:MAX_NAMED_COLLECTIONS] + more))
 
     async def _retrieve_everywhere(self, query: Query, requested: Document | None) -> Retrieval:
         """Return the best hits of all collections. A failed model provider is named in a notice."""

@@ -10,6 +10,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.query import Budget, WindowForm, WindowFormOptions
 from conspectus.model.results import (
     ContextWindow,
+    Hit,
     Retrieval,
     TraceEntry,
 )
@@ -47,7 +48,7 @@ class WindowOptions:
     once more for the parts of the whole budget. `fits_from` is the number of candidates, of those left out or
     cut, for which a budget of up to `max_fitting_tokens` is looked for that holds them, best first, until
     `is_over`; with `document`, only its candidates count. The window begins with those passages of the
-    `previous` one that may be shown.
+    `previous` one that may be shown. `unpacked` are candidates that are not packed: the trace says so.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class WindowOptions:
     is_over: Callable[[], bool] = bool
     document: str | None = None
     previous: Previous | None = None
+    unpacked: tuple[Hit, ...] = ()
 
 
 def build_window(
@@ -86,28 +88,30 @@ def build_window(
     allowed = max(budget.max_tokens - beside, 0)
     form = renderer.within(allowed)
     hits = sorted(retrieval.hits, key=rank_key)
+    unpacked_hits = sorted(options.unpacked, key=rank_key)
 
     @cache
     def prepare_packing(form: Renderer) -> Packing:
         return _prepare_packing(retrieval, RenderingCounter(form, count, budget.tokenizer), options, time)
 
     @cache
-    def pack(form: Renderer) -> Callable[[int], Packed]:
-        return prepare_packing(form).pack(hits, Beginning())
+    def pack(form: Renderer, *, all_candidates: bool) -> Callable[[int], Packed]:
+        packed_hits = [*hits, *unpacked_hits] if all_candidates else hits
+        return prepare_packing(form).pack(packed_hits, Beginning())
 
-    def pack_within(tokens: int) -> Packed:
-        return pack(renderer.within(tokens))(tokens)
+    def pack_candidates(tokens: int) -> Packed:
+        return pack(renderer.within(tokens), all_candidates=bool(unpacked_hits))(tokens)
 
     if options.previous is None:
-        window_result = WindowResult(pack_within(allowed), hits)
+        window_result = WindowResult(pack(form, all_candidates=False)(allowed), hits)
     else:
         window_result = pack_after(options.previous, hits, prepare_packing(form), allowed)
-    window = _window(retrieval, budget, window_result, allowed)
+    window = _window(retrieval, budget, replace(window_result, unpacked_hits=unpacked_hits), allowed)
     if options.parts:
         window = replace(window, parts=parts_of(window_result.packed, budget, form, count))
     if options.fits_from:
         time.is_fitting = True
-        search = BudgetSearch(pack_within, allowed, options.max_fitting_tokens - beside)
+        search = BudgetSearch(pack_candidates, allowed, options.max_fitting_tokens - beside)
         window = replace(window, trace=_with_budgets(window, search, beside, options))
     return window
 
@@ -157,7 +161,7 @@ def _window(retrieval: Retrieval, budget: Budget, window_result: WindowResult, a
         max_tokens=allowed,
         tokenizer=budget.tokenizer,
         citations=citations(packed.layout),
-        trace=trace(packed, window_result.hits, retrieval),
+        trace=trace(window_result, retrieval),
         messages=packed.rendered.messages,
         notices=retrieval.notices,
         timings=retrieval.timings,

@@ -61,11 +61,15 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """A packed window with all of its candidates, and its cache plan if there is a previous window."""
+    """A packed window with its candidates, and its cache plan if there is a previous window.
+
+    `unpacked_hits` are lower candidates, which no window of these tokens looks at.
+    """
 
     packed: Packed
     hits: Sequence[Hit]
     plan: CachePlan | None = None
+    unpacked_hits: Sequence[Hit] = ()
 
 
 def _chunk_reference(piece: SelectedChunk) -> str:

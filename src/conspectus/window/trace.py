@@ -10,7 +10,7 @@ from conspectus.model.results import (
     TraceStatus,
 )
 from conspectus.window.duplicates import Refusal
-from conspectus.window.packed_window import Packed
+from conspectus.window.packed_window import Packed, WindowResult
 from conspectus.window.passages import Layout
 
 ARROW = " → "
@@ -40,9 +40,11 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
     )
 
 
-def trace(packed: Packed, hits: Sequence[Hit], retrieval: Retrieval) -> tuple[TraceEntry, ...]:
+def trace(window_result: WindowResult, retrieval: Retrieval) -> tuple[TraceEntry, ...]:
     """Return the trace entries by rank, from 1. Candidates below a minimum come last."""
+    packed, hits, unpacked_hits = window_result.packed, window_result.hits, window_result.unpacked_hits
     entries = [*_trace_packed(packed, hits), *_unsure_entries(retrieval)]
+    entries += _unpacked_entries(unpacked_hits, len(hits))
     entries += _dissimilar_entries(retrieval, len(entries))
     return (*entries, *_trace_distrusted(retrieval, len(entries)))
 
@@ -98,6 +100,12 @@ def _describe_refusal(
     if not refusal.needs:
         return "over_budget", "the budget leaves no room"
     return "over_budget", f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
+
+
+def _unpacked_entries(hits: Sequence[Hit], first: int) -> Iterator[TraceEntry]:
+    reason = f"not among the {first} hits that the window takes"
+    for rank, hit in enumerate(hits, first):
+        yield _entry(rank, hit, "over_budget", reason + _through(hit), 0)
 
 
 def _unsure_entries(retrieval: Retrieval) -> Iterator[TraceEntry]:
