@@ -63,6 +63,21 @@ def test_a_search_before_anything_was_added_says_so(shell: Shell, command: str) 
     assert "no collection 'other'" in shell(command, "backup", "--collection", "other").err
 
 
+def test_a_search_where_only_tasks_are_names_the_collections(shell: Shell) -> None:
+    assert shell("tasks", "add", "t1", "Fix the login").code == 0
+    printed = shell("search", "login")
+    assert (printed.code, "other collections: tasks" in printed.err) == (3, True)
+    assert shell("search", "login", "--collection", "tasks").code == 0
+
+
+def test_an_account_can_be_the_first_thing_of_a_store(shell: Shell) -> None:
+    missing = shell("users", "list")
+    assert (missing.code, "`conspectus add PATH` makes one" in missing.err) == (3, True)
+    assert shell("users", "add", "ann").code == 0
+    assert shell("keys", "create", "ann").code == 0
+    assert shell("groups", "add", "crew", "--data-dir", shell.folder / "other").code == 0
+
+
 def test_json_of_a_search_has_only_what_a_reader_needs(shell: Shell, notes: Path) -> None:
     shell("add", notes)
     retrieval = shell("search", "backup", "--limit", "1", "--json").json

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from conspectus.engine.searcher import ONLY_ELSEWHERE
+from conspectus.model.parameters import DEFAULT_HITS
 from conspectus.model.query import DEFAULT_WINDOW_TOKENS
 from conspectus.model.records import NewDocument
 from conspectus.retrieval.pipeline import MAX_INLINE_HITS
@@ -80,6 +82,24 @@ async def test_a_new_server_answers_with_an_empty_window_of_the_default_size(ope
     for answer in answers:
         assert answer.json()["notices"] == ["nothing that you may read has been added yet"]
     assert answers[1].json()["max_tokens"] == DEFAULT_WINDOW_TOKENS
+
+
+async def test_a_search_of_a_server_that_has_only_tasks_names_where_they_are(open_site: OpenSite) -> None:
+    async with open_site() as site, site.client() as client:
+        added = await client.post("/tasks", json={"id": "auth-1", "title": "Fix login"})
+        answers = [await client.post(path, json={"query": "login"}) for path in ("/search", "/context")]
+        unknown = await client.post("/search", json={"query": "login", "collection": "nothing"})
+    assert [answer.status_code for answer in (added, *answers, unknown)] == [201, 200, 200, 404]
+    for answer in answers:
+        assert answer.json()["notices"] == [ONLY_ELSEWHERE.format("tasks")]
+
+
+async def test_a_search_without_a_limit_has_as_many_hits_as_in_the_library(site: Site) -> None:
+    await site.engine.add([f"A release is deployed on day {number}." for number in range(30)])
+    async with site.client() as client:
+        answer = await client.post("/search", json={"query": "release"})
+    hits = (await site.engine.retrieve("release")).hits
+    assert len(answer.json()["hits"]) == len(hits) == DEFAULT_HITS
 
 
 @pytest.mark.parametrize(

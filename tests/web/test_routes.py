@@ -390,7 +390,7 @@ async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) 
 async def test_null_stands_for_the_default_of_what_is_never_none(api: httpx.AsyncClient) -> None:
     await filled(api, "wiki", *(f"Boat {number} leaves." for number in range(23)))
     question = {"query": "boat", "collection": "wiki"}
-    for fields, count in (({"limit": None, "retrievers": None}, 20), ({}, 20), ({"limit": 22}, 22)):
+    for fields, count in (({"limit": None, "retrievers": None}, 10), ({}, 10), ({"limit": 22}, 22)):
         answer = await api.post("/search", json={**question, **fields})
         assert len(answer.json()["hits"]) == count
     answer = await api.post("/context", json={**question, "limit": None, "filter": None, "max_tokens": 2_000})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SERVERS = ("postgresql://", "postgres://")
 MISSPELT = ("postgresql:", "postgres:")
 """A folder is never meant by these prefixes, and a password in one would be shown as a folder name."""
+MAKE_STORE = "`conspectus add PATH` makes one, and --data-dir names another"
 CACHE = "~/.cache/conspectus"
 
 
@@ -79,14 +80,14 @@ def require_store(path: str | Path, *, settings: Settings) -> None:
     address = address_of(path, settings)
     if not address.is_shared:
         if not _may_exist(Path(address.records)):
-            raise NotFound("data folder", str(address.folder))
+            raise NotFound("data folder", str(address.folder), MAKE_STORE)
         return
     from conspectus.records.core.database import transact
     from conspectus.records.core.schema import version_of
 
     with database_of(address, settings) as database:
         if transact(database, database.reading, version_of) is None:
-            raise NotFound("data in", database.name)
+            raise NotFound("data in", database.name, MAKE_STORE)
 
 
 def _may_exist(records: Path) -> bool:

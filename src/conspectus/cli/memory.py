@@ -41,6 +41,7 @@ from conspectus.model.memory import (
     RecentMemory,
     Scope,
 )
+from conspectus.model.parameters import DEFAULT_HITS
 
 MAX_TEXT_LENGTH: Final = 400
 MAX_LINE_LENGTH: Final = 200
@@ -68,7 +69,7 @@ class Recalling:
     """Filters and limits of a memory search."""
 
     as_of: AsOf = None
-    limit: HitLimit = 10
+    limit: HitLimit = DEFAULT_HITS
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustOption = None

@@ -9,7 +9,7 @@ from conspectus.cli.command import Arguments, Command
 from conspectus.cli.errors import confirm
 from conspectus.cli.options import Confirmation
 from conspectus.cli.output import rows_table
-from conspectus.cli.session import Session
+from conspectus.cli.session import Opening, Session
 from conspectus.model.access import Group, Person, User
 
 MEMBER: Final = {"group": "group", "user": "user"}
@@ -60,7 +60,7 @@ USERS_COMMANDS: Final = {
     ),
     "add": Command(
         "people:PeopleService.create_user", "Create a user.",
-        "Created user {name}. Create a key with: conspectus keys create {name}",
+        "Created user {name}. Create a key with: conspectus keys create {name}", opening=Opening(new=True),
     ),
     "disable": Command(
         "people:PeopleService.set_user_disabled", "Disable a user. Their data is kept.",
@@ -82,6 +82,7 @@ GROUPS_COMMANDS: Final = {
     "list": Command("people:PeopleService.list_groups", "List groups.", _groups_table, limit=100),
     "add": Command(
         "people:PeopleService.create_group", "Create a group of users.", "created the group {name}",
+        opening=Opening(new=True),
     ),
     "delete": Command(
         "people:PeopleService.delete_group", "Delete a group with its grants. Its members stay.",

@@ -17,6 +17,7 @@ from conspectus.cli.session import Session
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
+from conspectus.model.parameters import DEFAULT_HITS
 from conspectus.model.query import DEFAULT_WINDOW_TOKENS, EVERYWHERE, Budget, WindowForm
 from conspectus.model.records import reading_mark
 from conspectus.model.results import (
@@ -92,7 +93,7 @@ class Listed:
     user: Annotated[str | None, option("engine.search:SearchService.explain_as", "user", "--as")] = None
 
 
-def search(query: Query, session: Session, searched: Connected, *, limit: HitLimit = 10) -> None:
+def search(query: Query, session: Session, searched: Connected, *, limit: HitLimit = DEFAULT_HITS) -> None:
     """Search with keyword and vector search."""
     retrieval = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
     sources = (

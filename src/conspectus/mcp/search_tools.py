@@ -23,6 +23,7 @@ from conspectus.mcp.tool import ToolCall, is_of_memory, tool
 from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps
 from conspectus.model.filter_json import MAX_FILTER_LENGTH, parse_filters
 from conspectus.model.graph import GraphExpansion
+from conspectus.model.parameters import DEFAULT_HITS
 from conspectus.model.query import EVERYWHERE, Budget, Query, WindowForm
 from conspectus.model.results import ContextWindow, Retrieval
 from conspectus.operations.declared import declared
@@ -93,7 +94,7 @@ class QueryArguments(Arguments):
 class SearchArguments(QueryArguments):
     """The arguments of search."""
 
-    limit: Annotated[int, declared(Query, "limit", ge=1)] = 10
+    limit: Annotated[int, declared(Query, "limit", ge=1)] = DEFAULT_HITS
 
 
 class ContextArguments(QueryArguments):

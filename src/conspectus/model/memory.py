@@ -11,6 +11,7 @@ from conspectus.model.checks import Checked
 from conspectus.model.filter import DocumentFilter
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.parameters import (
+    DEFAULT_HITS,
     AsOf,
     Cursor,
     HitLimit,
@@ -243,7 +244,7 @@ class MemoryQuery(Checked):
     query: QueryText
     scope: Annotated[Scope, "Scope of the memories."]
     collection: MemoryCollection = MEMORY
-    limit: Annotated[HitLimit, "Maximum number of memories."] = 10
+    limit: Annotated[HitLimit, "Maximum number of memories."] = DEFAULT_HITS
     as_of: AsOf | None = None
     recent: Annotated[int | None, Range(0), "Recent turns that a window begins with; by default as set."] = (
         None

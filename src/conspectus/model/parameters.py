@@ -50,6 +50,8 @@ KeyIdentifier = Annotated[Name, "Id of an API key.", Example("0195f3a1c2d47e80b6
 PageLimit = Annotated[int, Range(1, "max_page_rows"), "Maximum number of results.", Example(10)]
 ExportLimit = Annotated[int, Range(1, "max_export_lines"), "Maximum lines of a page.", Example(10)]
 GraphLimit = Annotated[int, Range(1, "max_limit"), "Maximum number of results.", Example(10)]
+DEFAULT_HITS = 10
+"""Hits of a search that names no limit."""
 HitLimit = Annotated[int, Range(0, "max_limit"), "Maximum number of hits.", Example(10)]
 Cursor = Annotated[str, Length(0, MAX_NAME), "The `next` of the page before.", Example("bmV4dA")]
 QueryText = Annotated[str, Length(0, MAX_QUERY), "Text to search for.", Example("When does the backup run?")]

@@ -9,6 +9,7 @@ from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.parameters import (
+    DEFAULT_HITS,
     MAX_KEY,
     MAX_QUERY,
     AsOf,
@@ -75,7 +76,7 @@ class Query(Validated):
         "default"
     )
     filter: DocumentFilter = EVERYTHING
-    limit: Annotated[HitLimit, NullIsDefault] = 10
+    limit: Annotated[HitLimit, NullIsDefault] = DEFAULT_HITS
     min_similarity: MinSimilarity | None = None
     min_confidence: MinConfidence = 0.0
     retrievers: Annotated[tuple[Retriever, ...], Length(0, 2), NullIsDefault, "Retrievers that are used."] = (

@@ -11,6 +11,7 @@ from conspectus.model.captions import EPOCH_YEAR, WHOLE, Caption, CaptionRange
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, DocumentFilter, Filter
 from conspectus.model.parameters import (
+    DEFAULT_HITS,
     CollectionName,
     EndText,
     HitLimit,
@@ -95,7 +96,7 @@ class StreamQuery(Validated):
     filter: DocumentFilter = EVERYTHING
     min_similarity: MinSimilarity | None = None
     min_confidence: MinConfidence = 0.0
-    limit: Annotated[HitLimit, "Maximum number of moments."] = 10
+    limit: Annotated[HitLimit, "Maximum number of moments."] = DEFAULT_HITS
     at: Annotated[datetime | None, "Time of the query; by default now."] = None
     min_trust: LowestTrust | None = None
 

@@ -18,7 +18,6 @@ SEARCH_OPERATIONS: Final = (
         reads=True,
         id="search",
         fields_of=Query,
-        defaults={"limit": 20},
     ),
     Operation(
         SearchService.window,
