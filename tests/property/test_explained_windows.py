@@ -66,18 +66,22 @@ def test_an_explanation_shows_the_bytes_of_the_window(
     explained = engine.explain(query, tokens, fits_from=fits_from, **options)
     assert (explained.text, explained.tokens) == (window.text, window.tokens)
     assert (explained.citations, explained.state) == (window.citations, window.state)
-    taken = [(entry.chunk, entry.status, entry.reason) for entry in window.trace]
-    assert [(entry.chunk, entry.status, entry.reason) for entry in explained.trace][: len(taken)] == taken
-    assert [entry.rank for entry in explained.trace] == list(range(1, len(explained.trace) + 1))
+    window_candidates = [(candidate.chunk, candidate.status, candidate.reason) for candidate in window.trace]
+    assert [(candidate.chunk, candidate.status, candidate.reason) for candidate in explained.trace][
+        : len(window_candidates)
+    ] == window_candidates
+    assert [candidate.rank for candidate in explained.trace] == list(range(1, len(explained.trace) + 1))
 
 
 def test_a_document_that_is_explained_does_not_change_the_window(engine: BlockingEngine) -> None:
     window = engine.window("harbor crane", 300)
-    shown = {entry.document for entry in window.trace}
+    window_documents = {candidate.document for candidate in window.trace}
     far = next(
-        document.id for document in engine.documents.list(limit=TEXTS).documents if document.id not in shown
+        document.id
+        for document in engine.documents.list(limit=TEXTS).documents
+        if document.id not in window_documents
     )
     explained = engine.explain("harbor crane", 300, document=far)
     assert explained.text == window.text
-    [entry] = {entry.status for entry in explained.trace if entry.document == far}
-    assert entry == "over_budget"
+    [status] = {candidate.status for candidate in explained.trace if candidate.document == far}
+    assert status == "over_budget"

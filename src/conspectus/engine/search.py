@@ -419,7 +419,7 @@ def _unpacked_hits(packed: Retrieval, candidates: Retrieval) -> tuple[Hit, ...]:
 
 
 def _with_candidates(packed: Retrieval, candidates: Retrieval) -> Retrieval:
-    """Return the hits of a window with what was found of all candidates."""
+    """Return the hits of a window with the notices, plan and rejected hits of all candidates."""
     return replace(
         packed,
         below_min_similarity=candidates.below_min_similarity,
