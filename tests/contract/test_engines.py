@@ -16,7 +16,7 @@ from tests.support.served import served
 import conspectus
 from conspectus import Engine, RemoteEngine, Retrieval, Settings
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.errors import NotFound, PermissionDenied, Unauthenticated
 from conspectus.model.access import Principal
 from conspectus.model.captions import LiveCaption, NewCaption

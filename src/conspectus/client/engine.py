@@ -17,7 +17,7 @@ from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.transport import RemoteService, Transport
 from conspectus.engine.connections import ConnectionService
-from conspectus.engine.context import delegate_to
+from conspectus.engine.delegation import delegate_to
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.files import FileService
 from conspectus.engine.retention import RetentionService

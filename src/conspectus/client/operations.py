@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from conspectus.client.request import Request, instant_json, metadata_json, path_of, query_of, to_json
 from conspectus.client.transport import RemoteService, Transport
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.memory.scopes import check_scope, choose_scope_or_all
 from conspectus.model.checks import hints

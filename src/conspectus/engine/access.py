@@ -14,7 +14,7 @@ from conspectus.access.policy import (
     role_on,
 )
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.errors import Conflict, InvalidInput, PermissionDenied
 from conspectus.model.access import (
     ROLES,

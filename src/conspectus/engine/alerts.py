@@ -8,7 +8,8 @@ from typing import Annotated
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
+from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field
 from conspectus.model.alerts import Alert, AlertEvent, NewAlert

@@ -13,8 +13,9 @@ from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.chat.vague_prompts import names_nothing
 from conspectus.engine.access import AccessService
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.search import SearchService
+from conspectus.engine.service import Service
 from conspectus.errors import Conflict, NotFound, PermissionDenied, as_field
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id, period

@@ -16,8 +16,9 @@ from conspectus.chat.request import PreparedChat, draft_chat
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.deferred import dataclass
 from conspectus.engine.channels import ChannelService
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.search import SearchService
+from conspectus.engine.service import Service
 from conspectus.errors import ConspectusError, InvalidInput, NotFound, PermissionDenied, as_field
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Citations, Failure, Sources

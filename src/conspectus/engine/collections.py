@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from conspectus.access.policy import require_account, require_scope
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
 from conspectus.ingest.document_fields import check_name

@@ -10,10 +10,11 @@ from uuid import uuid4
 from conspectus.access.policy import require_own_origin, require_scope
 from conspectus.access.reader import AuthorizedJobs, CollectionAccess
 from conspectus.engine.collections import CollectionService
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.job_handlers import require_readable_origin
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.jobs import JobService
+from conspectus.engine.service import Service
 from conspectus.errors import (
     Conflict,
     InvalidInput,

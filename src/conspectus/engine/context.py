@@ -1,193 +1,39 @@
-"""The context that services share: the open store, the current user, and their permissions."""
+"""The context that services share: the open store as one user may use it."""
 
-import asyncio
-import functools
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from datetime import timedelta
-from functools import cached_property, partial
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import TypeVar
 from uuid import uuid4
-from weakref import WeakValueDictionary
 
 from conspectus.access.directory import Directory
-from conspectus.access.keys import Keys
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
-from conspectus.access.sessions import Sessions
-from conspectus.engine.components import EngineComponents
-from conspectus.engine.long_work import LongWork
-from conspectus.engine.missing_vectors import MissingVectors
-from conspectus.engine.purges import Purges
+from conspectus.engine.core import EngineCore
 from conspectus.engine.source_writer import SourceWriter
-from conspectus.errors import (
-    NotFound,
-    ProviderError,
-    ProviderUnavailable,
-    StorageBusy,
-    WriteOutcomeUnknown,
-)
+from conspectus.errors import NotFound, ProviderError, ProviderUnavailable, StorageBusy, WriteOutcomeUnknown
 from conspectus.ingest.batch_writes import Complete, embed_batch, write
 from conspectus.ingest.column_rules import screen_column
-from conspectus.ingest.connection_followers import Followers
 from conspectus.ingest.document_fields import Preparation
-from conspectus.ingest.embedding_backfill import Backfill
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.ingest.name_reader import NameReader
-from conspectus.ingest.open_indexes import OpenIndexes, When
+from conspectus.ingest.open_indexes import When
 from conspectus.model.access import LOCAL_OWNER, AccountChange, AuditEntry, Person, ReviewAction, Role
 from conspectus.model.ids import LOCAL, CollectionId, UserId
 from conspectus.model.index import WriteResult
 from conspectus.model.records import (
     Collection,
     Document,
-    EmbeddingSpace,
     Erasure,
     NewDocument,
     PreparedDocument,
     Source,
     Written,
 )
-from conspectus.model.validation import check_methods
-from conspectus.ports import Embedder, FeedbackStore, Progress
-from conspectus.ports.memories import Memories
-from conspectus.ports.streams import Poster
-from conspectus.ports.web import Fetcher
-from conspectus.retrieval.feedback import MAX_JUDGMENTS, PastFeedback
+from conspectus.ports import Embedder, Progress
 
-if TYPE_CHECKING:
-    from conspectus.ingest.job_worker import JobWorker
-    from conspectus.memory.retention import RetentionWorker
-    from conspectus.streams.alert_checker import AlertWorker
-
-logger = logging.getLogger(__name__)
-P = ParamSpec("P")
 T = TypeVar("T")
 EMBEDDING_STOPPED = "some chunks are not embedded yet; managers of the collection see the reason"
-
-
-class Versions:
-    """Knows whether collections contain earlier versions of documents, cached per state of a collection."""
-
-    def __init__(self, memories: Memories) -> None:
-        self._memories = memories
-        self._cache: dict[str, tuple[int, bool]] = {}
-
-    async def are_in(self, collection: Collection) -> bool:
-        """Return whether a collection has earlier versions, as of its newest change."""
-        cached = self._cache.get(collection.id)
-        if cached is not None and cached[0] == collection.sequence:
-            return cached[1]
-        has_versions = await self._memories.has_versions(collection.id)
-        self._cache[collection.id] = (collection.sequence, has_versions)
-        return has_versions
-
-
-class Feedbacks:
-    """The feedback of collections, cached per state of a collection and embedding model."""
-
-    def __init__(self, store: FeedbackStore) -> None:
-        self._store = store
-        self._cache: dict[str, tuple[int, PastFeedback | None]] = {}
-
-    async def on(self, collection: Collection, space: EmbeddingSpace | None) -> PastFeedback | None:
-        """Return the feedback on a collection as of its newest change; None if there is none."""
-        sequence, past = self._cache.get(collection.id, (None, None))
-        if sequence != collection.sequence or (past is not None and past.space != space):
-            judgments = await self._store.judgments(collection.id, limit=MAX_JUDGMENTS)
-            if past is None or (past.judgments, past.space) != (judgments, space):
-                past = PastFeedback(judgments, collection.language, space) if judgments else None
-            self._cache[collection.id] = (collection.sequence, past)
-        return past
-
-
-Worker: TypeAlias = "Followers | AlertWorker | RetentionWorker"
-
-
-class EngineCore:
-    """One open store, shared by the engines of all users."""
-
-    def __init__(self, parts: EngineComponents) -> None:
-        self.parts = parts
-        self.records = parts.records
-        self.keys = Keys(parts.accounts, parts.clock)
-        self.sessions = Sessions(
-            parts.accounts,
-            parts.clock,
-            lifetime=timedelta(hours=parts.settings.session_hours),
-            max_idle=timedelta(minutes=parts.settings.session_idle_minutes),
-        )
-        self.versions = Versions(parts.memories)
-        self.feedback = Feedbacks(parts.feedback)
-        self.missing_vectors = MissingVectors(parts.records)
-        self.open_indexes = OpenIndexes(parts.records, parts.open_index, parts.texts)
-        turn, portions = parts.embedding.turn, parts.embedding.portions
-        self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)
-        self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
-        self.long_work = LongWork()
-        self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
-        self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.chat_states: dict[tuple[UserId, str], str] = {}
-        """The state of the last window of a chat session, by user and session; it contains no text."""
-        self._fetcher: Fetcher | None = None
-        self._workers: dict[type[Worker], Worker] = {}
-        self._poster: Poster | None = None
-        self.purges = Purges(parts, self.open_indexes)
-
-    @cached_property
-    def jobs(self) -> "JobWorker":
-        """The job queue, run in this process or in others."""
-        from conspectus.ingest.job_worker import JobWorker
-
-        work = self.parts.work
-        return JobWorker(
-            work.job_store, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=self.parts.clock
-        )
-
-    def ensure_running(self, kind: type[Worker], make: Callable[[], Worker]) -> None:
-        """Run a background worker until the store is closed, one of each kind.
-
-        Raises the error that ended it.
-        """
-        if kind not in self._workers:
-            self._workers[kind] = make()
-        self._workers[kind].start()
-
-    def poster(self) -> Poster:
-        """Return the client that sends webhooks, created on first use."""
-        if self._poster is None:
-            self._poster = self.parts.alerts.make_poster()
-        return self._poster
-
-    def fetcher(self) -> Fetcher:
-        """Return the client that fetches pages, created on first use."""
-        if self._fetcher is None:
-            self._fetcher = self.parts.work.make_fetcher()
-        return self._fetcher
-
-    async def close(self) -> None:
-        """Stop background work and close every store. Unfinished work continues when the store is next
-        opened.
-        """
-        await self.long_work.close()
-        for worker in self._workers.values():
-            await worker.close()
-        await self.purges.close()
-        if self._poster is not None:
-            await self._poster.close()
-        if "jobs" in vars(self):
-            await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
-        if self._fetcher is not None:
-            await self._fetcher.close()
-        await self.names.close()
-        await self.backfill.close()
-        await self.open_indexes.wait_until_idle()
-        await self.parts.release()
-        await self.open_indexes.close()
-        await self.records.close()
 
 
 class EngineContext:
@@ -464,36 +310,3 @@ class EngineContext:
         names.wake(collection.id)
         if wait:
             await names.wait_until_done(collection.id, progress)
-
-
-class Service:
-    """A part of the engine on one store with the permissions of one user.
-
-    Public methods raise InvalidInput for an argument of another type than is annotated, or out of the
-    annotated range, unless the class is not `checked`: then only other services call it.
-    """
-
-    def __init_subclass__(cls, *, checked: bool = True, **rest: Any) -> None:
-        super().__init_subclass__(**rest)
-        if checked:
-            check_methods(cls, settings=attrgetter("_parts.settings"))
-
-    def __init__(self, context: EngineContext) -> None:
-        self._context = context
-        self._core = context.core
-        self._parts = context.parts
-        self._person = context.person
-        self._authorized = context.authorized
-        self._directory = context.directory
-        self._writer = context.writer
-
-
-def delegate_to(service: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return a method of the engine that calls the same method of one of its services."""
-    name = method.__name__
-
-    @functools.wraps(method)
-    def call(engine: Any, *args: P.args, **named: P.kwargs) -> T:
-        return cast(T, getattr(getattr(engine, service), name)(*args, **named))
-
-    return cast(Callable[Concatenate[Any, P], T], call)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.ingest.document_fields import Preparation
 from conspectus.ingest.prepare import describe, own_spans
 from conspectus.ingest.quarantine import KEPT

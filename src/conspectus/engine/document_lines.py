@@ -8,9 +8,10 @@ from typing import Any, Final
 from conspectus.access.policy import includes_role, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.document_inputs import DocumentInputs
 from conspectus.engine.line_order import NumberedLine, parents_first
+from conspectus.engine.service import Service
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.document_fields import message_id

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated, TypeAlias, Unpack
 
 from conspectus.access.policy import can_edit_any, require_own_origin, require_scope
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.document_inputs import DocumentInputs
 from conspectus.engine.document_lines import DocumentLines
+from conspectus.engine.service import Service
 from conspectus.errors import (
     NotFound,
     PermissionDenied,

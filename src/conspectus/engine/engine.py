@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.components import EngineComponents
-from conspectus.engine.context import EngineContext, EngineCore, delegate_to
+from conspectus.engine.context import EngineContext
+from conspectus.engine.core import EngineCore
+from conspectus.engine.delegation import delegate_to
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.search import SearchService

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conspectus.access.graph_reader import VisibleGraphs
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.errors import InvalidInput, ProviderError, TooLarge
 from conspectus.graph.english_words import singular_of
 from conspectus.graph.entity_linking import Surroundings, contains_whole_name, description_of, link, rivals_of

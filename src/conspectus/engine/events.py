@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Annotated
 
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.entity_names import common_names, contains_name, fold_name
 from conspectus.engine.event_documents import event_document, event_id, event_reports
 from conspectus.engine.event_spans import Report, entity_spans, event_spans
+from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ingest.batch_writes import batches

@@ -8,10 +8,11 @@ from typing import Annotated
 from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.entity_linking import EntityLinker
 from conspectus.engine.graph_access import EXTRACTION_STOPPED, GraphAccess
 from conspectus.engine.graph_entries import check_traversal
+from conspectus.engine.service import Service
 from conspectus.errors import (
     InvalidInput,
     NotFound,

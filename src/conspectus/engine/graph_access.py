@@ -9,8 +9,10 @@ from urllib.parse import quote
 from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import EngineContext, EngineCore, Service
+from conspectus.engine.context import EngineContext
+from conspectus.engine.core import EngineCore
 from conspectus.engine.graph_entries import Entries
+from conspectus.engine.service import Service
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.ingest.document_fields import check_name

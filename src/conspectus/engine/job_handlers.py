@@ -12,8 +12,9 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.connection_sources import ConnectionSources
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService, ImportCaptions
+from conspectus.engine.service import Service
 from conspectus.errors import (
     Conflict,
     ConspectusError,

@@ -5,7 +5,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
+from conspectus.engine.service import Service
 from conspectus.ingest.job_execution import Outcome, Runner, Tell
 from conspectus.model.access import Person
 from conspectus.model.ids import JobId, SourceId

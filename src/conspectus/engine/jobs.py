@@ -11,9 +11,10 @@ from typing import Annotated, Unpack
 
 from conspectus.access.policy import may_change_job, require_owner, require_scope
 from conspectus.access.reader import AuthorizedJobs, CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.job_handlers import note_stored_files
 from conspectus.engine.job_queue import JobQueue
+from conspectus.engine.service import Service
 from conspectus.errors import (
     Conflict,
     InvalidInput,

@@ -13,8 +13,8 @@ from conspectus.access.policy import (
     require_scopes,
     require_within,
 )
-from conspectus.engine.context import Service
 from conspectus.engine.owner_account import ensure_owner_account
+from conspectus.engine.service import Service
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import SCOPES, AccountChange, Expiry, Key, NewKey, Person, Scope, Session, User
 from conspectus.model.annotations import Example, Length

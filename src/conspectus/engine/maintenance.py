@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Annotated, Final
 
 from conspectus.access.policy import require_embedder, require_owner, require_scope
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.sensitive_scan import SensitiveScan
+from conspectus.engine.service import Service
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.maintenance import check, collection_status, move
 from conspectus.model.annotations import Example, Range

@@ -5,13 +5,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 from conspectus.access.policy import require_scope
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
+from conspectus.engine.memory_deletion import MemoryDeletion
 from conspectus.engine.memory_export import MemoryExporter
 from conspectus.engine.memory_import import MemoryImporter
-from conspectus.engine.memory_reads import MemoryDeletion, MemoryReader, memory_in
+from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryWriter, split_before_repeated_keys
 from conspectus.engine.searcher import Searcher
+from conspectus.engine.service import Service
 from conspectus.errors import InvalidInput, PreconditionFailed
 from conspectus.ingest.batch_writes import batches
 from conspectus.memory.documents import as_input, date_versions, memory_filter

@@ -8,8 +8,9 @@ from typing import Final
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import includes_role
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, memory_in
+from conspectus.engine.service import Service
 from conspectus.ingest.quarantine import restore_document
 from conspectus.memory.documents import GIVEN
 from conspectus.memory.jsonl import Reference, line_of

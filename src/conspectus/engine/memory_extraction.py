@@ -10,10 +10,12 @@ from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.job_queue import JobQueue
-from conspectus.engine.memory_reads import MemoryReader, delete_selected, memory_in
+from conspectus.engine.memory_deletion import delete_selected
+from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.memory_writes import MemoryWriter
+from conspectus.engine.service import Service
 from conspectus.engine.summary_model import (
     MAX_FAILURES,
     AnswerStore,

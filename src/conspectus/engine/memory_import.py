@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.memory_writes import MemoryWriter
+from conspectus.engine.service import Service
 from conspectus.errors import PreconditionFailed
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.prepare import describe

@@ -7,9 +7,10 @@ from datetime import datetime
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import among
 from conspectus.deferred import dataclass
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.searcher import Searcher
+from conspectus.engine.service import Service
 from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.memory.documents import as_of_filter, has_ended, memory_filter, source_remark, validity_remark
 from conspectus.memory.recent_turns import recent

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from conspectus.access.account_names import account_name
 from conspectus.access.policy import require_owner, require_owner_in_person
-from conspectus.engine.context import Service
 from conspectus.engine.owner_account import ensure_owner_account
+from conspectus.engine.service import Service
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.model.access import Group, Person, User
 from conspectus.model.annotations import Example, Length

@@ -10,9 +10,11 @@ from urllib.parse import unquote
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.job_queue import JobQueue
-from conspectus.engine.memory_reads import MAX_DELETED_MEMORIES, MemoryReader, delete_selected
+from conspectus.engine.memory_deletion import MAX_DELETED_MEMORIES, delete_selected
+from conspectus.engine.memory_reads import MemoryReader
+from conspectus.engine.service import Service
 from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.retention import (

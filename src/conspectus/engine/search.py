@@ -11,8 +11,9 @@ import numpy as np
 from conspectus.access.policy import includes_role, require_own_origin, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.searcher import Searcher
+from conspectus.engine.service import Service
 from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import AuditEntry, Role

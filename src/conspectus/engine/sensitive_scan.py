@@ -7,7 +7,7 @@ from typing import Final
 
 from conspectus.access.policy import includes_role
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.ingest.quarantine import strings_in
 from conspectus.ingest.sensitive import Screen
 from conspectus.ingest.sensitive_spans import SensitiveSpan, find_sensitive

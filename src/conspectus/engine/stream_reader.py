@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import Service
+from conspectus.engine.service import Service
 from conspectus.errors import NotFound
 from conspectus.model.captions import LIVE, TITLE, ZONE, Caption
 from conspectus.model.pages import pages

@@ -9,10 +9,11 @@ from typing import Annotated, Unpack
 
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.searcher import Searcher
+from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader, as_caption
 from conspectus.engine.summaries import LiveSummaries
 from conspectus.engine.video_query import range_filters

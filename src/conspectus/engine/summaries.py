@@ -6,8 +6,9 @@ from dataclasses import replace as changed
 from typing import Unpack
 
 from conspectus.access.policy import require_scope
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.job_queue import JobQueue
+from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.summary_pipeline import ResolvedSummaryRequest, SummaryOptions, SummaryPipeline
 from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound

@@ -9,8 +9,9 @@ import numpy as np
 
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.long_work import Work
+from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.summary_model import AnswerStore, SummaryModel, summary_retries
 from conspectus.errors import (

@@ -7,8 +7,9 @@ from math import nan
 from time import perf_counter
 
 from conspectus.access.reader import CollectionAccess
-from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.context import EngineContext
 from conspectus.engine.searcher import Searcher
+from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times
 from conspectus.engine.video_query import (
     ResolvedStreams,

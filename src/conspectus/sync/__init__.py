@@ -22,7 +22,7 @@ from conspectus import bootstrap
 from conspectus.bridge.event_loop_thread import is_called_by_coroutine
 from conspectus.bridge.owned_engine import OwnedEngine
 from conspectus.engine import Engine
-from conspectus.engine.context import delegate_to
+from conspectus.engine.delegation import delegate_to
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatModel
