@@ -5,8 +5,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Link, Router, useLocation } from "wouter-preact";
 import { asProblem, Failed, Skeleton, State } from "./ui/load";
 import type { Problem } from "./api/client";
-import { loggedIn, logout, person, resume } from "./session";
-import { Login } from "./screens/login";
+import { invitation, loggedIn, logout, person, resume } from "./session";
+import { AcceptInvitation, Login } from "./screens/login";
 import { Dialog } from "./ui/controls";
 import { keysAreOn, switchKeys, useKeys } from "./ui/keys";
 import { Mark } from "./ui/mark";
@@ -84,6 +84,7 @@ export function App() {
     );
   }
   if (person.value === undefined) return null;
+  if (invitation.value !== null) return <AcceptInvitation token={invitation.value} />;
   if (person.value === null) return <Login />;
   return (
     <Router base="/console">

@@ -21,9 +21,22 @@ export async function resume(): Promise<void> {
   }
 }
 
-export async function login(key: string): Promise<void> {
-  person.value = await api.createSession({ key });
+export async function login(credential: { key: string } | { invitation: string }): Promise<void> {
+  person.value = await api.createSession(credential);
   localStorage.setItem(LOGGED_IN, "yes");
+}
+
+const INVITATION = "#invitation=";
+
+/** The token of the invitation whose link was opened. */
+export const invitation = signal<string | null>(
+  location.hash.startsWith(INVITATION) ? location.hash.slice(INVITATION.length) : null,
+);
+
+/** Takes the invitation out of the address, so that neither the history nor a bookmark has it. */
+export function forgetInvitation(): void {
+  history.replaceState(null, "", location.pathname + location.search);
+  invitation.value = null;
 }
 
 export async function logout(): Promise<void> {

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import field, fields
@@ -12,6 +13,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
+PUBLIC_ADDRESS: Final = re.compile(r"https?://[^\s/?#@]+/?")
 PREFIX = "CONSPECTUS_"
 CONFIG = "CONSPECTUS_CONFIG"
 OTHER_VARIABLES: Final = frozenset(
@@ -215,6 +217,11 @@ class Settings:
 
     host: Annotated[str, "address to listen on; `0.0.0.0` in the image"] = "127.0.0.1"
     port: Annotated[int, "port to listen on"] = 8_642
+    public_address: Annotated[
+        str,
+        "address at which people reach the server, as `https://context.example.org`, for links to it; empty: "
+        "`http://localhost` with the port",
+    ] = ""
     workers: Annotated[int, "processes of `serve`, at most 256"] = 1
     drain_seconds: Annotated[int, "time that a stopping server, no longer ready, still accepts requests"] = 0
     header_seconds: Annotated[
@@ -250,6 +257,7 @@ class Settings:
     session_idle_minutes: Annotated[
         int, "minutes without a request after which a login of the console ends"
     ] = 720
+    invitation_hours: Annotated[int, "hours after which an invitation expires, if no time is given"] = 72
     key_days: Annotated[
         int, "days after which a new API key expires if no time is given; 0: never; the owner's never do"
     ] = 365
@@ -297,6 +305,13 @@ class Settings:
                 raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(allowed[name])}")
         if self.chat_min_similarity:
             _similarity("chat_min_similarity", self.chat_min_similarity)
+        if self.public_address and not PUBLIC_ADDRESS.fullmatch(self.public_address):
+            raise InvalidInput("public_address", "must be `http://` or `https://` with a host, and no path")
+
+    @property
+    def own_address(self) -> str:
+        """The address of the server in links, without a slash at its end."""
+        return self.public_address.rstrip("/") or f"http://localhost:{self.port}"
 
     @property
     def chat_floor(self) -> float | None:

@@ -152,3 +152,18 @@ def test_roles_readers_and_looks_as_others_are_listed(peopled: Shell) -> None:
     assert len(peopled("grants", "audit", "--json").json["entries"]) == len(entries) + 2
     assert peopled("explain", "backup", "--as", "alice", "--fits-from").code == 2
     assert peopled("explain", "backup", "--as", "nobody").code == 3
+
+
+def test_an_invitation_is_a_link_that_is_shown_once(peopled: Shell) -> None:
+    created = peopled("invitations", "create", "alice", "--scope", "read")
+    assert created.code == 0 and "not shown again" in created.err
+    link = created.out.strip()
+    assert link.startswith("http://localhost:8642/console/#invitation=csi_")
+    [invitation] = peopled("invitations", "list", "--json").json
+    assert invitation["scopes"] == ["read"]
+    listed = peopled("invitations", "list").out
+    assert "alice" in listed and link.rpartition("_")[2] not in listed
+    assert peopled("invitations", "withdraw", invitation["id"]).code == 0
+    assert peopled("invitations", "withdraw", invitation["id"]).code == 3
+    assert peopled("invitations", "create", "nobody").code == 3
+    assert peopled("invitations", "create", "alice", "--expires", "2001-01-01T00:00:00Z").code == 2

@@ -35,6 +35,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "ConnectionService.watch",
     "JobService.start",
     "KeyService.authenticate",
+    "LoginService.accept_invitation",
     "KeyService.create_first",
     "MaintenanceService.finish_purges",
     "MaintenanceService.resume",

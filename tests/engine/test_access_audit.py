@@ -15,6 +15,7 @@ from conspectus.model.access import SCOPES, AuditEntry, Principal
 from conspectus.model.memory import Retention, Scope
 from conspectus.operations.access import ACCESS_OPERATIONS
 from conspectus.operations.keys import KEY_OPERATIONS
+from conspectus.operations.logins import LOGIN_OPERATIONS
 from conspectus.operations.people import PEOPLE_OPERATIONS
 from conspectus.operations.table import OPERATIONS
 from conspectus.settings import Settings
@@ -33,6 +34,8 @@ class Audited:
     """A key of Bob."""
     session: str
     """A session of that key."""
+    invitation: str
+    """An invitation of Ann."""
     folder: Path
 
     async def rows(self) -> list[AuditEntry]:
@@ -51,7 +54,9 @@ WRITES: Mapping[str, Work] = {
     "create_key": lambda a: a.owner.keys.create("bob", label=LABEL),
     "revoke_key": lambda a: a.owner.keys.revoke(a.key),
     "rotate_key": lambda a: a.owner.keys.rotate(a.key),
-    "end_session": lambda a: a.owner.keys.end_session(a.session),
+    "end_session": lambda a: a.owner.logins.end_session(a.session),
+    "create_invitation": lambda a: a.owner.logins.create_invitation("bob"),
+    "withdraw_invitation": lambda a: a.owner.logins.withdraw_invitation(a.invitation),
     "put_grant": lambda a: a.owner.access.grant("wiki", BOB, "editor"),
     "revoke_grant": lambda a: a.owner.access.revoke("wiki", BOB),
     "update_collection": lambda a: a.owner.collections.update("wiki", description=TEXT),
@@ -70,7 +75,7 @@ WRITES: Mapping[str, Work] = {
 }
 OF_PEOPLE = [
     operation.name
-    for operation in (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *ACCESS_OPERATIONS)
+    for operation in (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *LOGIN_OPERATIONS, *ACCESS_OPERATIONS)
     if operation.audited
 ]
 LIMITED_BY_THE_KEY = {"create_key", "end_session", "revoke_key", "rotate_key"}
@@ -97,12 +102,13 @@ async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
         key = await engine.keys.create("bob", scopes=SCOPES, expires="never")
         owner = engine.as_person(await engine.keys.authenticate(first.secret))
         await engine.sessions.start(await engine.keys.authenticate(key.secret))
-        (session,) = await engine.keys.list_sessions("bob")
-        yield Audited(engine, owner, key.key.id, session.id, pages)
+        (session,) = await engine.logins.list_sessions("bob")
+        invitation = (await engine.logins.create_invitation("ann")).invitation
+        yield Audited(engine, owner, key.key.id, session.id, invitation.id, pages)
 
 
 def test_every_write_about_people_is_audited() -> None:
-    people = (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *ACCESS_OPERATIONS)
+    people = (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *LOGIN_OPERATIONS, *ACCESS_OPERATIONS)
     assert [operation.name for operation in people if operation.verb != "GET" and not operation.audited] == []
     assert AUDITED.keys() == WRITES.keys()
 
@@ -118,7 +124,7 @@ async def test_an_audited_operation_leaves_a_row(audited: Audited, name: str) ->
     (row,) = rows
     assert (row.actor, row.actor_name, row.key) == (person.id, "owner", person.key)
     assert row.subject and abs(row.created - began) < timedelta(minutes=1)
-    secret = getattr(result, "secret", "no secret")
+    secret = getattr(result, "secret", getattr(result, "token", "no secret"))
     row_text = repr(row)
     assert (
         secret not in row_text

@@ -186,34 +186,6 @@ async def test_no_key_is_worth_more_than_the_one_that_made_it(enter: Enter) -> N
     assert (await narrow.keys.create(scopes=("admin", "read", "read"))).key.scopes == ("read", "admin")
 
 
-async def test_a_narrower_key_ends_no_session_of_a_wider_one(owner: Engine, enter: Enter) -> None:
-    alice, bob = await enter("alice"), await enter("bob")
-    laptop = await alice.keys.create(label="laptop")
-    await owner.sessions.start(await owner.keys.authenticate(laptop.secret))
-    (session,) = await alice.keys.list_sessions()
-    assert (session.key, session.user) == (laptop.key.id, laptop.key.user)
-    assert await owner.keys.list_sessions("alice") == [session]
-    assert await bob.keys.list_sessions() == []
-    for work in (bob.keys.list_sessions("*"), bob.keys.list_sessions("alice")):
-        with pytest.raises(PermissionDenied):
-            await work
-    narrow = await enter("alice", "read", "admin")
-    with pytest.raises(PermissionDenied, match="end a session of that scope"):
-        await narrow.keys.end_session(session.id)
-    await alice.keys.end_session(session.id)
-    with pytest.raises(NotFound):
-        await alice.keys.end_session(session.id)
-
-
-async def test_own_sessions_need_no_admin(owner: Engine, enter: Enter) -> None:
-    bob = await enter("bob", "read", "write")
-    key = await owner.keys.create("bob", scopes=("read",))
-    await owner.sessions.start(await owner.keys.authenticate(key.secret))
-    (session,) = await bob.keys.list_sessions()
-    await bob.keys.end_session(session.id)
-    assert await bob.keys.list_sessions() == []
-
-
 async def test_keys_that_make_no_sense_are_refused(owner: Engine) -> None:
     now = datetime.now(UTC)
     for fields in (

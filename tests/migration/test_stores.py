@@ -195,6 +195,6 @@ def test_a_browser_that_logged_in_before_stays_logged_in(tmp_path: Path) -> None
         )
         rows.commit()
     with conspectus.open(folder) as engine:
-        [session] = engine.keys.list_sessions("*")
+        [session] = engine.logins.list_sessions("*")
         assert (session.id, session.key, " ".join(session.scopes)) == (id, key, scopes)
         assert session.user == engine.people.get_user("ann").id

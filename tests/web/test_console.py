@@ -1,9 +1,11 @@
 """The console: its files, and the sessions of browsers that it needs."""
 
+import asyncio
 import gzip
 import http.client
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -211,6 +213,48 @@ async def test_sessions_are_listed_and_ended_one_by_one(site: Site, people: Peop
     (entry, *_) = (await people.owner.get("/audit")).json()["entries"]
     change = entry["action"], entry["subject"], entry["subject_name"]
     assert change == ("end_session", newest["id"], "alice")
+
+
+async def test_an_invitation_logs_in_once(site: Site, people: People) -> None:
+    created = (await people.owner.post("/invitations", json={"user": "bob"})).json()
+    client = site.client(**OWN)
+    answers = await asyncio.gather(
+        *(client.post("/session", json={"invitation": created["token"]}) for _ in range(4))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401]
+    (accepted,) = [answer for answer in answers if answer.status_code == 200]
+    assert (accepted.json()["name"], accepted.json()["scopes"]) == ("bob", ["read", "write"])
+    assert (await client.get("/me")).json() == accepted.json()
+    assert created["token"] not in site.log.getvalue()
+    (session,) = (await client.get("/sessions")).json()
+    assert session["key"] is None
+    assert (await people.owner.get("/invitations")).json() == []
+    assert (await people.owner.delete(f"/sessions/{session['id']}")).status_code == 204
+    assert (await client.get("/me")).status_code == 401
+
+
+@pytest.mark.parametrize("body", [{}, {"key": "csp_x", "invitation": "csi_x"}, {"key": None}])
+async def test_a_login_has_either_a_key_or_an_invitation(
+    site: Site, people: People, body: dict[str, Any]
+) -> None:
+    created = (await people.owner.post("/invitations", json={"user": "bob"})).json()
+    if "invitation" in body:
+        body = {"key": people.keys["alice"], "invitation": created["token"]}
+    async with site.client(**OWN) as client:
+        answer = await client.post("/session", json=body)
+    assert answer.status_code == (422 if body.get("key") else 401)
+    assert [open["id"] for open in (await people.owner.get("/invitations")).json()] == [
+        created["invitation"]["id"]
+    ]
+
+
+async def test_a_page_of_another_origin_accepts_no_invitation(site: Site, people: People) -> None:
+    created = (await people.owner.post("/invitations", json={"user": "bob"})).json()
+    async with site.client() as client:
+        foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        answer = await client.post("/session", json={"invitation": created["token"]}, headers=foreign)
+    assert answer.status_code == 403
+    assert len((await people.owner.get("/invitations")).json()) == 1
 
 
 async def test_a_page_of_another_origin_ends_no_session(site: Site, people: People) -> None:

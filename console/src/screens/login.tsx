@@ -1,20 +1,33 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { login } from "../session";
+import { forgetInvitation, login } from "../session";
 import { asProblem } from "../ui/load";
 import { Mark } from "../ui/mark";
 
-export function Login() {
-  const [key, setKey] = useState("");
+/** A form that logs in. `refused` is what it says where the server does not accept the credential. */
+function LoginForm({
+  title,
+  hint,
+  refused,
+  logIn,
+  children,
+}: {
+  title: string;
+  hint: string;
+  refused: string;
+  logIn: () => Promise<void>;
+  children: (describedBy: string | undefined) => ComponentChildren;
+}) {
   const [failure, fail] = useState("");
   const [busy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     setBusy(true);
     try {
-      await login(key.trim());
+      await logIn();
     } catch (error) {
       const problem = asProblem(error);
-      fail(problem.status === 401 ? "This API key is not valid. It may have expired or been revoked." : problem.message);
+      fail(problem.status === 401 ? refused : problem.message);
       setBusy(false);
     }
   };
@@ -25,24 +38,9 @@ export function Login() {
           <Mark />
           Conspectus
         </p>
-        <h1>Log in with an API key</h1>
-        <p class="sub small">
-          The first start of the server printed the key of the owner. Others get theirs from the owner.
-        </p>
-        <label class="label" for="key">
-          API key
-        </label>
-        <input
-          id="key"
-          class="field mono"
-          type="password"
-          autocomplete="current-password"
-          placeholder="csp_…"
-          required
-          value={key}
-          aria-describedby={failure === "" ? undefined : "failed"}
-          onInput={(event) => setKey(event.currentTarget.value)}
-        />
+        <h1>{title}</h1>
+        <p class="sub small">{hint}</p>
+        {children(failure === "" ? undefined : "failed")}
         {failure !== "" && (
           <p id="failed" class="failed" role="alert">
             {failure}
@@ -53,5 +51,59 @@ export function Login() {
         </button>
       </form>
     </main>
+  );
+}
+
+export function Login() {
+  const [key, setKey] = useState("");
+  return (
+    <LoginForm
+      title="Log in with an API key"
+      hint="The first start of the server printed the key of the owner. Others get a key or an invitation from the owner."
+      refused="This API key is not valid. It may have expired or been revoked."
+      logIn={() => login({ key: key.trim() })}
+    >
+      {(describedBy) => (
+        <>
+          <label class="label" for="key">
+            API key
+          </label>
+          <input
+            id="key"
+            class="field mono"
+            type="password"
+            autocomplete="current-password"
+            placeholder="csp_…"
+            required
+            value={key}
+            aria-describedby={describedBy}
+            onInput={(event) => setKey(event.currentTarget.value)}
+          />
+        </>
+      )}
+    </LoginForm>
+  );
+}
+
+export function AcceptInvitation({ token }: { token: string }) {
+  const accept = async () => {
+    await login({ invitation: token });
+    forgetInvitation();
+  };
+  return (
+    <LoginForm
+      title="You are invited"
+      hint="The link works once, in this browser."
+      refused="This invitation was used already, has expired or was withdrawn. Ask the owner for a new one."
+      logIn={accept}
+    >
+      {() => (
+        <p class="small">
+          <button class="link" type="button" onClick={forgetInvitation}>
+            Log in with an API key instead
+          </button>
+        </p>
+      )}
+    </LoginForm>
   );
 }

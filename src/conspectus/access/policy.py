@@ -1,8 +1,9 @@
 """Access rules: the only place that turns a person into a filter and decides who may do what."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
-from conspectus.errors import PermissionDenied
+from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.access import (
     ROLES,
     SCOPES,
@@ -177,6 +178,27 @@ def require_scopes(person: Person, scopes: Iterable[Scope], action: str) -> None
     """Raise PermissionDenied unless the person's key has each scope."""
     for scope in scopes:
         require_scope(person, scope, action)
+
+
+def order_scopes(default: Sequence[Scope], scopes: Sequence[Scope] | None) -> tuple[Scope, ...]:
+    """Return scopes in order, or the default if none are given. Raises InvalidInput for unknown ones."""
+    chosen = default if scopes is None else scopes
+    ordered = tuple(scope for scope in SCOPES if scope in chosen)
+    if not ordered or set(chosen) - set(SCOPES):
+        raise InvalidInput("scopes", f"must be some of {', '.join(SCOPES)}")
+    return ordered
+
+
+def require_future(expires: datetime, now: datetime) -> None:
+    """Raise InvalidInput for an expiry without a time zone or in the past."""
+    if expires.tzinfo is None or expires <= now:
+        raise InvalidInput("expires", "must be an instant in the future, with a time zone")
+
+
+def require_lasting_key(mine: Key | None, until: datetime, action: str) -> None:
+    """Raise PermissionDenied if the key of the request, `mine`, expires before what it would allow."""
+    if mine is not None and mine.expires is not None and mine.expires < until:
+        raise PermissionDenied(action, "a key that does not expire before it")
 
 
 def require_within(person: Person, mine: Key | None, key: Key, action: str) -> None:

@@ -25,7 +25,7 @@ class Sessions:
     def __init__(self, accounts: Accounts, clock: Clock, *, lifetime: timedelta, max_idle: timedelta) -> None:
         self._accounts = accounts
         self._clock = clock
-        self._lifetime = min(lifetime, MAX_LIFETIME)
+        self.lifetime = min(lifetime, MAX_LIFETIME)
         self._max_idle = min(max_idle, MAX_LIFETIME)
 
     async def start(self, person: Person) -> str:
@@ -45,7 +45,7 @@ class Sessions:
             user=person.id,
             scopes=person.scopes,
             created=now,
-            expires=now + self._lifetime,
+            expires=now + self.lifetime,
             last_used=now,
             key=person.key,
             origin=person.origin,

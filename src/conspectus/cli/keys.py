@@ -1,4 +1,4 @@
-"""keys and sessions: manage API keys and the sessions of browsers."""
+"""keys: manage API keys."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +8,6 @@ from conspectus.cli.output import rows_table
 from conspectus.cli.people import account_names
 from conspectus.cli.session import Session
 from conspectus.model.access import Key, NewKey
-from conspectus.model.access import Session as BrowserSession
 
 OWNER = "owner"
 
@@ -24,23 +23,6 @@ def _show_keys(session: Session, keys: Sequence[Key], _: Arguments) -> None:
         for key in keys
     )  # fmt: skip
     session.show(keys, rows_table(columns, rows))
-
-
-def _show_sessions(session: Session, browser_sessions: Sequence[BrowserSession], _: Arguments) -> None:
-    names = account_names(session)
-    columns = ("id", "user", "key", "created", "expires", "last used")
-    rows = (
-        (
-            browser_session.id,
-            names.get(browser_session.user, browser_session.user),
-            browser_session.key,
-            browser_session.created,
-            browser_session.expires,
-            browser_session.last_used,
-        )
-        for browser_session in browser_sessions
-    )
-    session.show(browser_sessions, rows_table(columns, rows))
 
 
 def _own_store(session: Session, arguments: Arguments) -> None:
@@ -73,13 +55,4 @@ KEYS_COMMANDS: Final = {
         "keys:KeyService.rotate", "Replace an API key. The new secret is shown once.",
         show=_show_once,
     ),
-}  # fmt: skip
-
-
-SESSIONS_COMMANDS: Final = {
-    "list": Command(
-        "keys:KeyService.list_sessions", "List the open sessions of browsers.",
-        arguments={"user": "USER"}, defaults={"user": "*"}, show=_show_sessions, limit=100,
-    ),
-    "end": Command("keys:KeyService.end_session", "End a session.", "ended the session {session}"),
 }  # fmt: skip

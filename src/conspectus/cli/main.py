@@ -53,7 +53,8 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "users": ("Manage users.", "people"),
     "groups": ("Manage groups of users.", "people"),
     "keys": ("Manage API keys.", "keys"),
-    "sessions": ("List and end the sessions of browsers.", "keys"),
+    "sessions": ("List and end the sessions of browsers.", "logins"),
+    "invitations": ("Invite users without a key to log in.", "logins"),
     "grants": ("Manage roles on collections and sources.", "access"),
 }
 """Help of each group by its path, and the modules with tables of its commands. A group follows its parent."""

@@ -4,6 +4,7 @@ from conspectus.client.operations import derive_client
 from conspectus.client.transport import RemoteService
 from conspectus.engine.access import AccessService
 from conspectus.engine.keys import KeyService
+from conspectus.engine.logins import LoginService
 from conspectus.engine.people import PeopleService
 
 
@@ -14,7 +15,12 @@ class RemotePeople(RemoteService, PeopleService):
 
 @derive_client
 class RemoteKeys(RemoteService, KeyService):
-    """API keys of a server, and the sessions of browsers that they opened."""
+    """API keys of a server."""
+
+
+@derive_client
+class RemoteLogins(RemoteService, LoginService):
+    """Sessions of browsers at a server, and invitations to it."""
 
 
 @derive_client

@@ -12,6 +12,7 @@ from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.keys import KeyService
+from conspectus.engine.logins import LoginService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.people import PeopleService
@@ -76,6 +77,10 @@ class AnyEngine(TaskEngine, Protocol):
     @property
     def keys(self) -> KeyService:
         """See KeyService."""
+
+    @property
+    def logins(self) -> LoginService:
+        """See LoginService."""
 
     @property
     def access(self) -> AccessService:

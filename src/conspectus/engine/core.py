@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
+from conspectus.access.invitations import Invitations
 from conspectus.access.keys import Keys
 from conspectus.access.sessions import Sessions
 from conspectus.engine.components import EngineComponents
@@ -44,6 +45,7 @@ class EngineCore:
             lifetime=timedelta(hours=parts.settings.session_hours),
             max_idle=timedelta(minutes=parts.settings.session_idle_minutes),
         )
+        self.invitations = Invitations(parts.accounts, parts.clock, self.sessions)
         self.versions = VersionCache(parts.memories)
         self.feedback = FeedbackCache(parts.feedback)
         self.missing_vectors = MissingVectors(parts.records)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from conspectus.engine.job_queue import JobQueue
     from conspectus.engine.jobs import JobService
     from conspectus.engine.keys import KeyService
+    from conspectus.engine.logins import LoginService
     from conspectus.engine.memory import MemoryService
     from conspectus.engine.memory_extraction import FactExtraction
     from conspectus.engine.people import PeopleService
@@ -170,10 +171,17 @@ class Engine:
 
     @cached_property
     def keys(self) -> "KeyService":
-        """API keys, and the sessions of browsers that they opened."""
+        """API keys."""
         from conspectus.engine.keys import KeyService
 
         return KeyService(self._context)
+
+    @cached_property
+    def logins(self) -> "LoginService":
+        """Sessions of browsers, and invitations with which users without a key log in."""
+        from conspectus.engine.logins import LoginService
+
+        return LoginService(self._context)
 
     @cached_property
     def access(self) -> "AccessService":

@@ -1,4 +1,4 @@
-"""API keys, and the sessions of browsers that they opened."""
+"""API keys."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,19 +7,20 @@ from typing import Annotated
 
 from conspectus.access.account_names import label_text
 from conspectus.access.policy import (
-    require_own_origin,
+    order_scopes,
+    require_future,
     require_owner,
     require_scope,
-    require_scopes,
     require_within,
 )
+from conspectus.engine.account_holders import find_holder, read_request_key
 from conspectus.engine.owner_account import ensure_owner_account
 from conspectus.engine.service import Service
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import SCOPES, AccountChange, Expiry, Key, NewKey, Person, Scope, Session, User
+from conspectus.model.access import SCOPES, AccountChange, Expiry, Key, NewKey, Person, Scope, User
 from conspectus.model.annotations import Example, Length
 from conspectus.model.ids import LOCAL, KeyId, UserId
-from conspectus.model.parameters import KeyIdentifier, SessionIdentifier
+from conspectus.model.parameters import KeyIdentifier
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.trust import Origin, least_trusted
 
@@ -27,7 +28,7 @@ MAX_KEY_DAYS = 36_500
 
 
 class KeyService(Service):
-    """API keys, and the sessions of browsers that they opened."""
+    """API keys."""
 
     async def create(
         self,
@@ -56,7 +57,7 @@ class KeyService(Service):
         if self._person.owner:
             await ensure_owner_account(self._context)
         holder = await self._directory.user(await self._key_holder(user, "make a key"))
-        request_key = await self._request_key()
+        request_key = await read_request_key(self._context)
         key = Key(
             id=KeyId(""),
             user=holder.id,
@@ -105,33 +106,6 @@ class KeyService(Service):
             raise Conflict("key", key, "was revoked meanwhile; create a new one")
         return new_key
 
-    async def list_sessions(
-        self,
-        user: Annotated[str | None, "Name or id of the user; none: you, `*`: all.", Example("ann")] = None,
-    ) -> Sequence[Session]:
-        """List your open sessions of browsers, newest first; the owner account may list those of any user."""
-        if user == EVERYWHERE:
-            require_owner(self._person, "see the sessions of others")
-            sessions = await self._parts.accounts.sessions()
-        else:
-            sessions = await self._parts.accounts.sessions(await self._holder(user, "see sessions"))
-        now = self._parts.clock()
-        return [session for session in sessions if self._core.sessions.is_open(session, now)]
-
-    async def end_session(self, session: SessionIdentifier) -> None:
-        """End a session of a browser; its next request is refused.
-
-        Raises NotFound, or PermissionDenied if it has scopes that yours has not.
-        """
-        require_own_origin(self._person, "end a session")
-        stored = await self._parts.accounts.session(session)
-        if stored is None or not (self._person.owner or stored[0].user == self._person.id):
-            raise NotFound("session", session)
-        ended, _, holder = stored
-        require_scopes(self._person, ended.scopes, "end a session of that scope")
-        change = self._context.change("end_session", session, holder.name)
-        await self._parts.accounts.end_session(session, change)
-
     async def authenticate(self, secret: str) -> Person:
         """Return the person of an API key, for servers. Raises Unauthenticated."""
         return await self._core.keys.person(secret)
@@ -148,31 +122,18 @@ class KeyService(Service):
     async def _key_holder(self, user: str | None, action: str) -> UserId:
         """Return the user whose keys are meant: oneself; the owner account may name any user."""
         require_scope(self._person, "admin", action)
-        return await self._holder(user, action)
-
-    async def _holder(self, user: str | None, action: str) -> UserId:
-        """Return a user whose keys or sessions are meant: oneself; the owner account may name any user."""
-        if user is None or user in {self._person.id, self._person.name}:
-            return self._person.id
-        require_owner(self._person, f"{action} of another user")
-        return (await self._directory.user(user)).id
+        return await find_holder(self._context, user, action)
 
     async def _scopes(self, scopes: Sequence[Scope] | None, holder: User) -> tuple[Scope, ...]:
         """Return the scopes of a new key in order; if none are given, those that its user needs."""
-        if scopes is None:
-            needed = await self._authorized.choose_scopes(holder)
-            scopes = [scope for scope in needed if scope in self._person.scopes]
-        ordered = tuple(scope for scope in SCOPES if scope in scopes)
-        if not ordered or set(scopes) - set(SCOPES):
-            raise InvalidInput("scopes", f"must be some of {', '.join(SCOPES)}")
-        return ordered
+        needed = await self._authorized.choose_scopes(holder)
+        return order_scopes([scope for scope in needed if scope in self._person.scopes], scopes)
 
     def _expiry(self, expires: Expiry | None, holder: User, request_key: Key | None) -> datetime | None:
         """Return when a new key expires; without a time, at the latest with the key of the request."""
         now, days = self._parts.clock(), min(self._parts.settings.key_days, MAX_KEY_DAYS)
         if isinstance(expires, datetime):
-            if expires.tzinfo is None or expires <= now:
-                raise InvalidInput("expires", "must be an instant in the future, with a time zone")
+            require_future(expires, now)
             return expires
         if expires is not None and expires != "never":
             raise InvalidInput("expires", "must be an instant or 'never'")
@@ -190,13 +151,6 @@ class KeyService(Service):
         origins = [limit for limit in (origin, self._person.origin) if limit is not None]
         return least_trusted(*origins) if origins else None
 
-    async def _request_key(self) -> Key | None:
-        """Return the key of the request; None without one."""
-        if self._person.key is None:
-            return None
-        stored = await self._parts.accounts.key(self._person.key)
-        return None if stored is None else stored[0]
-
     async def _require_changeable_key(self, key: str, action: str) -> Key:
         """Return a key that may be revoked or renewed: that of the request, or one with no more rights."""
         require_scope(self._person, "admin", action)
@@ -206,7 +160,10 @@ class KeyService(Service):
         stored_key = stored[0]
         if stored_key.id != self._person.key:
             require_within(
-                self._person, await self._request_key(), stored_key, f"{action} that may do more than yours"
+                self._person,
+                await read_request_key(self._context),
+                stored_key,
+                f"{action} that may do more than yours",
             )
         return stored_key
 

@@ -1,4 +1,4 @@
-"""The operations on API keys and the sessions of browsers, each declared once."""
+"""The operations on API keys, each declared once."""
 
 from typing import Final
 
@@ -25,15 +25,6 @@ KEY_OPERATIONS: Final = (
         id="rotate_key",
         status=201,
         secret=True,
-        for_models="never",
-        audited=True,
-    ),
-    Operation(KeyService.list_sessions, "GET", "/sessions", for_models="never"),
-    Operation(
-        KeyService.end_session,
-        "DELETE",
-        "/sessions/{session}",
-        status=204,
         for_models="never",
         audited=True,
     ),

@@ -40,6 +40,7 @@ SERVICES: Final = {
     "GraphService": "graph",
     "JobService": "jobs",
     "KeyService": "keys",
+    "LoginService": "logins",
     "MaintenanceService": "maintenance",
     "MemoryService": "memory",
     "PeopleService": "people",

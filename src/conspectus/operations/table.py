@@ -8,6 +8,7 @@ from conspectus.operations.documents import DOCUMENT_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS
 from conspectus.operations.keys import KEY_OPERATIONS
+from conspectus.operations.logins import LOGIN_OPERATIONS
 from conspectus.operations.maintenance import MAINTENANCE_OPERATIONS
 from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.operations.people import PEOPLE_OPERATIONS
@@ -21,6 +22,7 @@ OPERATIONS = {
         *EVENT_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *KEY_OPERATIONS,
+        *LOGIN_OPERATIONS,
         *ACCESS_OPERATIONS,
         *GRAPH_OPERATIONS,
         *COLLECTION_OPERATIONS,

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         BlockingFiles,
         BlockingJobs,
         BlockingKeys,
+        BlockingLogins,
         BlockingMaintenance,
         BlockingPeople,
     )
@@ -95,6 +96,7 @@ class BlockingEngine:
     graph: "BlockingProperty[BlockingGraph]" = BlockingProperty("memory")
     people: "BlockingProperty[BlockingPeople]" = BlockingProperty("administration")
     keys: "BlockingProperty[BlockingKeys]" = BlockingProperty("administration")
+    logins: "BlockingProperty[BlockingLogins]" = BlockingProperty("administration")
     access: "BlockingProperty[BlockingAccess]" = BlockingProperty("administration")
     jobs: "BlockingProperty[BlockingJobs]" = BlockingProperty("administration")
     connections: "BlockingProperty[BlockingConnections]" = BlockingProperty("administration")

@@ -6,6 +6,7 @@ from conspectus.engine.connections import ConnectionService
 from conspectus.engine.files import FileService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.keys import KeyService
+from conspectus.engine.logins import LoginService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.people import PeopleService
 from conspectus.sync.blocking_service import BlockingService
@@ -29,16 +30,25 @@ class BlockingPeople(BlockingService[PeopleService]):
 
 
 class BlockingKeys(BlockingService[KeyService]):
-    """API keys, and the sessions of browsers that they opened."""
+    """API keys."""
 
     create = blocking(KeyService.create)
     list = blocking(KeyService.list)
     revoke = blocking(KeyService.revoke)
     rotate = blocking(KeyService.rotate)
-    list_sessions = blocking(KeyService.list_sessions)
-    end_session = blocking(KeyService.end_session)
     authenticate = blocking(KeyService.authenticate)
     create_first = blocking(KeyService.create_first)
+
+
+class BlockingLogins(BlockingService[LoginService]):
+    """Sessions of browsers, and invitations with which users without a key log in."""
+
+    list_sessions = blocking(LoginService.list_sessions)
+    end_session = blocking(LoginService.end_session)
+    create_invitation = blocking(LoginService.create_invitation)
+    list_invitations = blocking(LoginService.list_invitations)
+    withdraw_invitation = blocking(LoginService.withdraw_invitation)
+    accept_invitation = blocking(LoginService.accept_invitation)
 
 
 class BlockingAccess(BlockingService[AccessService]):

@@ -37,6 +37,8 @@ OWN_SITE = frozenset({"", "same-origin", "none"})
 """Values of Sec-Fetch-Site of requests that no page of another site made."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 COOKIE: Final = "conspectus_session"
+SESSION_TOKEN: Final = "session_token"
+"""The name under which the state of a request has the token of a session that it began."""
 MAX_LOGIN_LENGTH: Final = 4_096
 """Most bytes of the body of a login."""
 RETRY_AFTER: Final = "Retry-After"
@@ -66,10 +68,13 @@ class Authentication:
                 require_origin(scope, self._settings)
             if method == "POST":
                 require_same_origin(scope)
-                receive, secret = await read_login(receive)
+                receive, login = await read_login(receive)
+                secret, invitation = login.get("key"), login.get("invitation")
             else:
-                secret = read_bearer(headers)
-            still_good = partial(self._person, scope, secret)
+                secret, invitation = read_bearer(headers), None
+            still_good: Callable[[], Awaitable[Person]] = partial(self._person, scope, secret)
+            if invitation is not None and secret is None:
+                still_good = await self._accept(scope, invitation)
             person = limit_origin(await self._authenticate(still_good, scope), headers)
             scope["state"].update(person=person, engine=self._engine.as_person(person), still_good=still_good)
         await self._app(scope, receive, send)
@@ -85,6 +90,16 @@ class Authentication:
         if connection is not None:
             connection.prove()
         return person
+
+    async def _accept(self, scope: Scope, invitation: str) -> Callable[[], Awaitable[Person]]:
+        """Return the function that finds the person of the session that an invitation begins."""
+
+        async def accept() -> Person:
+            person, scope["state"][SESSION_TOKEN] = await self._engine.logins.accept_invitation(invitation)
+            return person
+
+        await self._authenticate(accept, scope)
+        return partial(self._engine.sessions.authenticate, scope["state"][SESSION_TOKEN])
 
     async def _person(self, scope: Scope, secret: str | None) -> Person:
         """Return the person of a key or a session; without accounts, the owner. Raises Unauthenticated."""
@@ -124,8 +139,8 @@ def read_bearer(headers: Headers) -> str | None:
     return secret.strip()
 
 
-async def read_login(receive: Receive) -> tuple[Receive, str | None]:
-    """Return a function that receives the body of a login again, and the key in the body, if it has one."""
+async def read_login(receive: Receive) -> tuple[Receive, dict[str, str]]:
+    """Return a function that receives the body of a login again, and the texts in the body by name."""
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -137,9 +152,9 @@ async def read_login(receive: Receive) -> tuple[Receive, str | None]:
     try:
         login = json.loads(body)
     except (ValueError, RecursionError):
-        return receive_again, None
-    key = login.get("key") if isinstance(login, dict) else None
-    return receive_again, key if isinstance(key, str) else None
+        return receive_again, {}
+    members = login.items() if isinstance(login, dict) else ()
+    return receive_again, {name: text for name, text in members if isinstance(text, str)}
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:

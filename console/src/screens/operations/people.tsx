@@ -7,6 +7,7 @@ import { counted } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { Groups } from "./groups";
 import { Keys } from "./keys";
+import { Invitations, Sessions } from "./logins";
 
 type User = Schemas["User"];
 
@@ -52,32 +53,46 @@ function Self() {
 
 function Accounts() {
   const [secret, show] = useState("");
+  const [link, showLink] = useState("");
   const loaded = useLoad(async (signal) => {
     const query = owner() ? { user: "*" } : {};
-    const keys = await api.listKeys(query, { signal });
-    if (!owner()) return { keys, users: [], groups: [] };
-    const [users, groups] = await Promise.all([
+    const [keys, sessions] = await Promise.all([
+      api.listKeys(query, { signal }),
+      api.listSessions(query, { signal }),
+    ]);
+    if (!owner()) return { keys, sessions, invitations: [], users: [], groups: [] };
+    const [users, groups, invitations] = await Promise.all([
       api.listUsers({}, { signal }),
       api.listGroups({}, { signal }),
+      api.listInvitations({}, { signal }),
     ]);
-    return { keys, users, groups };
+    return { keys, sessions, invitations, users, groups };
   }, []);
   return (
     <Show of={loaded} what="users and keys">
-      {({ keys, users, groups }) => (
+      {({ keys, sessions, invitations, users, groups }) => (
         <>
           <h1>
             {counted(keys.filter((each) => each.revoked === null).length, "API key")}
             {owner() && `, ${counted(users.length, "user")}, ${counted(groups.length, "group")}`}
           </h1>
-          {owner() && <Users users={users} onChanged={loaded.reload} />}
+          {owner() && <Users users={users} onLink={showLink} onChanged={loaded.reload} />}
+          <Invitations invitations={invitations} users={users} onChanged={loaded.reload} />
           <Keys keys={keys} users={users} onSecret={show} onChanged={loaded.reload} />
+          <Sessions sessions={sessions} users={users} onChanged={loaded.reload} />
           {owner() && <Groups groups={groups} users={users} onChanged={loaded.reload} />}
           {secret !== "" && (
             <Dialog title="The new API key" onClose={() => show("")}>
               <p class="sub">It is shown once. Copy it now.</p>
               <pre>{secret}</pre>
               <CopyButton text={secret} label="Copy the key" />
+            </Dialog>
+          )}
+          {link !== "" && (
+            <Dialog title="The invitation" onClose={() => showLink("")}>
+              <p class="sub">The link logs one person in, once. It is shown once: copy it now, and send it over a channel that you trust.</p>
+              <pre>{link}</pre>
+              <CopyButton text={link} label="Copy the link" />
             </Dialog>
           )}
         </>
@@ -112,8 +127,17 @@ export function NewName({ what, create }: { what: string; create: (name: string,
   );
 }
 
-function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => void }) {
+function Users({
+  users,
+  onLink,
+  onChanged,
+}: {
+  users: readonly User[];
+  onLink: (link: string) => void;
+  onChanged: () => void;
+}) {
   const { act, failure } = useAction();
+  const invite = ({ id }: User) => act(() => api.createInvitation({ user: id }), ({ link }) => (onLink(link), onChanged()));
   const disable = ({ id, disabled }: User) => {
     act(() => api.setUserDisabled({ user: id, disabled: !disabled }), onChanged);
   };
@@ -136,6 +160,16 @@ function Users({ users, onChanged }: { users: readonly User[]; onChanged: () => 
             </span>
             {!each.owner && (
               <span class="cluster">
+                {!each.disabled && (
+                  <button
+                    class="btn compact"
+                    type="button"
+                    aria-label={`Invite ${each.name}`}
+                    onClick={() => invite(each)}
+                  >
+                    Invite
+                  </button>
+                )}
                 <button
                   class="btn compact"
                   type="button"

@@ -1,14 +1,17 @@
 """Users, groups, API keys, grants, and the session of a browser."""
 
+from typing import Self
+
 from fastapi import Request, Response
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from conspectus.model.access import Person
 from conspectus.model.parameters import MAX_ID
 from conspectus.operations.access import ACCESS_OPERATIONS
 from conspectus.operations.keys import KEY_OPERATIONS
+from conspectus.operations.logins import LOGIN_OPERATIONS
 from conspectus.operations.people import PEOPLE_OPERATIONS
-from conspectus.web.auth import cookie_token, require_same_origin, set_session
+from conspectus.web.auth import SESSION_TOKEN, cookie_token, require_same_origin, set_session
 from conspectus.web.dependencies import EngineOf
 from conspectus.web.openapi import OPEN, ReadOnly, Section
 from conspectus.web.operation_routes import add_routes
@@ -18,23 +21,38 @@ router = Section("people")
 add_routes(router, PEOPLE_OPERATIONS)
 keys = Section("keys")
 add_routes(keys, KEY_OPERATIONS)
+logins = Section("logins")
+add_routes(logins, LOGIN_OPERATIONS)
 access = Section("access")
 add_routes(access, ACCESS_OPERATIONS)
-router.routes.extend((*keys.routes, *access.routes))
+router.routes.extend((*keys.routes, *logins.routes, *access.routes))
 
 
 class SessionBody(RequestModel):
-    """An API key, with which a browser logs in."""
+    """An API key or an invitation, with which a browser logs in."""
 
-    key: str = Field(min_length=1, max_length=MAX_ID, examples=["csp_..."])
+    key: str | None = Field(None, min_length=1, max_length=MAX_ID, examples=["csp_..."])
+    invitation: str | None = Field(
+        None, min_length=1, max_length=MAX_ID, description="Token of an invitation.", examples=["csi_..."]
+    )
+
+    @model_validator(mode="after")
+    def require_one(self) -> Self:
+        """Raise ValueError unless there is exactly one of both."""
+        if (self.key is None) == (self.invitation is None):
+            raise ValueError("give either a key or an invitation")
+        return self
 
 
 @router.post("/session", openapi_extra=OPEN, dependencies=[ReadOnly])
 async def create_session(body: SessionBody, request: Request, response: Response, engine: EngineOf) -> Person:
     """Log a browser in: start a session, whose token pages of this server send in a cookie."""
     person = await engine.people.whoami()
-    if person.key is not None:
-        set_session(response, request.scope, await request.app.state.sessions.start(person))
+    token = request.scope["state"].get(SESSION_TOKEN)
+    if token is None and person.key is not None:
+        token = await request.app.state.sessions.start(person)
+    if token is not None:
+        set_session(response, request.scope, token)
     return person
 
 
