@@ -70,6 +70,12 @@ class TestRecall(IndexRecall):
         return opened
 
 
+class TestRecallOfOneList(TestRecall):
+    """Filters of up to an eighth of the rows compare vectors, wider ones choose by codes."""
+
+    options = Options(codes_from=3_000)
+
+
 @pytest.mark.slow
 class TestRecallOfMany(TestRecall):
     """As it is used."""

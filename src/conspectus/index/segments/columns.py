@@ -12,7 +12,9 @@ from typing import Any, TypeAlias, assert_never, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.index.changes import merge_ranges
 from conspectus.index.filter_terms import comparable, encode_text, entries, path_name
+from conspectus.index.segments.kernels import KERNELS
 from conspectus.model.filter import (
     And,
     Between,
@@ -113,7 +115,8 @@ class Values:
 
     def __init__(self, arrays: Arrays) -> None:
         self._instant = arrays["values.instant"]
-        text = Strings(arrays["values.text"], arrays["values.text_offsets"])
+        self._packed_texts = arrays["values.text"], arrays["values.text_offsets"]
+        text = Strings(*self._packed_texts)
         others = Strings(arrays["values.other"], arrays["values.other_offsets"])
         self._others = [json.loads(other) for other in others]
         numbers = len(arrays["values.whole"])
@@ -126,7 +129,10 @@ class Values:
         self._first_other = moments + len(arrays["values.moment"])
 
     def ranges(self, leaf: Comparison) -> list[Codes]:
-        """Return the codes of all values that satisfy the leaf, except those that `instants` returns."""
+        """Return the codes of all values that satisfy the leaf, except those that `instants` returns.
+
+        They are sorted and disjoint: neighboring values are one range.
+        """
         ranges = [
             (self._first_other + position, self._first_other + position + 1)
             for position, value in enumerate(self._others)
@@ -135,9 +141,14 @@ class Values:
         if isinstance(leaf, Between):
             ranges += self._find_between(leaf.low, leaf.high)
         else:
-            for scalar in leaf.values if isinstance(leaf, In) else (leaf.value,):
-                ranges += [table.equal(bound) for table, bound in self._tables(scalar)]
-        return [(first, end) for first, end in ranges if first < end]
+            scalars = leaf.values if isinstance(leaf, In) else (leaf.value,)
+            texts = [scalar for scalar in scalars if isinstance(scalar, str)]
+            ranges += self._find_texts(texts) if texts else []
+            for scalar in scalars:
+                if not isinstance(scalar, str):
+                    ranges += [table.equal(bound) for table, bound in self._tables(scalar)]
+        joined = merge_ranges((first, end - 1) for first, end in ranges if first < end)
+        return [(first, last + 1) for first, last in joined]
 
     def instants(self, leaf: Comparison, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return which of the sorted codes are texts that spell an instant which satisfies the leaf."""
@@ -171,6 +182,13 @@ class Values:
                 return [(self._text, comparable(bound))]
             case _:
                 return [] if bound.tzinfo is None else [(self._moment, to_microseconds(bound))]
+
+    def _find_texts(self, texts: Sequence[str]) -> list[Codes]:
+        """Return the codes of the texts that the segment has."""
+        names = tuple(map(comparable, texts))
+        positions = np.frombuffer(KERNELS.positions(*self._packed_texts, names), np.int64)
+        codes = (positions[positions >= 0] + self._text.first).tolist()
+        return [(code, code + 1) for code in codes]
 
     def _find_between(self, low: Scalar | None, high: Scalar | None) -> list[Codes]:
         starts = None if low is None else {table: table.equal(bound)[0] for table, bound in self._tables(low)}
@@ -421,8 +439,9 @@ class Columns:
 
     def _rows_of_runs(self, runs: list[tuple[int, int]]) -> Mask:
         mask = np.zeros(len(self._occurred[0]), np.bool_)
-        for first, end in runs:
-            mask[self._rows[self._starts[first] : self._starts[end]]] = True
+        rows = [self._rows[self._starts[first] : self._starts[end]] for first, end in runs if first < end]
+        if rows:
+            mask[np.concatenate(rows) if len(rows) > 1 else rows[0]] = True
         return mask
 
     def _runs(self, field: Field) -> tuple[int, int]:

@@ -26,6 +26,8 @@ _TRAINING_STEPS = 4
 _CANDIDATES_PER_HIT = 3
 _MIN_ROWS, _USUAL_DIMENSIONS = 300, 384
 """Number of rows that are at least preselected, with vectors of the usual number of dimensions or more."""
+_CODES_PER_VECTOR = 8
+"""Number of codes that are compared in the time of one vector."""
 _MAX_LISTS = 2_048
 _TRAINED_PER_LIST = 48
 _ITERATIONS = 6
@@ -136,6 +138,9 @@ class Codes:
         self._centroids = arrays["lists.centroids"]
         self._list_of_row = arrays["lists.of_row"]
         self._probes = arrays["lists.probes"]
+        is_one_list = len(self._centroids) == 1
+        self.exact_rows: int = self._index.ntotal // _CODES_PER_VECTOR if is_one_list else 0
+        """Up to this many allowed rows, comparing their vectors is faster than visiting the only list."""
 
     def find_near_rows(self, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
         """Return allowed rows that contain about the best `limit`, several times as many."""

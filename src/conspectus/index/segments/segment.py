@@ -199,7 +199,7 @@ class Segment:
 
     def find_nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
         """Return the `limit` best allowed rows by cosine, sorted, preselected by codes if there are any."""
-        if self._codes is None or allowed.count <= self._gathered:
+        if self._codes is None or allowed.count <= max(self._gathered, self._codes.exact_rows):
             rows = allowed.rows
         else:
             rows = np.sort(self._codes.find_near_rows(query, limit, allowed))
