@@ -17,7 +17,7 @@ KERNELS = [
         py_limited_api=True,
         optional=True,
     )
-    for name in ("index/segments/_kernels", "providers/_byte_pairs")
+    for name in ("index/segments/_kernels", "providers/_token_counts")
 ]
 
 

@@ -2,16 +2,16 @@
 
     python scripts/byte_pairs.py [--target DIRECTORY]
 
-A file is zlib-compressed: the number of tokens in four bytes, the length of each in one, and the bytes of
-all, in the order of their ranks.
+conspectus.providers.vocabulary says what is in a file.
 """
 
 import argparse
 import base64
 import gzip
-import zlib
 from importlib import resources
 from pathlib import Path
+
+from conspectus.providers.vocabulary import pack_tokens
 
 TARGET = Path(__file__).parents[1] / "src" / "conspectus" / "providers" / "byte_pairs"
 ENCODINGS = ("o200k_base", "cl100k_base")
@@ -24,8 +24,7 @@ def main() -> None:
     target = parser.parse_args().target
     for name in ENCODINGS:
         tokens = vocabulary(name)
-        data = len(tokens).to_bytes(4, "big") + bytes(map(len, tokens)) + b"".join(tokens)
-        (target / f"{name}.zlib").write_bytes(zlib.compress(data, 9))
+        (target / f"{name}.tokens").write_bytes(pack_tokens(tokens))
         print(f"{name}: {len(tokens)} tokens")
 
 

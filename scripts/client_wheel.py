@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"cli", "evals", "index", "mcp", "records", "testing", "web"}
-DATA = {".json", ".txt", ".zlib"}
+DATA = {".json", ".txt", ".tokens"}
 LIBRARIES = ("chardet", "google-re2", "httpcore", "httpx", "pathspec", "pyyaml", "regex", "tzdata")
 """What a program that only talks to a server needs."""
 ABSENT = {

@@ -1,10 +1,7 @@
 """Token counters by name: byte-pair encodings, any Hugging Face tokenizer, and estimators."""
 
 import re
-import zlib
 from functools import cache, partial
-from importlib import resources
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +10,8 @@ from tokenizers import Tokenizer
 
 from conspectus.errors import InvalidInput, UnknownTokenizer
 from conspectus.ports import CountTokens
-from conspectus.providers.byte_pair_encoding import BytePairs, Ranks
+from conspectus.providers.byte_pair_encoding import BytePairs
+from conspectus.providers.vocabulary import map_vocabulary
 from conspectus.text.tokens import ESTIMATORS
 
 ENCODINGS = ("o200k_base", "cl100k_base")
@@ -98,17 +96,7 @@ def _count(encodable: CountTokens, text: str) -> int:
 @cache
 def _load_encoding(name: str) -> BytePairs:
     pieces, ascii_pieces = PIECES[name]
-    return BytePairs(vocabulary(name), regex.compile(pieces).findall, re.compile(ascii_pieces).findall)
-
-
-def vocabulary(name: str) -> Ranks:
-    """The tokens of an encoding in the order of their ranks: their number, their lengths, and their bytes."""
-    packed = (resources.files("conspectus.providers") / "byte_pairs" / f"{name}.zlib").read_bytes()
-    data = memoryview(zlib.decompress(packed))
-    count = int.from_bytes(data[:4], "big")
-    tokens = bytes(data[4 + count :])
-    ends = list(accumulate(data[4 : 4 + count], initial=0))
-    return {tokens[start:end]: rank for rank, (start, end) in enumerate(pairwise(ends))}
+    return BytePairs(map_vocabulary(name), regex.compile(pieces).findall, re.compile(ascii_pieces).findall)
 
 
 def _file_counter(path: Path) -> CountTokens:

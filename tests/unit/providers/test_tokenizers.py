@@ -12,7 +12,8 @@ from tests.repetitions import tries
 from conspectus import providers
 from conspectus.errors import InvalidInput, UnknownTokenizer
 from conspectus.providers.byte_pair_encoding import MAX_CACHED, BytePairs, count_by_heap, count_joined
-from conspectus.providers.tokenizers import ENCODINGS, counter, vocabulary
+from conspectus.providers.tokenizers import ENCODINGS, counter
+from conspectus.providers.vocabulary import Vocabulary, map_vocabulary, pack_tokens
 from conspectus.text.tokens import ESTIMATORS
 
 MINILM = Path(providers.__file__).parent / "minilm" / "tokenizer.json"
@@ -140,12 +141,13 @@ def test_long_pieces_are_counted_as_another_library_does(encoding, text):
 
 @given(st.binary(min_size=1, max_size=80))
 def test_pieces_are_joined_alike_with_and_without_a_compiler(piece):
-    ranks = vocabulary("o200k_base")
-    assert count_by_heap(piece, ranks) == count_joined(piece, ranks)
+    vocabulary = map_vocabulary("o200k_base")
+    assert count_by_heap(piece, vocabulary) == count_joined(piece, vocabulary)
 
 
 def test_the_memory_of_a_counter_is_bounded():
-    counts = BytePairs({bytes([byte]): byte for byte in range(256)}, str.split, str.split)
+    single_bytes = Vocabulary(pack_tokens([bytes([byte]) for byte in range(256)]))
+    counts = BytePairs(single_bytes, str.split, str.split)
     words = [str(number) for number in range(MAX_CACHED + 10)]
     assert counts(" ".join(words)) == sum(map(len, words))
     assert len(counts._cache) <= MAX_CACHED
