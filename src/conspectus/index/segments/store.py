@@ -36,12 +36,12 @@ from conspectus.index.segments.build import (
     select_replaced,
     write_tail,
 )
+from conspectus.index.segments.damage import find_damages
 from conspectus.index.segments.manifest import (
     Manifest,
     Stamp,
     convert_decoding_errors,
     decode_mask,
-    find_damaged_files,
     read_manifest,
     stamp,
 )
@@ -56,7 +56,6 @@ from conspectus.index.segments.segment import (
     merge_in_memory,
     open_segment,
 )
-from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
@@ -270,9 +269,9 @@ class SegmentsIndex:
         async with self._changing:
             await self._follow()
         snapshot = self._snapshot
-        file_damages = await asyncio.to_thread(damages, snapshot, self._directory, self._request.identity)
+        identity = self._request.identity
         return [
-            *file_damages,
+            *await asyncio.to_thread(find_damages, snapshot, self._directory, identity),
             *await differences(_rows(snapshot), self._reader, content_checksum),
         ]
 
@@ -544,38 +543,8 @@ def bytes_below(directory: Path) -> int:
     return size
 
 
-def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagreement]:
-    """Report files whose checksum is wrong, each with the first chunk of its segment.
-
-    Segments that a newer manifest does not list may be deleted by now, which is no damage.
-    """
-    disagreements = []
-    for view in snapshot.views:
-        reasons = _damage_reasons(view.segment)
-        if reasons and _is_named(view.segment, read_manifest(directory, identity)):
-            disagreements += [_to_disagreement(view.segment, reason) for reason in reasons]
-    return disagreements
-
-
 def _rows(snapshot: Snapshot) -> IndexedRows:
     ids = np.concatenate([np.zeros(0, np.int64), *(view.live_ids() for view in snapshot.views)])
     checksums = np.concatenate([np.zeros(0, np.uint64), *(view.live_checksums() for view in snapshot.views)])
     order = np.argsort(ids, kind="stable")
     return IndexedRows(snapshot.applied, ids[order], checksums[order])
-
-
-def _damage_reasons(segment: Segment) -> list[str]:
-    if segment.path is None:
-        return []
-    try:
-        return find_damaged_files(segment.path)
-    except (FileNotFoundError, IndexDamaged) as error:
-        return [str(error)]
-
-
-def _is_named(segment: Segment, manifest: Manifest) -> bool:
-    return segment.path is not None and segment.path.name in {entry.name for entry in manifest.entries}
-
-
-def _to_disagreement(segment: Segment, reason: str) -> Disagreement:
-    return Disagreement(ChunkId(int(segment.ids[0])), "damaged", f"{segment.path}: {reason}")
