@@ -44,9 +44,12 @@ class TestSegments(IndexContract):
 
 
 class TestSegmentsOfFewChunks(TestSegments):
-    """A segment is built after almost every change, and has inverted lists. Threads search them."""
+    """A segment is built after almost every change, and has inverted lists. Threads search them.
 
-    options = Options(tail_chunks=1, codes_from=3, lists_from=3, threads_from=1)
+    They are merged as soon as nothing changes.
+    """
+
+    options = Options(tail_chunks=1, codes_from=3, lists_from=3, threads_from=1, rest_seconds=0.0)
 
 
 class TestSegmentsWithCodes(TestSegments):

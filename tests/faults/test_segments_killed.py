@@ -37,7 +37,7 @@ from tests.index_histories import journal_at, write_on
 
 async def main():
     journal = journal_at(sys.argv[1])
-    options = Options(tail_chunks=50, codes_from=10**6)
+    options = Options(tail_chunks=50, codes_from=10**6, rest_seconds=0.0)
     index = await SegmentsIndex.open(Path(sys.argv[2]), journal, str.split, dimensions=4, options=options)
     await write_on(index, journal)
 

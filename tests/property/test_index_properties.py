@@ -163,7 +163,7 @@ async def test_small_writes_make_few_segments(tmp_path: Path) -> None:
 
 
 async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> SegmentsIndex:
-    options = Options(BM25, tail_chunks=tail_chunks)
+    options = Options(BM25, tail_chunks=tail_chunks, rest_seconds=0.0)
     return await SegmentsIndex.open(directory, journal, str.split, dimensions=DIMENSIONS, options=options)
 
 

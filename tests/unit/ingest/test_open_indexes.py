@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.support.journal import Journal, make_chunk, unit
 
-from conspectus.index.segments.build import Options, count_quick_merges
+from conspectus.index.segments.build import MAX_QUICK_ROWS, Options, count_merges
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ingest import open_indexes
 from conspectus.ingest.open_indexes import catch_up
@@ -72,9 +72,8 @@ class ReadJournal(Journal):
 
 async def segments_of(folder: Path, journal: Journal, number: int) -> SegmentsIndex:
     """An index that has so many segments of ten chunks."""
-    index = await SegmentsIndex.open(
-        folder, journal, str.split, dimensions=DIMENSIONS, options=Options(tail_chunks=100)
-    )
+    options = Options(tail_chunks=100, rest_seconds=10**6)
+    index = await SegmentsIndex.open(folder, journal, str.split, dimensions=DIMENSIONS, options=options)
     for first in range(1, 10 * number, 10):
         write_chunks(journal, first, first + 10)
         await catch_up(index, journal, await journal.last_sequence())
@@ -133,7 +132,7 @@ async def test_what_was_written_in_parts_is_one_segment_after_a_close(tmp_path: 
     ],
 )
 def test_a_merge_is_small_and_pays(new: int, sizes: list[int], count: int) -> None:
-    assert count_quick_merges(sizes, new) == count
+    assert count_merges(sizes, new, MAX_QUICK_ROWS) == count
 
 
 async def test_a_damaged_segment_is_not_merged_but_written_from_the_records(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, closing, contextmanager
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -65,7 +65,7 @@ CLOSED = "the index was closed: its collection is deleted, or has another index 
 MAX_QUICK_ROWS = 100_000
 """Number of rows that are merged in about two seconds."""
 
-Mode: TypeAlias = Literal["flush", "merge", "rebuild", "purge"]
+Mode: TypeAlias = Literal["flush", "merge", "compact", "rebuild", "purge"]
 P = ParamSpec("P")
 Result = TypeVar("Result")
 _NamedView: TypeAlias = tuple[str, SegmentView]
@@ -77,7 +77,8 @@ class Options:
 
     Segments with at least `codes_from` vectors get quantized codes to preselect candidates, those with at
     least `lists_from` have the codes in inverted lists (IVF). An index of more than `threads_from` chunks is
-    searched in threads: for fewer, starting one takes longer than the search.
+    searched in threads: for fewer, starting one takes longer than the search. Segments are merged after
+    `rest_seconds` without a change.
     """
 
     bm25: Bm25 = field(default_factory=Bm25)
@@ -85,14 +86,15 @@ class Options:
     codes_from: int = 10_000
     lists_from: int = 200_000
     threads_from: int = 100_000
+    rest_seconds: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
     """A request to build: the index, its options, and the mode.
 
-    `flush` writes new rows, `merge` writes them together with small segments, `rebuild` writes everything,
-    and `purge` also rewrites segments that have deleted rows.
+    `flush` writes new rows, `merge` writes them together with small segments, `compact` only merges segments
+    that are on disk, `rebuild` writes everything, and `purge` also rewrites segments that have deleted rows.
     """
 
     directory: str
@@ -243,6 +245,8 @@ class _Build:
         if self._request.mode != "rebuild":
             manifest = read_manifest(self._directory, self._request.identity)
             remove_unnamed(self._directory, manifest)
+        if self._request.mode == "compact":
+            return await _in_thread(self._compact, manifest)
         self._sequence = manifest.sequence
         if manifest.sequence:
             named_views, new_entries = await self._renew(manifest)
@@ -265,6 +269,23 @@ class _Build:
             write_manifest(self._directory, renewed)
         remove_unnamed(self._directory, renewed)
         return BuildResult(self._sequence, sum(entry.rows for entry in new_entries))
+
+    def _compact(self, manifest: Manifest) -> BuildResult:
+        """Merge segments of the manifest from their arrays. Damaged ones stay, until a search finds them."""
+        masks = [(entry, decode_mask(entry.dead, entry.rows)) for entry in manifest.entries]
+        views = [(entry, SegmentView(self._open(entry.name), dead)) for entry, dead in masks]
+        views = [(entry, view) for entry, view in views if view.live]
+        by_size = sorted(views, key=lambda named_view: named_view[1].live)
+        merged = by_size[: count_merges([view.live for _, view in by_size], 0, MAX_ROWS)]
+        merged_views = [view for _, view in merged]
+        if not merged or _has_damage(merged_views):
+            return BuildResult(manifest.sequence, 0)
+        new_entry = _write_merged(self._directory, merged_views, self._request.shape)
+        kept = [entry for entry, view in views if view not in merged_views]
+        renewed = replace(manifest, entries=(*kept, new_entry))
+        write_manifest(self._directory, renewed)
+        remove_unnamed(self._directory, renewed)
+        return BuildResult(manifest.sequence, new_entry.rows)
 
     async def _from_records(self, batches: AsyncIterator[Sequence[IndexedChunk]]) -> list[SegmentEntry]:
         """Write segments of chunks as they are read."""
@@ -425,15 +446,15 @@ def select_replaced(views: Sequence[SegmentView], new: int, request: BuildReques
         rest = [view for view in rest if view not in near]
 
 
-def count_quick_merges(sizes: Sequence[int], new: int) -> int:
+def count_merges(sizes: Sequence[int], new: int, maximum: int) -> int:
     """Return how many of the segments to merge with new rows, from their sizes, smallest first.
 
-    A search takes longer with each segment. Merged are as many as have at most 100,000 rows together with the
-    new ones, none of them more than four times as large as all before it.
+    A search takes longer with each segment. Merged are as many as have at most `maximum` rows together with
+    the new ones, none of them more than four times as large as all before it.
     """
     total, merge_count = new, 0
     for count, size in enumerate(sizes, 1):
-        if size <= _SIZE_RATIO * total and total + size <= MAX_QUICK_ROWS:
+        if size <= _SIZE_RATIO * total and total + size <= maximum:
             merge_count = count
         total += size
     return merge_count
@@ -503,6 +524,9 @@ class SubprocessBuilder:
         child = await asyncio.create_subprocess_exec(*self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         self._children.add(child)
         try:
+            if self._closed:
+                # It was closed while the child started, and has not killed it.
+                raise IndexReplaced(CLOSED)
             return await _converse(child, f"{self._first}{request.to_json()}\n", progress)
         except StorageError as fault:
             if self._closed:

@@ -32,7 +32,7 @@ from conspectus.index.segments.build import (
     Mode,
     Options,
     TailState,
-    count_quick_merges,
+    count_merges,
     select_replaced,
     write_tail,
 )
@@ -46,6 +46,7 @@ from conspectus.index.segments.manifest import (
     stamp,
 )
 from conspectus.index.segments.postings import MAX_ROWS
+from conspectus.index.segments.resting import RestingWork
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import (
     NewestRows,
@@ -194,6 +195,8 @@ class SegmentsIndex:
         self._building = asyncio.Lock()
         self._repairing = asyncio.Lock()
         self._background: asyncio.Task[None] | None = None
+        self._resting = RestingWork(self._compact, request.options.rest_seconds)
+        self._compacted: Manifest | None = None
         self._flush_from = request.options.tail_chunks
         self._failure = ""
         self._newest: NewestRows | None = None
@@ -230,6 +233,7 @@ class SegmentsIndex:
         )
         async with index._changing:
             await index._follow()
+        index._compact_if_due()
         return index
 
     def applied(self) -> int:
@@ -247,6 +251,10 @@ class SegmentsIndex:
             else:
                 await self._append(changes, chunks)
         self._flush_if_due()
+        self._compact_if_due()
+        if self._state.waiting >= _MAX_TAILS * self._flush_from // 2:
+            # A flush waits for a running merge, and writers would soon wait for the flush.
+            await self._resting.stop()
         if self._background and self._state.waiting >= _MAX_TAILS * self._flush_from:
             await asyncio.wait([self._background])
 
@@ -277,10 +285,12 @@ class SegmentsIndex:
 
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Rebuild everything. Queries use the old state meanwhile. Returns when the new state is in use."""
+        await self._resting.stop()
         await self._build("rebuild", progress)
 
     async def purge(self) -> None:
         """Return when no file of the index contains removed chunks."""
+        await self._resting.stop()
         if missing_changes := await self._read_missing_changes():
             await self.apply(missing_changes)
         await self._build("purge")
@@ -289,6 +299,7 @@ class SegmentsIndex:
         """Write what is in memory to disk, if it has at least the given size."""
         if self._state.waiting < least and not (merge and self._background):
             return
+        await self._resting.stop()
         missing_changes = await self._read_missing_changes()
         if missing_changes:
             await self.apply(missing_changes)
@@ -316,6 +327,7 @@ class SegmentsIndex:
         if self._background is not None:
             self._background.cancel()
             await asyncio.wait([self._background])
+        await self._resting.stop()
         await self._builder.close()
         self._publish(SegmentsState(self._request.shape, Manifest(self._request.identity)))
 
@@ -474,6 +486,21 @@ class SegmentsIndex:
                 # If the collection was deleted and recreated, the records have nothing of it to write.
                 stuck = self._state.manifest.sequence == written and self._state.waiting >= self._flush_from
                 self._flush_from = 2 * self._state.waiting if stuck else least
+        self._compact_if_due()
+
+    def _compact_if_due(self) -> None:
+        """Plan to merge the segments on disk, once for each manifest."""
+        sizes = sorted(view.live for view in self._state.disk)
+        if self._state.manifest is not self._compacted and count_merges(sizes, 0, MAX_ROWS):
+            self._resting.plan()
+
+    async def _compact(self) -> None:
+        try:
+            if await asyncio.to_thread(can_write, self._directory):
+                await self._build("compact")
+        except (ConspectusError, OSError) as error:
+            self._failure = str(error)
+        self._compacted = self._state.manifest
 
     async def _build(self, mode: Mode, progress: Progress | None = None) -> None:
         if not await asyncio.to_thread(can_write, self._directory):
@@ -488,7 +515,7 @@ class SegmentsIndex:
     async def _run_build(self, mode: Mode, progress: Progress | None) -> BuildResult:
         """Build. Raises NotFound if the collection was deleted meanwhile."""
         try:
-            if mode != "rebuild" and (written := await self._write_tail(mode)):
+            if mode not in {"compact", "rebuild"} and (written := await self._write_tail(mode)):
                 return written
             return await self._builder.build(replace(self._request, mode=mode), progress)
         except StorageError:
@@ -510,7 +537,7 @@ class SegmentsIndex:
         merge: tuple[SegmentView, ...] = ()
         if mode == "merge":
             by_size = sorted(state.disk, key=lambda view: view.live)
-            merge = tuple(by_size[: count_quick_merges([view.live for view in by_size], rows)])
+            merge = tuple(by_size[: count_merges([view.live for view in by_size], rows, MAX_QUICK_ROWS)])
         elif mode == "purge":
             merge = tuple(view for view in state.disk if view.dead is not None)
             if rows + sum(view.live for view in merge) > MAX_QUICK_ROWS:
