@@ -1,9 +1,10 @@
 """Conspectus itself, through the engine that users call: from a question to ranked hits with texts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, TypeVar
 
 import conspectus
 from conspectus import NewDocument, Query, Settings
@@ -11,6 +12,7 @@ from conspectus.model.filter import EVERYTHING, Eq, Filter
 from conspectus.model.query import Retriever
 from peers.work import DIMENSIONS, TOP, WANTED, Effort, Hits, Question, Rows
 
+Result = TypeVar("Result")
 BOTH: tuple[Retriever, ...] = ("keyword", "vector")
 
 
@@ -52,15 +54,19 @@ class Adapter:
                 rows.numbers, rows.texts, rows.vectors, rows.buckets, strict=True
             )
         )
-        self._runner.run(self._engine.add(documents, wait=True))
+        self._run(self._engine.add(documents, wait=True))
 
     def close(self) -> None:
         self._runner.run(self._stack.aclose())
         self._runner.close()
 
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Return the result of the work. `Runner.run` would handle signals anew, and print each result."""
+        return self._runner.get_loop().run_until_complete(work)
+
     def _search(self, question: Question, where: Filter, arms: tuple[Retriever, ...]) -> Hits:
         vector = tuple(question.vector.tolist())
         query = Query(question.text, filter=where, limit=TOP, retrievers=arms, vector=vector)
-        retrieval = self._runner.run(self._engine.retrieve(query))
+        retrieval = self._run(self._engine.retrieve(query))
         self.inside = retrieval.timings["index_search"]
         return [(int(hit.document.key or -1), hit.chunk.text) for hit in retrieval.hits]
