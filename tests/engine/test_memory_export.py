@@ -224,3 +224,25 @@ async def test_many_stores_at_once_take_in_the_same(engine: Engine, tmp_path: Pa
                 await target.memory.import_lines(lines)
         for target in targets:
             assert await export_all(target, ANN) == lines
+
+
+async def test_given_vectors_are_exported_and_make_the_same_store(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, embedder="vectors:2")
+    memories = [
+        NewMemory("Ann likes tea.", key="tea", vector=(0.25, -1.5)),
+        NewMemory("Ann rides a bike.", key="bike", vector=(1.0, 0.1)),
+        NewMemory("Ann has no vector here.", key="none"),
+    ]
+    async with store(tmp_path / "first", settings) as first, store(tmp_path / "second", settings) as second:
+        await first.memory.add(memories, scope=ANN, wait=True)
+        lines = await export_all(first, ANN)
+        assert [json.loads(line).get("vector_space") for line in lines].count("vectors/2/1") == 2
+        assert {written.outcome for written in await second.memory.import_lines(lines)} == {"added"}
+        assert await export_all(second, ANN) == lines
+        assert {written.outcome for written in await second.memory.import_lines(lines)} == {"unchanged"}
+        hits = [await engine.retrieve("?", collection="memory") for engine in (first, second)]
+        assert hits[0].hits == hits[1].hits
+    async with store(tmp_path / "third", replace(SETTINGS, embedder="minilm")) as third:
+        assert {written.outcome for written in await third.memory.import_lines(lines)} == {"added"}
+        await third.documents.wait_until_embedded(collection="memory")
+        assert not any("vector" in json.loads(line) for line in await export_all(third, ANN))

@@ -1,12 +1,13 @@
 """Reads stored documents back in the form in which they were written, so that they can be written again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from conspectus.engine.service import Service
 from conspectus.ingest.document_fields import Preparation
 from conspectus.ingest.prepare import describe, own_spans
 from conspectus.ingest.quarantine import KEPT
+from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import (
     Chunk,
     Document,
@@ -45,6 +46,37 @@ class DocumentInputs(Service, checked=False):
         spans = own_spans(chunks, new, preparation)
         new = replace(new, places=_positions(chunks) if has_positions else (), spans=spans)
         return replace(new, vector=await self._read_given_vector(stored, new, space, preparation))
+
+    async def read_given_vectors(
+        self,
+        stored_texts: Sequence[tuple[Document, str]],
+        sources: Mapping[SourceId, Source],
+        space: EmbeddingSpace | None,
+    ) -> dict[DocumentId, tuple[float, ...]]:
+        """Return the vectors that writers gave with short texts, such as memories, by document.
+
+        Texts for which the embedder made the vector cost no query.
+        """
+        if space is None:
+            return {}
+        unlike = {
+            stored.id: new
+            for stored, new in (
+                (stored, NewDocument(text=text, **{name: getattr(stored, name) for name in KEPT}))
+                for stored, text in stored_texts
+            )
+            if self._fingerprint(new, self._context.preparation(sources[stored.source])) != stored.fingerprint
+        }
+        rows = await self._parts.summaries.vectors(sorted(unlike), space) if unlike else {}
+        vectors: dict[DocumentId, tuple[float, ...]] = {}
+        for stored, _ in stored_texts:
+            if stored.id in unlike and stored.id in rows:
+                vector = unpack_row(rows[stored.id])
+                with_vector = replace(unlike[stored.id], vector=vector)
+                preparation = self._context.preparation(sources[stored.source])
+                if space.is_of_callers or self._fingerprint(with_vector, preparation) == stored.fingerprint:
+                    vectors[stored.id] = vector
+        return vectors
 
     async def _read_given_vector(
         self, stored: Document, new: NewDocument, space: EmbeddingSpace | None, preparation: Preparation

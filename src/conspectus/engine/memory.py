@@ -405,10 +405,10 @@ class MemoryService(Service):
     ) -> MemoryExport:
         """Export a page of a scope's memories as JSON Lines, by time.
 
-        A line holds all of a memory: times, names, facts and earlier versions. `after` is a cursor; a page
-        has `limit` lines, or as many as the settings allow. Quarantined memories come last, and come back
-        quarantined; for others than managers of the collection they are only counted, as are extracted facts
-        and feedback, in `left_out` of the last page.
+        A line holds all of a memory: times, names, facts, earlier versions, and a given vector. `after` is a
+        cursor; a page has `limit` lines, or as many as the settings allow. Quarantined memories come last,
+        and come back quarantined; for others than managers of the collection they are only counted, as are
+        extracted facts and feedback, in `left_out` of the last page.
         """
         scope = choose_scope(scope, names)
         return await self._exporter.page(scope, collection, after=after, limit=limit)

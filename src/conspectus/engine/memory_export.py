@@ -9,11 +9,12 @@ from typing import Final
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import includes_role
 from conspectus.engine.context import EngineContext
+from conspectus.engine.document_inputs import DocumentInputs
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.service import Service
 from conspectus.ingest.quarantine import restore_document
 from conspectus.memory.documents import GIVEN
-from conspectus.memory.jsonl import Reference, line_of
+from conspectus.memory.jsonl import GivenVector, Reference, line_of
 from conspectus.memory.scopes import scope_of
 from conspectus.model.filter import EVERYTHING, Not
 from conspectus.model.memory import Memory, MemoryExport, Scope
@@ -33,6 +34,7 @@ class MemoryExporter(Service, checked=False):
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
         self._reader = MemoryReader(context)
+        self._inputs = DocumentInputs(context)
 
     async def page(
         self, scope: Scope, collection: str, *, after: str | None, limit: int | None
@@ -45,9 +47,25 @@ class MemoryExporter(Service, checked=False):
         else:
             histories, following = await self._read_visible(memory_sources, after, size)
         references = await self._read_references(memory_sources, histories)
-        lines = await asyncio.to_thread(lambda: tuple(line_of(history, references) for history in histories))
+        vectors = await self._read_vectors(memory_sources, histories)
+        lines = await asyncio.to_thread(
+            lambda: tuple(line_of(history, references, vectors.get(history[-1].id)) for history in histories)
+        )
         left_out = {} if following is not None else await self._count_left_out(memory_sources)
         return MemoryExport(lines, following, left_out)
+
+    async def _read_vectors(
+        self, memory_sources: MemorySources, histories: Sequence[Sequence[Memory]]
+    ) -> dict[str, GivenVector]:
+        """Return the vectors that were given with the newest states, by the id of the memory."""
+        space = memory_sources.access.collection.space
+        newest = [(history[-1].document, history[-1].text) for history in histories]
+        vectors = await self._inputs.read_given_vectors(newest, memory_sources.by_id, space)
+        return {
+            str(document): GivenVector(vector, space.name)
+            for document, vector in vectors.items()
+            if space is not None
+        }
 
     async def _read_visible(
         self, memory_sources: MemorySources, after: str | None, limit: int

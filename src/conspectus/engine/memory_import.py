@@ -55,6 +55,7 @@ class MemoryImporter(Service, checked=False):
                 memory_sources[line_scope], _ = await self._memories.source(line_scope, collection)
             batch = [self._screen(line, memory_sources[line.scope]) for line in batch]
             access = await self._authorized.collection(memory_sources[batch[0].scope].collection)
+            batch = [line.in_space(access.collection.space) for line in batch]
             for line_scope in {line.scope for line in batch}:
                 access.require("editor", "import memories", source=memory_sources[line_scope].id)
             written += await self._write_batch(batch, access, memory_sources)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Final
@@ -13,6 +13,7 @@ from conspectus.memory.json_fields import Fields
 from conspectus.memory.scopes import check_scope
 from conspectus.model.graph import Fact
 from conspectus.model.memory import CLASSES, Memory, NewMemory, Scope
+from conspectus.model.records import EmbeddingSpace
 from conspectus.model.trust import ORIGINS, TRUST
 from conspectus.text.times import canonical, parse_instant, validity
 
@@ -30,6 +31,14 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenVector:
+    """A vector that the writer gave, and the name of its embedding model."""
+
+    vector: tuple[float, ...]
+    space: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryVersionLine:
     """A state of a memory from an instant on, with its references to other memories."""
 
@@ -42,15 +51,29 @@ class MemoryVersionLine:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A memory with its history, oldest state first. `recorded` is the time it was first stored."""
+    """A memory with its history, oldest state first. `recorded` is the time it was first stored.
+
+    `vector_space` is the embedding model of the vector of the newest state, if the line names it.
+    """
 
     scope: Scope
     key: str
     recorded: datetime
     states: tuple[MemoryVersionLine, ...]
+    vector_space: str | None = None
+
+    def in_space(self, space: EmbeddingSpace | None) -> "Line":
+        """Return the line, without its vector if that is of another embedding model than the collection's."""
+        if self.vector_space is None or (space is not None and space.name == self.vector_space):
+            return self
+        *earlier, newest = self.states
+        newest = replace(newest, new=replace(newest.new, vector=None))
+        return replace(self, states=(*earlier, newest), vector_space=None)
 
 
-def line_of(versions: Sequence[Memory], references: Mapping[str, Reference]) -> str:
+def line_of(
+    versions: Sequence[Memory], references: Mapping[str, Reference], vector: GivenVector | None = None
+) -> str:
     """Return the line of a memory, with its newest state last. Other references are omitted."""
     memory, scope = versions[-1], versions[-1].scope
     fields = {
@@ -61,6 +84,8 @@ def line_of(versions: Sequence[Memory], references: Mapping[str, Reference]) -> 
         "conversation": scope.conversation,
         "recorded": canonical(memory.document.recorded),
         **_state(memory, references),
+        "vector": None if vector is None else list(vector.vector),
+        "vector_space": None if vector is None else vector.space,
         "versions": [_brief(_state(version, references)) for version in versions[:-1]],
     }
     return _write_line(fields)
@@ -115,12 +140,13 @@ def read_line(text: str) -> Line:
         raise InvalidInput("format", f"must be {FORMAT}, as in exported lines")
     scope = check_scope(Scope(fields.text("user"), fields.text("agent"), fields.text("conversation")))
     key, recorded = fields.read_required("key"), fields.time("recorded")
+    vector_space = fields.text("vector_space")
     earlier = [_read_state(version, key, scope.user) for version in fields.inners("versions")]
     states = (*earlier, _read_state(fields, key, scope.user))
     if any(one.known_from > following.known_from for one, following in pairwise(states)):
         raise InvalidInput("versions", "are not ordered by `known_from`")
     first = states[0].known_from
-    return Line(scope, key, first if recorded is None else min(first, recorded), states)
+    return Line(scope, key, first if recorded is None else min(first, recorded), states, vector_space)
 
 
 def _state(memory: Memory, references: Mapping[str, Reference]) -> dict[str, object]:
