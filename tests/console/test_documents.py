@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import FilePayload, Page, Route, expect
 
 import conspectus
 from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
@@ -62,9 +62,45 @@ def test_a_file_is_uploaded_with_progress(visit: Opened, notes: Site) -> None:
     page.get_by_role("button", name="Add documents").click()
     upload = {"name": "alarm.md", "mimeType": "text/markdown", "buffer": b"# Alarm\n\nThe code is secret."}
     page.get_by_label("Files", exact=True).set_input_files([upload])
+    page.get_by_role("button", name="Add 1 file").click()
     expect(page.get_by_role("status").filter(has_text="succeeded")).to_be_visible()
+    expect(page.get_by_role("region", name="Preview")).to_be_hidden()
     expect(page.get_by_role("link", name=re.compile("alarm.md"))).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("2 documents in 2 sources of notes")
+
+
+ROWS = b"Berth,Fee\n" + b"".join(b"Heron-%d,%d\n" % (number, 1_000 + number) for number in range(400))
+CHOSEN: list[FilePayload] = [
+    {"name": "alarm.md", "mimeType": "text/markdown", "buffer": b"# Alarm\n\nThe code is <b>secret</b>."},
+    {"name": "fees.csv", "mimeType": "text/csv", "buffer": ROWS},
+    {"name": "logo.gif", "mimeType": "image/gif", "buffer": b"GIF89a"},
+    {"name": "empty.txt", "mimeType": "text/plain", "buffer": b" "},
+]
+
+
+@pytest.mark.parametrize("narrow", WIDTHS)
+def test_files_are_shown_as_chunks_before_they_are_added(visit: Opened, notes: Site, narrow: bool) -> None:
+    page = visit(notes, "/documents?collection=notes", narrow=narrow)
+    page.get_by_role("button", name="Add documents").click()
+    page.get_by_label("Files", exact=True).set_input_files(CHOSEN)
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview.get_by_role("status")).to_contain_text(
+        re.compile(r"2 documents, \d+ chunks, [\d,]+ tokens")
+    )
+    expect(preview).to_contain_text("logo.gif: a GIF image is not supported")
+    expect(preview).to_contain_text("empty.txt: the file is empty")
+    preview.get_by_text("alarm.md").click()
+    expect(preview.get_by_label("Chunk 1 of Alarm", exact=True)).to_have_text(
+        "# Alarm\n\nThe code is <b>secret</b>."
+    )
+    preview.get_by_text("fees.csv").first.click()
+    expect(preview).to_contain_text("below the header of its table")
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    preview.get_by_role("button", name="Cancel").click()
+    expect(preview).to_be_hidden()
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
 
 
 def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:

@@ -183,6 +183,31 @@ class WorkContract:
         with pytest.raises(Conflict):
             await engine.jobs.retry(job.id)
 
+    async def test_files_are_previewed_and_not_stored(
+        self, engine: AnyEngine, local: AnyEngine, tmp_path: Path
+    ) -> None:
+        """With their chunks, up to a number of them, and what cannot be read."""
+        (tmp_path / "boats.md").write_text("# Boats\n\n" + "The ferry leaves at noon. " * 200)
+        await engine.collections.create("new")
+        uploads = [
+            Upload("boats.md", tmp_path / "boats.md"),
+            Upload("Ä.txt", b"about cakes"),
+            Upload("a.gif", b"GIF89a"),
+        ]
+        preview = await engine.jobs.preview_files(uploads, collection="new", source="mine", limit=2)
+        assert preview == await local.jobs.preview_files(uploads, collection="new", source="mine", limit=2)
+        boats, cakes = preview.documents
+        assert (boats.title, boats.key, boats.read_by, len(boats.chunks)) == ("Boats", "boats.md", "text", 2)
+        assert boats.chunk_count > 2 and boats.tokens > 1_000
+        assert boats.chunks[0].text.startswith("# Boats")
+        assert (cakes.chunks, cakes.chunk_count) == ((), 1)
+        assert [failure.name for failure in preview.failures] == ["a.gif"]
+        assert (await engine.documents.list(collection="new")).documents == ()
+        with pytest.raises(InvalidInput):
+            await engine.jobs.preview_files([], collection="new")
+        with pytest.raises(NotFound):
+            await engine.jobs.preview_files(uploads, collection="none")
+
     async def test_a_page_that_must_not_be_fetched_fails_its_job(self, engine: AnyEngine) -> None:
         """With the code of the reason; what is no address is refused at once."""
         job = await engine.jobs.ingest_url(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 ROUTES: Final[Mapping[str, str]] = {
-    "an upload": "import_captions import_messages import_streams ingest_files",
+    "an upload": "import_captions import_messages import_streams ingest_files preview_files",
     "the body or response is a stream, JSON Lines or an image": """
         add_lines chat export_document_lines export_graph export_lines import_document_lines import_lines
         resume_chat subscribe_alerts subscribe_captions
@@ -29,7 +29,7 @@ ROUTES: Final[Mapping[str, str]] = {
 METHODS: Final[Mapping[str, str]] = {
     "files, archives or batches in several requests": """
         Channels.import_archive Channels.add_messages Documents.add Documents.add_files Documents.delete
-        Documents.import_lines Events.add Jobs.ingest_files Memory.import_lines Memory.add
+        Documents.import_lines Events.add Jobs.ingest_files Jobs.preview_files Memory.import_lines Memory.add
         Streams.add_captions Streams.import_captions
         """,
     "the body or response is a stream, JSON Lines or an image": """

@@ -273,6 +273,8 @@ async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
     files = [("files", ("a.md", b"# A\n\nText.")), ("files", ("b.txt", b"More."))]
     uploaded = await api.post("/collections/wiki/ingest/files", files=files, data={"source": "uploads"})
     assert (uploaded.status_code, uploaded.json()["kind"]) == (202, "ingest_files")
+    preview = await api.post("/collections/wiki/ingest/preview", files=files, data={"limit": "1"})
+    assert [len(document["chunks"]) for document in preview.json()["documents"]] == [1, 0]
     fetched = await api.post("/collections/wiki/ingest/url", json={"url": page})
     assert fetched.status_code == 202
     body = {"name": "docs", "connector": "markdown", "options": {"path": folder}}

@@ -209,7 +209,7 @@ def _make_preview_table(preview: FilesPreview) -> RenderableType:
     lines += [cell(f"and {hidden:,} more documents; --json lists all")] if hidden > 0 else []
     sums = {
         "documents": len(preview.documents),
-        "chunks": sum(len(document.chunks) for document in preview.documents),
+        "chunks": sum(document.chunk_count for document in preview.documents),
         "tokens": sum(document.tokens for document in preview.documents),
         "skipped": len(preview.skipped_files),
         "failed": len(preview.failures),

@@ -11,6 +11,7 @@ from conspectus.client.transport import RemoteService
 from conspectus.engine.jobs import JobService
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import FINISHED, Job, Upload
+from conspectus.model.reports import FilesPreview
 
 POLL_SECONDS: Final = 20.0
 """Maximum seconds of one request that waits for a job to end."""
@@ -28,6 +29,22 @@ class RemoteJobs(RemoteService, JobService):
         path = in_collection(collection, "ingest", "files")
         request = Request("POST", path, present(source=source), uploads=files, writes=True, unhurried=True)
         return await self._channel.one(Job, request)
+
+    async def preview_files(
+        self,
+        files: Sequence[Upload],
+        *,
+        collection: str = "default",
+        source: str = "uploads",
+        limit: int = 100,
+    ) -> FilesPreview:
+        if not files:
+            raise InvalidInput("files", "must be at least one")
+        path = in_collection(collection, "ingest", "preview")
+        fields = present(source=source, limit=limit)
+        return await self._channel.one(
+            FilesPreview, Request("POST", path, fields, uploads=files, unhurried=True)
+        )
 
     async def get(self, job: str) -> Job:
         return await self._channel.one(Job, read_request(path_of("jobs", ("job", job))))

@@ -22,6 +22,7 @@ from conspectus.errors import (
     UnreadableFile,
 )
 from conspectus.ingest.document_fields import check_name
+from conspectus.ingest.file_preview import preview_uploads
 from conspectus.ingest.files import source_name
 from conspectus.model.annotations import Example, Length, Range
 from conspectus.model.ids import SourceId
@@ -44,7 +45,8 @@ from conspectus.model.parameters import (
     PageLimit,
     SourceName,
 )
-from conspectus.model.records import Json
+from conspectus.model.records import Json, Source
+from conspectus.model.reports import FilesPreview
 from conspectus.text.splitter import SplitOptions
 from conspectus.text.urls import parse_url
 
@@ -125,6 +127,27 @@ class JobService(Service):
         job = self._queue.new_job("ingest_files", access, target, title=title, arguments=arguments)
         await self._parts.work.files.store_files(job.id, files)
         return await self._queue.submit(job)
+
+    async def preview_files(
+        self,
+        files: Sequence[Upload],
+        *,
+        collection: CollectionName = "default",
+        source: str = "uploads",
+        limit: Annotated[int, Range(1, 1_000), "Maximum number of chunks."] = 100,
+    ) -> FilesPreview:
+        """Read and split files as ingesting them would, and store nothing.
+
+        The chunks of all files together are limited; each document has the number of all its chunks.
+        """
+        await asyncio.to_thread(self._require_names, files)
+        require_scope(self._person, "write", "preview files")
+        access = await self._authorized.collection(collection)
+        target = Source(SourceId(""), access.collection.id, check_name("source", source))
+        preparation = self._context.preparation(target)
+        return await asyncio.to_thread(
+            preview_uploads, self._parts.make_files(), files, preparation, max_chunks=limit
+        )
 
     async def get(self, job: JobIdentifier) -> Job:
         """Return a job. Raises NotFound."""

@@ -7,8 +7,8 @@ from typing import Annotated
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example
 from conspectus.model.index import Disagreement, IndexStatus
-from conspectus.model.parameters import StoredCollection, StoredKey, StoredTitle
-from conspectus.model.records import Document, Kind
+from conspectus.model.parameters import StoredCollection, StoredKey, StoredText, StoredTitle
+from conspectus.model.records import Document, Kind, ReadBy
 from conspectus.model.results import Similarity
 
 
@@ -118,7 +118,10 @@ class FilesReport:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPreview:
-    """A chunk that a document would have: its characters [start, end), tokens of o200k_base, and place."""
+    """A chunk that a document would have: its text of the characters [start, end), and where it stands.
+
+    `tokens` are those of o200k_base. A chunk in the middle of a table is indexed below its `table_header`.
+    """
 
     position: int
     start: int
@@ -126,11 +129,16 @@ class ChunkPreview:
     tokens: int
     page: int | None
     heading: StoredTitle | None
+    text: StoredText = ""
+    table_header: StoredText | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPreview:
-    """A document that would be stored, with its chunks; `quarantined` says why it would be in no result."""
+    """A document that would be stored, with its first chunks, and the numbers of all its chunks and tokens.
+
+    `quarantined` says why it would be in no result.
+    """
 
     key: StoredKey
     title: StoredTitle
@@ -138,11 +146,9 @@ class DocumentPreview:
     characters: int
     chunks: tuple[ChunkPreview, ...]
     quarantined: str | None = None
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of all chunks, with their overlaps."""
-        return sum(chunk.tokens for chunk in self.chunks)
+    read_by: ReadBy = "text"
+    chunk_count: int = 0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ class BlockingJobs(BlockingService[JobService]):
 
     ingest_url = blocking(JobService.ingest_url)
     ingest_files = blocking(JobService.ingest_files)
+    preview_files = blocking(JobService.preview_files)
     get = blocking(JobService.get)
     list = blocking(JobService.list)
     cancel = blocking(JobService.cancel)

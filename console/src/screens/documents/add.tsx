@@ -3,19 +3,26 @@ import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { Drop } from "../../ui/drop";
 import { JobProgress } from "../../ui/job";
+import { Preview } from "./preview";
 
 type Job = Schemas["Job"];
 
-/** Files by drag and drop, or a web page: both become a job whose progress is shown. */
+/** Files by drag and drop, which are shown as they would be stored, or a web page: both become a job. */
 export function Add({ collection, onAdded }: { collection: string; onAdded: () => void }) {
   const [source, setSource] = useState("uploads");
   const [url, setUrl] = useState("");
+  const [files, setFiles] = useState<readonly File[]>([]);
   const [jobs, setJobs] = useState<Job[]>([]);
   const { act, failure } = useAction();
   const start = (request: () => Promise<Job>) => act(request, (job) => setJobs((before) => [job, ...before]));
+  const target = source.trim() || "uploads";
+  const add = () => {
+    start(() => sent(collection, target, files));
+    setFiles([]);
+  };
   return (
     <section class="panel adding" aria-label="Add documents">
-      <Drop label="Files" onFiles={(files) => start(() => sent(collection, source.trim() || "uploads", files))}>
+      <Drop label="Files" onFiles={setFiles}>
         Drop files here
       </Drop>
       <div class="adding-fields">
@@ -49,6 +56,9 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
           </div>
         </form>
       </div>
+      {files.length > 0 && (
+        <Preview collection={collection} source={target} files={files} onAdd={add} onCancel={() => setFiles([])} />
+      )}
       <Failure text={failure} />
       {jobs.map((each) => (
         <JobProgress key={each.id} job={each} onEnd={onAdded} />
