@@ -274,24 +274,35 @@ class IndexContract:
         assert (ids(again), again.terms[0].documents) == ([2, 3], 2)
 
     async def test_frequencies_of_sources_count(self, index: Index, journal: Journal) -> None:
-        """The weight of a term is the mean of its idf in the collection and in the named sources."""
+        """The weight of a term is its idf in the named sources, if the query names any."""
         texts = {1: ("a", "fox sun"), 2: ("a", "fox sea"), 3: ("b", "sun moon"), 4: ("b", "sun sea")}
         journal.put([make_chunk(number, text, source=name) for number, (name, text) in texts.items()])
         await catch_up(index, journal)
         probe = ask("fox sun")
         plain = await index.search(probe)
         candidates = await index.search(replace(probe, sources=("a", "unknown")))
-        assert [term.within for term in plain.terms] == [None, None]
-        assert [term.within for term in candidates.terms] == [math.log(1.2), math.log(2.0)]
+        assert [term.source_idf for term in plain.terms] == [None, None]
+        assert [term.source_idf for term in candidates.terms] == [math.log(1.2), math.log(2.0)]
         assert [term.idf for term in candidates.terms] == [term.idf for term in plain.terms]
         assert plain.words[1] > plain.words[2]
         assert candidates.words[1] < candidates.words[2]
         scored = await index.score(candidates.ids, replace(probe, sources=("a",)))
         assert scored.words.tolist() == candidates.words.tolist()
+        assert [term.weight for term in candidates.terms] == [term.source_idf for term in candidates.terms]
         journal.remove([2])
         await catch_up(index, journal)
         fewer = await index.search(replace(probe, sources=("a",)))
-        assert [term.within for term in fewer.terms] == [math.log(4 / 3)] * 2
+        assert [term.source_idf for term in fewer.terms] == [math.log(4 / 3)] * 2
+
+    async def test_long_texts_lose_less_in_sources(self, index: Index, journal: Journal) -> None:
+        """In named sources, the length of a text divides its score by less."""
+        texts = {1: "fox", 2: f"fox {' '.join(['sun'] * 30)}", 3: "fox sea", 4: "moon"}
+        journal.put([make_chunk(number, text, source="a") for number, text in texts.items()])
+        await catch_up(index, journal)
+        everywhere = await index.search(ask("fox"))
+        inside = await index.search(replace(ask("fox"), sources=("a",)))
+        assert ids(inside) == ids(everywhere) == [1, 2, 3]
+        assert inside.words[1] / inside.words[0] > 1.2 * everywhere.words[1] / everywhere.words[0]
 
     async def test_terms_are_searched_as_they_are(self, index: Index, journal: Journal) -> None:
         """Given terms replace those of the words: a whole is found without its parts."""

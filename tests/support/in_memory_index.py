@@ -144,16 +144,17 @@ class MemoryIndex:
             terms=terms,
             total=corpus.total,
             threads=any(row.chunk.document.thread is not None for row in self._rows.values()),
-            least=self._bm25.least(terms, corpus.average),
+            least=self._bm25.for_terms(terms).least(terms, corpus.average),
         )
 
     def _words(self, rows: Sequence[_Row], terms: Sequence[TermStatistic], corpus: Corpus) -> Floats:
         scores = np.zeros(len(rows))
+        bm25 = self._bm25.for_terms(terms)
         lengths = np.array([row.length for row in rows], np.float64)
         for term in sorted(terms, key=lambda statistic: statistic.term):
             counts = np.array([row.counts[term.term] for row in rows], np.float64)
             containing = counts > 0
-            scores[containing] += self._bm25.contributions(
+            scores[containing] += bm25.contributions(
                 term.weight, counts[containing], lengths[containing], corpus.average
             )
         return scores

@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,12 +40,24 @@ _SAMPLE = (
 class Bm25:
     """Parameters of BM25: `k1` is the saturation of term frequencies, `b` the length normalization (0 to 1).
 
-    If a probe names sources with at most `max_source_chunks` chunks together, idf is computed over these.
+    If a probe names sources with at most `max_source_chunks` chunks together, idf is computed over these, and
+    the length normalization is `source_b`: in a conversation, long messages say more.
     """
 
     k1: float = 1.2
     b: float = 0.75
     max_source_chunks: int = 10_000
+    source_b: float = 0.5
+
+    def for_terms(self, terms: Sequence[TermStatistic]) -> "Bm25":
+        """Return the parameters of a query: those for sources if its terms have an idf in sources."""
+        if any(term.source_idf is not None for term in terms):
+            return replace(self, b=self.source_b)
+        return self
+
+    def max_ratio(self, other: "Bm25") -> float:
+        """Return the most by which a contribution exceeds that of `other`, which differs in `b` only."""
+        return max(_ratio(1.0 - other.b, 1.0 - self.b), _ratio(other.b, self.b), 1.0)
 
     def contributions(self, weight: float, counts: Floats, lengths: Floats, average: float) -> Floats:
         """Return what one term adds to the scores of rows in which it occurs `counts` times (at least 1)."""
@@ -91,6 +104,12 @@ def with_sources(
         TermStatistic(statistic.term, statistic.documents, statistic.idf, statistic.count, idf(total, count))
         for statistic, count in zip(terms, documents, strict=True)
     )
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    if numerator == denominator:
+        return 1.0
+    return numerator / denominator if denominator else math.inf
 
 
 def count_shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinteger[Any]]) -> int:

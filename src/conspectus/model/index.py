@@ -82,19 +82,22 @@ class WriteResult:
 class TermStatistic:
     """One distinct term of a query: how many chunks have it, its BM25 idf, and how often the query has it.
 
-    `within` is its idf in the sources that the query names, None without them.
+    `source_idf` is its idf in the sources that the query names, None without them.
     """
 
     term: str
     documents: int
     idf: float
     count: int = 1
-    within: float | None = None
+    source_idf: float | None = None
 
     @property
     def weight(self) -> float:
-        """The mean idf, up to twice as much for a term that the query repeats: BM25's k3 (Robertson) of 1."""
-        idf = self.idf if self.within is None else (self.idf + self.within) / 2.0
+        """The idf in the named sources, or else in the collection.
+
+        A term that the query repeats weighs up to twice as much: BM25's k3 (Robertson) of 1.
+        """
+        idf = self.idf if self.source_idf is None else self.source_idf
         return idf * 2.0 * self.count / (1.0 + self.count)
 
 

@@ -71,8 +71,8 @@ class Probe:
     """A query to an index: a filter, words and/or a unit vector of its space, and a limit per retriever.
 
     With `terms`, analyzed terms are searched instead of those of the words. With `sources`, BM25 weighs each
-    term by the mean of its idf in the collection and in these sources as a whole, whatever the filter, if
-    they have at most `Bm25.max_source_chunks` chunks together.
+    term by its idf in these sources as a whole, whatever the filter, if they have at most
+    `Bm25.max_source_chunks` chunks together.
     """
 
     filter: Filter

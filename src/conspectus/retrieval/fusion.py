@@ -1,12 +1,13 @@
 """Fusion of keyword and vector scores: a weight for each query, from signals of its raw scores."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from conspectus.deferred import dataclass
+from conspectus.model.index import TermStatistic
 from conspectus.model.records import EmbeddingSpace
 from conspectus.retrieval.arrays import Floats
 
@@ -16,6 +17,12 @@ MAX_COMMON_UNKNOWN_SHARE = 0.5
 """The share of unknown terms that few queries in the language of the texts exceed."""
 MIN_VECTOR_TERMS = 4
 """Queries with fewer terms say too little for a vector."""
+MIN_REACHED_SHARE = 0.25
+"""If no text reaches this share of the summed term weights, texts share too few words with the query."""
+FULLY_REACHED_SHARE = 0.5
+"""A text that reaches more of the summed term weights has most of several query terms."""
+MIN_DIGITS_SHARE = 0.5
+"""If terms with digits have a larger share of the summed term weights, the query asks for a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,10 @@ class FusionProfile:
 
     `scripts/train_fusion.py` learned the defaults on public sets; docs/adr/0002 has the figures. `unknown` is
     for the share of query terms beyond `MAX_COMMON_UNKNOWN_SHARE` that no text has. `short` is for each term
-    that a query lacks to `MIN_VECTOR_TERMS`; with `unknown`, only if texts have all of its terms.
+    that a query lacks to `MIN_VECTOR_TERMS`; with `unknown`, only if texts have all of its terms. `unreached`
+    is for the share that the best text lacks to `MIN_REACHED_SHARE`, `reached` for what it has beyond
+    `FULLY_REACHED_SHARE`, if the query has several terms. `digits` is for the share of terms with digits
+    beyond `MIN_DIGITS_SHARE`.
     """
 
     intercept: float = -1.82
@@ -54,6 +64,9 @@ class FusionProfile:
     terms: float = 0.63
     unknown: float = 0.0
     short: float = 0.0
+    unreached: float = 0.0
+    reached: float = 0.0
+    digits: float = 0.0
 
     def with_unknown(self, share: float) -> "FusionProfile":
         """Return the weights for a query of whose terms no text has this share."""
@@ -61,6 +74,24 @@ class FusionProfile:
         if share:
             return replace(self, intercept=self.intercept + self.unknown * beyond, short=0.0)
         return self
+
+    def with_terms(self, terms: Sequence[TermStatistic], best_bm25: float) -> "FusionProfile":
+        """Return the weights for a query with these terms, of which the best text has this BM25 score."""
+        possible = sum(term.weight for term in terms)
+        if not possible:
+            return self
+        reached = best_bm25 / possible
+        beyond = max(min(reached, 1.0) - FULLY_REACHED_SHARE, 0.0) if len(terms) > 1 else 0.0
+        with_digits = sum(term.weight for term in terms if term.documents and _has_digit(term.term))
+        log_odds = (
+            self.unreached * max(MIN_REACHED_SHARE - reached, 0.0)
+            + self.reached * beyond
+            + self.digits * max(with_digits / possible - MIN_DIGITS_SHARE, 0.0)
+        )
+        profile = replace(self, intercept=self.intercept + log_odds)
+        if self.unknown:
+            return profile.with_unknown(sum(not term.documents for term in terms) / len(terms))
+        return profile
 
     def log_odds(self, signals: Signals) -> float:
         """Return log odds: above 0 keywords weigh more than vectors, below 0 less."""
@@ -76,7 +107,7 @@ class FusionProfile:
         )
 
 
-DEFAULT_FUSION = FusionProfile(short=0.5)
+DEFAULT_FUSION = FusionProfile(short=0.5, unreached=-30.0, digits=10.0)
 MULTILINGUAL_FUSION = FusionProfile(
     intercept=-1.32,
     words_lead=0.54,
@@ -87,10 +118,14 @@ MULTILINGUAL_FUSION = FusionProfile(
     terms=0.33,
     unknown=-10.0,
     short=0.5,
+    unreached=-30.0,
+    reached=4.0,
+    digits=10.0,
 )
 """Learned with multilingual-e5-small, also on queries in another language than the texts: docs/adr/0033.
 
-Most terms of a query in another language are unknown. Then names and numbers must not decide.
+Most terms of a query in another language are unknown. Then names and numbers must not decide. A text that has
+most words of a query is in its language.
 """
 _FUSION_BY_MODEL: Mapping[str, FusionProfile] = {"multilingual-e5-small": MULTILINGUAL_FUSION}
 CONVERSATION_FUSION = FusionProfile(
@@ -101,8 +136,12 @@ CONVERSATION_FUSION = FusionProfile(
     cosine_apart=0.0,
     words_apart=0.0,
     terms=0.0,
+    unreached=-30.0,
 )
-"""For conversations between people in threads: keywords weigh 0.45, whatever the signals are."""
+"""For conversations between people in threads: keywords weigh 0.45 if texts share words with the query.
+
+A statement shares only common words with what was said about it before, and these must not decide.
+"""
 VECTORS_ONLY_FUSION = FusionProfile(intercept=-50.0)
 WORDS_ONLY_FUSION = FusionProfile(intercept=50.0)
 """Use keywords alone if any match: for a query in a language that the embedding model does not support."""
@@ -165,6 +204,10 @@ def fusion_signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
         words_apart=1.0 - float(words[by_cosine[0]]) / best,
         terms=terms,
     )
+
+
+def _has_digit(term: str) -> bool:
+    return any(character.isdigit() for character in term)
 
 
 def _words_weight(words: Floats, cosine: Floats, best: float, terms: int, profile: FusionProfile) -> float:

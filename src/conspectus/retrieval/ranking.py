@@ -197,10 +197,8 @@ def _fuse_candidates(
     """Fuse with the weights of the profile, of the search, the default ones, or those of the model."""
     of_profile = None if context.ranking_context is None else context.ranking_context.profile.fusion
     profile = of_profile or context.fusion or default or fusion_for_model(context.space)
-    terms = candidates.terms
-    if profile.unknown:
-        profile = profile.with_unknown(sum(not term.documents for term in terms) / max(len(terms), 1))
-    return fuse(candidates.words, candidates.cosine, terms=len(terms), profile=profile)
+    profile = profile.with_terms(candidates.terms, float(candidates.words.max(initial=0.0)))
+    return fuse(candidates.words, candidates.cosine, terms=len(candidates.terms), profile=profile)
 
 
 def _weights(ranking_context: RankingContext | None, ranked: RankedCandidates) -> Weights:

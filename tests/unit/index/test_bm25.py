@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.journal import make_chunk
 
-from conspectus.index.bm25 import Bm25, Corpus, best, cosines, occurrences, query_terms
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines, occurrences, query_terms, with_sources
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 
@@ -28,6 +30,27 @@ def test_a_term_in_every_chunk_still_counts() -> None:
 def test_without_length_normalisation_length_does_not_matter() -> None:
     scores = Bm25(b=0.0).contributions(1.0, np.array([1.0, 1.0]), np.array([1.0, 900.0]), 7.0)
     assert scores[0] == scores[1]
+
+
+LENGTHS = st.floats(1.0, 1e6)
+SHARES = st.floats(0.0, 1.0)
+
+
+@given(SHARES, SHARES, st.integers(1, 65_535), LENGTHS, LENGTHS)
+def test_no_contribution_exceeds_the_largest_ratio(b, other_b, count, length, average):
+    bm25, other = Bm25(b=b), Bm25(b=other_b)
+    here, there = (
+        float(parameters.contributions(1.0, np.array([float(count)]), np.array([length]), average)[0])
+        for parameters in (bm25, other)
+    )
+    assert here <= there * bm25.max_ratio(other) * (1.0 + 1e-9)
+
+
+def test_sources_have_their_own_length_normalization():
+    bm25, corpus = Bm25(), Corpus(total=4, length=20)
+    terms = [corpus.statistic("fox", 1), corpus.statistic("sun", 0)]
+    assert bm25.for_terms(terms) is bm25
+    assert bm25.for_terms(with_sources(terms, 2, [1, 0])).b == bm25.source_b < bm25.b
 
 
 def test_an_empty_corpus_divides_by_nothing() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conspectus.model.index import TermStatistic
 from conspectus.retrieval.fusion import (
     CONVERSATION_FUSION,
     DEFAULT_FUSION,
@@ -142,6 +143,50 @@ def test_a_profile_of_nothing_but_zeros_weighs_both_arms_alike():
 def test_in_conversations_the_weight_is_the_same_for_every_question(candidates, terms):
     fused = fuse(*as_arrays(candidates), terms=terms, profile=CONVERSATION_FUSION)
     assert fused.words_weight == pytest.approx(0.445, abs=0.001)
+
+
+def terms_of(**weights):
+    """Terms that four of nine texts have, by their weights."""
+    return [TermStatistic(term, 4, weight) for term, weight in weights.items()]
+
+
+PROFILE = FusionProfile(*[0.0] * 7, unreached=-10.0, reached=2.0, digits=4.0)
+
+
+@pytest.mark.parametrize(
+    ("best_bm25", "log_odds"),
+    [(0.0, -2.5), (0.8, -0.5), (1.0, 0.0), (2.0, 0.0), (3.0, 0.5), (4.0, 1.0), (9.0, 1.0)],
+)
+def test_keywords_weigh_by_the_reached_share_of_the_possible_score(best_bm25, log_odds):
+    profile = PROFILE.with_terms(terms_of(lake=1.0, house=3.0), best_bm25)
+    assert profile.intercept == pytest.approx(log_odds)
+
+
+def test_a_text_with_the_only_term_says_nothing():
+    assert PROFILE.with_terms(terms_of(lake=1.0), 1.0).intercept == 0.0
+
+
+@pytest.mark.parametrize(("weight", "log_odds"), [(0.5, 0.0), (1.0, 0.0), (3.0, 1.0), (1e9, 2.0)])
+def test_keywords_weigh_more_if_the_query_is_a_number(weight, log_odds):
+    assert PROFILE.with_terms(
+        terms_of(pep=1.0, n420=weight), 0.4 * (1.0 + weight)
+    ).intercept == pytest.approx(log_odds, abs=1e-6)
+
+
+def test_a_number_that_no_text_has_counts_as_any_other_term():
+    unknown = TermStatistic("4711", 0, 9.0)
+    assert PROFILE.with_terms([*terms_of(pep=1.0), unknown], 4.0).intercept == 0.0
+
+
+@pytest.mark.parametrize("terms", [(), terms_of(the=0.0)])
+def test_terms_without_weight_change_nothing(terms):
+    assert PROFILE.with_terms(terms, 0.0) is PROFILE
+
+
+def test_unknown_terms_count_only_where_they_have_a_weight():
+    unknown = [TermStatistic("fox", 0, 1.0)]
+    assert replace(PROFILE, short=1.0).with_terms(unknown, 1.0).short == 1.0
+    assert replace(PROFILE, short=1.0, unknown=-1.0).with_terms(unknown, 1.0).short == 0.0
 
 
 def test_keywords_weigh_more_the_fewer_terms_a_query_has():

@@ -110,6 +110,7 @@ class MilvusQuery:
             source_counts = visible.sources
             documents = [source_counts.documents.get(term.term, 0) for term in self.terms]
             self.terms = with_sources(self.terms, source_counts.total, documents)
+        self._bm25 = view.bm25.for_terms(self.terms)
         self._stored_terms = sorted(
             (term for term in self.terms if term.documents > 0), key=lambda statistic: statistic.term
         )
@@ -147,11 +148,11 @@ class MilvusQuery:
             terms=self.terms,
             total=self._corpus.total,
             threads=self._view.state.threads > 0,
-            least=self._view.bm25.least(self.terms, self._corpus.average),
+            least=self._bm25.least(self.terms, self._corpus.average),
         )
 
     async def _search_words(self, limit: int) -> RowsByChunk:
-        k1 = self._view.bm25.k1
+        k1 = self._bm25.k1
         query = {dimension(term.term): term.weight * (k1 + 1.0) for term in self._stored_terms}
         if not query or not limit:
             return {}
@@ -160,7 +161,7 @@ class MilvusQuery:
             sparse = {"data": [query], "anns_field": "terms", "limit": depth}
             return await self._search_rows(self._where, sparse)
 
-        slack = self._weights.max_score_ratio(self._corpus.average)
+        slack = self._weights.max_score_ratio(self._corpus.average) * self._bm25.max_ratio(self._view.bm25)
         return await _search_deep_enough(search_to, self._words, limit=limit, slack=slack)
 
     async def _search_vectors(self, limit: int) -> RowsByChunk:
@@ -185,7 +186,7 @@ class MilvusQuery:
         for term in self._stored_terms:
             counts = self._weights.counts(rows, dimension(term.term))
             has_term = counts > 0
-            scores[has_term] += self._view.bm25.contributions(
+            scores[has_term] += self._bm25.contributions(
                 term.weight, counts[has_term], lengths[has_term], self._corpus.average
             )
         return scores

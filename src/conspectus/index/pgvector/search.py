@@ -34,7 +34,8 @@ class Words:
             return self
         live = rows[self.view.alive[rows]].astype(np.uint32)
         documents = [count_shared(self.postings[term.term].rows, live) for term in self.terms]
-        return replace(self, terms=with_sources(self.terms, len(live), documents))
+        terms = with_sources(self.terms, len(live), documents)
+        return replace(self, terms=terms, bm25=self.bm25.for_terms(terms))
 
     @classmethod
     def of(

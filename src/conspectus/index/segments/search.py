@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -122,10 +122,14 @@ class SegmentsQuery:
         self.terms = tuple(map(snapshot.corpus.statistic, query_terms, documents.tolist(), terms.values()))
         if probe.sources:
             self.terms = self._with_sources(probe.sources, order, snapshot.bm25.max_source_chunks)
-        factor = snapshot.bm25.k1 + 1.0
+        bm25 = snapshot.bm25.for_terms(self.terms)
+        if bm25 is not snapshot.bm25:
+            ratio = bm25.max_ratio(snapshot.bm25)
+            self._terms = [replace(terms, bounds=terms.bounds * ratio) for terms in self._terms]
+        factor = bm25.k1 + 1.0
         self._weights = np.array([self.terms[position].weight * factor for position in order], np.float64)
-        self._norm = snapshot.bm25.norm(snapshot.corpus.average)
-        self._least = snapshot.bm25.least(self.terms, snapshot.corpus.average)
+        self._norm = bm25.norm(snapshot.corpus.average)
+        self._least = bm25.least(self.terms, snapshot.corpus.average)
 
     def _with_sources(
         self, names: tuple[str, ...], order: Sequence[int], maximum: int
