@@ -4,19 +4,24 @@ import { forgetInvitation, login } from "../session";
 import { asProblem } from "../ui/load";
 import { Mark } from "../ui/mark";
 
-/** A form that logs in. `refused` is what it says where the server does not accept the credential. */
+/**
+ * A form that logs in. `refused` is what it says where the server does not accept the credential, and `alternative`
+ * stands below its button.
+ */
 function LoginForm({
   title,
   hint,
   refused,
   logIn,
   children,
+  alternative,
 }: {
   title: string;
   hint: string;
   refused: string;
   logIn: () => Promise<void>;
-  children: (describedBy: string | undefined) => ComponentChildren;
+  children?: (describedBy: string | undefined) => ComponentChildren;
+  alternative?: ComponentChildren;
 }) {
   const [failure, fail] = useState("");
   const [busy, setBusy] = useState(false);
@@ -40,7 +45,7 @@ function LoginForm({
         </p>
         <h1>{title}</h1>
         <p class="sub small">{hint}</p>
-        {children(failure === "" ? undefined : "failed")}
+        {children?.(failure === "" ? undefined : "failed")}
         {failure !== "" && (
           <p id="failed" class="failed" role="alert">
             {failure}
@@ -49,6 +54,7 @@ function LoginForm({
         <button class="btn primary" type="submit" disabled={busy}>
           Log in
         </button>
+        {alternative}
       </form>
     </main>
   );
@@ -96,14 +102,13 @@ export function AcceptInvitation({ token }: { token: string }) {
       hint="The link works once, in this browser."
       refused="This invitation was used already, has expired or was withdrawn. Ask the owner for a new one."
       logIn={accept}
-    >
-      {() => (
-        <p class="small">
+      alternative={
+        <p class="small after">
           <button class="link" type="button" onClick={forgetInvitation}>
             Log in with an API key instead
           </button>
         </p>
-      )}
-    </LoginForm>
+      }
+    />
   );
 }
