@@ -180,7 +180,7 @@ def made_pdfs(peps: Path, count: int) -> Iterator[MadePage]:
 
 
 def _made_tables(paths: Sequence[Path]) -> Iterator[MadePage]:
-    rows = [row for path in paths if (row := _pep_row(path.read_text(encoding="utf-8")))]
+    rows = [row for path in paths if (row := pep_row(path.read_text(encoding="utf-8")))]
     header = ["PEP", "Title", "Status", "Type", "Created"]
     lefts = (MARGIN, MARGIN + 40, MARGIN + 300, MARGIN + 360, MARGIN + 440)
     for first in range(0, min(len(rows), 160), 40):
@@ -197,7 +197,8 @@ def _made_tables(paths: Sequence[Path]) -> Iterator[MadePage]:
         yield MadePage("pdf, tables", f"table {first}.pdf", content, expected)
 
 
-def _pep_row(text: str) -> list[str]:
+def pep_row(text: str) -> list[str]:
+    """Return number, title, status, type and date of a PEP; none if some of them are missing."""
     fields = dict(re.findall(r"^(PEP|Title|Status|Type|Created): (.+)$", text, re.MULTILINE))
     row = [fields.get(name, "") for name in ("PEP", "Title", "Status", "Type", "Created")]
     is_plain = all(row) and all(letter in WIDTHS for cell in row for letter in cell)

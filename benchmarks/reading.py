@@ -19,6 +19,9 @@ from pathlib import Path
 from statistics import mean
 
 from made_pages import MadePage, made_pdfs, made_web_pages
+from made_pdf_tables import made_pdf_tables
+from made_sheets import made_sheets
+from made_tables import made_tables
 from reading_scores import Pair, pairs_in, score
 from results import Result, option_parser
 
@@ -123,6 +126,9 @@ def main() -> None:
             *pairs_in(sets / "markitdown_files"),
             *pairs_made(made_pdfs(sets / "peps", arguments.made), Path(folder)),
             *pairs_made(made_web_pages(sets / "fastapi_docs" / "en", arguments.made), Path(folder)),
+            *pairs_made(made_tables(), Path(folder)),
+            *pairs_made(made_sheets(), Path(folder)),
+            *pairs_made(made_pdf_tables(sets / "peps", arguments.made), Path(folder)),
         ]
         readings = {OURS: read_ours(pairs)}
         for peer in PEERS if arguments.peers else ():

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 MAX_CAPTIONS = 5
 MAX_COMPARED_ROWS = 20
 MIN_LABEL_SHARE = 0.7
+MIN_ROWS_WITH_TWO_NAMES = 4
 _FIGURE = re.compile(r"[-+(]?[$€£¥]?\s?\d[\d\s.,'_:/%-]*[%€$)]?(?:[eE][-+]?\d+)?|TRUE|FALSE|true|false")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -40,6 +41,25 @@ def begins_with_names(rows: Sequence[Row]) -> bool:
     named = sum(is_typed and not is_figure(text) for text, is_typed in zip(first, typed, strict=True))
     unnamed = sum(is_typed and is_figure(text) for text, is_typed in zip(first, typed, strict=True))
     return not below or named > unnamed
+
+
+def count_name_rows(rows: Sequence[Row]) -> int:
+    """Return how many of the first rows name the columns: two, if one that is partly blank stands over names.
+
+    The names have no figures, but for years in the upper row, and figures below.
+    """
+    if len(rows) < MIN_ROWS_WITH_TWO_NAMES:
+        return 1
+    first, second, *below = rows
+    is_partial = 1 < len(set(first)) < len(first) or not all(first)
+    are_names = all(second) and not any(map(is_figure, second))
+    is_above = not any(is_figure(text) and not _YEAR.fullmatch(text) for text in first)
+    columns = ([row[column] for row in below if column < len(row)] for column in range(len(second)))
+    has_figures = any(
+        all(map(is_figure, column)) and not is_figure(name)
+        for name, column in zip(second, columns, strict=True)
+    )
+    return 2 if is_partial and is_above and are_names and has_figures else 1
 
 
 def is_figure(text: str) -> bool:

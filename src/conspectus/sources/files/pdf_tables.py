@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
+from conspectus.sources.files.header_rows import count_name_rows
 from conspectus.sources.files.pdf_columns import find_columns
 from conspectus.sources.files.pdf_rows import Line, Row, Strip, divide, find_gutters, join_lines
 from conspectus.sources.files.pdf_spans import MAX_RAISE, Span, Walls
+from conspectus.sources.files.tables import join_header_rows
 
 MAX_COVER = 0.88
 """Rows whose text covers more of their width are those of justified prose."""
@@ -120,7 +122,9 @@ def read_table(band: Sequence[Row], heights: Sequence[float] = ()) -> TableBand:
     is_rtl = 2 * sum(span.is_rtl for span in spans) > len(spans)
     table[0] = _spread_names(table[0], gutters)
     rows = [[_cell_text(cell) for cell in (cells[::-1] if is_rtl else cells)] for cells in table]
-    return TableBand(_spans_of(lines[:begin]), rows, _spans_of(lines[end:]))
+    height = count_name_rows(rows)
+    named = [join_header_rows(rows[:height])[1], *rows[height:]]
+    return TableBand(_spans_of(lines[:begin]), named, _spans_of(lines[end:]))
 
 
 def _spread_names(names: Cells, gutters: Sequence[Strip]) -> Cells:

@@ -1,0 +1,71 @@
+"""Workbooks made by script: formats of numbers, errors, several tables on a sheet, and hidden sheets."""
+
+from collections.abc import Iterator
+
+from made_pages import MadePage
+from made_tables import expected, workbook
+
+FORMATS = ("0.0%", "yyyy-mm-dd", "[h]:mm", "0", "General")
+FORMATTED = (
+    ("Kind", "t", None, "Kind"),
+    ("Share", 2, "0.125", "12.5%"),
+    ("Day", 3, "46000", "2025-12-09"),
+    ("Length", 4, "1.5", "36:00"),
+    ("Number", 5, "12345678901234567", "12345678901234567"),
+    ("Plain", 6, "4.4000000000000004", "4.4"),
+    ("Truth", "b", "1", "TRUE"),
+    ("Fault", "e", "#DIV/0!", "#DIV/0!"),
+    ("Minus", 6, "-0.5", "-0.5"),
+)
+
+
+def formatted_sheet() -> MadePage:
+    """Return a workbook of percentages, dates, durations, long numbers, errors, and a hidden sheet."""
+    codes = "".join(f'<numFmt numFmtId="{n}" formatCode="{code}"/>' for n, code in enumerate(FORMATS, 170))
+    formats = "".join(f'<xf numFmtId="{number}"/>' for number in (0, 0, *range(170, 175)))
+    rows = ""
+    for number, (name, kind, stored, _) in enumerate(FORMATTED, 1):
+        cell = f'<c r="A{number}" t="inlineStr"><is><t>{name}</t></is></c>'
+        if stored is None:
+            cell += f'<c r="B{number}" t="inlineStr"><is><t>Shown</t></is></c>'
+        else:
+            mark = f's="{kind}"' if isinstance(kind, int) else f't="{kind}"'
+            cell += f'<c r="B{number}" {mark}><v>{stored}</v></c>'
+        rows += f'<row r="{number}">{cell}</row>'
+    sheets = {
+        "Shown": f"<sheetData>{rows}</sheetData>",
+        "Secret": f"<sheetData>{rows.replace('Kind', 'Hidden')}</sheetData>",
+    }
+    content = workbook(
+        sheets, hidden="Secret", styles=f"<numFmts>{codes}</numFmts><cellXfs>{formats}</cellXfs>"
+    )
+    texts = [("Kind", "Shown"), *((name, shown) for name, _, _, shown in FORMATTED[1:])]
+    return MadePage("xlsx, tables", "table, formats.xlsx", content, expected(texts))
+
+
+BLOCKS = (
+    (("Berth", "Fee"), ("Heron", "150"), ("Gull", "90")),
+    (("Month", "Ships", "Tons"), ("May", "12", "3400"), ("June", "15", "4100")),
+)
+
+
+def blocks_of_a_sheet() -> MadePage:
+    """Return a workbook with two tables on one sheet, divided by a blank row."""
+    rows, number = "", 0
+    for block in BLOCKS:
+        for texts in block:
+            number += 1
+            cells = (
+                f'<c r="{chr(65 + column)}{number}" t="inlineStr"><is><t>{text}</t></is></c>'
+                for column, text in enumerate(texts)
+            )
+            rows += f'<row r="{number}">{"".join(cells)}</row>'
+        number += 1
+    content = workbook({"Both": f"<sheetData>{rows}</sheetData>"})
+    return MadePage("xlsx, tables", "table, blocks.xlsx", content, "\n\n".join(map(expected, BLOCKS)))
+
+
+def made_sheets() -> Iterator[MadePage]:
+    """Yield the workbooks."""
+    yield formatted_sheet()
+    yield blocks_of_a_sheet()
