@@ -51,6 +51,11 @@ PUNCTUATION: Rows = (
     ("# 5", 'it\'s "quoted", with; signs'),
     ("C:\\harbor\\new", "50 % of 1_000"),
 )
+FRAME = (
+    '<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="2" name="Table"/><p:cNvGraphicFramePr/><p:nvPr/>'
+    '</p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="9" cy="9"/></p:xfrm><a:graphic>'
+    '<a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/table">{}</a:graphicData></a:graphic></p:graphicFrame>'
+)
 TABLES: Mapping[str, Rows] = {
     "merged cells": MERGED,
     "blank names": BLANK_NAMES,
@@ -171,7 +176,7 @@ def write_pptx(rows: Rows) -> bytes:
             text = escape(cell.text) if cell else ""
             cells += f"<a:tc{marks}><a:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:txBody></a:tc>"
         parts.append(f"<a:tr>{cells}</a:tr>")
-    frame = f"<p:graphicFrame><a:tbl>{''.join(parts)}</a:tbl></p:graphicFrame>"
+    frame = FRAME.format(f"<a:tbl>{''.join(parts)}</a:tbl>")
     spaces = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
     spaces += f'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="{OFFICE}"'
     return office_file(

@@ -29,6 +29,7 @@ from conspectus import bootstrap
 from conspectus.errors import ConspectusError
 from conspectus.ports import FoundFile
 from conspectus.settings import Settings
+from conspectus.sources.subtitles.caption_import import read_caption_file
 
 OURS = "conspectus"
 PEERS = ("markitdown", "pdfminer.six")
@@ -59,6 +60,9 @@ def read_ours(pairs: Sequence[Pair]) -> list[Reading]:
         with contextlib.suppress(ConspectusError):
             parsed = files.parse(FoundFile(pair.path, pair.path.name, pair.path.stat().st_size))
             text = "\n\n".join(document.text for document in parsed.documents)
+            if parsed.has_captions:
+                track = read_caption_file(pair.path.read_text(encoding="utf-8"), pair.path.name)
+                text = "\n\n".join(caption.text for caption in track.captions)
         readings.append(Reading(text, max(0.0, _processor_seconds() - begin)))
     return readings
 

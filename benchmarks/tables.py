@@ -27,8 +27,19 @@ TITLE, BEFORE, AFTER = "Harbor fees", "The fees below hold from May.", "All fees
 TOKENS = 200
 ROWS_OF_PAGE = 45
 OPC = "http://schemas.openxmlformats.org/package/2006/relationships"
+TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 OPEN = "urn:oasis:names:tc:opendocument:xmlns:"
+
+PART_KINDS = {
+    "word/document.xml": "wordprocessingml.document.main",
+    "ppt/presentation.xml": "presentationml.presentation.main",
+    "ppt/slides/slide": "presentationml.slide",
+    "xl/workbook.xml": "spreadsheetml.sheet.main",
+    "xl/worksheets/": "spreadsheetml.worksheet",
+    "xl/styles.xml": "spreadsheetml.styles",
+}
+"""What the parts of office documents are, by the beginning of their names."""
 
 Table: TypeAlias = Sequence[Sequence[str]]
 
@@ -240,7 +251,17 @@ def _sheet_cell(text: str, reference: str) -> str:
 
 def office_file(main: str, content: str, parts: Mapping[str, str] | None = None) -> bytes:
     """Return an office document with its main part and others."""
-    return zipped({"_rels/.rels": relation("r", "officeDocument", main), main: content, **(parts or {})})
+    named = {"_rels/.rels": relation("r", "officeDocument", main), main: content, **(parts or {})}
+    kinds = {name: kind for name in named for part, kind in PART_KINDS.items() if name.startswith(part)}
+    media = "application/vnd.openxmlformats-officedocument"
+    listed = "".join(
+        f'<Override PartName="/{name}" ContentType="{media}.{kind}+xml"/>' for name, kind in kinds.items()
+    )
+    defaults = '<Default Extension="xml" ContentType="application/xml"/>'
+    defaults += (
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    )
+    return zipped({"[Content_Types].xml": f'<Types xmlns="{TYPES}">{defaults}{listed}</Types>', **named})
 
 
 def relation(name: str, kind: str, target: str) -> str:

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from conspectus.sources.files.html import visible
 from conspectus.text.positions import fence_after
 
+MAX_TABLES = 1_000
+"""HTML tables of a text that are read; those below stay as they are."""
 _MARKS = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
     r"|^ {0,3}(?P<first><table[\s>])|(?P<open><table[\s>])|(?P<close></table\s*>)",
@@ -21,7 +24,7 @@ def render_html_tables(text: str) -> str:
     """
     parts: list[str] = []
     position = 0
-    for start, end in _html_tables(text):
+    for start, end in islice(_html_tables(text), MAX_TABLES):
         table = visible(text[start:end].encode("utf-8", errors="replace"), "utf-8").text()
         if table:
             is_beside_text = text[end : end + 1] not in {"", "\n", "\r"}

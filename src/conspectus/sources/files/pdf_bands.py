@@ -129,8 +129,10 @@ def split_at_headings(band: Sequence[Row], size: float) -> Iterator[Sequence[Row
 
 
 def _is_in_columns(row: Row, above: Sequence[Row]) -> bool:
-    """Return whether a row has several cells, each of which begins where one above does."""
+    """Return whether a row has as many cells as most rows above, each beginning where one there does."""
     lefts = [span.left for other in above for span in other.spans]
-    return len(row.spans) >= MIN_CELLS_IN_COLUMNS and all(
+    alike = sum(len(other.spans) == len(row.spans) for other in above)
+    is_regular = len(row.spans) >= MIN_CELLS_IN_COLUMNS and 2 * alike >= len(above)
+    return is_regular and all(
         any(abs(span.left - left) <= EPSILON * span.size for left in lefts) for span in row.spans
     )

@@ -9,6 +9,8 @@ from conspectus.sources.files.pdf_rows import join_lines
 from conspectus.sources.files.pdf_spans import RULE_DISTANCE, Span, Walls
 from conspectus.sources.files.tables import join_header_rows
 
+MAX_PIECES = 20_000
+"""Straight lines of a page, of which a line of a table may be made."""
 MAX_LINES = 300
 """Lines of one direction on a page; drawings have more."""
 MAX_CELLS = 4_000
@@ -17,6 +19,8 @@ MIN_CELLS = 2
 MAX_CELL_LENGTH = 400
 """Mean length of the texts of cells; longer ones are parts of a page."""
 MIN_FILLED_SHARE = 0.4
+MIN_AREA_SHARE = 0.5
+"""Cells for each row and column; the grid of a diagram is open, so that most of it is merged."""
 
 
 class Border(NamedTuple):
@@ -88,6 +92,8 @@ class Lattice:
 
 def find_lattices(walls: Walls) -> list[Lattice]:
     """Return the lattices of a page that have two rows and two columns or more, from above."""
+    if len(walls.upright) + len(walls.level) > MAX_PIECES:
+        return []
     upright = _joined((rule.left, rule.top, rule.bottom) for rule in walls.upright)
     level = _joined((rule.top, rule.left, rule.right) for rule in walls.level)
     if max(len(upright), len(level)) > MAX_LINES:
@@ -212,6 +218,7 @@ def _is_table(rows: Sequence[Sequence[str]], areas: Sequence[Sequence[int]], tex
     mean_length = sum(map(len, texts.values())) / max(1, len(texts))
     return (
         min(filled_rows, filled_columns, has_pairs) >= MIN_CELLS
+        and count > MIN_AREA_SHARE * len(rows) * len(rows[0])
         and len(texts) >= MIN_FILLED_SHARE * count
         and mean_length <= MAX_CELL_LENGTH
     )

@@ -2,7 +2,7 @@
 
 A region of a page is read in bands from above. A band is a run of rows that share a free strip from top to
 bottom, its gutter. The columns between gutters are regions of their own, read one after the other, if they
-hold prose; otherwise they are the columns of a table. ADR 0043 says why this is code of our own.
+hold prose; otherwise they are the columns of a table. ADR 0044 says why this is code of our own.
 """
 
 from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from conspectus.sources.files.header_rows import count_name_rows
+from conspectus.sources.files.header_rows import count_name_rows, is_figure
 from conspectus.sources.files.pdf_columns import find_columns
 from conspectus.sources.files.pdf_rows import Line, Row, Strip, divide, find_gutters, join_lines
 from conspectus.sources.files.pdf_spans import MAX_RAISE, Span, Walls
@@ -65,18 +65,19 @@ def _has_neighbor(bases: Sequence[tuple[float, int]], line: Line, number: int) -
 def is_table(band: Sequence[Row], columns: Sequence[Sequence[Line]]) -> bool:
     """Return whether the columns of a band are those of a table.
 
-    They are not if they stand in one row, if the first has only marks of a list, and if the rows are filled
-    by words as those of justified prose are.
+    They are not if they stand in one row, if the first has only marks of a list or a single label, and if the
+    rows are filled by words as those of justified prose are.
     """
     first = [line.text for line in columns[0]]
     if sum(len(column) > 1 for column in columns) < 2 or not are_aligned(columns):
         return False
     is_list = len(columns) == 2 and all(LIST_MARK.fullmatch(text) for text in first)
+    is_remark = len(first) == 1 and first[0].endswith(":")
     left = min(span.left for row in band for span in row.spans)
     width = max(span.right for row in band for span in row.spans) - left
     covers = [_covered_width(row) for row in band]
     is_filled = median(covers) > MAX_COVER * width
-    return not (is_list or is_filled or _is_stretched(band, columns))
+    return not (is_list or is_remark or is_filled or _is_stretched(band, columns))
 
 
 def _covered_width(row: Row) -> float:
@@ -120,7 +121,8 @@ def read_table(band: Sequence[Row], heights: Sequence[float] = ()) -> TableBand:
         end += 1
     table = lines[begin:end] if heights else list(_join_rows(_spread_tall(lines[begin:end])))
     is_rtl = 2 * sum(span.is_rtl for span in spans) > len(spans)
-    table[0] = _spread_names(table[0], gutters)
+    if not any(is_figure(_cell_text(cell)) for cell in table[0]):
+        table[0] = _spread_names(table[0], gutters)
     rows = [[_cell_text(cell) for cell in (cells[::-1] if is_rtl else cells)] for cells in table]
     height = count_name_rows(rows)
     named = [join_header_rows(rows[:height])[1], *rows[height:]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.sources.files.markdown_tables import render_html_tables
+from conspectus.sources.files.markdown_tables import MAX_TABLES, render_html_tables
 
 TABLE = "<table>\n<tr><th>Berth</th><th>Fee</th></tr>\n<tr><td>Heron</td><td>150</td></tr>\n</table>"
 MARKDOWN = "| Berth | Fee |\n| --- | --- |\n| Heron | 150 |"
@@ -41,3 +41,8 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
 def test_thousands_of_open_tables_take_no_time() -> None:
     text = "<table>\n" * 100_000
     assert render_html_tables(text) == text
+
+
+def test_tables_beyond_the_limit_stay_as_they_are() -> None:
+    rendered = render_html_tables("\n\n".join([TABLE] * (MAX_TABLES + 1)))
+    assert (rendered.count(MARKDOWN), rendered.count("<table>")) == (MAX_TABLES, 1)

@@ -176,6 +176,11 @@ def test_lines_that_are_no_table_change_nothing() -> None:
     box = "50 300 500 420 re S " + rule(240, 300, 240, 720) + rule(50, 735, 550, 735)
     page = draw(by_row(column(LEFT, 60), column(RIGHT, 260)))
     assert read(box.encode() + page).text == TWO_COLUMNS
+    axes = "".join(rule(100 + 40 * tick, 300, 100 + 40 * tick, 305) for tick in range(9))
+    axes += "".join(rule(100, 300 + 40 * tick, 105, 300 + 40 * tick) for tick in range(9))
+    diagram = axes + rule(100, 300, 100, 620) + rule(100, 300, 420, 300)
+    labels = [(110, 310, "2"), (390, 310, "8"), (110, 600, "8"), (390, 600, "x")]
+    assert "|" not in read(diagram.encode() + draw([*labels, *column(LEFT, 60, 200)])).text
     drawing = "".join(rule(x, 100, x + 0.4, 500) + rule(50, x, 500, x) for x in range(50, 450))
     assert read(drawing.encode() + draw(column(LEFT, 60))).text == " ".join(LEFT)
 
