@@ -47,6 +47,6 @@ def made_pdf_tables(peps: Path, count: int) -> Iterator[MadePage]:
         table = [PEP_NAMES, *rows[first : first + ROWS_OF_TABLE]]
         above = [name for name, begin, end in NAMES_ABOVE for _ in range(begin, end)]
         for style in STYLES:
-            shown = [above, *table] if style == ABOVE else table
+            all_rows = [above, *table] if style == ABOVE else table
             content = pdf_table(table, style)
-            yield MadePage(f"pdf, table, {style}", f"{style} {first}.pdf", content, expected(shown))
+            yield MadePage(f"pdf, table, {style}", f"{style} {first}.pdf", content, expected(all_rows))

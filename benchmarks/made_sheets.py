@@ -39,7 +39,7 @@ def formatted_sheet() -> MadePage:
     content = workbook(
         sheets, hidden="Secret", styles=f"<numFmts>{codes}</numFmts><cellXfs>{formats}</cellXfs>"
     )
-    texts = [("Kind", "Shown"), *((name, shown) for name, _, _, shown in FORMATTED[1:])]
+    texts = [("Kind", "Shown"), *((name, display) for name, _, _, display in FORMATTED[1:])]
     return MadePage("xlsx, tables", "table, formats.xlsx", content, expected(texts))
 
 

@@ -74,13 +74,13 @@ def merged_cell(cell: Cell) -> Merged:
 def grid_of(rows: Rows) -> list[list[Merged | None]]:
     """Return the merged cell at each place of a table: the first place of a cell has it, the others None."""
     width = sum(merged_cell(cell).columns for cell in rows[0])
-    taken = [[False] * width for _ in rows]
+    covered = [[False] * width for _ in rows]
     grid: list[list[Merged | None]] = [[None] * width for _ in rows]
     for number, row in enumerate(rows):
         for cell in map(merged_cell, row):
-            column = taken[number].index(False)
+            column = covered[number].index(False)
             grid[number][column] = cell
-            for below in taken[number : number + cell.rows]:
+            for below in covered[number : number + cell.rows]:
                 below[column : column + cell.columns] = [True] * cell.columns
     return grid
 
@@ -91,8 +91,9 @@ def filled(rows: Rows) -> list[list[str]]:
     texts = [[""] * len(row) for row in grid]
     for number, row in enumerate(grid):
         for column, cell in enumerate(row):
-            for below in texts[number : number + cell.rows] if cell else ():
-                below[column : column + cell.columns] = [cell.text] * cell.columns
+            merged = cell or Merged("", 0, 0)
+            for below in texts[number : number + merged.rows]:
+                below[column : column + merged.columns] = [merged.text] * merged.columns
     return texts
 
 

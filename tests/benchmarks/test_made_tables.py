@@ -19,7 +19,7 @@ LONG = "A title that is too long for the column in which it stands"
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def table_module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module of a benchmark that makes tables; its neighbors are modules of their own for scripts."""
     monkeypatch.syspath_prepend(BENCHMARKS)
     return importlib.import_module("made_tables")
@@ -36,23 +36,23 @@ def check_cells(pages: list[MadePage], folder: Path) -> None:
         assert (counted.cells, counted.cells_in_order) == (1.0, 1.0), f"{page.name}: {text}"
 
 
-def test_merged_cells_are_expected_in_each_row_and_column(made: ModuleType) -> None:
-    rows = [[made.Merged("a", rows=2), made.Merged("b", columns=2)], ["c", "d"]]
-    assert made.filled(rows) == [["a", "b", "b"], ["a", "c", "d"]]
+def test_merged_cells_are_expected_in_each_row_and_column(table_module: ModuleType) -> None:
+    rows = [[table_module.Merged("a", rows=2), table_module.Merged("b", columns=2)], ["c", "d"]]
+    assert table_module.filled(rows) == [["a", "b", "b"], ["a", "c", "d"]]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_awkward_tables_are_read_whole(kind: str, made: ModuleType, tmp_path: Path) -> None:
-    assert set(made.WRITERS) == set(KINDS)
-    check_cells([page for page in made.made_tables() if page.kind == f"{kind}, tables"], tmp_path)
+def test_awkward_tables_are_read_whole(kind: str, table_module: ModuleType, tmp_path: Path) -> None:
+    assert set(table_module.WRITERS) == set(KINDS)
+    check_cells([page for page in table_module.made_tables() if page.kind == f"{kind}, tables"], tmp_path)
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("table_module")
 def test_sheets_are_read_as_they_are_shown(tmp_path: Path) -> None:
     check_cells(list(importlib.import_module("made_sheets").made_sheets()), tmp_path)
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("table_module")
 def test_wrapped_cells_of_pdf_tables_are_joined_with_and_without_lines(tmp_path: Path) -> None:
     for number in range(1, 14):
         text = PEP.format(number, LONG if number % 3 else "Short")
