@@ -96,6 +96,15 @@ async def sees(engine: Engine) -> bool:
     return visible.pop()
 
 
+async def test_only_managers_get_the_cursor_of_a_connection(scene: WikiScene) -> None:
+    lists = [await engine.connections.list(collection="shared") for engine in (scene.owner, scene.viewer)]
+    assert [connection.cursor is None for [connection] in lists] == [False, True]
+    editor_job = await scene.editor.connections.sync("team", collection="shared")
+    assert (await scene.editor.jobs.wait(editor_job.id)).state == "succeeded"
+    [connection] = await scene.owner.connections.list(collection="shared")
+    assert connection.cursor is not None
+
+
 @pytest.mark.parametrize("answer", REFUSALS)
 async def test_a_remote_that_refuses_hides_its_pages_until_it_answers(
     scene: WikiScene, answer: Answer

@@ -3,11 +3,12 @@
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
-from conspectus.access.policy import require_own_origin, require_scope
+from conspectus.access.policy import includes_role, require_own_origin, require_scope
 from conspectus.access.reader import AuthorizedJobs, CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
@@ -102,8 +103,15 @@ class ConnectionService(Service):
         return stored
 
     async def list(self, *, collection: CollectionName = "default") -> Sequence[Connection]:
-        """List the connections of a collection by name, if you may read all of it."""
-        return await self._authorized_jobs.connections(await self._authorized.collection(collection))
+        """List the connections of a collection by name, if you may read all of it.
+
+        Only managers get the `cursor`, which names pages, also those that nobody may read at the moment.
+        """
+        access = await self._authorized.collection(collection)
+        connections = await self._authorized_jobs.connections(access)
+        if includes_role(access.roles.collection, "manager"):
+            return connections
+        return [replace(connection, cursor=None) for connection in connections]
 
     async def delete(
         self,
