@@ -77,12 +77,23 @@ def as_field(name: str, *, was: str) -> Iterator[None]:
 
 
 class TooLarge(InvalidInput):
-    """A value is over a limit; `size` and `limit` are in the unit that the message names."""
+    """A value is over a limit; `size` and `limit` are in the unit that the message names.
+
+    `advice` says what to do.
+    """
 
     code = "too_large"
 
-    def __init__(self, field: str, *, size: int, limit: int, unit: str = "bytes") -> None:
-        super().__init__(field, f"is {size} {unit}, the limit is {limit}; split it or raise the limit")
+    def __init__(
+        self,
+        field: str,
+        *,
+        size: int,
+        limit: int,
+        unit: str = "bytes",
+        advice: str = "split it or raise the limit",
+    ) -> None:
+        super().__init__(field, f"is {size} {unit}, the limit is {limit}; {advice}")
         self.size = size
         self.limit = limit
 

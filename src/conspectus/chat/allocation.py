@@ -73,7 +73,16 @@ def count_tokens_left(allocation: Allocation, *, window: int, system: int, quest
         raise TooLarge("instructions", size=system, limit=allocation.system, unit="tokens")
     left = window - system - allocation.answer
     if question > left:
-        raise TooLarge("message", size=question, limit=max(left, 0), unit="tokens")
+        rest = (
+            f"instructions ({system} tokens) and the answer ({allocation.answer}) take the rest of {window}"
+        )
+        raise TooLarge(
+            "message",
+            size=question,
+            limit=max(left, 0),
+            unit="tokens",
+            advice=f"{rest}; shorten it, or choose a model with a larger context window",
+        )
     over = max(question - allocation.question, 0)
     shares = _reduce_shares(allocation.history, allocation.context, over)
     missing = max(sum(shares) + question - left, 0)

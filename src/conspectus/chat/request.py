@@ -58,7 +58,14 @@ def draft_chat(request: ChatRequest, settings: Settings, *, window: int, count: 
     options = options_cost(request.options, count)
     free = max(window - system - question - shares.answer, 0)
     if options > free:
-        raise TooLarge("tools", size=options, limit=free, unit="tokens with the schema of the answer")
+        rest = f"instructions ({system} tokens), message ({question}) and answer ({shares.answer})"
+        raise TooLarge(
+            "tools",
+            size=options,
+            limit=free,
+            unit="tokens with the schema of the answer",
+            advice=f"{rest} take the rest of {window}; send fewer, or choose a model with a larger window",
+        )
     left = count_tokens_left(shares, window=window - options, system=system, question=question)
     sent = prompt.with_history(trim_history(prompt.history, count, left.history))
     spoken_turns = [turn for turn in history if turn.role != "tool" and turn.content]

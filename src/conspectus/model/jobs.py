@@ -127,8 +127,8 @@ RequestKind = Literal["embed", "rerank", "chat"]
 class EmbeddingRequest:
     """One call to a model provider, without any of its content.
 
-    `user_id` is the user of the search; None for documents and chats, and for a call with queries of several
-    users.
+    `user_id` is the user of the search, or of texts that a client of OpenAI has embedded; None for documents
+    and chats, and for a call with queries of several users.
     `latency` is in milliseconds, `tokens` what the provider counted or else an estimate (4/3 of its words),
     `error` is `HTTP n` or a stable code.
     """

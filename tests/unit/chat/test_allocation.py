@@ -55,6 +55,9 @@ def test_what_cannot_fit_is_refused_with_figures() -> None:
     with pytest.raises(TooLarge) as caught:
         count_tokens_left(DEFAULT, window=1_000, system=100, question=101)
     assert (caught.value.field, caught.value.size, caught.value.limit) == ("message", 101, 100)
+    assert "instructions (100 tokens) and the answer (800) take the rest of 1000; shorten it" in str(
+        caught.value
+    )
     with pytest.raises(TooLarge) as caught:
         count_tokens_left(DEFAULT, window=8_192, system=501, question=1)
     assert (caught.value.field, caught.value.size, caught.value.limit) == ("instructions", 501, 500)
