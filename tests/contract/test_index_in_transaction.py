@@ -58,7 +58,7 @@ class Shop:
 async def shop(emptied_url: str) -> AsyncIterator[Shop]:
     records = await open_records(emptied_url)
     indexes = PgvectorIndexes(records.transactions, Settings())
-    records.transactions.before_commit(indexes.take_in)
+    records.transactions.before_commit(indexes.apply_before_commit)
     collection = await records.create_collection(shelf())
     await records.put_source(notes())
     reader = records.reader(collection.id, SPACE)

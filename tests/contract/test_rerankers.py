@@ -31,7 +31,7 @@ class Through(RerankerContract):
             for name, value in self.environment.items():
                 monkeypatch.setenv(name, value.format(server.base))
             setting = self.setting.format(server.base)
-            model = reranker_of(setting, patience=RetryPolicy(), timeout=60.0, note=drop)
+            model = reranker_of(setting, retry_policy=RetryPolicy(), timeout=60.0, note=drop)
             yield model
             await model.close()
 

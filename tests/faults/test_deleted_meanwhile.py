@@ -18,7 +18,7 @@ from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuil
 from conspectus.index.segments.manifest import lock_folder, remove
 from conspectus.index.segments.segment import Shape, open_segment
 from conspectus.index.segments.store import SegmentsIndex
-from conspectus.ingest.open_indexes import WORTH_WRITING
+from conspectus.ingest.open_indexes import MIN_FLUSHED_CHUNKS
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
@@ -83,11 +83,11 @@ async def test_what_was_purged_is_not_written_by_an_engine_that_closes(tmp_path:
         conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as one,
     ):
         await one.collections.create("shelf")
-        await one.add([f"{MARKER} {number}" for number in range(WORTH_WRITING)], collection="shelf")
+        await one.add([f"{MARKER} {number}" for number in range(MIN_FLUSHED_CHUNKS)], collection="shelf")
         await other.collections.delete("shelf", purge=True)
         if anew:
             await other.collections.create("shelf")
-            await other.add([f"fox {number}" for number in range(2 * WORTH_WRITING)], collection="shelf")
+            await other.add([f"fox {number}" for number in range(2 * MIN_FLUSHED_CHUNKS)], collection="shelf")
     assert holding(tmp_path, MARKER) == []
 
 

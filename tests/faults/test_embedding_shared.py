@@ -9,13 +9,13 @@ from pathlib import Path
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
-from conspectus.ingest.embedding_backfill import PORTION
+from conspectus.ingest.embedding_backfill import PORTION_CHUNKS
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 from tests.waiting import until
 
 SETTINGS = replace(Settings(), log_level="critical", run_background_jobs="off")
-COUNT = 2 * PORTION + 100
+COUNT = 2 * PORTION_CHUNKS + 100
 """So many texts lie in three portions at least."""
 
 

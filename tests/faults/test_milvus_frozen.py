@@ -67,7 +67,7 @@ async def test_a_writer_that_wakes_late(milvus_client: MilvusServer, stopped: st
     read = await journal.chunks(ChunkId(700), ChunkId(700))
     draft = await frozen.begin(before)
     if stopped != "before writing":
-        await frozen.take_in(draft, changes)
+        await frozen.add_changes(draft, changes)
     if stopped == "after the state":
         await frozen.commit(draft)
     for number in range(7):
@@ -108,7 +108,7 @@ async def test_values_that_came_too_late_are_stored_again(milvus_client: MilvusS
     await frozen.commit(draft)
     journal.put([make_chunk(702, "fox for sale", metadata={"price": 777})])
     again = await frozen.begin(await notes.read())
-    await frozen.take_in(again, await journal.changes_since(again.applied, limit=10))
+    await frozen.add_changes(again, await journal.changes_since(again.applied, limit=10))
     await frozen.commit(again)
     await catch_up(index, journal)
     assert (await index.search(probe)).ids.tolist() == [702]

@@ -57,8 +57,8 @@ async def embed_for(queue: EmbedQueue, clock: ManualClock, caller: Caller, texts
 async def run_history(group: list[Caller], sharing: BatchSharing, model: CountingModel) -> list[object]:
     """What each caller got in the end; one that left got a CancelledError, if it was not served before."""
     clock = ManualClock()
-    patience = RetryPolicy(ATTEMPTS, sleep=clock.sleep, chance=lambda: 0.5)
-    queue = EmbedQueue(model, sharing=sharing, patience=patience)
+    retry_policy = RetryPolicy(ATTEMPTS, sleep=clock.sleep, chance=lambda: 0.5)
+    queue = EmbedQueue(model, sharing=sharing, retry_policy=retry_policy)
 
     async def leave(caller: Caller, task: asyncio.Task) -> None:
         if caller.leaves is not None:

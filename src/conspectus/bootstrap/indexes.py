@@ -94,7 +94,7 @@ def indexes_of(
             from conspectus.bootstrap.pgvector import PgvectorIndexes
 
             indexes = PgvectorIndexes(transactions, settings)
-            transactions.before_commit(indexes.take_in)
+            transactions.before_commit(indexes.apply_before_commit)
             return indexes
 
 

@@ -153,7 +153,7 @@ class Embedders(_ModelsByName[Embedder]):
         settings = self._settings
         inner = embedder_of(name, timeout=float(settings.provider_timeout_seconds), note=self._note)
         sharing = BatchSharing(max(1, settings.embed_batch_size), settings.embed_batch_delay_ms / 1000)
-        return EmbedQueue(inner, sharing=sharing, patience=_patience(settings))
+        return EmbedQueue(inner, sharing=sharing, retry_policy=_retry_policy(settings))
 
 
 class Rerankers(_ModelsByName[Reranker]):
@@ -163,10 +163,10 @@ class Rerankers(_ModelsByName[Reranker]):
         from conspectus.providers.registry import reranker_of
 
         timeout = float(self._settings.provider_timeout_seconds)
-        return reranker_of(name, patience=_patience(self._settings), timeout=timeout, note=self._note)
+        return reranker_of(name, retry_policy=_retry_policy(self._settings), timeout=timeout, note=self._note)
 
 
-def _patience(settings: Settings) -> RetryPolicy:
+def _retry_policy(settings: Settings) -> RetryPolicy:
     return RetryPolicy(settings.embed_max_attempts, max_wait=float(settings.embed_max_backoff_seconds))
 
 

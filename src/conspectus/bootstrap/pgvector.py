@@ -125,7 +125,7 @@ class PgvectorIndexes:
         self._database = IndexTransactions(transactions)
         self._settings = settings
         self._at_once: dict[str, TransactionalIndex] = {}
-        self.take_in = PgvectorSync(self._transactional_index)
+        self.apply_before_commit = PgvectorSync(self._transactional_index)
         """Updates an index within the transaction that writes the records."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
@@ -248,9 +248,9 @@ class PgvectorSync:
     ) -> None:
         if not prepared:
             return
-        from conspectus.index.pgvector.store import take_in
+        from conspectus.index.pgvector.store import apply_writes
 
-        for update, done in zip(updates, take_in(connection, prepared), strict=True):
+        for update, done in zip(updates, apply_writes(connection, prepared), strict=True):
             if update is not None:
                 update.indexed = done
 

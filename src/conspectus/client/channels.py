@@ -18,10 +18,10 @@ from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.messages import (
     MessageImportOptions,
+    import_channels,
     name_upload_in_errors,
     open_upload,
     states_threads,
-    take_in,
 )
 from conspectus.model.access import Principal
 from conspectus.model.channels import ArchiveKind, ChannelArchive, ImportReport, NewMessage
@@ -97,7 +97,7 @@ class RemoteChannels(RemoteService, ChannelService):
 
         link = options.get("link", True) and not states_threads(read)
         grant = partial(self._grant_to_member, target_collection.id) if grant_members else None
-        report = await take_in(read, put, delete, grant=grant, progress=options.get("progress"))
+        report = await import_channels(read, put, delete, grant=grant, progress=options.get("progress"))
         if options.get("wait", False):
             await self._open_sibling(RemoteDocuments).wait_until_embedded(
                 collection=target_collection.id, progress=options.get("progress")

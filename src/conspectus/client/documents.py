@@ -25,7 +25,7 @@ from conspectus.engine.documents import DocumentService
 from conspectus.engine.line_order import NumberedLine, parents_first
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.batch_writes import batches
-from conspectus.ingest.files import Intake, Root, placed, take_in
+from conspectus.ingest.files import Intake, Root, add_files_below, placed
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.memory.jsonl_reader import renumber
 from conspectus.model.filter import Filter, matches
@@ -94,7 +94,7 @@ class RemoteDocuments(RemoteService, DocumentService):
             for one in _select_matching(quarantined, where):
                 yield one
 
-        await take_in(intake, roots, iterate_matching, self.delete, prune=prune)
+        await add_files_below(intake, roots, iterate_matching, self.delete, prune=prune)
         await self._import_subtitles(intake, target.id)
         if wait:
             await self.wait_until_embedded(collection=target.id, progress=progress)

@@ -36,7 +36,7 @@ PREFIX: Final = "/api/v1"
 PROBLEM: Final = "application/problem+json"
 REPEATED: Final = "idempotency key"
 """The kind of a Conflict while the same request is still being processed."""
-PATIENCE: Final = RetryPolicy(attempts=4, first_wait=0.5)
+RETRY_POLICY: Final = RetryPolicy(attempts=4, first_wait=0.5)
 PASSING: Final = (ServerUnavailable, Overloaded, StorageBusy)
 """Statuses that are retried for requests that may be repeated."""
 OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "timeout"})
@@ -49,7 +49,7 @@ class TransportLimits:
 
     seconds: float
     answer_bytes: int
-    patience: RetryPolicy = PATIENCE
+    retry_policy: RetryPolicy = RETRY_POLICY
 
 
 class _Retry(Exception):
@@ -114,7 +114,7 @@ class Transport:
 
     async def pause(self, attempt: int) -> None:
         """Wait before the next connection of a stream."""
-        await self._limits.patience.sleep(self._limits.patience.wait(attempt, None))
+        await self._limits.retry_policy.sleep(self._limits.retry_policy.wait(attempt, None))
 
     def make_lost_answer_error(self, reason: str) -> ServerUnavailable:
         """Return the error for a response that ended early."""
@@ -125,16 +125,16 @@ class Transport:
         return ServerUnavailable(self._url, f"not a response of a Conspectus server: {reason}")
 
     async def _retry_patiently(self, do: Callable[[], Awaitable[T]]) -> T:
-        patience, attempt = self._limits.patience, 0
+        retry_policy, attempt = self._limits.retry_policy, 0
         while True:
             try:
                 return await do()
             except _Retry as again:
-                wait = patience.wait(attempt, again.wait)
+                wait = retry_policy.wait(attempt, again.wait)
                 attempt += 1
-                if attempt == patience.attempts or wait > patience.max_wait:
+                if attempt == retry_policy.attempts or wait > retry_policy.max_wait:
                     raise again.error from again.__cause__
-            await patience.sleep(wait)
+            await retry_policy.sleep(wait)
 
     async def _answer_once(self, request: Request, key: str) -> Any:
         with self._faults(request):

@@ -180,11 +180,15 @@ class AlertService(Service):
         parts, core = self._parts, self._core
         settings, alerts = parts.settings, parts.alerts.rows
         checker = Checker(
-            core.records, alerts, eyes=self._read_check, meaning=self._embed_query, clock=parts.clock
+            core.records,
+            alerts,
+            read_check=self._read_check,
+            embed_query=self._embed_query,
+            clock=parts.clock,
         )
         retries = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_RETRY_SECONDS, MAX_WAIT_SECONDS)
         deliverer = Deliverer(
-            alerts, core.poster(), body=self._webhook_body, patience=retries, clock=parts.clock
+            alerts, core.poster(), body=self._webhook_body, retry_policy=retries, clock=parts.clock
         )
         return AlertWorker(
             checker,

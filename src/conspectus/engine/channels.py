@@ -23,10 +23,10 @@ from conspectus.ingest.messages import (
     GrantMembers,
     MessageImportOptions,
     Threading,
+    import_channels,
     name_upload_in_errors,
     open_upload,
     states_threads,
-    take_in,
 )
 from conspectus.model.access import Principal
 from conspectus.model.annotations import Example, Length, Range
@@ -252,7 +252,7 @@ class ChannelService(Service):
             return await self._delete_messages(channel, stored_collection.id)
 
         grant = partial(self._grant_to_member, stored_collection.id) if grant_members else None
-        report = await take_in(contents, put, delete, grant=grant, progress=options.get("progress"))
+        report = await import_channels(contents, put, delete, grant=grant, progress=options.get("progress"))
         await self._context.embed(
             stored_collection, wait=options.get("wait", False), progress=options.get("progress")
         )

@@ -18,7 +18,7 @@ from conspectus.errors import (
 )
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
-from conspectus.ingest.files import Intake, Root, placed, take_in
+from conspectus.ingest.files import Intake, Root, add_files_below, placed
 from conspectus.ingest.open_indexes import When
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import restore_document, to_quarantined
@@ -141,7 +141,7 @@ class DocumentService(Service):
                 for document in page:
                     yield document
 
-        await take_in(intake, roots, read_stored, self.delete, prune=prune)
+        await add_files_below(intake, roots, read_stored, self.delete, prune=prune)
         if intake.subtitles and self._import_captions is not None:
             intake.count_captions(
                 await self._import_captions(intake.subtitles, stored_collection.id, progress)

@@ -30,7 +30,7 @@ from conspectus.ingest.batch_writes import batches, write
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import checked, file_name, page_key, title_of
-from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
+from conspectus.ingest.job_execution import MAX_MESSAGE_CHARACTERS, Outcome, Tell, fate
 from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection, SyncReport, SyncState
@@ -103,7 +103,7 @@ class JobHandlers(Service, checked=False):
         notices = [] if parsed.notice is None else [parsed.notice]
         notices += [f"{name}: {reason}" for name, reason in failures]
         notices += [str(member.fault) for member in parsed.members if member.fault is not None]
-        notice = {"notice": "; ".join(notices)[:MESSAGE_LENGTH]} if notices else {}
+        notice = {"notice": "; ".join(notices)[:MAX_MESSAGE_CHARACTERS]} if notices else {}
         return Outcome({**counts, **notice, "type": fetched.content_type, "bytes": len(fetched.body)})
 
     async def _ingest_files(self, job: Job, tell: Tell) -> Outcome:
@@ -218,7 +218,7 @@ class JobHandlers(Service, checked=False):
             state = "complete"
         except ConspectusError as fault:
             reason = mask_report(self._parts.settings.sensitive, str(fault), job.collection)
-            state, error = "error", reason[:MESSAGE_LENGTH]
+            state, error = "error", reason[:MAX_MESSAGE_CHARACTERS]
             if isinstance(fault, FetchFailed) and not isinstance(fault, ForbiddenAddress):
                 await store.hide("lost" if fault.refused else "unreachable")
             raise
@@ -360,7 +360,7 @@ def _stream_file(fetched: Fetched) -> str:
 
 
 def _failure(name: str, fault: ConspectusError) -> Json:
-    return {"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]}
+    return {"name": name, "code": fault.code, "reason": str(fault)[:MAX_MESSAGE_CHARACTERS]}
 
 
 def _file_names(job: Job) -> list[str]:

@@ -36,7 +36,7 @@ New = TypeVar("New", NewDocument, NewMessage, NewCaption, NewMemory)
 
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 4_000_000
-SHORT = 2_000
+MAX_INLINE_CHARACTERS = 2_000
 """Texts of fewer characters are prepared faster than they are handed to a thread."""
 
 
@@ -68,7 +68,7 @@ async def write(
     screen = by.screen
     if screen is not None:
         batch = await asyncio.to_thread(screen.all, batch)
-    is_short = sum(len(document.text) for document in batch) <= SHORT
+    is_short = sum(len(document.text) for document in batch) <= MAX_INLINE_CHARACTERS
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     # One without a key has a new id.
     keyed = [document.id for new, (document, _) in zip(batch, described, strict=True) if new.key is not None]

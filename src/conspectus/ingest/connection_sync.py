@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 PAGE_FAULTS = (InvalidInput, UnreadableFile, FetchFailed, Conflict)
 """Errors of one page that must not stop the others."""
-MESSAGE_LENGTH = 500
-IN_VAIN = 10
+MAX_MESSAGE_CHARACTERS = 500
+MAX_FAULTS_IN_A_ROW = 10
 """After so many temporary failures or refusals in a row, they are taken to concern all pages."""
 
 
@@ -181,7 +181,7 @@ class _Run:
             refused = isinstance(fault, FetchFailed) and fault.refused
             passing = isinstance(fault, FetchFailed) and fault.passing
             self.in_vain = self.in_vain + 1 if passing or refused else 0
-            if self.in_vain >= IN_VAIN:
+            if self.in_vain >= MAX_FAULTS_IN_A_ROW:
                 raise
             if refused:
                 await self._remove([entry.key])
@@ -228,7 +228,7 @@ class _Run:
 
     def _fail(self, entry: ConnectorEntry, fault: Exception) -> None:
         name = f"{entry.title} ({entry.key})" if entry.title else entry.key
-        self.failures.append((name, str(fault)[:MESSAGE_LENGTH]))
+        self.failures.append((name, str(fault)[:MAX_MESSAGE_CHARACTERS]))
         self.retry[entry.key] = entry
 
     async def _remove(self, keys: Sequence[str]) -> None:

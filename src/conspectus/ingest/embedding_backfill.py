@@ -18,9 +18,9 @@ from conspectus.ports import Embedder, Progress, Records, Vectors
 from conspectus.ports.jobs import Turn, Turns, on_behalf_of
 from conspectus.text.vectors import pack_rows
 
-BATCH = 288
+BATCH_CHUNKS = 288
 """Three batches of a hosted model, so that the rest does not wait for texts to fill its batch."""
-PORTION: Final = 4 * BATCH
+PORTION_CHUNKS: Final = 4 * BATCH_CHUNKS
 """Documents that end within so many chunks are embedded by one process; another one takes the next."""
 
 
@@ -45,7 +45,7 @@ async def _embed_batch(
     among: range | None = None,
 ) -> int:
     """Embed the oldest pending chunks; return how many were tried, 0 if none is pending."""
-    batch = await records.list_unembedded(collection.id, embedder.space, limit=BATCH, among=among)
+    batch = await records.list_unembedded(collection.id, embedder.space, limit=BATCH_CHUNKS, among=among)
     if not batch:
         return 0
     try:
@@ -146,8 +146,8 @@ class Backfill(Workers):
         while True:
             oldest = await self._records.oldest_unembedded(collection.id, embedder.space, start=start)
             if oldest is not None:
-                first = oldest // PORTION * PORTION
-                portion = range(first, first + PORTION)
+                first = oldest // PORTION_CHUNKS * PORTION_CHUNKS
+                portion = range(first, first + PORTION_CHUNKS)
                 mine = await self._embed_portion(portion, collection, embedder, work=work)
                 start = 0 if mine else portion.stop
             elif start:
@@ -169,7 +169,7 @@ class Backfill(Workers):
                 return False
             embed = partial(_embed_batch, self._records, collection, embedder, report=report, among=portion)
             while tried := await embed():
-                if tried < BATCH:
+                if tried < BATCH_CHUNKS:
                     self._follow(collection.id)
                     await work.gather()
         return True

@@ -98,13 +98,13 @@ class EmbedQueue:
         inner: BatchEmbedder,
         *,
         sharing: BatchSharing | None = None,
-        patience: RetryPolicy | None = None,
+        retry_policy: RetryPolicy | None = None,
     ) -> None:
         self._inner = inner
-        limits, patience = sharing or BatchSharing(), patience or RetryPolicy()
+        limits, retry_policy = sharing or BatchSharing(), retry_policy or RetryPolicy()
         limits = replace(limits, texts=min(limits.texts, inner.max_texts))
-        self._documents = _Lane(inner, "document", limits, patience)
-        self._queries = _Lane(inner, "query", limits, patience)
+        self._documents = _Lane(inner, "document", limits, retry_policy)
+        self._queries = _Lane(inner, "query", limits, retry_policy)
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -136,7 +136,7 @@ class _Lane:
     inner: BatchEmbedder
     kind: InputType
     sharing: BatchSharing
-    patience: RetryPolicy
+    retry_policy: RetryPolicy
     waiting: deque[_Text] = field(default_factory=deque)
     running: dict[asyncio.Task[None], Sequence[_Text]] = field(default_factory=dict)
     timer: asyncio.Task[None] | None = None
@@ -169,7 +169,7 @@ class _Lane:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _expire(self) -> None:
-        await self.patience.sleep(self.sharing.wait)
+        await self.retry_policy.sleep(self.sharing.wait)
         self.timer = None
         self.due = True
         self._send()
@@ -209,7 +209,7 @@ class _Lane:
         if not batch:
             return
         try:
-            rows = await self.patience.retry(lambda: self._ask(batch))
+            rows = await self.retry_policy.retry(lambda: self._ask(batch))
         except ProviderError as error:
             if len(batch) > 1 and await self._fails_for_some(error):
                 middle = len(batch) // 2

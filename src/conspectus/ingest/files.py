@@ -211,7 +211,7 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
     return full_path, source, f"{folder.name}/" if full_path.is_dir() else ""
 
 
-async def take_in(
+async def add_files_below(
     intake: Intake, roots: Sequence[Root], stored: Stored, delete: Delete, *, prune: bool
 ) -> FilesReport:
     """Ingest every file below the roots, then delete what their files no longer hold.
@@ -273,7 +273,7 @@ def _split_names(notices: Iterable[str]) -> dict[str, str]:
 
 
 PLAIN = "text/plain"
-PASSING = frozenset({408, 429})
+PASSING_STATUSES = frozenset({408, 429})
 NEVER_TEXT = frozenset({"image", "audio", "video", "font", "model"})
 DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "application/pdf": (".pdf",), "application/x-pdf": (".pdf",), "application/epub+zip": (".epub",),
@@ -329,7 +329,7 @@ SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 BINARY = bytes({*range(32)} - {8, 9, 10, 12, 13, 14, 15, 27})
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-SAMPLE = 65_536
+SAMPLE_BYTES = 65_536
 MAX_NAME_LENGTH = 150
 
 
@@ -342,12 +342,12 @@ def checked(fetched: Fetched) -> Fetched:
     address = parse_url(fetched.url).redacted
     status = fetched.status
     if not 200 <= status < 300:
-        passing = status in PASSING or status >= 500
+        passing = status in PASSING_STATUSES or status >= 500
         raise FetchFailed(address, f"the server answered {status}", status=status, passing=passing)
     kind = fetched.content_type if "/" in fetched.content_type else PLAIN
     if not _is_text_type(kind):
         raise UnsupportedContent(address, f"{kind[:80]} holds no text that can be read")
-    if kind not in DOCUMENTS and _looks_binary(fetched.body[:SAMPLE], fetched.charset or ""):
+    if kind not in DOCUMENTS and _looks_binary(fetched.body[:SAMPLE_BYTES], fetched.charset or ""):
         raise UnsupportedContent(address, f"has the type {kind[:80]}, but is binary data")
     return replace(fetched, content_type=kind)
 

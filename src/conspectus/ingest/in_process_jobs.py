@@ -10,7 +10,7 @@ from conspectus.ports.jobs import Run
 logger = logging.getLogger(__name__)
 
 
-PAUSE: Final = 1.0
+PAUSE_SECONDS: Final = 1.0
 """Seconds before a job whose run failed from outside, as for a busy store, is run again."""
 
 
@@ -20,7 +20,7 @@ class InProcessJobs:
     It keeps nothing on disk itself: the job store does, and the service submits unfinished jobs again.
     """
 
-    def __init__(self, *, workers: int, pause: float = PAUSE) -> None:
+    def __init__(self, *, workers: int, pause: float = PAUSE_SECONDS) -> None:
         self._slots = asyncio.Semaphore(max(1, workers))
         self._pause = pause
         self._run: Run | None = None

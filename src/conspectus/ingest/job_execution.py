@@ -37,14 +37,14 @@ from conspectus.ports.jobs import JobStore, JobTurn
 logger = logging.getLogger(__name__)
 
 _ENDED: Final = tuple(sorted(FINISHED))
-TURN: Final = 0.5
+LOCK_POLL_SECONDS: Final = 0.5
 """Seconds between two attempts to get the lock of a job."""
-PULSE: Final = 0.3
+CANCEL_POLL_SECONDS: Final = 0.3
 """Seconds between two looks at the row of a running job, which is how it hears that it is cancelled."""
 MAX_STARTS: Final = 100
 """A job that was started so often without an end takes its process down."""
-MESSAGE_LENGTH: Final = 500
-PATIENT: Final = frozenset({408, 429})
+MAX_MESSAGE_CHARACTERS: Final = 500
+RETRIED_STATUSES: Final = frozenset({408, 429})
 """The client's errors that a server takes back after a while."""
 
 Tell: TypeAlias = Callable[[int, int], None]
@@ -72,7 +72,7 @@ def fate(fault: BaseException) -> TraceStatus:
             return "failed"
         case UnsupportedContent():
             return "cancelled"
-        case FetchFailed(status=int(status)) if 400 <= status < 500 and status not in PATIENT:
+        case FetchFailed(status=int(status)) if 400 <= status < 500 and status not in RETRIED_STATUSES:
             return "cancelled"
         case FetchFailed(passing=True) | ProviderUnavailable() | StorageBusy() | Overloaded():
             return "again"
@@ -92,7 +92,7 @@ class Runner:
     work: Work
     clean_up: Callable[[JobId], Awaitable[None]]
     clock: Clock
-    patience: RetryPolicy
+    retry_policy: RetryPolicy
     alone: JobTurn
     sensitive: str = ""
     """The rules for secrets: names of files and pages that were refused are in no result or error."""
@@ -104,7 +104,7 @@ class Runner:
                 if mine:
                     await self._run(job_id)
                     return
-            await asyncio.sleep(TURN)
+            await asyncio.sleep(LOCK_POLL_SECONDS)
 
     async def _run(self, job_id: JobId) -> None:
         job = await self.job_store.job(job_id)
@@ -126,12 +126,12 @@ class Runner:
                     return
                 failures += 1
                 outcome, fault = ended
-                if fault is None or fate(fault) != "again" or failures >= self.patience.attempts:
+                if fault is None or fate(fault) != "again" or failures >= self.retry_policy.attempts:
                     await self._end(job, outcome, fault)
                     return
                 await self._change(job, **_error_fields(fault, self._mask(job)))
-                wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
-                await self.patience.sleep(min(wait, self.patience.max_wait))
+                wait = self.retry_policy.wait(failures - 1, getattr(fault, "retry_after", None))
+                await self.retry_policy.sleep(min(wait, self.retry_policy.max_wait))
         except asyncio.CancelledError:
             await asyncio.shield(self._return_to_queue(job))
             raise
@@ -156,7 +156,7 @@ class Runner:
         try:
             reported = None
             while reported != progress or not doing.done():
-                await asyncio.wait({doing}, timeout=PULSE)
+                await asyncio.wait({doing}, timeout=CANCEL_POLL_SECONDS)
                 reported = progress
                 if not await self._goes_on(job, reported):
                     return None
@@ -212,7 +212,7 @@ class Runner:
 def _error_fields(fault: BaseException, mask: Callable[[str], str]) -> dict[str, str]:
     """An error as the row tells it; one that is not ours may say anything, so its words stay out."""
     if isinstance(fault, ConspectusError):
-        return {"code": fault.code, "error": mask(str(fault))[:MESSAGE_LENGTH]}
+        return {"code": fault.code, "error": mask(str(fault))[:MAX_MESSAGE_CHARACTERS]}
     where = "".join(traceback.format_tb(fault.__traceback__))
     logger.error(
         "job_failed error=%(error)s\n%(traceback)s", {"error": type(fault).__name__, "traceback": where}

@@ -20,13 +20,13 @@ from conspectus.ports.jobs import JobFiles, Jobs, JobScope, JobStore, Run, Turn
 logger = logging.getLogger(__name__)
 
 
-POLL: Final = 1.0
-"""Seconds between two looks into the job store, or more where a look takes long."""
-PATIENCE: Final = 20.0
-"""How many times longer than a look the pause after it is."""
-SWEEP: Final = 60.0
-ORPHANED: Final = timedelta(minutes=1)
-"""Files of a job that was never stored are deleted after so long without a change."""
+POLL_SECONDS: Final = 1.0
+"""Seconds between two polls of the job store, or more where a poll takes long."""
+PAUSE_RATIO: Final = 20.0
+"""Seconds of pause for each second that a poll of the job store took."""
+SWEEP_SECONDS: Final = 60.0
+ORPHAN_AGE: Final = timedelta(minutes=1)
+"""Files of a job that was never stored are deleted when they did not change for this long."""
 
 OpenJobs = Callable[[], Awaitable[Jobs]]
 """Makes the executor, which may be slow to import."""
@@ -92,7 +92,7 @@ class JobWorker:
                 await self._lead(run)
             except StorageError as fault:
                 logger.warning("job_runner_failed error=%(error)s", {"error": fault})
-            await self._pause(POLL)
+            await self._pause(POLL_SECONDS)
 
     async def _lead(self, run: Run) -> None:
         """Run jobs until the end of the service, if this process holds the lock."""
@@ -108,7 +108,7 @@ class JobWorker:
             while not self._closing.is_set():
                 began = time.monotonic()
                 await self._look(jobs)
-                await self._pause(max(POLL, PATIENCE * (time.monotonic() - began)))
+                await self._pause(max(POLL_SECONDS, PAUSE_RATIO * (time.monotonic() - began)))
         finally:
             self._jobs = None
             await jobs.close(grace=self._grace)
@@ -116,7 +116,7 @@ class JobWorker:
     async def _look(self, jobs: Jobs) -> None:
         """Submit every queued or running job to the executor, the oldest first."""
         try:
-            if time.monotonic() - self._swept > SWEEP:
+            if time.monotonic() - self._swept > SWEEP_SECONDS:
                 await self._sweep()
                 self._swept = time.monotonic()
             job_pages = pages(self._job_store.jobs, JobScope(states=("queued", "running")))
@@ -130,7 +130,7 @@ class JobWorker:
         for job_id, since in (await self._files.holders()).items():
             job = await self._job_store.job(job_id)
             ended = job is not None and job.state in FINISHED
-            if ended or (job is None and since < self._clock() - ORPHANED):
+            if ended or (job is None and since < self._clock() - ORPHAN_AGE):
                 await self._files.drop(job_id)
 
     async def _pause(self, seconds: float) -> None:

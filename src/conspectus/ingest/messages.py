@@ -220,7 +220,7 @@ class MessageImportOptions(TypedDict, total=False):
     progress: Progress | None
 
 
-async def take_in(
+async def import_channels(
     archive: ChatArchive,
     put: Callable[[ChannelArchive, Iterable[NewMessage]], Awaitable[Sequence[Written]]],
     delete: Callable[[ChannelArchive], Awaitable[int]],

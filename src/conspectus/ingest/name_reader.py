@@ -20,10 +20,10 @@ from conspectus.ports.graphs import SUBJECT, EntityExtractor, MentionStore, Unre
 from conspectus.ports.jobs import Turn
 from conspectus.text.name_keys import key_of
 
-READ_AT_ONCE = 100
+BATCH_PASSAGES = 100
 MAX_GATHERED_BATCHES = 10
 """How many times in a row more passages may arrive before they are processed."""
-MAX_NAMES = 100
+MAX_PASSAGE_NAMES = 100
 """So many different names of a passage are kept; a longer list of them connects nothing."""
 MAX_TITLE_WORDS = 8
 """A title of more words is a statement, not a name."""
@@ -97,12 +97,12 @@ class NameReader(Workers):
         ]
 
     async def _read(self, collection: CollectionId, work: PendingWork) -> None:
-        while batch := await self._names.unread(collection, limit=READ_AT_ONCE):
+        while batch := await self._names.unread(collection, limit=BATCH_PASSAGES):
             mentions = await self._extract_mentions(collection, batch)
             names = {chunk.chunk: named for chunk, named in zip(batch, mentions, strict=True)}
             await self._names.put(collection, names)
             work.done += len(batch)
-            if len(batch) < READ_AT_ONCE and not await work.gather(MAX_GATHERED_BATCHES):
+            if len(batch) < BATCH_PASSAGES and not await work.gather(MAX_GATHERED_BATCHES):
                 return
 
     async def _extract_mentions(
@@ -140,4 +140,4 @@ def _mentions_of(unread: Unread, extracted: Sequence[Mention]) -> list[Mention]:
     for mention in (*title_names(unread.title), *about, *extracted, *stored):
         if mention.key:
             first.setdefault(mention.key, mention)
-    return list(first.values())[:MAX_NAMES]
+    return list(first.values())[:MAX_PASSAGE_NAMES]

@@ -22,18 +22,18 @@ from conspectus.model.index import IndexedChunk, IndexUpdate
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Progress, Reader, Records, TextAnalysis
 
-BATCH = 50_000
-BULK = 20_000
+BATCH_CHANGES = 50_000
+MIN_BULK_CHUNKS = 20_000
 """From this many chunks on, a new build is faster than adding them to the index."""
 
 
 async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
     """Apply every committed change up to at least `sequence`; nothing to do costs one comparison."""
     while index.applied() < sequence:
-        changes = await reader.changes_since(index.applied(), limit=BATCH)
+        changes = await reader.changes_since(index.applied(), limit=BATCH_CHANGES)
         if not changes:
             return
-        if sum(change.last - change.first + 1 for change in changes) >= BULK:
+        if sum(change.last - change.first + 1 for change in changes) >= MIN_BULK_CHUNKS:
             before = index.applied()
             await index.flush(least=0)
             if index.applied() > before:
@@ -45,7 +45,7 @@ async def _apply(index: Index, updates: Sequence[IndexUpdate]) -> None:
     """Apply what follows on what the index holds, in order, without reading it."""
     for update in updates:
         size = sum(change.last - change.first + 1 for change in update.changes)
-        if update.chunks is not None and update.before == index.applied() and size < BULK:
+        if update.chunks is not None and update.before == index.applied() and size < MIN_BULK_CHUNKS:
             await index.apply(update.changes, update.chunks)
 
 
@@ -53,8 +53,8 @@ When = Literal["now", "after", "later"]
 """When a write is indexed: now; after those before it, which are waited for; or later in any case."""
 IndexOpener = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 
-WORTH_WRITING = 1_000
-PORTION = 4_000
+MIN_FLUSHED_CHUNKS = 1_000
+PORTION_CHUNKS = 4_000
 """Chunks that are read at once to find those that cannot be analyzed."""
 logger = logging.getLogger(__name__)
 
@@ -81,11 +81,11 @@ class OpenIndex:
 async def _read_changed(opened: OpenIndex) -> AsyncIterator[Sequence[IndexedChunk]]:
     """Yield the chunks that changed since what an index has applied."""
     sequence = opened.index.applied()
-    while changes := await opened.reader.changes_since(sequence, limit=BATCH):
+    while changes := await opened.reader.changes_since(sequence, limit=BATCH_CHANGES):
         sequence = changes[-1].sequence
         for change in changes:
-            for first in range(change.first, change.last + 1, PORTION):
-                last = min(change.last, first + PORTION - 1)
+            for first in range(change.first, change.last + 1, PORTION_CHUNKS):
+                last = min(change.last, first + PORTION_CHUNKS - 1)
                 yield await opened.reader.chunks(ChunkId(first), ChunkId(last))
 
 
@@ -180,7 +180,7 @@ class OpenIndexes:
 
     async def _unmark(self, opened: OpenIndex) -> None:
         """Remove the marks of chunks that can be analyzed by now, as after an upgrade."""
-        marked = await self._records.unindexable(opened.collection.id, limit=BATCH)
+        marked = await self._records.unindexable(opened.collection.id, limit=BATCH_CHANGES)
         if not marked:
             return
         language = opened.collection.language
@@ -252,7 +252,7 @@ class OpenIndexes:
         await self.wait_until_idle()
         for opened in self._by_collection.values():
             with suppress(NotFound, StorageError, OSError):
-                await opened.index.flush(least=WORTH_WRITING, merge=True)
+                await opened.index.flush(least=MIN_FLUSHED_CHUNKS, merge=True)
             await opened.index.close()
         self._by_collection.clear()
 

@@ -191,7 +191,7 @@ MODEL: Final = "gemini-embedding-001"
 BATCH: Final = 100
 PIECE: Final = 2_000
 """Maximum characters that are embedded at once: the model ignores everything after 2,048 tokens."""
-PATIENCE: Final = RetryPolicy(busy=BUSY | {500, 502, 504})
+RETRY_POLICY: Final = RetryPolicy(busy=BUSY | {500, 502, 504})
 KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 Task = Literal["document", "query"]
@@ -201,8 +201,9 @@ class GeminiEmbeddings:
     """Unit vectors from the Gemini API, for documents and for queries.
 
     A text that is too long for the model is embedded in pieces, and its vector is their mean weighted by
-    length; nothing is cut off. Calls to a busy service are retried as `patience` says. `api_key` defaults to
-    the environment variable GOOGLE_API_KEY. Connections last as long as the event loop, or until `close`.
+    length; nothing is cut off. Calls to a busy service are retried as `retry_policy` says. `api_key`
+    defaults to the environment variable GOOGLE_API_KEY. Connections last as long as the event loop, or
+    until `close`.
 
     Raises MissingExtra without the library, ProviderError for permanent failures, and ProviderUnavailable if
     a retry may succeed. No message contains the key.
@@ -215,7 +216,7 @@ class GeminiEmbeddings:
         dimensions: int = 768,
         *,
         base_url: str | None = None,
-        patience: RetryPolicy = PATIENCE,
+        retry_policy: RetryPolicy = RETRY_POLICY,
         timeout: float = 60.0,
     ) -> None:
         key = api_key or next(filter(None, map(vendor_variable, KEYS)), None)
@@ -227,7 +228,7 @@ class GeminiEmbeddings:
         self._model = model.removeprefix("models/")
         self._dimensions = dimensions
         self._base_url = base_url or vendor_variable("GOOGLE_GEMINI_BASE_URL")
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._timeout = timeout
         self._open = AsyncExitStack()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -283,7 +284,7 @@ class GeminiEmbeddings:
     async def _batch(self, texts: Sequence[str], task: Task) -> Vectors:
         try:
             inner = await self._connect()
-            return await self._patience.retry(lambda: inner.embed_batch(texts, task))
+            return await self._retry_policy.retry(lambda: inner.embed_batch(texts, task))
         except ProviderError as fault:
             if self._key in str(fault):
                 raise _remove_secret(self._key, fault) from None

@@ -37,7 +37,7 @@ def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder 
     return HostedEmbedder(model, int(size), timeout=timeout, note=note)
 
 
-def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: Note) -> Reranker:
+def reranker_of(setting: str, *, retry_policy: RetryPolicy, timeout: float, note: Note) -> Reranker:
     """Return the reranker of `cohere:MODEL`, `bedrock:MODEL`, or the URL of a `/rerank`, optionally with
     #MODEL.
 
@@ -48,7 +48,9 @@ def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: No
         url, _, model_of_server = setting.partition("#")
         server = JsonService("reranker", url, key=vendor_variable("CONSPECTUS_RERANKER_KEY"), timeout=timeout)
         fields = {"return_documents": False, **({"model": model_of_server} if model_of_server else {})}
-        return HttpReranker(model_of_server or server.address, server, fields, patience=patience, note=note)
+        return HttpReranker(
+            model_of_server or server.address, server, fields, retry_policy=retry_policy, note=note
+        )
     vendor, _, model = setting.partition(":")
     if not model or vendor not in {BEDROCK, "cohere"}:
         raise InvalidInput("reranker", f"{setting!r} is not none, cohere:MODEL, bedrock:MODEL or a URL")
@@ -56,7 +58,7 @@ def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: No
     service = Bedrock(model, timeout=timeout) if on_bedrock else _open_cohere(timeout)
     named = {"api_version": 2} if on_bedrock else {"model": model}
     fields = {**named, "max_tokens_per_doc": TOKENS_A_DOCUMENT}
-    return DocumentsReranker(setting, service, fields, patience=patience, note=note)
+    return DocumentsReranker(setting, service, fields, retry_policy=retry_policy, note=note)
 
 
 def _open_cohere(timeout: float) -> JsonService:

@@ -104,13 +104,13 @@ class DocumentsReranker:
         service: JsonService | Bedrock,
         fields: Mapping[str, Any],
         *,
-        patience: RetryPolicy,
+        retry_policy: RetryPolicy,
         note: Note,
     ) -> None:
         self.model = model
         self._service = service
         self._fields = fields
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._calls = Calls(note, model)
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
@@ -146,7 +146,7 @@ class DocumentsReranker:
                 call.tokens = reply.tokens
                 return read(reply.body)
 
-        return await self._patience.retry(ask)
+        return await self._retry_policy.retry(ask)
 
 
 class HttpReranker(DocumentsReranker):

@@ -18,8 +18,8 @@ from conspectus.streams.alert_delivery import Deliverer
 from conspectus.streams.alert_queries import (
     AlertQuery,
     AnalyzedCaption,
+    EmbedQuery,
     Language,
-    Meaning,
     analyze_caption,
     question,
     reason,
@@ -42,12 +42,18 @@ class Checker:
     """Checks the alerts of a store in steps through its history."""
 
     def __init__(
-        self, records: Records, alerts: Alerts, *, eyes: ReadCheck, meaning: Meaning, clock: Clock
+        self,
+        records: Records,
+        alerts: Alerts,
+        *,
+        read_check: ReadCheck,
+        embed_query: EmbedQuery,
+        clock: Clock,
     ) -> None:
         self._records = records
         self._alerts = alerts
-        self._eyes = eyes
-        self._meaning = meaning
+        self._read_check = read_check
+        self._embed_query = embed_query
         self._clock = clock
         self._languages: dict[str | None, Language] = {}
         self._vectors: dict[tuple[str, str], Vectors | None] = {}
@@ -80,7 +86,7 @@ class Checker:
         captions = await self._captions(reader, changes, self._language(collection.language))
         until = changes[-1].sequence
         views = (
-            {alert_state.alert.owner: await self._eyes(alert_state.alert) for alert_state in alerts}
+            {alert_state.alert.owner: await self._read_check(alert_state.alert) for alert_state in alerts}
             if captions
             else {}
         )
@@ -134,7 +140,7 @@ class Checker:
             if len(self._vectors) >= REMEMBERED:
                 self._vectors.clear()
             try:
-                self._vectors[key] = await self._meaning(collection, alert.query)
+                self._vectors[key] = await self._embed_query(collection, alert.query)
             except ProviderUnavailable:
                 self._later[alert.id] = time.monotonic() + PAUSE
                 return None, False

@@ -24,12 +24,12 @@ class Deliverer:
     """Delivers due events. Events of one alert are sent in sequence, different alerts concurrently."""
 
     def __init__(
-        self, alerts: Alerts, poster: Poster, *, body: Body, patience: RetryPolicy, clock: Clock
+        self, alerts: Alerts, poster: Poster, *, body: Body, retry_policy: RetryPolicy, clock: Clock
     ) -> None:
         self._alerts = alerts
         self._poster = poster
         self._body = body
-        self._patience = patience
+        self._retry_policy = retry_policy
         self._clock = clock
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
@@ -78,7 +78,7 @@ class Deliverer:
 
     def _again(self, fault: ConspectusError, attempts: int) -> Delivery:
         passing = isinstance(fault, FetchFailed) and fault.passing
-        if not passing or attempts >= self._patience.attempts:
+        if not passing or attempts >= self._retry_policy.attempts:
             return Delivery("failed", attempts, str(fault))
-        wait = timedelta(seconds=self._patience.wait(attempts - 1, None))
+        wait = timedelta(seconds=self._retry_policy.wait(attempts - 1, None))
         return Delivery("pending", attempts, str(fault), self._clock() + wait)

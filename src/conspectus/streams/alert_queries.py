@@ -109,5 +109,5 @@ def _holds(terms: Sequence[str], phrase: Sequence[str]) -> bool:
     return any(tuple(terms[at : at + wide]) == tuple(phrase) for at in range(len(terms) - wide + 1))
 
 
-Meaning = Callable[[Collection, str], Awaitable[Vectors | None]]
+EmbedQuery = Callable[[Collection, str], Awaitable[Vectors | None]]
 """Embeds a query with the model of a collection; None without a model. Raises ProviderError."""

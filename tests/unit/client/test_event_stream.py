@@ -12,7 +12,7 @@ from tests.unit.streams.test_caption_format import make_caption
 
 from conspectus.bootstrap import local_archives, local_files
 from conspectus.client.engine import RemoteEngine
-from conspectus.client.transport import PATIENCE, Transport, TransportLimits
+from conspectus.client.transport import RETRY_POLICY, Transport, TransportLimits
 from conspectus.errors import NotFound, ServerUnavailable
 from conspectus.model.captions import LiveCaption
 from conspectus.settings import Settings
@@ -43,8 +43,8 @@ async def skip_waiting(_seconds: float) -> None:
 @asynccontextmanager
 async def connect(url: str) -> AsyncIterator[RemoteEngine]:
     """A client that asks again without waiting."""
-    patience = replace(PATIENCE, sleep=skip_waiting)
-    limits = TransportLimits(SETTINGS.client_timeout_seconds, SETTINGS.max_response_bytes, patience)
+    retry_policy = replace(RETRY_POLICY, sleep=skip_waiting)
+    limits = TransportLimits(SETTINGS.client_timeout_seconds, SETTINGS.max_response_bytes, retry_policy)
     async with httpx.AsyncClient() as http:
         channel = Transport(http, url, limits)
         yield RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))

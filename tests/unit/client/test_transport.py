@@ -72,9 +72,9 @@ class Waits(list[float]):
 async def connect_remote(
     answers: Mapping[str, Script], *, waits: Waits | None = None, seconds: float = 5.0, maximum: int = 10_000
 ) -> AsyncIterator[tuple[RemoteEngine, ScriptedServer]]:
-    patience = RetryPolicy(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
+    retry_policy = RetryPolicy(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
     async with ScriptedServer(answers) as server, httpx.AsyncClient(timeout=seconds) as http:
-        channel = Transport(http, server.base, TransportLimits(seconds, maximum, patience))
+        channel = Transport(http, server.base, TransportLimits(seconds, maximum, retry_policy))
         yield (
             RemoteEngine(channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)),
             server,

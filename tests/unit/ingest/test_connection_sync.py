@@ -12,7 +12,7 @@ from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import FetchFailed, NotFound, TooLarge
-from conspectus.ingest.connection_sync import IN_VAIN, synchronise
+from conspectus.ingest.connection_sync import MAX_FAULTS_IN_A_ROW, synchronise
 from conspectus.model.connections import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.ids import LOCAL
 from conspectus.model.records import Document, NewDocument, Source, Written
@@ -270,14 +270,14 @@ async def test_a_page_gone_before_it_is_fetched_is_no_failure(shelf: Shelf, wiki
 
 
 async def test_a_store_out_of_reach_ends_the_run(shelf: Shelf, wiki: MemoryWiki) -> None:
-    names = [f"page {number}" for number in range(IN_VAIN + 5)]
+    names = [f"page {number}" for number in range(MAX_FAULTS_IN_A_ROW + 5)]
     for name in names:
         await wiki.put("Team", name, "text")
     unreachable = FetchFailed("https://wiki", "no connection", passing=True)
     connector = Faulty(wiki, batch=100, faults=dict.fromkeys(names, unreachable))
     with pytest.raises(FetchFailed):
         await synchronise(shelf.connection, connector, shelf)
-    assert (len(connector.fetched), shelf.connection.cursor) == (IN_VAIN, None)
+    assert (len(connector.fetched), shelf.connection.cursor) == (MAX_FAULTS_IN_A_ROW, None)
     connector = Faulty(wiki, batch=100, faults=dict.fromkeys(names, TooLarge("file", size=2, limit=1)))
     assert len((await synchronise(shelf.connection, connector, shelf)).failures) == len(names)
 

@@ -33,10 +33,12 @@ async def make(clock: ManualClock) -> AsyncIterator[Make]:
     created_queues = []
 
     def queue(model: CountingModel, *, attempts: int = 5, **sharing) -> EmbedQueue:
-        patience = RetryPolicy(attempts, sleep=clock.sleep, chance=lambda: 1.0)
+        retry_policy = RetryPolicy(attempts, sleep=clock.sleep, chance=lambda: 1.0)
         created_queues.append(
             EmbedQueue(
-                model, sharing=BatchSharing(**{"texts": 5, "wait": 0.05, **sharing}), patience=patience
+                model,
+                sharing=BatchSharing(**{"texts": 5, "wait": 0.05, **sharing}),
+                retry_policy=retry_policy,
             )
         )
         return created_queues[-1]
@@ -170,7 +172,7 @@ async def test_five_tries_in_all(make: Make, clock: ManualClock) -> None:
 @pytest.mark.parametrize(("chance", "waits"), [(0.0, [0.5, 1.0]), (0.5, [0.75, 1.5])])
 async def test_waits_are_shortened_by_chance(clock: ManualClock, chance: float, waits: list[float]) -> None:
     model = CountingModel(build_busy_error(), build_busy_error())
-    queue = EmbedQueue(model, patience=RetryPolicy(sleep=clock.sleep, chance=lambda: chance))
+    queue = EmbedQueue(model, retry_policy=RetryPolicy(sleep=clock.sleep, chance=lambda: chance))
     task = asyncio.create_task(queue.embed_query("a"))
     await clock.advance(5)
     await task

@@ -31,7 +31,7 @@ from conspectus.errors import (
 )
 from conspectus.ingest.in_process_jobs import InProcessJobs
 from conspectus.ingest.job_execution import MAX_STARTS, Outcome, Runner, Tell, Work, fate
-from conspectus.ingest.job_worker import ORPHANED, JobWorker
+from conspectus.ingest.job_worker import ORPHAN_AGE, JobWorker
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.model.retries import RetryPolicy
@@ -63,8 +63,10 @@ class Bench:
         async def sleep(seconds: float) -> None:
             self.waits.append(seconds)
 
-        patience = RetryPolicy(3, first_wait=1.0, max_wait=5.0, sleep=sleep, chance=lambda: 1.0)
-        return Runner(self.ledger, counted, clean_up, lambda: datetime.now(UTC), patience, alone=self.alone)
+        retry_policy = RetryPolicy(3, first_wait=1.0, max_wait=5.0, sleep=sleep, chance=lambda: 1.0)
+        return Runner(
+            self.ledger, counted, clean_up, lambda: datetime.now(UTC), retry_policy, alone=self.alone
+        )
 
     @asynccontextmanager
     async def alone(self, _: JobId) -> AsyncIterator[FileHold]:
@@ -261,7 +263,7 @@ async def test_jobs_that_nobody_submitted_are_found(tmp_path: Path) -> None:
     assert sorted(bench.cleaned) == sorted(f"{number}" for number in range(120))
 
 
-@pytest.mark.parametrize("ahead", [timedelta(), 2 * ORPHANED])
+@pytest.mark.parametrize("ahead", [timedelta(), 2 * ORPHAN_AGE])
 async def test_what_was_kept_for_nobody_is_swept_away(tmp_path: Path, ahead: timedelta) -> None:
     bench, files = Bench(), LocalJobFiles(tmp_path)
     await bench.ledger.add(job("ended", state="failed"))

@@ -9,7 +9,7 @@ import pytest
 from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import LockLost, ProviderError, ProviderUnavailable, StorageBusy, StorageError
-from conspectus.ingest.name_reader import MAX_NAMES, READ_AT_ONCE, NameReader, title_names
+from conspectus.ingest.name_reader import BATCH_PASSAGES, MAX_PASSAGE_NAMES, NameReader, title_names
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import Mention
 from conspectus.ports.jobs import Lock
@@ -70,13 +70,13 @@ async def test_everything_is_looked_through_and_nothing_twice(records: SqlRecord
     extractor = EveryWord()
     reader = NameReader(names, hold_lock, lambda: extractor)
     await records.write(
-        [prepared(str(number), f"word{number}", title="") for number in range(READ_AT_ONCE + 5)]
+        [prepared(str(number), f"word{number}", title="") for number in range(BATCH_PASSAGES + 5)]
     )
-    assert await reader.wait_until_done(SHELF) == READ_AT_ONCE + 5
+    assert await reader.wait_until_done(SHELF) == BATCH_PASSAGES + 5
     assert await reader.wait_until_done(SHELF) == 0
     await records.write([prepared("new", "fresh", title="Its name")])
     assert await reader.wait_until_done(SHELF) == 1
-    assert len(extractor.looked_at) == READ_AT_ONCE + 6
+    assert len(extractor.looked_at) == BATCH_PASSAGES + 6
     assert {"word0", "fresh", "its name"} <= (await count_passages(names)).keys()
     await reader.close()
     assert extractor.closed
@@ -95,7 +95,7 @@ async def test_texts_come_with_their_mentions_unless_one_fails(records: SqlRecor
 
 
 async def test_a_reader_that_was_stopped_is_gone_on_with(records: SqlRecords, names: SqlNames) -> None:
-    await records.write([prepared(str(number), f"word{number}") for number in range(3 * READ_AT_ONCE)])
+    await records.write([prepared(str(number), f"word{number}") for number in range(3 * BATCH_PASSAGES)])
     first = NameReader(names, hold_lock, EveryWord)
     first.wake(SHELF)
     await first.close()
@@ -168,7 +168,7 @@ async def test_a_passage_keeps_so_many_names_and_no_more(records: SqlRecords, na
     reader = NameReader(names, hold_lock, EveryWord)
     await reader.wait_until_done(SHELF)
     [passage] = await names.of([(await records.document_chunks(DocumentId("a")))[0].chunk.id])
-    assert len(passage.names) == MAX_NAMES
+    assert len(passage.names) == MAX_PASSAGE_NAMES
     assert passage.about == {"many"}
     assert isinstance(passage.chunk, int) and ChunkId(passage.chunk) == 1
     await reader.close()

@@ -37,13 +37,13 @@ async def test_a_backlog_is_built_and_not_kept_in_memory(tmp_path: Path, seen_be
     if seen_before:
         write_chunks(journal, 1, seen_before + 1)
         await catch_up(index, journal, await journal.last_sequence())
-    write_chunks(journal, seen_before + 1, open_indexes.BULK + 100)
+    write_chunks(journal, seen_before + 1, open_indexes.MIN_BULK_CHUNKS + 100)
     await catch_up(index, journal, await journal.last_sequence())
     status = await index.status()
-    assert status.chunks == open_indexes.BULK + 99
+    assert status.chunks == open_indexes.MIN_BULK_CHUNKS + 99
     assert status.details["tail"] == "0"
-    results = await index.search(Probe(EVERYTHING, f"word{open_indexes.BULK}", None, 10))
-    assert list(results.ids) == [open_indexes.BULK]
+    results = await index.search(Probe(EVERYTHING, f"word{open_indexes.MIN_BULK_CHUNKS}", None, 10))
+    assert list(results.ids) == [open_indexes.MIN_BULK_CHUNKS]
     await index.close()
 
 

@@ -109,7 +109,7 @@ async def test_no_embedder_blames_a_text_for_what_its_service_does(
 async def test_no_reranker_takes_what_is_no_ranking(server: ModelServer, setting: str) -> None:
     paths = {"jina": "/v1/rerank", "tei": "/rerank"}
     name = f"{server.base}{paths[setting]}" if setting in paths else setting
-    reranker = reranker_of(name, patience=RetryPolicy(1), timeout=SECONDS, note=drop)
+    reranker = reranker_of(name, retry_policy=RetryPolicy(1), timeout=SECONDS, note=drop)
     await reranker.rerank("rope", TEXTS, limit=2)
     verdicts = {}
     for fault, answer in service_faults().items():

@@ -136,7 +136,7 @@ async def test_behind_the_queue_throttling_is_waited_out_and_a_refused_batch_is_
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    queue = EmbedQueue(embedder, patience=RetryPolicy(sleep=sleep))
+    queue = EmbedQueue(embedder, retry_policy=RetryPolicy(sleep=sleep))
     server.plan.extend([failing(429, retry_after=2), failing(400), told({}), told({}), failing(400)])
     calls = [queue.embed_documents([text]) for text in ("bad", "worse")]
     errors = await asyncio.gather(*calls, return_exceptions=True)

@@ -140,7 +140,7 @@ async def test_behind_the_queue_429_then_an_answer_makes_two_requests(vendor: Ve
         waits.append(seconds)
 
     vendor.server.plan.extend([failing(429, retry_after=3)])
-    queue = EmbedQueue(vendor.embedder(), patience=RetryPolicy(sleep=sleep))
+    queue = EmbedQueue(vendor.embedder(), retry_policy=RetryPolicy(sleep=sleep))
     row = await queue.embed_query("hello")
     np.testing.assert_allclose(row, expected(["hello"], 8, vendor.kinds[1])[0], rtol=1e-6)
     assert (len(vendor.server.calls), waits) == (2, [3.0])

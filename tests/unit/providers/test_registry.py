@@ -115,7 +115,7 @@ async def test_rerankers_by_name(server: ModelServer, setting: str) -> None:
 
 async def test_a_service_gets_the_key_that_is_set_for_it(server: ModelServer, monkeypatch) -> None:
     monkeypatch.setenv("CONSPECTUS_RERANKER_KEY", "k")
-    reranker = reranker_of(f"{server.base}/v1/rerank", patience=RetryPolicy(), timeout=5.0, note=drop)
+    reranker = reranker_of(f"{server.base}/v1/rerank", retry_policy=RetryPolicy(), timeout=5.0, note=drop)
     await reranker.rerank("fox", ["a fox"], limit=1)
     assert server.calls[0].headers["authorization"] == "Bearer k"
     await reranker.close()
@@ -124,7 +124,7 @@ async def test_a_service_gets_the_key_that_is_set_for_it(server: ModelServer, mo
 @pytest.mark.parametrize("setting", ["", "cohere", "cohere:", "nobody:model", "ftp://example.org/rerank"])
 def test_a_reranker_of_no_known_form_is_refused(server: ModelServer, setting: str) -> None:
     with pytest.raises(InvalidInput, match="reranker"):
-        reranker_of(setting, patience=RetryPolicy(), timeout=1.0, note=drop)
+        reranker_of(setting, retry_policy=RetryPolicy(), timeout=1.0, note=drop)
 
 
 def test_no_reranker_and_no_key(monkeypatch) -> None:

@@ -51,7 +51,7 @@ SETTINGS = {
 
 
 def make_reranker(setting: str, **options) -> Reranker:
-    return reranker_of(setting, **{"patience": RetryPolicy(), "timeout": 60.0, "note": drop, **options})
+    return reranker_of(setting, **{"retry_policy": RetryPolicy(), "timeout": 60.0, "note": drop, **options})
 
 
 SERVERS = {"cohere": cohere(key=KEY), "bedrock": bedrock(ON_BEDROCK), "jina": jina(), "tei": tei()}
@@ -73,7 +73,7 @@ async def vendor(request, credentials, monkeypatch) -> AsyncIterator[Vendor]:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    patience = RetryPolicy(sleep=sleep, chance=lambda: 1.0)
+    retry_policy = RetryPolicy(sleep=sleep, chance=lambda: 1.0)
     async with ModelServer(SERVERS[request.param]) as server:
         for name in ("CO_API_URL", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"):
             monkeypatch.setenv(name, server.base)
@@ -81,7 +81,7 @@ async def vendor(request, credentials, monkeypatch) -> AsyncIterator[Vendor]:
         def make(**options) -> Reranker:
             setting = SETTINGS[request.param].format(server.base)
             rerankers.append(
-                make_reranker(setting, **{"patience": patience, "note": notes.append, **options})
+                make_reranker(setting, **{"retry_policy": retry_policy, "note": notes.append, **options})
             )
             return rerankers[-1]
 

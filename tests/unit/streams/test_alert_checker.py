@@ -47,13 +47,17 @@ class Store:
 
     def fresh_checker(self) -> Checker:
         return Checker(
-            self.records, self.alerts, eyes=self.eyes, meaning=self.meaning, clock=lambda: self.now
+            self.records,
+            self.alerts,
+            read_check=self.read_check,
+            embed_query=self.embed_query,
+            clock=lambda: self.now,
         )
 
-    async def eyes(self, _alert: Alert) -> Callable[[Document], bool] | None:
+    async def read_check(self, _alert: Alert) -> Callable[[Document], bool] | None:
         return self.shows
 
-    async def meaning(self, _home: Collection, _query: str) -> Vectors:
+    async def embed_query(self, _home: Collection, _query: str) -> Vectors:
         self.meant += 1
         if self.fault is not None:
             raise self.fault
@@ -193,9 +197,9 @@ class Sending:
         self.hook = f"{server.base}/hook"
         self.hidden: set[str] = set()
         self.poster = WebhookPoster(AddressPolicy.from_entries(["127.0.0.1"]), seconds=5)
-        patience = RetryPolicy(attempts=3, first_wait=10.0, chance=lambda: 1.0)
+        retry_policy = RetryPolicy(attempts=3, first_wait=10.0, chance=lambda: 1.0)
         self.deliverer = Deliverer(
-            store.alerts, self.poster, body=self.body, patience=patience, clock=lambda: store.now
+            store.alerts, self.poster, body=self.body, retry_policy=retry_policy, clock=lambda: store.now
         )
 
     async def body(self, event: AlertMatch) -> bytes | None:

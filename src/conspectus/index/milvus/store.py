@@ -164,7 +164,7 @@ class MilvusIndex:
             pending = changes if is_next else await self._reader.changes_since(draft.applied, limit=CHANGES)
             if not pending:
                 return draft.before
-            await self._writer.take_in(draft, pending)
+            await self._writer.add_changes(draft, pending)
             state = await self._writer.commit(draft)
         return state
 

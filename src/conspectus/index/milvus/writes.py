@@ -150,7 +150,7 @@ class MilvusWriter:
         await self._notes.drop(state.generation, dead_keys(state))
         return cleaned
 
-    async def take_in(self, draft: MilvusDraft, changes: Sequence[Change]) -> None:
+    async def add_changes(self, draft: MilvusDraft, changes: Sequence[Change]) -> None:
         """Write the current rows of changes, and those that replaced them meanwhile.
 
         Rows are read in their current version, so a row that is gone may have successors in later changes.
@@ -432,7 +432,7 @@ class Building:
         """Apply the changes made meanwhile."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = self._writer.draft(state)
-            await self._writer.take_in(draft, changes)
+            await self._writer.add_changes(draft, changes)
             state = await self._writer.fold(draft)
         await self._writer.flush(state)
         return state

@@ -399,7 +399,7 @@ class IndexWrite(NamedTuple):
     draft: PgvectorDraft
 
 
-def take_in(connection: Connection, prepared: Sequence[IndexWrite]) -> list[bool]:
+def apply_writes(connection: Connection, prepared: Sequence[IndexWrite]) -> list[bool]:
     """Write drafts to their indexes. Returns for each whether nothing is left to do.
 
     If all drafts together fail, each is written alone. A draft that fails changes nothing, and the records
@@ -416,5 +416,5 @@ def take_in(connection: Connection, prepared: Sequence[IndexWrite]) -> list[bool
         cursor.execute("ROLLBACK TO SAVEPOINT index_update")
         if len(prepared) == 1:
             return [False]
-        return [take_in(connection, [index_write])[0] for index_write in prepared]
+        return [apply_writes(connection, [index_write])[0] for index_write in prepared]
     return [state.version % MERGED_FROM > 0 for state in states]

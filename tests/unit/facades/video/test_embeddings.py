@@ -14,7 +14,7 @@ from tests.support.vendor_protocols import expected, google
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.facades.video import ContextManager, GeminiEmbeddings
 from conspectus.model.retries import RetryPolicy
-from conspectus.providers.hosted_embedder import PATIENCE, PIECE
+from conspectus.providers.hosted_embedder import PIECE, RETRY_POLICY
 
 if find_spec("google.genai") is None:
     pytest.skip("needs conspectus[google]", allow_module_level=True)
@@ -27,7 +27,7 @@ async def skip_waiting(seconds: float) -> None:
     """Wait no longer than the loop needs."""
 
 
-QUICK = RetryPolicy(busy=PATIENCE.busy, attempts=3, sleep=skip_waiting)
+QUICK = RetryPolicy(busy=RETRY_POLICY.busy, attempts=3, sleep=skip_waiting)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def gemini(server: ModelServer) -> AsyncIterator[GeminiEmbeddings]:
-    async with GeminiEmbeddings(KEY, dimensions=16, base_url=server.base, patience=QUICK) as embeddings:
+    async with GeminiEmbeddings(KEY, dimensions=16, base_url=server.base, retry_policy=QUICK) as embeddings:
         yield embeddings
 
 
@@ -127,7 +127,7 @@ async def test_vectors_of_another_size_are_an_error(gemini: GeminiEmbeddings, se
 
 
 async def test_a_service_that_is_not_there_is_unavailable() -> None:
-    async with GeminiEmbeddings(KEY, base_url="http://127.0.0.1:1", patience=QUICK) as gone:
+    async with GeminiEmbeddings(KEY, base_url="http://127.0.0.1:1", retry_policy=QUICK) as gone:
         with pytest.raises(ProviderUnavailable) as caught:
             await gone.embed_query("car")
     assert KEY not in str(caught.value)
