@@ -272,6 +272,25 @@ async def test_a_message_that_cannot_be_stored_names_its_attachments(engine: Eng
     assert [failure.code for failure in report.failures] == ["too_large", "not_found"]
 
 
+async def test_a_file_whose_name_is_masked_is_not_pruned_while_it_is_there(tmp_path: Path) -> None:
+    settings = replace(Settings(), embedder="none", sensitive="emails=mask")
+    (tmp_path / "in").mkdir()
+    records = '[{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]'
+    letter, table = tmp_path / "in" / "ann@example.org.txt", tmp_path / "in" / "bo@example.org.json"
+    letter.write_text("The boat is red.", encoding="utf-8")
+    table.write_text(records, encoding="utf-8")
+    async with conspectus.open(tmp_path / "store", settings=settings) as engine:
+        first = await engine.documents.add_files([tmp_path / "in"])
+        again = await engine.documents.add_files([tmp_path / "in"], prune=True)
+        assert (first.added, again.unchanged, again.pruned) == (3, 3, 0)
+        table.write_text("{", encoding="utf-8")
+        broken = await engine.documents.add_files([tmp_path / "in"], prune=True)
+        assert (len(broken.failures), broken.pruned) == (1, 0)
+        letter.unlink()
+        table.write_text(records, encoding="utf-8")
+        assert (await engine.documents.add_files([tmp_path / "in"], prune=True)).pruned == 1
+
+
 def pack(folder: Path, members: dict[str, str | bytes]) -> None:
     with zipfile.ZipFile(folder / "pack.zip", "w") as archive:
         for name, content in members.items():

@@ -261,10 +261,20 @@ async def _find_missing_files(
             path = original.metadata.get("path")
             if not isinstance(path, str):
                 continue
+            path = _file_of(path, document.key, roots)
             left_its_file = path in keys and document.key not in keys[path]
             # Without `prune`, the filters match but files that were read and files inside of them.
             if left_its_file or (path not in keys and any(root.lost(path) for root in roots)):
                 yield document
+
+
+def _file_of(path: str, key: str, roots: Sequence[Root]) -> str:
+    """Return the name of the file of a document: its stored path, or as its key has it if that is masked.
+
+    A path that looks like an address or a number is masked as all metadata are; keys are not.
+    """
+    names = (path, key, key.rpartition("#")[0])
+    return next((name for name in names if any(name in root.names for root in roots)), path)
 
 
 def _split_names(notices: Iterable[str]) -> dict[str, str]:
