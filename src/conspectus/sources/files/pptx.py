@@ -156,12 +156,22 @@ def _placeholder(shape: Any) -> str | None:
 
 def _paragraphs(shape: Any, *, bulleted: bool) -> Iterator[str]:
     paragraphs = [node for node in shape.iter() if local(node) == "p"]
+    counts: dict[int, int] = {}
     for paragraph in paragraphs:
         text = line_of(paragraph)
         properties = child(paragraph, "pPr")
-        level = 0 if properties is None else number(attribute(properties, "lvl"))
-        marked = bulleted if properties is None else _marked(properties, bulleted)
-        yield item(text, max(0, level)) if marked and len(paragraphs) > 1 else plain(text)
+        level = 0 if properties is None else max(0, number(attribute(properties, "lvl")))
+        numbering = child(paragraph, "pPr", "buAutoNum")
+        counts = {above: count for above, count in counts.items() if above <= level}
+        mark = "-"
+        if numbering is None:
+            counts.pop(level, None)
+        elif text.strip():
+            first = number(attribute(numbering, "startAt"), 1)
+            counts[level] = counts.get(level, first - 1) + 1
+            mark = f"{counts[level]}."
+        is_item = bulleted if properties is None else _marked(properties, bulleted)
+        yield item(text, level, mark) if is_item and len(paragraphs) > 1 else plain(text)
 
 
 def _marked(properties: Any, default: bool) -> bool:

@@ -138,6 +138,18 @@ def test_merged_cells_of_a_slide_say_their_text_everywhere() -> None:
     )
 
 
+def test_numbered_lists_of_a_slide_have_their_numbers() -> None:
+    numbered = '<a:buAutoNum type="arabicPeriod"{}/>'
+    items = [(numbered, 0, "a"), (numbered, 1, "b"), (numbered, 1, "c"), (numbered, 0, "d"), ("", 0, "e"),
+             (numbered.replace("{}", ' startAt="4"'), 0, "f"), (numbered, 0, "")]  # fmt: skip
+    paragraphs = "".join(
+        f'<a:p><a:pPr lvl="{level}">{mark.format("")}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>'
+        for mark, level, text in items
+    )
+    text = read_file(pptx([f"<p:sp><p:txBody>{paragraphs}</p:txBody></p:sp>"]), "a.pptx").text
+    assert text == "1. a\n    1. b\n    2. c\n2. d\n\ne\n\n4. f"
+
+
 def test_notes_links_boxes_and_changes_are_told_apart() -> None:
     note = f'<w:footnote w:id="2">{paragraph("A note.")}</w:footnote>'
     notes = f'<w:footnotes xmlns:w="{WORD}">{note}</w:footnotes>'
