@@ -115,6 +115,7 @@ def _make_passage(hit: Hit) -> RetrievedPassage:
         location=document.location,
         read_by=document.read_by,
         box=chunk.box,
+        table_header=chunk.table_header,
     )
     return RetrievedPassage(chunk.text_with_header, document, cited, hit.score, hit.parts, hit.similarity)
 

@@ -126,7 +126,8 @@ class Citation:
 
     `location` is the path that a page of a connection has now; of other documents it is the key. `trust` is
     the level of the document, `read_by` how its text was read. `box` is the part of the page that a
-    recognized text was read from, in thousandths of its width and height: left, top, right, bottom.
+    recognized text was read from, in thousandths of its width and height: left, top, right, bottom. The
+    `table_header` is that of the table that the characters are in the middle of, in Markdown.
     """
 
     number: int
@@ -143,6 +144,7 @@ class Citation:
     trust: Trust = "trusted"
     read_by: ReadBy = "text"
     box: Box | None = None
+    table_header: StoredText | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
             trust=passage.document.trust,
             read_by=passage.document.read_by,
             box=passage.box,
+            table_header=passage.table_header or None,
         )
         for group in layout
         for passage in group

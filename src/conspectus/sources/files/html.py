@@ -16,7 +16,7 @@ from conspectus.sources.files.html_navigation import (
     is_navigation,
     navigation_notice,
 )
-from conspectus.sources.files.html_tables import CELLS, HtmlTable
+from conspectus.sources.files.html_tables import CELLS, ROW_GROUPS, HtmlTable
 from conspectus.sources.files.zip_xml import number
 from conspectus.text.positions import find_markdown_headings, rst_headings
 
@@ -211,6 +211,8 @@ class Visible:
         self._flow.add_blocks([f"{fence}\n{code}\n{fence}"] if code.strip() else [])
 
     def _open_block(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if self._tables and tag in ROW_GROUPS:
+            self._tables[-1].is_in_head = tag == "thead"
         if tag == "table":
             self._open_table(attributes)
         elif self._tables and not self._deeper_tables and (tag in CELLS or tag == "tr"):
@@ -236,6 +238,8 @@ class Visible:
     def _close_block(self, tag: str) -> None:
         if tag in LISTS and self._numbers:
             self._numbers.pop()
+        if self._tables and tag == "thead":
+            self._tables[-1].is_in_head = False
         if self._tables and tag == "table":
             self._close_table()
         elif self._tables and not self._deeper_tables and tag in CELLS:

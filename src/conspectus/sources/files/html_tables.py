@@ -15,6 +15,7 @@ MAX_BLOCK_LENGTH = 300
 
 Flow = TypeVar("Flow")
 CELLS = ("td", "th")
+ROW_GROUPS = frozenset({"thead", "tbody", "tfoot"})
 _SPANS = ("colspan", "rowspan")
 
 
@@ -25,6 +26,7 @@ class HtmlTable(Generic[Flow]):
         self.around = around
         self.flow: Flow | None = None
         self.has_blocks = False
+        self.is_in_head = False
         self._blocks: list[str] = []
         self._has_header = False
         self._is_layout = attributes.get("role") in {"presentation", "none"}
@@ -41,8 +43,10 @@ class HtmlTable(Generic[Flow]):
         """Begin a cell, and return the flow of its text."""
         if not self._rows:
             self.open_row()
-        self._has_header = self._has_header or tag == "th"
-        self._tags[-1].add(tag)
+        # The cells of `thead` are names of columns, whatever their tag is.
+        cell_tag = "th" if self.is_in_head else tag
+        self._has_header = self._has_header or cell_tag == "th"
+        self._tags[-1].add(cell_tag)
         self._span = _span_of(attributes)
         self.flow = flow
         return flow

@@ -10,7 +10,8 @@ from lxml.etree import LxmlError
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.delimited import DELIMITERS, delimited_table
-from conspectus.sources.files.extract import Extract
+from conspectus.sources.files.extract import Extract, Refused
+from conspectus.sources.files.feeds import feed_documents, is_feed
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
 from conspectus.sources.files.json_documents import json_documents, json_lines_documents
 from conspectus.sources.files.markdown_tables import render_html_tables
@@ -158,6 +159,16 @@ def _json(text: str, name: str) -> Parsed:
     return (_page(text, name, syntax="code"),), "no text field found; the file is one document"
 
 
+def _xml(text: str, name: str) -> Parsed:
+    if not is_feed(text):
+        return _plain(text, name)
+    try:
+        documents = feed_documents(text, name)
+    except Refused as refused:
+        return _plain(text, name)[0], f"a feed that cannot be read: {refused}"
+    return (documents, None) if documents else _plain(text, name)
+
+
 def _notebook(text: str, name: str) -> Parsed:
     markdown = notebook_text(text)
     if not markdown.strip():
@@ -181,7 +192,7 @@ def _is_code(name: str) -> bool:
 
 
 READERS: Mapping[str, Reader] = {
-    "text/markdown": _markdown, "text/x-rst": _titled("rst", rst_title), "text/html": _html,
+    "text/xml": _xml, "text/markdown": _markdown, "text/x-rst": _titled("rst", rst_title), "text/html": _html,
     "application/json": _json,
     "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
     "text/csv": _delimited(DELIMITERS), "text/tab-separated-values": _delimited("\t"),

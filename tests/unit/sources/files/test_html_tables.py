@@ -102,3 +102,8 @@ def test_header_rows_alone_stay_a_table() -> None:
     assert (
         visible_text("<table><tr><th>a<th>b<tr><th>c<th>d</table>") == "| a | b |\n| --- | --- |\n| c | d |"
     )
+
+
+def test_cells_of_the_head_are_names_whatever_their_tag_is() -> None:
+    table = "<table><thead><tr><td>Berth<td>Fee<tr><td>name<td>2025</thead><tbody><tr><td>Heron<td>6</table>"
+    assert visible_text(table) == "| Berth / name | Fee / 2025 |\n| --- | --- |\n| Heron | 6 |"
