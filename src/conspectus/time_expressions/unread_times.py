@@ -20,7 +20,8 @@ _Span = tuple[Token, Token]
 def unread_times(query: str) -> list[str]:
     """Return the phrases of a query that look like times: what is left of it after its times were read.
 
-    Other languages are tried where English has no such phrase, and need a word that tells the language.
+    Other languages are tried where English has no such phrase. A single word, or a number with a month, needs
+    another word that tells the language, as "mars" is French for March.
     """
     tokens = split_into_tokens(query)
     dates = [match[0] for match in _SLASH_DATE.finditer(query[:MAX_PARSED_CHARACTERS])]
@@ -41,7 +42,8 @@ def _spans_in_other_languages(tokens: Sequence[Token]) -> list[_Span]:
         ]
         phrase_words = {token.text for token in tokens if _is_in_spans(token, spans)}
         is_whole_query = words <= phrase_words | language.empties | language.prepositions.keys()
-        if spans and (is_whole_query or not words.isdisjoint(language.evidence)):
+        has_evidence = not words.isdisjoint(language.evidence) or any(map(_tells_language, spans))
+        if spans and (is_whole_query or has_evidence):
             return spans
     return []
 
@@ -91,6 +93,12 @@ def _find_amounts_back(tokens: Sequence[Token], language: Language) -> Iterator[
             is_counted = tokens[amount].kind == "number" or tokens[amount].text in language.numbers
             if is_counted and tokens[amount + 1].text in language.unread_periods:
                 yield token, tokens[amount + 1]
+
+
+def _tells_language(span: _Span) -> bool:
+    """Return whether a phrase has two words of one language, as `letzten Sommer`."""
+    first, last = span
+    return first is not last and first.kind == "word"
 
 
 def _is_in_spans(token: Token, spans: Sequence[_Span]) -> bool:
