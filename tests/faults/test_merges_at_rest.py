@@ -75,6 +75,22 @@ async def test_segments_are_merged_in_a_child_while_nothing_is_written(tmp_path:
     await index.close()
 
 
+async def test_rows_in_memory_are_merged_with_segments(tmp_path: Path) -> None:
+    journal = await write_parts(tmp_path / "index")
+    journal.put(history(2, size=220).live()[180:220])
+    records = kept_at(tmp_path / "journal", journal)
+    index = await open_index(tmp_path / "index", journal, CHILD, str(records))
+    await catch_up(index, journal)
+
+    async def is_one() -> bool:
+        status = await index.status()
+        return (status.segments, status.details["tail"]) == (1, "0")
+
+    await until(is_one)
+    await assert_right(index, journal)
+    await index.close()
+
+
 async def test_rows_that_were_removed_meanwhile_stay_removed(tmp_path: Path) -> None:
     journal = await write_parts(tmp_path / "index")
     records = kept_at(tmp_path / "journal", journal)

@@ -169,6 +169,8 @@ def _keep_ranges(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
 _ATTEMPTS = 10
 _MAX_TAILS = 16
 """Writers wait for a running flush from this many times its size on."""
+_WORTHY_SHARE = 10
+"""A tail of this part of a flush is written before segments are merged at rest."""
 _MAX_NEWEST_ROWS = 8
 """The number of rows that small writes extend, before they are merged with others."""
 _MAX_CHUNKS_IN_LOOP = 4
@@ -489,14 +491,20 @@ class SegmentsIndex:
         self._compact_if_due()
 
     def _compact_if_due(self) -> None:
-        """Plan to merge the segments on disk, once for each manifest."""
-        sizes = sorted(view.live for view in self._state.disk)
-        if self._state.manifest is not self._compacted and count_merges(sizes, 0, MAX_ROWS):
+        """Plan to merge the segments on disk, once for each manifest, and a tail that is worth writing."""
+        tail = [self._state.waiting] if self._is_tail_worth_writing() else []
+        sizes = sorted([*tail, *(view.live for view in self._state.disk)])
+        if (tail or self._state.manifest is not self._compacted) and count_merges(sizes, 0, MAX_ROWS):
             self._resting.plan()
+
+    def _is_tail_worth_writing(self) -> bool:
+        return self._state.waiting >= max(1, self._request.options.tail_chunks // _WORTHY_SHARE)
 
     async def _compact(self) -> None:
         try:
             if await asyncio.to_thread(can_write, self._directory):
+                if self._is_tail_worth_writing():
+                    await self._build("flush")
                 await self._build("compact")
         except (ConspectusError, OSError) as error:
             self._failure = str(error)
