@@ -15,7 +15,10 @@ UNSUPPORTED_SIGNATURES = (
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"Rar!\x1a", "a RAR archive"), (b"\x7fELF", "a program"),
     (b"\xca\xfe\xba\xbe", "a program"), (b"\x00asm", "WebAssembly"), (b"wOFF\x00", "a font"),
     (b"wOF2\x00", "a font"), (b"SQLite format 3\x00", "an SQLite database"),
+    (b"\x78\x9f\x3e\x22", "a package of attachments of Outlook (TNEF, winmail.dat)"),
 )  # fmt: skip
+INNER_SIGNATURES = ((4, b"ftyp", "MP4 audio or video"), (257, b"ustar", "a tar archive"))
+"""Signatures that do not stand at the start of a file, with their position."""
 CONTROL_CHARACTERS = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
 MAX_SCANNED_CHARACTERS = 1_000_000
 
@@ -49,7 +52,10 @@ def plain_text(data: bytes, name: str, *, is_text: bool, charset: str | None = N
 def refuse_unsupported(name: str, data: bytes) -> None:
     """Raise UnsupportedContent if the first bytes of a file are those of an image, audio and the like."""
     matches = (format for signature, format in UNSUPPORTED_SIGNATURES if data.startswith(signature))
-    format = next(matches, "MP4 audio or video" if data[4:8] == b"ftyp" else None)
+    inner_matches = (
+        format for start, signature, format in INNER_SIGNATURES if data.startswith(signature, start)
+    )
+    format = next(matches, None) or next(inner_matches, None)
     if format:
         raise UnsupportedContent(name, f"{format} is not supported")
 

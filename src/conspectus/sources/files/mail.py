@@ -18,6 +18,7 @@ MAX_NAME_LENGTH = 60
 MIN_PLAIN_SHARE = 0.5
 """Share of the words of a web page that the plain text beside it must have to be read in its place."""
 ENCRYPTED = "is encrypted; its text is not read"
+RTF_ONLY = "its text is RTF only, which is not read; save the message as .eml or .html"
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -36,6 +37,7 @@ class Mail:
     attachments: tuple[Member, ...] = ()
     shown_texts: tuple[ShownText, ...] = ()
     is_encrypted: bool = False
+    has_rtf_only: bool = False
 
 
 def choose_version(plain_text: str, page_text: str) -> str:
@@ -60,7 +62,9 @@ def mail_extract(mail: Mail) -> Extract:
         metadata=_metadata_of(mail.headers),
         members=mail.attachments,
         notice=join_notices(
-            ENCRYPTED if mail.is_encrypted else None, missing_words_notice(text, mail.shown_texts)
+            ENCRYPTED if mail.is_encrypted else None,
+            RTF_ONLY if mail.has_rtf_only else None,
+            missing_words_notice(text, mail.shown_texts),
         ),
     )
 

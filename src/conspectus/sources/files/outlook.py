@@ -25,6 +25,7 @@ RECIPIENT_KINDS = {1: "to", 2: "cc"}
 SUBJECT, BODY, HTML, HTML_TEXT, SENT, TRANSPORT_HEADERS = 0x0037, 0x1000, 0x1013, 0x1013, 0x0039, 0x007D
 SENDER_NAMES, SENDER_ADDRESSES = (0x0C1A, 0x0042), (0x5D01, 0x5D02, 0x0C1F, 0x0065)
 RECIPIENT_KIND, RECIPIENT_NAME, RECIPIENT_ADDRESSES = 0x0C15, 0x3001, (0x39FE, 0x3003)
+RTF = 0x1009
 FILE_NAMES, FILE_BYTES = (0x3707, 0x3704, 0x3001), 0x3701
 IDS = {"message-id": 0x1035, "in-reply-to": 0x1042, "references": 0x1039}
 DISPLAYED = {"to": 0x0E04, "cc": 0x0E03}
@@ -77,6 +78,7 @@ class _Message:
             sent.isoformat() if isinstance(sent, datetime) else None,
             tuple(Member(name, content) for name, content in zip(names, contents, strict=True)),
             (ShownText("", page),) if page else (),
+            has_rtf_only=self._has_rtf_only(),
         )
 
     @property
@@ -143,6 +145,11 @@ class _Message:
         properties = self._properties
         body = _first_text(properties, (BODY,)).replace("\r\n", "\n").replace("\r", "\n").strip()
         return choose_version(body, self._page())
+
+    def _has_rtf_only(self) -> bool:
+        """Return whether the text of the message is there as RTF alone."""
+        has_other_text = _first_text(self._properties, (BODY,)).strip() or self._page()
+        return not has_other_text and bool(self._properties.binary_prop_value(RTF))
 
     def _page(self) -> str:
         """Return the text of the message as a web page; empty if it has none."""

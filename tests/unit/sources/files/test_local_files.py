@@ -295,3 +295,16 @@ def test_any_bytes_are_read_or_refused(
     for document in parsed.documents:
         assert document.text.strip() and "\0" not in document.text
         document.text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("winmail.dat", b"\x78\x9f\x3e\x22\x01\x00", "TNEF, winmail.dat"),
+        ("a.tar", bytes(257) + b"ustar\x0000" + bytes(248), "a tar archive"),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c\x00", "a 7z archive"),
+    ],
+)
+def test_other_archives_are_skipped_by_name(name: str, data: bytes, reason: str) -> None:
+    with pytest.raises(UnsupportedContent, match=reason):
+        LocalFiles().parse_bytes(data, name)

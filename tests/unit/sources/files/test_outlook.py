@@ -66,3 +66,13 @@ def test_an_empty_message_has_its_subject() -> None:
 def test_a_damaged_message_is_refused_with_a_reason(cut: int) -> None:
     with pytest.raises(UnreadableFile):
         FILES.parse_bytes(msg.outlook_message(FIELDS, RECIPIENTS)[:cut], "a.msg")
+
+
+def test_a_text_that_is_rtf_alone_is_said() -> None:
+    rtf = 0x1009
+    parsed = FILES.parse_bytes(msg.outlook_message({msg.SUBJECT: "Offer", rtf: b"LZFu"}), "a.msg")
+    assert parsed.notice is not None and parsed.notice.startswith("its text is RTF only")
+    both = FILES.parse_bytes(
+        msg.outlook_message({msg.SUBJECT: "Offer", msg.BODY: "Hello.", rtf: b"LZFu"}), "a.msg"
+    )
+    assert both.notice is None
