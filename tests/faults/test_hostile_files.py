@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import ConspectusError, UnreadableFile
+from conspectus.model.captions import CaptionTrack
 from conspectus.model.records import NewDocument
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.sources.encoding import decode
 from conspectus.sources.files.local_files import LocalFiles
+from conspectus.sources.subtitles.caption_import import LocalCaptions
 
-FILES = LocalFiles()
+FILES, CAPTIONS = LocalFiles(), LocalCaptions()
 LANGUAGES = re.compile("-(croatian|hungarian|polish|slovak|bulgarian|russian|greek|turkish|hebrew|arabic)$")
 DECLARATION = re.compile(rb"(?i)(encoding|charset)\s*=\s*[\"']?[\w.-]+")
 
@@ -25,6 +27,11 @@ def parse_files(folder: Path) -> Iterator[tuple[str, ParsedFile | ConspectusErro
             yield file.name, FILES.parse(file)
         except ConspectusError as error:
             yield file.name, error
+
+
+def read_captions(path: Path) -> CaptionTrack:
+    """Read a file of captions as an import of streams does. Raises UnreadableFile."""
+    return CAPTIONS.read(path.read_bytes(), path.name, sentences=True)
 
 
 def storable(document: NewDocument) -> bool:
@@ -59,16 +66,15 @@ def test_a_line_repeated_without_end(tmp_path: Path, name: str, line: str) -> No
     (tmp_path / name).write_text(line * 100_000, encoding="utf-8")
     try:
         parsed = FILES.parse(FoundFile(tmp_path / name, name, 0))
+        track = read_captions(tmp_path / name) if parsed.has_captions else None
     except UnreadableFile:
         return
-    assert parsed.documents or parsed.notice
+    assert parsed.documents or parsed.notice or (track is not None and (track.captions or track.notice))
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.vtt", "00:01.000 --> 00:02.000\n" + "<v " * 1_000_000),
-        ("a.srt", "00:01,000 --> 00:02,000\n" + "{\\" * 1_000_000),
         ("a.md", "# a" + " " * 1_000_000 + "b"),
         ("a.md", "# x " + "#" * 1_000_000 + "x"),
         ("a.md", "---\ntitle: x" + " \t" * 500_000 + "x\n---\n"),
@@ -84,6 +90,21 @@ def test_no_pattern_is_slow_on_a_line_made_for_it(tmp_path: Path, name: str, tex
     assert len(document.title) <= 300
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vtt", "00:01.000 --> 00:02.000\n" + "<v " * 1_000_000),
+        ("a.srt", "00:01,000 --> 00:02,000\n" + "{\\" * 1_000_000),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_no_pattern_is_slow_on_captions_made_for_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert FILES.parse(FoundFile(tmp_path / name, name, 0)).has_captions
+    captions = read_captions(tmp_path / name).captions
+    assert captions and all(caption.text for caption in captions)
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name", ["html5lib_tests", "json_test_suite", "markitdown_files", "naughty_strings", "csv_spectrum",
@@ -94,7 +115,7 @@ def test_every_file_is_read_or_refused(evaluation: Callable[[str], Path], name: 
     for file, outcome in parse_files(evaluation(name)):
         read += 1
         if isinstance(outcome, ParsedFile):
-            assert outcome.documents or outcome.notice or outcome.members, file
+            assert outcome.documents or outcome.notice or outcome.members or outcome.has_captions, file
             assert all(map(storable, outcome.documents)), file
             assert all(member.file or member.fault for member in outcome.members), file
     assert read > 0
