@@ -100,6 +100,7 @@ OWN_FORMAT = {
     "cli.errors.confirm": "asks the terminal",
     "cli.main.build_app": "reads the signatures of all commands, whatever the text",
     "cli.main.run": "runs a command",
+    "cli.output.record_fields": "takes a dataclass",
     "cli.stream_timeline.blocks": "characters of the package, of which there are some",
     "graph.expansion.find_starts": "nodes by the names that it is given",
     "index.filter_terms.fact_entries": "the fields of a stored document",
