@@ -53,7 +53,6 @@ OUT_OF_REACH = {
     "client.transport.Transport": "asks a server",
     "ingest.files.Intake": "asks a store",
     "ingest.files.Root": "takes a folder",
-    "cli.output.record_fields": "takes a dataclass",
     "ingest.captions.CaptionCounts": "takes an error",
     "ingest.open_indexes.OpenIndexes": "asks a store",
     "ingest.sensitive.mask_report": "is generic; Screen.in_report does it",
