@@ -1,23 +1,18 @@
 """Child processes in which files of binary formats are read, so that a crash ends only one reading."""
 
-import contextlib
 import json
-import os
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import TextPosition
 from conspectus.settings import Settings
+from conspectus.sources.child_process import ChildProcess, ProcessEnd
 from conspectus.sources.files.extract import Extract, Member
 from conspectus.sources.files.ocr import recognition_problem
 
@@ -26,12 +21,9 @@ READY = b"ready\n"
 START_SECONDS = 60
 MAX_IDLE = 2
 MAY_BE_RECOGNIZED = frozenset({"pdf", "picture"})
-MAX_COMPLAINT_BYTES = 5_000
 ANSWER_BYTES_PER_BYTE = 12
-MEMORY_COMPLAINTS = (b"MemoryError", b"memory allocation", b"allocate memory", b"out of memory")
 
 Answer: TypeAlias = Mapping[str, Any]
-Result = TypeVar("Result")
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -100,23 +92,18 @@ class Children:
 
 
 class _Child:
-    """One process in its own session, with a minimal environment."""
+    """One process that reads files."""
 
     def __init__(self, limits: Settings, *, recognizes: bool) -> None:
         self._limits = limits
         languages = (limits.ocr_languages, limits.ocr_data) if recognizes else ()
-        self._complaints, path = tempfile.mkstemp()
-        Path(path).unlink()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", PARSER_MODULE, *languages],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"},
-            start_new_session=True,
-        )
-        self.expired = False
+        self._process = ChildProcess(PARSER_MODULE, languages, environment={"OPENBLAS_NUM_THREADS": "1"})
         self._ready = False
+
+    @property
+    def expired(self) -> bool:
+        """Whether it took too long."""
+        return self._process.expired
 
     def ask(self, kind: str, data: bytes, problem: str = "") -> Answer | None:
         """Return the result for one file; None if it fails or times out.
@@ -128,35 +115,17 @@ class _Child:
         request = {"kind": kind, "size": len(data), "seconds": seconds, "problem": problem}
         request |= {"memory_bytes": memory, "unpacked": limits.max_unpacked_bytes}
         request |= {"members": limits.max_archive_members, "ratio": limits.max_archive_ratio}
+        run_within = self._process.run_within
         try:
-            self._ready = self._ready or self._within(START_SECONDS, self._is_ready)
+            self._ready = self._ready or run_within(START_SECONDS, self._is_ready)
             head = json.dumps(request).encode() + b"\n"
-            return self._within(seconds, lambda: self._exchange(head, data)) if self._ready else None
+            return run_within(seconds, lambda: self._exchange(head, data)) if self._ready else None
         except (OSError, ValueError):
             return None
 
     def end(self) -> str:
-        """Kill the process group. Returns the reason of the failure, if there was one."""
-        self._kill()
-        code = self._process.wait()
-        written = os.fstat(self._complaints).st_size
-        complaints = os.pread(self._complaints, MAX_COMPLAINT_BYTES, max(0, written - MAX_COMPLAINT_BYTES))
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        os.close(self._complaints)
-        return self._reason(code, complaints)
-
-    def _within(self, seconds: int, act: Callable[[], Result]) -> Result:
-        """Return the result of the call. On a timeout the child is killed, which ends the call."""
-        timer = threading.Timer(seconds, self._expire)
-        timer.start()
-        try:
-            return act()
-        finally:
-            timer.cancel()
-            timer.join()
+        """Kill the process. Returns the reason of the failure, if there was one."""
+        return self._reason(self._process.end())
 
     def _is_ready(self) -> bool:
         source = self._process.stdout
@@ -179,28 +148,18 @@ class _Child:
         contents = [source.read(size) for size in sizes]
         return {**answer, "contents": contents} if sizes == [*map(len, contents)] else None
 
-    def _expire(self) -> None:
-        self.expired = True
-        self._kill()
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    def _reason(self, code: int, complaints: bytes) -> str:
+    def _reason(self, end: ProcessEnd) -> str:
         limits = self._limits
-        last = complaints.decode(errors="replace").strip().rsplit("\n", 1)[-1][:200]
-        stopped = signal.Signals(-code).name if code < 0 else str(code)
         if not self._ready:
-            return f"its reader could not be started ({stopped}): {last}"
-        if self.expired or code == -signal.SIGXCPU:
+            return f"its reader could not be started ({end.stopped_by}): {end.last_complaint}"
+        if self.expired or end.code == -signal.SIGXCPU:
             return f"takes more than {limits.parse_timeout_seconds} seconds to read"
         memory = f"{limits.parse_max_memory_bytes} bytes of memory"
-        if any(words in complaints for words in MEMORY_COMPLAINTS):
+        if end.lacked_memory:
             return f"takes more than {memory} to read"
-        if code < 0:
-            return f"its reader crashed ({stopped}): damaged, or over {memory}"
-        return f"its reader failed: {last}"
+        if end.code < 0:
+            return f"its reader crashed ({end.stopped_by}): damaged, or over {memory}"
+        return f"its reader failed: {end.last_complaint}"
 
 
 def _end_all(children: list[_Child]) -> None:
