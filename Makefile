@@ -20,6 +20,7 @@ CLIENT_PACKAGES := clients/typescript/node_modules/.ready
 OPENAPI := clients/typescript/openapi.json
 CONSOLE := src/conspectus/web/console/index.html
 MULTILINGUAL := multilingual/src/conspectus_multilingual/manifest.json
+SPEECH := speech/src/conspectus_speech/manifest.json
 SITE := src/conspectus/web/docs/index.html.gz
 # Tests that no slow machine hurries, or that need the environment of other products.
 PATIENT := tests/property tests/cli tests/congruence tests/migration tests/unit/integrations/test_google_adk.py
@@ -44,7 +45,7 @@ test: export OPENBLAS_NUM_THREADS := 1
 test: export TMPDIR = $(shell scripts/temporary_folder.sh)
 test: export PYTEST_TIMEOUT := 300
 test:  ## everything CI checks; with ALSO=wheel, the wheel as well
-	@$(MAKE) --no-print-directory --jobs=4 $(MULTILINGUAL) $(CONSOLE) $(SITE) $(STORES) $(BYTECODE)
+	@$(MAKE) --no-print-directory --jobs=4 $(MULTILINGUAL) $(SPEECH) $(CONSOLE) $(SITE) $(STORES) $(BYTECODE)
 	@$(MAKE) --no-print-directory --jobs=6 behaviour pages types style patient $(ALSO)
 
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
@@ -59,7 +60,7 @@ $(BYTECODE): $(READY)
 	@touch $@
 
 # Many tests wait for servers: two processes leave a quarter of two cores idle.
-behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(CLIENT)
+behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(SPEECH) $(CLIENT)
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
@@ -93,6 +94,8 @@ pictures: $(CONSOLE)  ## take the pictures of the console anew
 console: $(CONSOLE)  ## build the web console, which the server then has at /console
 
 client: $(CLIENT)  ## build the TypeScript client in clients/typescript
+
+speech: $(SPEECH)  ## build the speech recognition model and install it in the environment
 
 multilingual: $(MULTILINGUAL)  ## build the multilingual embedding model and install it in the environment
 
@@ -178,6 +181,11 @@ $(CLIENT): $(CLIENT_PACKAGES) $(OPENAPI) $(CLIENT_SOURCES) $(addprefix clients/t
 $(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py scripts/questions.txt $(READY)
 	$(BIN)/python scripts/build_multilingual.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e multilingual
+
+# So do these, which are compared with the hashes of the published files.
+$(SPEECH): scripts/build_speech.py $(READY)
+	$(BIN)/python scripts/build_speech.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e speech
 
 # The reference is made from the code, so any change of it counts.
 $(SITE): $(READY) $(shell find docs scripts/docs src/conspectus -type f ! -path 'src/conspectus/web/docs/*' ! -path '*/__pycache__/*' ! -path 'src/conspectus/web/console/*')

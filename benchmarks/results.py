@@ -471,6 +471,7 @@ PLOTS: Mapping[str, Plot] = {
         _columns("purge", "p95 during a purge"),
     ),
     "scans": Plot("Pages with a text layer and their scans", _columns("recall@5", "words")),
+    "speech": Plot("Speech that is read", _columns("word errors", "times real time")),
     "server": Plot(
         "Answers a second, by the number of clients",
         _columns("search", "search again", "search again, without HTTP", "add"),

@@ -89,6 +89,17 @@ class Settings:
     ocr_data: Annotated[
         str, "folder with `.traineddata` files of Tesseract; that of the installed packages"
     ] = ""
+    speech_language: Annotated[
+        str, "language of recordings as a code of Whisper, e.g. `de`; that of their first speech"
+    ] = ""
+    speech_model: Annotated[
+        str, "folder with a Whisper model for CTranslate2; that of the installed package"
+    ] = ""
+    speech_threads: Annotated[int, "processor cores that transcribe a recording"] = 1
+    speech_timeout_seconds: Annotated[int, "timeout for transcribing a recording"] = 3_600
+    speech_max_memory_bytes: Annotated[int, "maximum memory of the process that does it"] = 3_000_000_000
+    max_recording_bytes: Annotated[int, "maximum size of a recording"] = 500_000_000
+    max_recording_seconds: Annotated[int, "maximum duration of a recording"] = 14_400
 
     max_query_characters: Annotated[int, "maximum characters of a query"] = 10_000
     max_limit: Annotated[int, "maximum results of a query, and rows of a page"] = 1_000

@@ -14,10 +14,10 @@ from conspectus.errors import MissingExtra, optional
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-LEFT_OUT = {"all", "gliner", "google-adk", "multilingual", "testing"}
+LEFT_OUT = {"all", "audio", "gliner", "google-adk", "multilingual", "testing"}
 LIBRARIES = (
     *("dbos", "jsonschema_rs", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
-    *("networkx", "oxmsg", "pymilvus", "spacy"),
+    *("faster_whisper", "networkx", "oxmsg", "pymilvus", "spacy"),
 )
 WITHOUT = f"import sys\nsys.modules.update(dict.fromkeys({LIBRARIES!r}))\n"
 FIRST = """
@@ -85,6 +85,20 @@ def test_a_message_of_outlook_without_its_extra_names_it(tmp_path: Path) -> None
     program = "from conspectus.sources.files.outlook import read_message\nread_message(b'')"
     done = run_without_extras(program, tmp_path)
     assert "Unsupported: this needs python-oxmsg: pip install 'conspectus[outlook]'" in done.stderr
+
+
+@pytest.mark.parametrize("path", ["talks", "talks/talk.mp3"])
+def test_a_recording_without_its_extra_names_it(path: str, tmp_path: Path) -> None:
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / "talk.mp3").write_bytes(b"ID3")
+    done = run_without_extras(COMMAND.format(arguments=["--json", "add", path]), tmp_path)
+    report = json.loads(done.stdout)
+    reason = "a recording, which the extra `audio` transcribes: pip install 'conspectus[audio]'"
+    if path == "talks":
+        assert report["skipped_files"] == {"talk.mp3": reason}
+    else:
+        [failure] = report["failures"]
+        assert failure["code"] == "unsupported_content" and reason in failure["reason"]
 
 
 def test_graphml_without_its_extra_names_it(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ PACKAGES = (
     ),
     *(
         "access",
+        "sources.caption_files",
+        "sources.speech.transcripts",
         "sources.chats",
         "sources.subtitles",
         "sources.json_values",
@@ -137,7 +139,7 @@ EVERY = {
     **dict.fromkeys(("graph.svg.to_svg", "ingest.sensitive_spans.find_sensitive"), 100),
     **dict.fromkeys(("graph.graphml.to_graphml", "graph.export.to_json", "graph.expansion.names_beyond"), 10),
     **dict.fromkeys(("graph.entity_linking.link", "memory.facts.collect_cited_facts"), 10),
-    "sources.subtitles.caption_import.LocalCaptions.read": 10,
+    "sources.caption_files.LocalCaptions.read": 10,
     "text.replies.linker.Linker.link": 10,
 }
 """Slow functions, which get one of so many short texts."""

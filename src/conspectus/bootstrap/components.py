@@ -141,7 +141,7 @@ async def _store_bytes(address: StoreAddress, transactions: "Transactions") -> i
 
 
 def _open_captions(settings: Settings) -> CaptionReader:
-    from conspectus.sources.subtitles.caption_import import LocalCaptions
+    from conspectus.sources.caption_files import LocalCaptions
 
     return LocalCaptions(settings)
 

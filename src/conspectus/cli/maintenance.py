@@ -64,6 +64,7 @@ def _show_check(session: Session, report: CheckReport, _: Arguments) -> None:
 
 FEATURES: Final[Mapping[str, str]] = {
     "anthropic": "chat models of Anthropic",
+    "audio": "captions of recordings",
     "bedrock": "models on Amazon Bedrock",
     "cohere": "models of Cohere",
     "gliner": "entities found by GLiNER",

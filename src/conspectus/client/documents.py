@@ -101,10 +101,11 @@ class RemoteDocuments(RemoteService, DocumentService):
         return intake.report
 
     async def _import_subtitles(self, intake: Intake, collection: str) -> None:
-        """Make streams of the subtitle files among the files."""
-        if intake.subtitles:
+        """Make streams of the subtitle files and recordings among the files."""
+        stream_files = intake.take_stream_files()
+        if stream_files:
             imported = await self._open_sibling(RemoteStreams).import_captions(
-                intake.subtitles, collection=collection, progress=intake.progress
+                stream_files, collection=collection, progress=intake.progress, skip_unsupported=True
             )
             intake.count_captions(imported)
 

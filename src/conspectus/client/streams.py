@@ -120,7 +120,7 @@ class RemoteStreams(RemoteService, StreamService):
         return named, inside
 
 
-def _combine_reports(reports: Iterable[CaptionImport]) -> CaptionImport:
+def _combine_reports(reports: Sequence[CaptionImport]) -> CaptionImport:
     """Combine the reports of all files."""
     streams: Counter[str] = Counter()
     total = CaptionImport({}, 0, 0, 0)
@@ -128,4 +128,5 @@ def _combine_reports(reports: Iterable[CaptionImport]) -> CaptionImport:
         streams.update(report.streams)
         names = ("added", "replaced", "unchanged", "failures", "notices", "skipped")
         total = replace(total, **{name: getattr(total, name) + getattr(report, name) for name in names})
-    return replace(total, streams=dict(streams))
+    skipped_files = {name: reason for report in reports for name, reason in report.skipped_files.items()}
+    return replace(total, streams=dict(streams), skipped_files=skipped_files)

@@ -119,7 +119,7 @@ class DocumentService(Service):
     ) -> FilesReport:
         """Add files and folders. Unchanged files are skipped; failures are reported at the end.
 
-        A subtitle file becomes a stream of captions, as in `streams.import_captions`.
+        A subtitle file or a recording becomes a stream of captions, as in `streams.import_captions`.
         Each folder is a source of its own unless `source` names one. `prune` deletes documents of files that
         are gone. Raises UnreadableFile for a path that does not exist.
         """
@@ -142,10 +142,9 @@ class DocumentService(Service):
                     yield document
 
         await add_files_below(intake, roots, read_stored, self.delete, prune=prune)
-        if intake.subtitles and self._import_captions is not None:
-            intake.count_captions(
-                await self._import_captions(intake.subtitles, stored_collection.id, progress)
-            )
+        stream_files = intake.take_stream_files()
+        if stream_files and self._import_captions is not None:
+            intake.count_captions(await self._import_captions(stream_files, stored_collection.id, progress))
         await self._context.embed(stored_collection, wait=wait, progress=progress)
         return intake.report
 

@@ -85,7 +85,9 @@ class Engine:
     async def _import_captions(
         self, files: "Sequence[Upload]", collection: str, progress: Progress | None
     ) -> "CaptionImport":
-        return await self.streams.import_captions(files, collection=collection, progress=progress)
+        return await self.streams.import_captions(
+            files, collection=collection, progress=progress, skip_unsupported=True
+        )
 
     @cached_property
     def search(self) -> SearchService:

@@ -93,7 +93,7 @@ class JobHandlers(Service, checked=False):
         documents = _page_documents(parsed, fetched, page_key(url), source.id)
         counts = await self._replace_documents(job, source, documents, Eq(("url",), page_key(url)))
         subtitles = _subtitles(parsed, Upload(_stream_file(fetched), fetched.body))
-        imported_counts, failures = await self._import_subtitles(job, subtitles)
+        imported_counts, failures = await self._import_subtitles(job, subtitles, tell)
         counts.update(imported_counts)
         tell(2, 3)
         await self._finish_embedding(job)
@@ -118,7 +118,7 @@ class JobHandlers(Service, checked=False):
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
-                file_counts, member_failures = await self._ingest_file(job, source, name, path)
+                file_counts, member_failures = await self._ingest_file(job, source, name, path, tell)
                 counts.update(file_counts)
                 failures += member_failures
             except ConspectusError as fault:
@@ -132,7 +132,7 @@ class JobHandlers(Service, checked=False):
         return Outcome({**counts, "failures": failures}, faults[0] if have_all_failed else None)
 
     async def _ingest_file(
-        self, job: Job, source: Source, name: str, path: Path
+        self, job: Job, source: Source, name: str, path: Path, tell: Tell
     ) -> tuple[Counter[str], list[Json]]:
         """Replace what is stored of a file and of those inside it; return the failures of these.
 
@@ -163,7 +163,7 @@ class JobHandlers(Service, checked=False):
         skipped = [member for member, fault in faults.items() if isinstance(fault, UnsupportedContent)]
         counts.update({"skipped": len(skipped)} if skipped else {})
         imported_counts, unread_captions = await self._import_subtitles(
-            job, _subtitles(parsed, Upload(name, path))
+            job, _subtitles(parsed, Upload(name, path)), tell
         )
         counts.update(imported_counts)
         if parsed.has_captions and unread_captions:
@@ -173,12 +173,14 @@ class JobHandlers(Service, checked=False):
         return counts, failures
 
     async def _import_subtitles(
-        self, job: Job, subtitles: Sequence[Upload]
+        self, job: Job, subtitles: Sequence[Upload], tell: Tell
     ) -> tuple[Counter[str], Sequence[tuple[str, str]]]:
         """Make streams of files of captions; return counts of the captions, and failures by name."""
         if not subtitles:
             return Counter(), ()
-        imported = await self._import_captions(subtitles, job.collection, None)
+        imported = await self._import_captions(
+            subtitles, job.collection, lambda _, done, total: tell(done, total)
+        )
         counts = Counter(
             added=imported.added,
             replaced=imported.replaced,
@@ -186,7 +188,7 @@ class JobHandlers(Service, checked=False):
             documents=sum(imported.streams.values()),
             streams=len(imported.streams),
         )
-        return counts, imported.failures
+        return counts, (*imported.failures, *imported.skipped_files.items())
 
     async def _sync(self, job: Job, tell: Tell) -> Outcome:
         """Sync the collection with its connection."""

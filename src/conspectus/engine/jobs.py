@@ -25,6 +25,7 @@ from conspectus.ingest.document_fields import check_name
 from conspectus.ingest.file_preview import preview_uploads
 from conspectus.ingest.files import source_name
 from conspectus.model.annotations import Example, Length, Range
+from conspectus.model.captions import is_recording
 from conspectus.model.ids import SourceId
 from conspectus.model.jobs import (
     FINISHED,
@@ -280,8 +281,9 @@ class JobService(Service):
             raise InvalidInput("files", "have the same name twice")
         for upload in files:
             size = _size(upload)
-            if size > settings.max_file_bytes:
-                raise TooLarge("file", size=size, limit=settings.max_file_bytes)
+            limit = settings.max_recording_bytes if is_recording(upload.name) else settings.max_file_bytes
+            if size > limit:
+                raise TooLarge("file", size=size, limit=limit)
         return names
 
 

@@ -14,7 +14,7 @@ from conspectus.ports import CountTokens
 from conspectus.window.counting import count_in_parts
 
 T = TypeVar("T")
-WorkKind: TypeAlias = Literal["window", "explanation", "other"]
+WorkKind: TypeAlias = Literal["window", "explanation", "recording", "other"]
 SLICE_SECONDS: Final = 0.0005
 """How long work computes before it lets other threads have the interpreter."""
 PAUSE_SECONDS: Final = 0.0002

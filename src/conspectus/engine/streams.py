@@ -12,6 +12,7 @@ from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.job_queue import JobQueue
+from conspectus.engine.long_work import Work
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader, as_caption
@@ -23,12 +24,12 @@ from conspectus.errors import (
     ConspectusError,
     NotFound,
     PermissionDenied,
-    TooLarge,
     as_field,
 )
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.captions import (
     FILE,
+    HAS_CAPTIONS,
     CaptionCounts,
     CaptionImportOptions,
     by_video,
@@ -37,6 +38,7 @@ from conspectus.ingest.captions import (
     merge_repeated,
     origin_of,
     path_within,
+    recordings_with_captions,
     span_of,
     stream_metadata,
 )
@@ -50,8 +52,10 @@ from conspectus.model.captions import (
     CaptionImport,
     CaptionPage,
     CaptionRange,
+    CaptionTrack,
     LiveCaption,
     NewCaption,
+    is_recording,
 )
 from conspectus.model.files import expand_home
 from conspectus.model.filter import And, Eq
@@ -237,6 +241,7 @@ class StreamService(Service):
         counts = CaptionCounts()
         progress = options.get("progress")
         caption_files = await asyncio.to_thread(self._list_files, files)
+        captioned = recordings_with_captions(name for name, _, _ in caption_files)
         for number, (name, data, is_named) in enumerate(caption_files):
             if progress is not None:
                 progress("reading", number, len(caption_files))
@@ -244,6 +249,9 @@ class StreamService(Service):
                 counts.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
                 continue
             counts.names.add(name)
+            if name in captioned:
+                counts.skipped[name] = HAS_CAPTIONS
+                continue
             try:
                 await self._import_file(counts, name, data, stream, collection=collection, options=options)
             except (PermissionDenied, NotFound):
@@ -322,9 +330,7 @@ class StreamService(Service):
         options: CaptionImportOptions,
     ) -> None:
         """Replace the captions of one file."""
-        raw = await asyncio.to_thread(self._read_bytes, data)
-        read = self._parts.make_captions().read
-        track = await asyncio.to_thread(read, raw, name, sentences=options.get("sentences", True))
+        track = await self._read_track(name, data, options)
         if track.notice:
             counts.notices.append(f"{name}: {track.notice}")
         for stream_name, captions in by_video(track, name, stream).items():
@@ -339,6 +345,26 @@ class StreamService(Service):
             )
             counts.count(stream_name, written)
             await self._delete_others(stream_name, collection, name, {str(caption.id) for caption in written})
+
+    async def _read_track(self, name: str, data: bytes | Path, options: CaptionImportOptions) -> CaptionTrack:
+        """Return the captions of a file. A recording waits for its turn, and ends when its caller is gone."""
+        loop, progress = asyncio.get_running_loop(), options.get("progress")
+        by_sentence = options.get("sentences", True)
+        told_seconds = 0
+
+        def read(work: Work) -> CaptionTrack:
+            def watch(seconds: float, total: float) -> None:
+                nonlocal told_seconds
+                work()
+                if progress is not None and int(seconds) > told_seconds:
+                    told_seconds = int(seconds)
+                    loop.call_soon_threadsafe(progress, f"transcribing {name}", told_seconds, round(total))
+
+            return self._parts.make_captions().read(data, name, sentences=by_sentence, watch=watch)
+
+        if is_recording(name):
+            return await self._context.core.long_work.run(read, kind="recording", user=self._person.id)
+        return await asyncio.to_thread(read, Work())
 
     async def _delete_others(self, stream: str, collection: str, name: str, current_ids: set[str]) -> None:
         """Delete the stored captions of a file that it no longer contains."""
@@ -365,14 +391,6 @@ class StreamService(Service):
                     (found_file.name, found_file.path, found_file.is_named) for found_file in discovered
                 ]
         return caption_files
-
-    def _read_bytes(self, data: bytes | Path) -> bytes:
-        """Return the bytes of a file, given as such or by its path. Raises TooLarge."""
-        maximum = self._parts.settings.max_file_bytes
-        size = len(data) if isinstance(data, bytes) else data.stat().st_size
-        if size > maximum:
-            raise TooLarge("file", size=size, limit=maximum)
-        return data if isinstance(data, bytes) else data.read_bytes()
 
     async def _write_captions(
         self, access: CollectionAccess, stream: Source, documents: Sequence[NewDocument], *, replacing: bool

@@ -1,6 +1,6 @@
 """Captions as they come, in any order and more than once, to documents in the order of time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -8,7 +8,15 @@ from typing import Annotated, Final, TypedDict
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, UnsupportedContent, as_field
-from conspectus.model.captions import TITLE, TRACK, CaptionImport, CaptionRange, CaptionTrack, NewCaption
+from conspectus.model.captions import (
+    TITLE,
+    TRACK,
+    CaptionImport,
+    CaptionRange,
+    CaptionTrack,
+    NewCaption,
+    is_recording,
+)
 from conspectus.model.ids import SourceId
 from conspectus.model.parameters import Wait
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written
@@ -22,6 +30,7 @@ from conspectus.text.times import canonical, parse_instant
 
 FILE: Final = "file"
 """Metadata of a caption: the file that it was read from."""
+HAS_CAPTIONS: Final = "not transcribed: its captions are in a file of the same name"
 VIDEO: Final = "video"
 """Metadata of a caption in a file of many videos: which one it is of."""
 
@@ -50,7 +59,7 @@ class CaptionCounts:
     failures: list[tuple[str, str]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
-    skipped: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
 
     def count(self, stream: str, written: Sequence[Written]) -> None:
         """Take note of what was written."""
@@ -61,7 +70,7 @@ class CaptionCounts:
     def fail(self, name: str, fault: ConspectusError, *, skips: bool) -> None:
         """Add a file that could not be imported; `skips` counts one without captions as skipped."""
         if skips and isinstance(fault, UnsupportedContent):
-            self.skipped += 1
+            self.skipped[name] = fault.reason
         else:
             self.failures.append((name, str(fault).removeprefix(f"{name}: ")))
 
@@ -69,7 +78,12 @@ class CaptionCounts:
         """All of it."""
         failures, notices = tuple(self.failures), tuple(self.notices)
         return CaptionImport(
-            self.streams, **self.outcomes, failures=failures, notices=notices, skipped=self.skipped
+            self.streams,
+            **self.outcomes,
+            failures=failures,
+            notices=notices,
+            skipped=len(self.skipped),
+            skipped_files=self.skipped,
         )
 
 
@@ -110,6 +124,7 @@ def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> New
         sequence=new.index,
         thread=TRACK,
         vector=new.vector,
+        read_by=new.read_by,
     )
 
 
@@ -174,6 +189,13 @@ def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, li
         one = replace(caption, key=key, metadata={**metadata, FILE: name})
         captions_by_stream.setdefault(of, []).append(one if stream is None else replace(one, index=None))
     return captions_by_stream
+
+
+def recordings_with_captions(names: Iterable[str]) -> set[str]:
+    """The recordings beside which lies a file of captions that has their name: these are their captions."""
+    paths = {name: PurePosixPath(name) for name in names}
+    stems = {(path.parent, path.stem) for name, path in paths.items() if not is_recording(name)}
+    return {name for name, path in paths.items() if is_recording(name) and (path.parent, path.stem) in stems}
 
 
 def path_within(name: str) -> str:

@@ -18,6 +18,7 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.captions import HAS_CAPTIONS, recordings_with_captions
 from conspectus.ingest.document_fields import message_id
 from conspectus.model.captions import CaptionImport
 from conspectus.model.files import expand_home
@@ -74,7 +75,8 @@ class Intake:
     write: Write
     progress: Progress | None
     report: FilesReport = field(default_factory=FilesReport)
-    subtitles: list[Upload] = field(default_factory=list)
+    stream_files: list[Upload] = field(default_factory=list)
+    named_files: set[str] = field(default_factory=set)
     buffer: list[NewDocument] = field(default_factory=list)
     buffered: int = 0
 
@@ -88,7 +90,8 @@ class Intake:
             self._miss(root, name, fault, path=file.path, is_named=file.is_named)
             return
         if parsed.has_captions:
-            self.subtitles.append(Upload(name, file.path))
+            self.stream_files.append(Upload(name, file.path))
+            self.named_files |= {name} if file.is_named else set()
         await self._keep(root, name, parsed)
         root.containers |= {name} if parsed.may_have_members else set()
         for member in parsed.members:
@@ -96,7 +99,7 @@ class Intake:
             root.names.add(member_name)
             if member.subtitles is not None:
                 root.parsed.add(member_name)
-                self.subtitles.append(Upload(member_name, member.subtitles))
+                self.stream_files.append(Upload(member_name, member.subtitles))
             elif member.file is not None:
                 await self._keep(root, member_name, member.file)
             elif member.fault is not None:
@@ -120,6 +123,13 @@ class Intake:
         else:
             self.fail(str(path), fault)
 
+    def take_stream_files(self) -> list[Upload]:
+        """Return the files that become streams, and skip recordings with their captions beside them."""
+        captioned = recordings_with_captions(upload.name for upload in self.stream_files)
+        for name in sorted(captioned):
+            self._skip(name, HAS_CAPTIONS)
+        return [upload for upload in self.stream_files if upload.name not in captioned]
+
     def tell(self, done: int, total: int) -> None:
         """Report progress to the caller, if it asked for that."""
         if self.progress is not None:
@@ -140,7 +150,12 @@ class Intake:
                     self.fail(f"{document.metadata['path']}: {document.key}", fault)
 
     def count_captions(self, imported: CaptionImport) -> None:
-        """Add the streams that were made of the subtitle files to the report."""
+        """Add the streams that were made of subtitles and recordings to the report."""
+        for name, reason in imported.skipped_files.items():
+            if name in self.named_files:
+                self.fail(name, UnsupportedContent(name, reason))
+            else:
+                self._skip(name, reason)
         report = self.report
         failures = (FileFailure(name, UnreadableFile.code, reason) for name, reason in imported.failures)
         self.report = replace(

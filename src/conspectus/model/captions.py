@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
+from pathlib import PurePath
 from typing import Annotated
 
 from conspectus.deferred import dataclass
@@ -18,13 +19,18 @@ from conspectus.model.parameters import (
     Text,
     Vector,
 )
-from conspectus.model.records import Document
+from conspectus.model.records import Document, ReadBy
 
 TRACK = "captions"
 """The thread of all captions of a stream: the one before and the one after are neighbors."""
 ORIGIN = "start_time"
 ZONE = "time_zone"
 LIVE = "live"
+RECORDING_SUFFIXES = frozenset({
+    ".3gp", ".aac", ".aif", ".aiff", ".amr", ".avi", ".caf", ".flac", ".m4a", ".m4b", ".m4v", ".mkv", ".mov",
+    ".mp3", ".mp4", ".oga", ".ogg", ".opus", ".wav", ".weba", ".webm", ".wma",
+})  # fmt: skip
+"""Files whose speech becomes captions."""
 TITLE = "title"
 """Metadata of a stream's source: the instant of its second 0, its time zone, whether it is live, and its
 title."""
@@ -35,6 +41,11 @@ When = Annotated[
     datetime | str | float, "Seconds or a timecode on the stream's clock, or an ISO 8601 instant."
 ]
 """Timecodes are `mm:ss`, `hh:mm:ss` and `1h2m3s`."""
+
+
+def is_recording(name: str | PurePath) -> bool:
+    """Return whether a file of that name is one whose speech becomes captions."""
+    return PurePath(name).suffix.lower() in RECORDING_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ class NewCaption(Checked):
     entities: ListedEntities = ()
     metadata: Annotated[Mapping[str, object], "Metadata as JSON."] = field(default_factory=dict)
     vector: Annotated[Vector | None, "Embedding, if the caller has it."] = None
+    read_by: Annotated[ReadBy, "How the text was read: as text, by OCR, or from speech."] = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +133,8 @@ class CaptionTrack:
 class CaptionImport:
     """The result of an import: streams by name with the number of their captions, and counts of outcomes.
 
-    `skipped` counts the files in folders that hold no captions of a known format.
+    `skipped` counts the files that hold no captions of a known format, or are recordings and the extra
+    `audio` is missing; `skipped_files` are their names with the reasons.
     """
 
     streams: Mapping[str, int]
@@ -131,3 +144,4 @@ class CaptionImport:
     failures: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
     skipped: int = 0
+    skipped_files: Mapping[str, str] = field(default_factory=dict)

@@ -438,7 +438,8 @@ class ParsedFile:
 
     `members` are the files inside an archive, a mailbox or a message, at any depth; `may_have_members` says
     that the file is one of these. The documents of a file that is attached to a message have the key of the
-    message as `parent`. A file with captions has no documents: it becomes a stream.
+    message as `parent`. A file with captions, or a recording, has no documents: it
+    becomes a stream.
     """
 
     documents: tuple[NewDocument, ...]
@@ -453,8 +454,8 @@ class ParsedFile:
 class ParsedMember:
     """A file inside another, with what was read of it, or the fault. Its name begins with that of the other.
 
-    UnsupportedContent is the fault of a member that is skipped. `subtitles` are the bytes of a subtitle file,
-    which becomes a stream.
+    UnsupportedContent is the fault of a member that is skipped. `subtitles` are the bytes of a file of
+    captions or a recording, which becomes a stream.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """Ports of streams: timelines of captions, files of captions, alerts and summaries."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
 from conspectus.deferred import dataclass
@@ -94,13 +95,26 @@ class Timelines(Protocol):
         """How many captions a source has (0 where they are not counted), and from when to when they go."""
 
 
+Watch: TypeAlias = Callable[[float, float], None]
+"""Is called several times a second with the seconds of a recording that were read, and those that it has.
+
+They are 0 if unknown. It may raise what ends the reading."""
+
+
+def ignore_progress(_: float, __: float) -> None:
+    """Watch nothing."""
+
+
 class CaptionReader(Protocol):
     """Reads every format it knows; what a file is called counts where its form does not tell."""
 
-    def read(self, data: bytes, name: str, *, sentences: bool) -> CaptionTrack:
+    def read(
+        self, data: bytes | Path, name: str, *, sentences: bool, watch: Watch = ignore_progress
+    ) -> CaptionTrack:
         """The captions of a file, or with `sentences` its sentences, each with the times of its cues.
 
-        Raises UnreadableFile for what holds no captions that can be read, TooLarge over a limit.
+        Those of a recording are its speech. Raises UnreadableFile for what holds no captions that can be
+        read, TooLarge over a limit, and what `watch` raises.
         """
 
 

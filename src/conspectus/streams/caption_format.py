@@ -31,6 +31,7 @@ def line_of(caption: Caption) -> str:
         "speaker": document.author,
         "entities": metadata.pop(ENTITIES, None),
         "metadata": metadata,
+        "read_by": None if document.read_by == "text" else document.read_by,
     }
     fields = {name: content for name, content in values.items() if content not in (None, {}, [])}
     return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

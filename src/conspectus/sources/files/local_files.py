@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 
 from conspectus.deferred import dataclass
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.model.captions import is_recording
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import RECORDS, Settings
 from conspectus.sources.files import ocr
@@ -73,7 +74,12 @@ class LocalFiles:
         return self._discover(paths)
 
     def parse(self, file: FoundFile) -> ParsedFile:
-        """Return the file's documents. Raises UnreadableFile or TooLarge."""
+        """Return the file's documents. Raises UnreadableFile or TooLarge.
+
+        A recording is not opened here: it is transcribed when its stream is made.
+        """
+        if is_recording(file.name):
+            return ParsedFile((), has_captions=True)
         return self._parsed(self._read(file), file.name, path=str(file.path))
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
@@ -98,6 +104,8 @@ class LocalFiles:
         self, data: bytes, name: str, path: str, charset: str | None
     ) -> tuple[ParsedFile, Extract | None]:
         """Return the documents of a file without those inside it, and what its reader extracted."""
+        if is_recording(name):
+            return ParsedFile((), has_captions=True), None
         kind = _binary_kind(data, name)
         if kind is None:
             plain = plain_text(data, name, is_text=is_known(name), charset=charset)

@@ -1,15 +1,11 @@
 """Read a caption file of any format as the captions of a stream."""
 
 from collections import Counter
-from dataclasses import field, replace
 
 from lxml.etree import LxmlError
 
-from conspectus.deferred import dataclass
-from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.captions import CaptionTrack, NewCaption
-from conspectus.settings import Settings
-from conspectus.sources.plain_text import plain_text
 from conspectus.sources.subtitles.cue_repair import tidy
 from conspectus.sources.subtitles.cues import Cue, ParsedCues, video_of
 from conspectus.sources.subtitles.format_detection import reader_of
@@ -70,20 +66,5 @@ def _caption(cue: Cue, name: str, reading: ParsedCues) -> NewCaption:
         entities=cue.entities,
         metadata=cue.metadata,
         vector=cue.vector,
+        read_by=cue.read_by,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LocalCaptions:
-    """The `CaptionReader` port."""
-
-    settings: Settings = field(default_factory=Settings)
-
-    def read(self, data: bytes, name: str, *, sentences: bool) -> CaptionTrack:
-        """Return the captions of a file. Raises TooLarge or UnreadableFile."""
-        if len(data) > self.settings.max_file_bytes:
-            raise TooLarge("file", size=len(data), limit=self.settings.max_file_bytes)
-        plain = plain_text(data, name, is_text=True)
-        track = read_caption_file(plain.text, name, sentences=sentences)
-        notices = [*plain.warnings, *([track.notice] if track.notice else [])]
-        return replace(track, notice="; ".join(notices) or None)

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
+from conspectus.model.records import ReadBy
 from conspectus.text.times import parse_instant
 
 Time = float | str | None
@@ -42,6 +43,7 @@ class Cue:
     position: int = 0
     key: str | None = None
     vector: tuple[float, ...] | None = None
+    read_by: ReadBy = "text"
 
 
 @dataclass(slots=True)

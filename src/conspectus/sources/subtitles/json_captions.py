@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from math import isinf
+from typing import get_args
 
 from conspectus.errors import InvalidInput
+from conspectus.model.records import ReadBy
 from conspectus.sources.json_values import NotJson, as_mapping, items, load, mappings, text_in
 from conspectus.sources.subtitles.cues import NO_TIME, VIDEO, Cue, ParsedCues, Time, is_instant
 from conspectus.text.times import canonical, parse_instant, parse_offset
@@ -25,7 +27,7 @@ SPEAKERS = ("speaker", "speaker_name")
 _SPENT = frozenset(
     {*STARTS, *ENDS, *LASTS, *(name for names in IN_MILLISECONDS.values() for name in names), *NUMBERS}
     | {*SPEAKERS, "entities", "timestamp", "timestamps", "offsets", "words", "tokens"}
-    | {"key", "vector", "metadata"}
+    | {"key", "vector", "metadata", "read_by"}
 )
 _OF_RECOGNISERS = frozenset({
     "id", "seek", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob", "confidence",
@@ -56,8 +58,14 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
         metadata=metadata,
         key=text_in(item, "key").strip() or None,
         vector=tuple(numbers) if numbers and len(numbers) == len(items(value)) else None,
+        read_by=_read_by(item),
     )
     return cue, times.readable
+
+
+def _read_by(item: Item) -> ReadBy:
+    """Return how the text of a caption was read, if the file says so."""
+    return next((way for way in get_args(ReadBy) if way == item.get("read_by")), "text")
 
 
 def has_times(value: object) -> bool:

@@ -86,9 +86,9 @@ def test_rules_that_cannot_be_read_ignore_nothing(tmp_path: Path) -> None:
 
 
 def test_a_large_file_of_an_unsupported_kind_is_unsupported(tmp_path: Path) -> None:
-    (tmp_path / "film.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(100))
+    (tmp_path / "film.bin").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(100))
     with pytest.raises(UnsupportedContent):
-        parse(tmp_path / "film.mp4", LocalFiles(Settings(max_file_bytes=50)))
+        parse(tmp_path / "film.bin", LocalFiles(Settings(max_file_bytes=50)))
 
 
 def test_a_loop_of_links_is_entered_once(tmp_path: Path) -> None:

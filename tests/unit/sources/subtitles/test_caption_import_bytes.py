@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports.streams import CaptionReader
 from conspectus.settings import Settings
-from conspectus.sources.subtitles.caption_import import LocalCaptions, read_caption_file
+from conspectus.sources.caption_files import LocalCaptions
+from conspectus.sources.subtitles.caption_import import read_caption_file
 from conspectus.sources.subtitles.format_detection import ENDINGS
 
 CUE = "1\r\n00:00:01,000 --> 00:00:02,000\r\nÜber “das”, señor…\r\n\r\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import UnreadableFile
+from conspectus.sources.caption_files import LocalCaptions
 from conspectus.sources.encoding import decode
-from conspectus.sources.subtitles.caption_import import LocalCaptions
 from conspectus.sources.subtitles.cue_blocks import WEBVTT, read_blocks
 
 READER = LocalCaptions()

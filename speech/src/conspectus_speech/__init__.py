@@ -1,0 +1,1 @@
+"""The files of Whisper base, which Conspectus reads to transcribe recordings."""

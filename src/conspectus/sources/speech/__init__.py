@@ -1,0 +1,1 @@
+"""Recordings: their speech as captions, by Whisper in a child process."""
