@@ -41,6 +41,7 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
+from conspectus.model.relations import RelationRows
 from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
@@ -248,6 +249,29 @@ class AuthorizedReader:
             if document.collection == access.collection.id
             and access.can_see_document(document, quarantined=quarantined)
         ]
+
+    async def has_statements(self, access: CollectionAccess) -> bool:
+        """Return whether any document of a collection, readable or not, states anything about another."""
+        return await self._records.has_statements(access.collection.id)
+
+    async def related(
+        self, access: CollectionAccess, ids: Sequence[DocumentId] | None = None
+    ) -> tuple[RelationRows, Mapping[DocumentId, Document]]:
+        """Return the statements by and about documents (None: all), and the readable documents in them.
+
+        Names and statements of other documents are left out.
+        """
+        rows = await self._records.related(access.collection.id, ids)
+        named = {id for documents in rows.named.values() for id in documents}
+        for stored in rows.statements:
+            named |= {stored.document, DocumentId(stored.statement.target)}
+        documents = {document.id: document for document in await self.inside(access, sorted(named))}
+        statements = tuple(stored for stored in rows.statements if stored.document in documents)
+        readable = {
+            name: tuple(id for id in ids_of_name if id in documents)
+            for name, ids_of_name in rows.named.items()
+        }
+        return RelationRows(statements, readable), documents
 
     async def document(self, document: str) -> tuple[Document, CollectionAccess]:
         """Return a document with its collection. Raises NotFound."""

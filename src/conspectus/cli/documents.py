@@ -22,6 +22,7 @@ from conspectus.model.filter import EVERYTHING, And, In
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.quarantine import QuarantinePage
 from conspectus.model.records import Receipt, Source, Written
+from conspectus.model.relations import DocumentRelation
 from conspectus.model.reports import DocumentPreview, FileFailure, FilesPreview, FilesReport, Page
 from conspectus.operations.operation import REQUIRED
 from conspectus.text.document_names import name_with_key
@@ -179,6 +180,20 @@ def _make_quarantine_table(page: QuarantinePage) -> RenderableType:
     return rows_table(("id", "pattern", "origin", "title", "text"), rows)
 
 
+def _make_relations_table(relations: Sequence[DocumentRelation]) -> RenderableType:
+    rows = (
+        (
+            cell(relation.name, limit=60),
+            relation.kind,
+            cell(relation.other_name, limit=60),
+            relation.basis,
+            cell(relation.reason or "", limit=60),
+        )
+        for relation in relations
+    )
+    return rows_table(("document", "relation", "other", "basis", "without effect"), rows)
+
+
 def _documents_table(page: Page) -> RenderableType:
     """Return documents, one per line."""
     rows = (
@@ -284,6 +299,20 @@ grep = Command(
 )  # fmt: skip
 
 
+RELATION_COMMANDS: Final = {
+    "list": Command(
+        "documents:DocumentService.list_relations", "List how a document is related to others.",
+        _make_relations_table,
+    ),
+    "add": Command(
+        "documents:DocumentService.relate", "Set that a document supersedes another one.",
+        "{result.kind}: {result.name}, {result.other_name}",
+    ),
+    "delete": Command(
+        "documents:DocumentService.unrelate", "Delete a relation that was set.", "deleted",
+        document={"document": "document", "other": "other", "kind": "kind"},
+    ),
+}  # fmt: skip
 QUARANTINE_COMMANDS: Final = {
     "list": Command(
         "documents:DocumentService.list_quarantined",

@@ -37,6 +37,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "feedback": ("Manage feedback on search results.", "search"),
     "sources": ("Manage the sources of a collection.", "collections"),
     "jobs": ("Manage background jobs.", "jobs"),
+    "relations": ("Manage which documents supersede others.", "documents"),
     "quarantine": ("Review documents that match attack patterns.", "documents"),
     "requests": ("Log of model provider requests.", "jobs"),
     "connections": ("Sync a collection from Git, MediaWiki or a folder.", "connections"),

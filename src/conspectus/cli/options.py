@@ -89,6 +89,7 @@ class Searched(Selection):
     min_similarity: MinSimilarity = None
     min_confidence: MinConfidence = 0.0
     min_trust: MinTrustOption = None
+    current: Annotated[bool, option(RetrievedQuery, "current")] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,7 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
         "min_similarity": searched.min_similarity,
         "min_confidence": searched.min_confidence,
         "min_trust": searched.min_trust,
+        "current": searched.current,
         "query_context": searched.query_context(),
         **searched.fields(),
     }
@@ -318,6 +319,8 @@ def _terms(retrieval: Retrieval, query: str) -> Mapping[str, QueryTerms]:
 
 def _name(hit: Hit) -> Text:
     name = cell(hit.document.title or hit.document.location, limit=60)
+    if hit.superseded_by:
+        name.append(f", superseded by {hit.superseded_by[0].name}", style="yellow")
     if hit.through:
         name.append(f", via {' → '.join(hit.through)}", style="dim")
     page = "" if hit.chunk.page is None else f", p. {hit.chunk.page}"

@@ -8,7 +8,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 from conspectus.access.directory import Directory
-from conspectus.access.policy import require_scope
+from conspectus.access.policy import includes_role, require_scope, role_on
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.engine.core import EngineCore
 from conspectus.engine.source_writer import SourceWriter
@@ -30,6 +30,7 @@ from conspectus.model.records import (
     Source,
     Written,
 )
+from conspectus.model.relations import EVERY_SOURCE
 from conspectus.ports import Embedder, Progress
 
 T = TypeVar("T")
@@ -149,13 +150,30 @@ class EngineContext:
         If the index is updated `after` others, the caller calls `catch_up` at the end.
         """
         preparation = self.preparation(source)
-        outcome = await write(self.core.records, batch, preparation, if_match=if_match, complete=complete)
+        outcome = await write(
+            self.core.records,
+            batch,
+            preparation,
+            if_match=if_match,
+            complete=complete,
+            list_editable=partial(self.list_editable, source.collection),
+        )
         self._note_pending_work(source, outcome)
         collection = await self.core.open_indexes.catch_up(source.collection, outcome.update, index)
         extracts_entities = collection is not None and collection.names
         if extracts_entities and not outcome.has_mentions and self.does_background_work:
             self.core.names.wake(source.collection)
         return outcome.written
+
+    async def list_editable(self, collection: CollectionId) -> tuple[str, ...]:
+        """Return the ids of the sources of a collection that the user may edit; `*` if all of them."""
+        access = await self.authorized.find(collection)
+        if access is None:
+            return ()
+        if includes_role(role_on(access.roles, None), "editor"):
+            return (EVERY_SOURCE,)
+        sources = access.roles.sources
+        return tuple(source for source in sources if includes_role(role_on(access.roles, source), "editor"))
 
     def _note_pending_work(self, source: Source, outcome: WriteResult) -> None:
         """Tell the background workers whether a write left chunks without vectors or mentions.

@@ -10,14 +10,16 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext
 from conspectus.engine.document_inputs import DocumentInputs
+from conspectus.engine.document_relations import RelationWriter
 from conspectus.engine.line_order import NumberedLine, parents_first
 from conspectus.engine.service import Service
-from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.errors import ConspectusError, InvalidInput, NotFound
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.prepare import describe
 from conspectus.ingest.quarantine import restore_document
 from conspectus.model.filter import And, Eq, Filter, In, document_row, matches
+from conspectus.model.ids import DocumentId
 from conspectus.model.quarantine import as_given, quarantine_pattern
 from conspectus.model.records import (
     Document,
@@ -39,8 +41,8 @@ OTHER_KINDS: Final = {"caption": "captions", "event": "events", "memory": "memor
 """Kinds with an export of their own, and their names in `left_out`."""
 QUARANTINED: Final = "quarantined"
 """The first word of a cursor among quarantined documents, and their name in `left_out`."""
-BESIDE_FIELDS: Final = frozenset({"source", "source_kind", "source_metadata", "vector_space"})
-"""Fields of a line about the source and the vector of its document."""
+BESIDE_FIELDS: Final = frozenset({"source", "source_kind", "source_metadata", "vector_space", "relations"})
+"""Fields of a line about the source, the vector and the relations of its document."""
 FIELDS: Final = frozenset(field.name for field in fields(NewDocument)) - {"if_match"}
 """Fields of a line that are fields of its document."""
 DEFAULTS: Final = asdict(NewDocument(text=""))
@@ -86,9 +88,12 @@ class DocumentLine:
 class DocumentLines(Service, checked=False):
     """Exports documents as lines, and imports lines as documents."""
 
-    def __init__(self, context: EngineContext, inputs: DocumentInputs) -> None:
+    def __init__(
+        self, context: EngineContext, inputs: DocumentInputs, relation_writer: RelationWriter
+    ) -> None:
         super().__init__(context)
         self._inputs = inputs
+        self._relation_writer = relation_writer
 
     async def page(
         self, collection: str, filter: Filter, *, after: str | None, limit: int | None
@@ -151,12 +156,16 @@ class DocumentLines(Service, checked=False):
         require_scope(self._person, "write", "write")
         max_characters = self._parts.settings.max_request_bytes
         written: dict[int, Written] = {}
+        related: list[DocumentLine] = []
         for batch in _batches(parents_first(lines), max_characters=max_characters):
             written |= await self._write_batch(batch, collection)
+            related += [line for line in batch if line.content.get("relations")]
             if progress is not None:
                 progress("importing", len(written), 0)
         if written:
             access = await self._authorized.collection(collection)
+            for line in related:
+                await self._set_relations(access, line)
             await self._context.embed(access.collection, wait=False)
         return [outcome for _, outcome in sorted(written.items())]
 
@@ -178,6 +187,42 @@ class DocumentLines(Service, checked=False):
             line.number: by_id.get(id) or _report_unchanged(stored[id])
             for id, line in zip(ids, batch, strict=True)
         }
+
+    async def _set_relations(self, access: CollectionAccess, line: DocumentLine) -> None:
+        """Set the relations of a line to documents that are stored. Raises InvalidInput."""
+        try:
+            source = await self._authorized.require_source(access, line.source)
+            relations: Any = line.content["relations"]
+            for relation in relations:
+                other_source = await self._authorized.require_source(access, relation["source"])
+                other = message_id(other_source.id, relation["key"])
+                await self._relation_writer.set(message_id(source.id, line.key), other, relation["kind"])
+        except (NotFound, TypeError, KeyError) as fault:
+            raise InvalidInput(f"line {line.number}", f"its relations cannot be set: {fault}") from fault
+
+    async def _read_relations(
+        self, access: CollectionAccess, documents: Sequence[Document]
+    ) -> Mapping[str, list[Json]]:
+        """Return the relations of documents that people set to documents that the person may read, by id."""
+        relations: dict[str, list[Json]] = {}
+        if not documents or not await self._authorized.has_statements(access):
+            return relations
+        ids = {document.id for document in documents}
+        rows, readable = await self._authorized.related(access, sorted(ids))
+        others = [DocumentId(stored.statement.target) for stored in rows.statements]
+        source_ids = sorted({readable[other].source for other in others if other in readable})
+        sources = {source.id: source for source in await self._authorized.sources_by_name(access, source_ids)}
+        for stored, other in zip(rows.statements, others, strict=True):
+            if stored.statement.basis == "person" and stored.document in ids and other in readable:
+                target = readable[other]
+                relations.setdefault(stored.document, []).append(
+                    {
+                        "kind": stored.statement.kind,
+                        "source": sources[target.source].name,
+                        "key": target.key,
+                    }
+                )
+        return relations
 
     async def _open_source(self, line: DocumentLine, collection: str) -> tuple[Source, CollectionAccess]:
         """Return the source of a line, if the user may write to it, with the metadata of the line."""
@@ -207,6 +252,7 @@ class DocumentLines(Service, checked=False):
         source_ids = sorted({document.source for document in documents})
         sources = {source.id: source for source in await self._authorized.sources_by_name(access, source_ids)}
         space = access.collection.space
+        relations = await self._read_relations(access, documents)
         contents: dict[str, LineObject] = {}
         for document in documents:
             source = sources[document.source]
@@ -220,6 +266,8 @@ class DocumentLines(Service, checked=False):
                 content["parent"] = keys[document.parent]
             if new.vector is not None and space is not None:
                 content["vector_space"] = space.name
+            if document.id in relations:
+                content["relations"] = relations[document.id]
             contents[document.id] = content
         return contents
 

@@ -9,6 +9,7 @@ from conspectus.access.policy import can_edit_any, require_own_origin, require_s
 from conspectus.engine.context import EngineContext
 from conspectus.engine.document_inputs import DocumentInputs
 from conspectus.engine.document_lines import DocumentLines
+from conspectus.engine.document_relations import RelationReader, RelationWriter
 from conspectus.engine.service import Service
 from conspectus.errors import (
     NotFound,
@@ -52,6 +53,7 @@ from conspectus.model.records import (
     Status,
     Written,
 )
+from conspectus.model.relations import DocumentRelation, RelationKind
 from conspectus.model.reports import DocumentExport, FilesReport, Page
 from conspectus.ports import Progress
 
@@ -70,7 +72,9 @@ class DocumentService(Service):
         super().__init__(context)
         self._import_captions = import_captions
         self._inputs = DocumentInputs(context)
-        self._lines = DocumentLines(context, self._inputs)
+        self._relations = RelationReader(context.authorized)
+        self._relation_writer = RelationWriter(context)
+        self._lines = DocumentLines(context, self._inputs, self._relation_writer)
 
     async def add(
         self,
@@ -271,6 +275,47 @@ class DocumentService(Service):
         is not written.
         """
         return await self._lines.write(lines, collection, progress=progress)
+
+    async def list_relations(self, document: DocumentIdentifier) -> Sequence[DocumentRelation]:
+        """List how a document supersedes, amends or duplicates others that you may read, or they it.
+
+        Claims without effect are among them, with the reason. Raises NotFound.
+        """
+        stored, access = await self._authorized.document(document)
+        relations = (await self._relations.read(access, [stored.id])).relations
+        return [relation for relation in relations if stored.id in {relation.document, relation.other}]
+
+    async def relate(
+        self,
+        document: DocumentIdentifier,
+        other: Annotated[DocumentIdentifier, "Id of the other document."],
+        *,
+        kind: Annotated[RelationKind, "How it is related to the other document."] = "supersedes",
+    ) -> DocumentRelation:
+        """Set that a page supersedes, amends or duplicates another one of its collection.
+
+        It needs the role editor for both, and has an effect unless the trust level of the first one is lower.
+        Setting it again changes nothing. Raises NotFound, PermissionDenied or InvalidInput.
+        """
+        statement = await self._relation_writer.set(document, other, kind)
+        return next(
+            relation
+            for relation in await self.list_relations(document)
+            if (relation.other, relation.kind) == (statement.target, kind)
+        )
+
+    async def unrelate(
+        self,
+        document: DocumentIdentifier,
+        other: Annotated[DocumentIdentifier, "Id of the other document."],
+        *,
+        kind: Annotated[RelationKind, "How it is related to the other document."] = "supersedes",
+    ) -> bool:
+        """Delete a relation that was set with `relate`; return whether there was one.
+
+        What the texts of the documents state stays. Raises NotFound or PermissionDenied.
+        """
+        return await self._relation_writer.delete(document, other, kind)
 
     async def update(
         self,

@@ -115,7 +115,7 @@ class SearchService(Service):
         previous = await self._searcher.previous(form.previous, index_query)
 
         async def search(limit: int) -> Retrieval:
-            return await self._searcher.search(
+            return await self._searcher.search_with_successors(
                 check_query(query, {"limit": limit, **query_options}, self._parts.settings)
             )
 
@@ -359,13 +359,15 @@ class SearchService(Service):
         query = explained.query
 
         async def search(limit: int) -> Retrieval:
-            return await searcher.search(query if explained.has_limit else replace(query, limit=limit))
+            return await searcher.search_with_successors(
+                query if explained.has_limit else replace(query, limit=limit)
+            )
 
         window_plan = WindowPlan(once=explained.has_limit, options=WindowOptions(previous=previous))
         packed, _ = await searcher.retrieve_and_fill(search, explained.budget, WindowForm(), window_plan)
         if explained.has_limit and explained.requested is None:
             return packed, packed
-        return packed, await searcher.search(query, requested=explained.requested)
+        return packed, await searcher.search_with_successors(query, requested=explained.requested)
 
     @property
     def _explanation(self) -> WindowOptions:

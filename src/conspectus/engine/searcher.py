@@ -9,6 +9,7 @@ import numpy as np
 from conspectus.access.graph_reader import visible_graphs
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EMBEDDING_STOPPED, EngineContext
+from conspectus.engine.document_relations import RelationReader
 from conspectus.engine.graph_access import graph_candidates
 from conspectus.engine.windows import WindowMaker, WindowPlan
 from conspectus.errors import NotFound, ProviderError
@@ -16,8 +17,8 @@ from conspectus.graph.expansion import GraphCandidates
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.sensitive import mask_for_lookup
 from conspectus.memory.documents import as_of_filter
-from conspectus.model.filter import EVERYTHING, And, Filter, Not, document_row, matches, with_min_trust
-from conspectus.model.ids import ChunkId, SourceId, UserId
+from conspectus.model.filter import EVERYTHING, And, Filter, In, Not, document_row, matches, with_min_trust
+from conspectus.model.ids import ChunkId, DocumentId, SourceId, UserId
 from conspectus.model.query import (
     EVERYWHERE,
     Budget,
@@ -42,6 +43,7 @@ from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.ranking_context import RankingContext
 from conspectus.retrieval.reranking import rerank_best
 from conspectus.retrieval.selection import above_min_confidence, with_highest_similarity
+from conspectus.retrieval.successor_hits import missing_successors, with_successors_first
 from conspectus.text.tables import sentences_and_rows, tables_in
 from conspectus.window.focus import Focus
 from conspectus.window.stable import Previous, previous_of
@@ -74,6 +76,7 @@ class Searcher:
         """The user in the log of model provider requests."""
         self._authorized = context.authorized
         self.windows = WindowMaker(context, self._billed_user)
+        self._relations = RelationReader(context.authorized)
 
     async def search(self, query: Query, requested: Document | None = None) -> Retrieval:
         """Run a query. The chunks of a `requested` document are ranked even if no retriever returns them."""
@@ -81,7 +84,43 @@ class Searcher:
             retrieval = await self._retrieve(query, requested)
             if query.limit == 0:
                 retrieval = replace(retrieval, notices=(*retrieval.notices, NO_HITS_WANTED))
-            return await self.finish(query, with_highest_similarity(query, retrieval))
+            retrieval = await self.finish(query, with_highest_similarity(query, retrieval))
+            return await self._relations.mark_hits(retrieval)
+
+    async def search_with_successors(self, query: Query, requested: Document | None = None) -> Retrieval:
+        """Run a query for a window: before the hits of a superseded document, one of its successor."""
+        retrieval = await self.search(query, requested)
+        missing = missing_successors(retrieval.hits)
+        if not missing:
+            return with_successors_first(retrieval, {})
+        start = perf_counter()
+        with on_behalf_of(self._billed_user):
+            hits = await self._hits_of(query, missing)
+        retrieval = with_successors_first(retrieval, {hit.document.id: hit for hit in reversed(hits)})
+        took = (perf_counter() - start) * 1_000
+        return replace(retrieval, timings={**retrieval.timings, "successors": took})
+
+    async def _hits_of(self, query: Query, documents: Sequence[DocumentId]) -> Sequence[Hit]:
+        """Return hits of documents, best first, as far as the filters of a query allow them."""
+        only = replace(
+            query,
+            filter=And((query.filter, In("document", tuple(documents)))),
+            limit=MIN_CANDIDATES,
+            min_similarity=None,
+            graph=None,
+            query_context=None,
+        )
+        ranked = (await self._retrieve(only, None)).hits
+        ranked_documents = {hit.document.id for hit in ranked}
+        allowed = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
+        beginnings = [
+            Hit(row.chunk, row.document, 0.0, {}, None, None)
+            for row in await self._authorized.beginnings(documents)
+            if row.document.id not in ranked_documents
+            and matches(allowed, document_row(row.document, row.chunk.position))
+        ]
+        marked = await self._relations.mark([*ranked, *beginnings])
+        return [marked.get(hit.chunk.id, hit) for hit in (*ranked, *beginnings)]
 
     async def with_below_min_trust(self, retrieval: Retrieval, query: Query, level: MinTrust) -> Retrieval:
         """Add the hits that only the minimum level excludes."""
@@ -113,6 +152,8 @@ class Searcher:
         opened = await self._core.open_indexes.current(access.collection)
         update_timing = {"index_update": (perf_counter() - start) * 1_000}
         filter = await self._version_filter(query, access)
+        if query.current:
+            filter = await self._relations.restrict_to_current(access, filter)
         embedder = await self._embedder(opened.space if "vector" in query.retrievers else None)
         context = SearchContext(
             collection=access.collection,
@@ -193,10 +234,20 @@ class Searcher:
         is_allowed: Callable[[StoredChunk], bool],
         prepare_hit: Callable[[Hit], Hit] = lambda hit: hit,
     ) -> Previous:
-        """Return the window of a `state`, with the chunks that are allowed, each prepared as a hit."""
+        """Return the window of a `state`, with the chunks that are allowed, each prepared as a hit.
+
+        Chunks of documents that others supersede by now are left out; the query may add them again.
+        """
         previous = previous_of(state)
         rows = await self._authorized.passages(previous.chunks) if previous.groups else []
-        return previous.with_chunks(rows, is_allowed, prepare_hit)
+        hits = [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
+        marked = await self._relations.mark(hits)
+        superseded = {chunk for chunk, hit in marked.items() if hit.superseded_by}
+
+        def is_kept(row: StoredChunk) -> bool:
+            return row.chunk.id not in superseded and is_allowed(row)
+
+        return previous.with_chunks(rows, is_kept, prepare_hit)
 
     async def _sentence_similarities(
         self, retrieval: Retrieval, window: ContextWindow

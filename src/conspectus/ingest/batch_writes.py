@@ -50,6 +50,9 @@ def batches(documents: Iterable[New]) -> Iterator[list[New]]:
 Complete: TypeAlias = Callable[[list[PreparedDocument]], Awaitable[list[PreparedDocument]]]
 """Gives documents what is made of their chunks, as far as it can be made now."""
 
+ListEditable: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
+"""Returns the ids of the sources of the collection that the writer may edit, or `*` for all."""
+
 
 async def write(
     records: Records,
@@ -58,12 +61,14 @@ async def write(
     *,
     if_match: str | None = None,
     complete: Complete | None = None,
+    list_editable: ListEditable | None = None,
 ) -> WriteResult:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
     With `if_match`, every document must be stored with that fingerprint. A few short texts are made
-    `complete`. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place as a
-    note; then nothing is written.
+    `complete`. With `list_editable`, statements about other documents are stored with the sources that the
+    writer may edit. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place
+    as a note; then nothing is written.
     """
     screen = by.screen
     if screen is not None:
@@ -87,6 +92,9 @@ async def write(
         prepared = _prepare_all(fresh, by, if_match)
     else:
         prepared = await asyncio.to_thread(_prepare_all, fresh, by, if_match)
+    if list_editable is not None and any(document.statements for document in prepared):
+        editable = await list_editable()
+        prepared = [replace(document, editable=editable) for document in prepared]
     if is_short and complete is not None:
         prepared = await complete(prepared)
     result = await records.write(prepared) if prepared else WriteResult(())

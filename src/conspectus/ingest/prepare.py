@@ -22,9 +22,11 @@ from conspectus.model.records import (
     PreparedDocument,
     TextPosition,
 )
+from conspectus.model.relations import Statement
 from conspectus.model.trust import HIGHEST, highest_in, least, least_trusted, origin_in
 from conspectus.ports import CountTokens
 from conspectus.text.clean import clean
+from conspectus.text.document_keys import names_of
 from conspectus.text.hashing import KEY_BYTES, content_hash, require_fitting, stable_id
 from conspectus.text.positions import (
     box_at,
@@ -34,6 +36,7 @@ from conspectus.text.positions import (
     path_of,
     place_at,
 )
+from conspectus.text.relation_rules import header_names, statements_of
 from conspectus.text.sections import sections_of
 from conspectus.text.split_boundaries import definitions
 from conspectus.text.splitter import SplitOptions, TextSpan, join_blank_pieces, repeated_headers, split
@@ -143,7 +146,24 @@ def _split(
     if by.analyse is not None:
         for chunk in chunks:
             by.analyse(analyzed_text(document, chunk.text_with_header))
-    return PreparedDocument(document=document, if_match=if_match, vector=vector, chunks=chunks)
+    names, statements = _relations(document, text)
+    return PreparedDocument(
+        document=document,
+        if_match=if_match,
+        vector=vector,
+        chunks=chunks,
+        names=names,
+        statements=statements,
+    )
+
+
+def _relations(document: Document, text: str) -> tuple[tuple[str, ...], tuple[Statement, ...]]:
+    """Return the names of a page, and what it states about others."""
+    if document.kind != "page":
+        return (), ()
+    names = (*names_of(document.title, document.key), *header_names(text))
+    stated = statements_of(document.title, document.key, text, document.metadata)
+    return tuple(dict.fromkeys(names)), stated
 
 
 def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tuple[tuple[int, int], ...]:

@@ -67,7 +67,8 @@ class Query(Validated):
     adds the parts of a score that depend on where and when a query is asked; `thread_messages` is the maximum
     number of messages of its thread that are added to a hit. `as_of` asks for the state known at that instant
     (None: now). `graph` adds scores of entities in passages and of the graphs that connect them (None: none).
-    `min_trust` is the lowest level of a hit (None: any).
+    `min_trust` is the lowest level of a hit (None: any). With `current`, no hit is of a document that another
+    one supersedes.
     """
 
     zoned: ClassVar = ("as_of",)
@@ -90,6 +91,7 @@ class Query(Validated):
     as_of: AsOf | None = None
     graph: Annotated[GraphExpansion | None, "How graphs are used; none: not at all."] = None
     min_trust: LowestTrust | None = None
+    current: Annotated[bool, "Leave out documents that others supersede."] = False
 
 
 class QueryOptions(TypedDict, total=False):
@@ -108,6 +110,7 @@ class QueryOptions(TypedDict, total=False):
     as_of: datetime | None
     graph: GraphExpansion | None
     min_trust: MinTrust | None
+    current: bool
 
 
 @dataclass(frozen=True, slots=True)

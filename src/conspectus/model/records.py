@@ -26,6 +26,7 @@ from conspectus.model.parameters import (
     WriterOrigin,
     WriterTrust,
 )
+from conspectus.model.relations import Statement
 from conspectus.model.trust import Origin, Trust
 
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
@@ -317,6 +318,8 @@ class PreparedDocument:
     that of every chunk as little-endian float16 (None: what is stored stays). `embedded` are vectors that a
     model made of the chunks, by the name of its space; in a collection of another space they are dropped.
     `mentions` are those of each chunk, a name once; they are dropped if earlier chunks lack theirs.
+    `names` are normalized names of a page, `statements` what it states about others, and `editable` the
+    sources that its writer may edit.
     """
 
     document: Document
@@ -325,6 +328,9 @@ class PreparedDocument:
     vector: bytes | None = None
     embedded: tuple[str, tuple[bytes, ...]] | None = None
     mentions: Sequence[Sequence[Mention]] | None = None
+    names: tuple[str, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    editable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

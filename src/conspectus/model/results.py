@@ -17,6 +17,7 @@ from conspectus.model.records import (
     EmbeddingSpace,
     ReadBy,
 )
+from conspectus.model.relations import Successor
 from conspectus.model.trust import Origin, Trust
 
 Outcome = Literal["found", "no_match"]
@@ -37,8 +38,10 @@ class Hit:
     """A retrieved chunk. `score` is the sum of `parts`; `bm25` is raw BM25, `similarity` the raw cosine.
 
     `bm25` is None if no term of the query occurs, `similarity` if there is no vector. `along_with` is the
-    chunk of the hit to whose reply chain this one belongs; `through` are the entities that led to it in the
-    graph, in order.
+    chunk of the hit to whose reply chain this one belongs, or whose document its own supersedes; `through`
+    are the entities that led to it in the graph, in order. `superseded_by` are the current documents that
+    supersede its document. `relations` say how its document is related to others, also by claims without
+    effect.
     """
 
     chunk: Chunk
@@ -49,6 +52,8 @@ class Hit:
     similarity: float | None
     along_with: int | None = None
     through: tuple[str, ...] = ()
+    superseded_by: tuple[Successor, ...] = ()
+    relations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

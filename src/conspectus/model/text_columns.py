@@ -68,6 +68,8 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "connections": "id collection owner connector state access",
     "counters": "name collection",
     "deleted_memories": "document source",
+    "document_names": "collection",
+    "document_statements": "kind basis collection editable",
     "documents": "id collection source kind content_hash fingerprint parent syntax status origin trust"
     " embedded_in unindexable read_by",
     "embedding_requests": "kind status model error user_id",
@@ -130,6 +132,8 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "connections.options": replace(
             SETTING, screening="account", reason="addresses that a sync needs; deleted with the connection"
         ),
+        "document_names.name": DERIVED,
+        "document_statements.target": DERIVED,
         "documents.author": DOCUMENT,
         "documents.error": FAULT,
         "documents.key": replace(DOCUMENT, screening="key"),

@@ -11,6 +11,7 @@ from conspectus.operations.operation import Operation
 _LISTED: Final = "/collections/{collection}/documents"
 _DOCUMENT: Final = "/documents/{document}"
 _CHUNKS: Final = f"{_DOCUMENT}/chunks"
+_RELATIONS: Final = f"{_DOCUMENT}/relations"
 
 DOCUMENT_OPERATIONS: Final = (
     Operation(DocumentService.list, "GET", _LISTED, id="list_documents"),
@@ -48,6 +49,15 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(DocumentService.get_texts, "POST", "/documents/texts", reads=True, wrapped="texts"),
     Operation(DocumentService.list_chunks, "GET", _CHUNKS),
     Operation(DocumentService.delete_chunks, "DELETE", _CHUNKS, wrapped="deleted", for_models="named"),
+    Operation(DocumentService.list_relations, "GET", _RELATIONS, id="list_document_relations"),
+    Operation(DocumentService.relate, "PUT", f"{_RELATIONS}/{{other}}", for_models="named"),
+    Operation(
+        DocumentService.unrelate,
+        "DELETE",
+        f"{_RELATIONS}/{{other}}",
+        wrapped="deleted",
+        for_models="named",
+    ),
     Operation(FileService.list, "GET", "/files", id="list_files"),
     Operation(FileService.read, "GET", "/files/text", id="read_file"),
     Operation(FileService.find, "GET", "/files/find", id="find_files"),

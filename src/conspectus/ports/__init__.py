@@ -40,6 +40,7 @@ from conspectus.model.records import (
     StoredChunk,
     StoredThread,
 )
+from conspectus.model.relations import RelationRows, Statement
 from conspectus.model.results import Feedback, FeedbackPage
 from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.ports.streams import Timelines
@@ -266,6 +267,23 @@ class Records(Timelines, Protocol):
         self, source: SourceId, *, start: str = "", end: str | None = None, limit: int
     ) -> Sequence[Document]:
         """The first documents of a source with start ≤ key < end, by key in the order of code points."""
+
+    async def has_statements(self, collection: CollectionId) -> bool:
+        """Whether any document of the collection states anything about another."""
+
+    async def related(
+        self, collection: CollectionId, ids: Sequence[DocumentId] | None = None
+    ) -> RelationRows:
+        """The statements by and about these documents, with the documents that they name; None: all of them.
+
+        A document is named by its id too. Nothing is left out for the rights of anybody.
+        """
+
+    async def set_relation(self, document: DocumentId, statement: Statement, editable: Sequence[str]) -> None:
+        """Store a relation that a person sets, in place of the same one. Raises NotFound."""
+
+    async def delete_relation(self, document: DocumentId, statement: Statement) -> int:
+        """Delete a relation that a person set; return how many there were. Raises NotFound."""
 
     async def count(self, collection: CollectionId, where: Filter, *, status: Status | None = None) -> int:
         """How many documents match."""

@@ -15,7 +15,7 @@ from conspectus.ports import Reader
 from conspectus.records import deletion, erasure
 from conspectus.records.collection_reader import CollectionReader
 from conspectus.records.column_texts import column_texts
-from conspectus.records.core import chunk_reads, embeddings, reads, thread_reads
+from conspectus.records.core import chunk_reads, embeddings, reads, relations, thread_reads
 from conspectus.records.core import collections as collection_rows
 from conspectus.records.core import unindexable as marks
 from conspectus.records.core.collections import state
@@ -138,10 +138,14 @@ class SqlRecords(SqlStore):
         locks=lambda batch: {prepared.document.collection for prepared in batch},
     )
     delete = writing(deletion.delete_documents, rows=documents)
+    set_relation = writing(relations.set_relation, rows=documents)
+    delete_relation = writing(relations.delete_relation, rows=documents)
     fail = writing(embeddings.fail, rows=documents)
     documents = cached_rows(reads.documents_by_id)
     list = reading(reads.list_documents)
     list_by_key = reading(reads.list_by_key)
+    has_statements = cached(relations.has_statements, single=True)
+    related = reading(relations.related)
     count = reading(reads.count_documents)
     text = reading(reads.text_of)
     texts = reading(reads.texts_of)

@@ -11,7 +11,7 @@ from conspectus.text.sentences import sentence_end_before
 from conspectus.text.tables import find_table_header
 from conspectus.window.counting import RenderingCounter
 from conspectus.window.focus import Focus, Sentence, run_around_best
-from conspectus.window.passages import WindowPassage
+from conspectus.window.passages import WindowPassage, names_of_successors
 from conspectus.window.render import CUT, CUT_BEFORE, Renderer
 from conspectus.window.threads import Threads
 
@@ -196,6 +196,7 @@ class Estimator:
             answers=threads.is_reply(document),
             stream=threads.stream(document),
             zone=threads.zone(document),
+            superseded_by=names_of_successors(hit),
         )
 
 

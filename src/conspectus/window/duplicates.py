@@ -26,8 +26,8 @@ class Refusal:
     """The reason why a candidate is not in the window.
 
     It is blank, has the same text as rank `same_as`, or a `share` of its text is that of the document of rank
-    `near`; it was `swapped` for other candidates, is not `needed` beside the previous window, or needs more
-    tokens than were left.
+    `near`; it is not shown `without` the document that supersedes its own; it was `swapped` for other
+    candidates, is not `needed` beside the previous window, or needs more tokens than were left.
     """
 
     same_as: int | None = None
@@ -35,6 +35,7 @@ class Refusal:
     share: float = 0.0
     blank: bool = False
     swapped: bool = False
+    without: str = ""
     needed: bool = True
     needs: int = 0
     left: int = 0
@@ -57,6 +58,7 @@ class Candidate:
         self.same = (hit.chunk.content_hash, self.author)
         day = document.occurred.start.date() if document.occurred else None
         self.line = (group_key(document), document.title, day)
+        self.successors = frozenset(successor.document for successor in hit.superseded_by)
 
     @cached_property
     def words(self) -> Sequence[str]:

@@ -55,7 +55,7 @@ class WindowPassage:
     before it in the document. `left_out` counts the messages of its thread omitted before it, `rest` those
     omitted after the last passage. `answers` says whether it is a reply; None if threads are unknown.
     `stream` is the name of its stream or channel, if the window has names, and `zone` the time zone of its
-    times.
+    times. `superseded_by` names the current documents that supersede its own.
     """
 
     number: int
@@ -76,6 +76,7 @@ class WindowPassage:
     answers: bool | None = None
     stream: str = ""
     zone: tzinfo = UTC
+    superseded_by: str = ""
 
 
 Layout = tuple[tuple[WindowPassage, ...], ...]
@@ -199,7 +200,13 @@ class _JoinedChunks:
             table_header=find_table_header(chunk, self.document.syntax, self._first.start + lead),
             stream=threads.stream(self.document),
             zone=threads.zone(self.document),
+            superseded_by=names_of_successors(self._first.hit),
         )
+
+
+def names_of_successors(hit: Hit) -> str:
+    """Return the names of the documents that supersede that of a hit; empty if there are none."""
+    return "; ".join(successor.name for successor in hit.superseded_by)
 
 
 def _join_chunks(pieces: Sequence[SelectedChunk]) -> list[_JoinedChunks]:

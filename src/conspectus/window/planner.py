@@ -1,5 +1,6 @@
 """Plan a window by estimated costs: which chunks are selected, and why the others are not."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
@@ -9,7 +10,7 @@ from conspectus.model.results import Hit
 from conspectus.window.checkpoints import Checkpoint, proceed
 from conspectus.window.cost_estimate import MIN_TEXT_TOKENS, Estimator
 from conspectus.window.duplicates import Candidate, Refusal, SeenTexts
-from conspectus.window.passages import MIN_LARGE_TOKENS, SelectedChunk
+from conspectus.window.passages import MIN_LARGE_TOKENS, SelectedChunk, names_of_successors
 from conspectus.window.spans import Spans
 from conspectus.window.threads import Gaps
 
@@ -71,12 +72,14 @@ class Planner:
         self._spans: dict[str, Spans] = {}
         self._beside: set[tuple[object, ...]] = set()
         self._texts = SeenTexts()
+        self._listed: frozenset[str] = frozenset()
 
     def plan(
         self, candidates: Sequence[Candidate], swap: Swap | None = None, checkpoint: Checkpoint = proceed
     ) -> WindowPlan:
         """Select each hit that fits, then truncate one of the others to the tokens left."""
-        others = sorted(candidates[1:], key=lambda candidate: -score_for_length(candidate.hit, self._room))
+        self._listed = frozenset(candidate.hit.document.id for candidate in candidates)
+        others = _in_order(candidates[1:], self._room)
         reserved = self._reserve(candidates[0])
         self._room -= reserved
         for candidate in [candidates[0], *others]:
@@ -121,8 +124,16 @@ class Planner:
         if near is not None:
             self._plan.refused[rank] = near
             return
+        if self._waits(candidate):
+            self._plan.refused[rank] = _refuse_alone(candidate)
+            return
         self._select(candidate, SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
         self._texts.add(candidate)
+
+    def _waits(self, candidate: Candidate) -> bool:
+        """Return whether the document that supersedes that of a candidate fits nowhere so far."""
+        successors = candidate.successors & self._listed
+        return bool(successors) and successors.isdisjoint(self._spans)
 
     def _select(self, candidate: Candidate, piece: SelectedChunk, price: int) -> None:
         document, chunk = piece.hit.document, piece.hit.chunk
@@ -161,7 +172,9 @@ class Planner:
             if self._room < self._min_remainder:
                 return
             near = self._texts.find_near_duplicate(candidates[rank])
-            if near is not None:
+            if self._waits(candidates[rank]):
+                self._plan.refused[rank] = _refuse_alone(candidates[rank])
+            elif near is not None:
                 self._plan.refused[rank] = near
             elif self._select_part(candidates[rank]):
                 del self._plan.refused[rank]
@@ -181,6 +194,24 @@ class Planner:
         piece = SelectedChunk(candidate.rank, hit, start if start > covered else 0, stop)
         self._select(candidate, piece, self._room if piece.cut else min(self._room, self._price(candidate)))
         return True
+
+
+def _refuse_alone(candidate: Candidate) -> Refusal:
+    return Refusal(without=names_of_successors(candidate.hit))
+
+
+def _in_order(candidates: Sequence[Candidate], room: int) -> list[Candidate]:
+    """Return candidates by their score for the room; a successor stands before what it supersedes."""
+    scores = {candidate.rank: score_for_length(candidate.hit, room) for candidate in candidates}
+    if any(candidate.successors for candidate in candidates):
+        best: dict[str, float] = {}
+        for candidate in candidates:
+            document = candidate.hit.document.id
+            best[document] = max(best.get(document, -math.inf), scores[candidate.rank])
+        for candidate in candidates:
+            limits = [best[document] for document in candidate.successors if document in best]
+            scores[candidate.rank] = min([scores[candidate.rank], *limits])
+    return sorted(candidates, key=lambda candidate: (-scores[candidate.rank], candidate.rank))
 
 
 _TYPICAL_LENGTH: Final = 500

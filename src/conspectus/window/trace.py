@@ -63,7 +63,8 @@ def _trace_packed(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
         else:
             status, reason = "included", f"in [{numbers[hit.chunk.id]}]"
         unmoved = ", kept from the previous window" if rank in plan.unmoved else ""
-        yield _entry(rank, hit, status, reason + unmoved + _along(hit, numbers) + _through(hit), cost)
+        path = _along(hit, numbers) + _through(hit) + _relations(hit)
+        yield _entry(rank, hit, status, reason + unmoved + path, cost)
 
 
 def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
@@ -81,6 +82,11 @@ def _through(hit: Hit) -> str:
     return f", found through {ARROW.join(hit.through)}" if hit.through else ""
 
 
+def _relations(hit: Hit) -> str:
+    """Return how the document of a candidate is related to others."""
+    return "".join(f", {relation}" for relation in hit.relations)
+
+
 def _describe_refusal(
     refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]
 ) -> tuple[TraceStatus, str]:
@@ -94,13 +100,19 @@ def _describe_refusal(
     if refusal.near is not None:
         number = numbers.get(hits[refusal.near].chunk.id)
         return "near_duplicate", f"nearly the same text as [{number}]: {refusal.share:.0%} of it"
+    return "over_budget", _describe_missing_room(refusal)
+
+
+def _describe_missing_room(refusal: Refusal) -> str:
+    if refusal.without:
+        return f"not shown without {refusal.without}, which supersedes it and does not fit"
     if not refusal.needed:
-        return "over_budget", "not among the best hits, and what stands in the window is kept"
+        return "not among the best hits, and what stands in the window is kept"
     if refusal.swapped:
-        return "over_budget", "gave way to what fills the window better"
+        return "gave way to what fills the window better"
     if not refusal.needs:
-        return "over_budget", "the budget leaves no room"
-    return "over_budget", f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
+        return "the budget leaves no room"
+    return f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
 
 
 def _unpacked_entries(hits: Sequence[Hit], first: int) -> Iterator[TraceEntry]:
@@ -113,7 +125,7 @@ def _unsure_entries(retrieval: Retrieval) -> Iterator[TraceEntry]:
     minimum = retrieval.plan.get("min_confidence")
     reason = f"the confidence {retrieval.confidence:.2f} of all candidates is below the minimum {minimum}"
     for rank, hit in enumerate(sorted(retrieval.below_min_confidence, key=rank_key)):
-        yield _entry(rank, hit, "below_min_confidence", reason + _through(hit), 0)
+        yield _entry(rank, hit, "below_min_confidence", reason + _through(hit) + _relations(hit), 0)
 
 
 def _dissimilar_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
@@ -121,13 +133,15 @@ def _dissimilar_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry
     bound = f"the minimum similarity {minimum}" if minimum else "the minimum similarity"
     for rank, hit in enumerate(sorted(retrieval.below_min_similarity, key=rank_key), first):
         subject = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
-        yield _entry(rank, hit, "below_min_similarity", f"{subject} below {bound}{_through(hit)}", 0)
+        yield _entry(
+            rank, hit, "below_min_similarity", f"{subject} below {bound}{_through(hit)}{_relations(hit)}", 0
+        )
 
 
 def _trace_distrusted(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
     for rank, hit in enumerate(sorted(retrieval.below_min_trust, key=rank_key), first):
         reason = f"is {hit.document.trust}: below the minimum trust {retrieval.plan.get('min_trust')}"
-        yield _entry(rank, hit, "below_min_trust", reason + _through(hit), 0)
+        yield _entry(rank, hit, "below_min_trust", reason + _through(hit) + _relations(hit), 0)
 
 
 def _entry(rank: int, hit: Hit, status: TraceStatus, reason: str, tokens: int) -> TraceEntry:

@@ -42,12 +42,16 @@ _VISIBLE: Final = {
     "documents": _DOCUMENT,
     "mentions": _READABLE,
     "chunks": "EXISTS (SELECT FROM documents WHERE documents.number = chunks.document)",
+    "document_names": "EXISTS (SELECT FROM documents d WHERE d.number = document_names.document)",
+    "document_statements": "EXISTS (SELECT FROM documents d WHERE d.number = document_statements.document)",
     "vectors": "EXISTS (SELECT FROM chunks WHERE chunks.id = vectors.chunk)",
 }
 """The visible rows of each table. Policies of tables that are queried in it apply too."""
 _RETURNED: Final = {
     **_VISIBLE,
     "chunks": f"document IN {_DOCUMENTS}",
+    "document_names": f"document IN {_DOCUMENTS}",
+    "document_statements": f"document IN {_DOCUMENTS}",
     "vectors": f"chunk IN (SELECT id FROM chunks WHERE document IN {_DOCUMENTS})",
 }
 """The same rows for a function of the tables' owner, to whom no policy applies."""

@@ -39,6 +39,7 @@ from conspectus.records.core.planned_writes import (
     Span,
     StoredVersion,
 )
+from conspectus.records.core.relations import insert_relations, replace_relations
 from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
     chunk_values,
@@ -322,6 +323,12 @@ def _apply_plan(
     numbered_documents, change_numbers = _allocate_numbers(connection, to_insert, changes=int(only_adds))
     last_mentioned = _find_last_mentioned(numbered_documents, batch_collections.last_mentioned)
     inserted, pending_inserts = _insert(connection, numbered_documents, collections, last_mentioned.keys())
+    added = [(numbered.number, numbered.prepared) for numbered in numbered_documents if not numbered.stored]
+    if any(prepared.names or prepared.statements for _, prepared in added):
+        # Documents are inserted now, because these rows refer to them.
+        execute_batch(connection, pending_inserts)
+        pending_inserts = []
+        insert_relations(connection, added)
     if not only_adds:
         execute_batch(connection, pending_inserts)
         pending_inserts = []
@@ -331,6 +338,14 @@ def _apply_plan(
         if numbered.prepared.chunks
     ]
     _update_fields(connection, [planned for planned in plan if planned.outcome == "updated"], collections)
+    replace_relations(
+        connection,
+        [
+            (planned.stored.number, planned.prepared)
+            for planned in plan
+            if planned.stored and planned.outcome in {"replaced", "updated"}
+        ],
+    )
     updates = [change for stored in updated for change in stored.chunk_changes("put")]
     return AppliedPlan(
         collections=collections,

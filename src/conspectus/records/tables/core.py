@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0009"
+VERSION = "0010"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -188,6 +188,36 @@ chunks = Table(
     Column("box", String),
     UniqueConstraint("document", "position"),
 )
+
+document_names = Table(
+    "document_names",
+    metadata,
+    Column("document", ForeignKey("documents.number", ondelete="CASCADE"), primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("collection", String, nullable=False),
+    Index(None, "collection", "name"),
+    sqlite_with_rowid=False,
+)
+"""The normalized names of pages: file names, paths, titles and numbers."""
+
+document_statements = Table(
+    "document_statements",
+    metadata,
+    Column("document", ForeignKey("documents.number", ondelete="CASCADE"), primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("target", String, primary_key=True),
+    Column("is_inverse", Number, primary_key=True),
+    Column("basis", String, primary_key=True),
+    Column("collection", String, nullable=False),
+    Column("editable", Text, nullable=False),
+    Index(None, "collection", "target"),
+    sqlite_with_rowid=False,
+)
+"""What documents state about others: that one supersedes, amends or duplicates the other.
+
+`target` is a normalized name, or the id of a document where a person set the relation. `editable` has the ids
+of the sources that the writer could edit, or `*`.
+"""
 
 vectors = Table(
     "vectors",
