@@ -2,9 +2,9 @@
 
 The PEPs of the evaluation sets are asked for by the title of each superseded one, in windows of 1,024 tokens.
 Counted are windows with the old text and none of its successor, and those that do not say that it is
-superseded. All other PEPs are asked for in the same way. Detection compares the relations that were read with
-the fields `Superseded-By` and `Replaces` of `metadata.jsonl`. The second kind of document are texts without a
-header: only a banner in prose is left, and the labels are those of a person who read it.
+superseded. All other PEPs are asked for in the same way. Detection compares the relations that were read
+with the fields `Superseded-By` and `Replaces` of `metadata.jsonl` and with banners. The second kind of
+document are all texts without their header: only a banner in prose is left, and a person made the labels.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from results import Result, option_parser
 import conspectus
 from conspectus import Engine, NewDocument
 from conspectus.model.results import ContextWindow
+from conspectus.text.relation_rules import statements_of
 
 SETS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval"))
 PEPS = SETS / "peps"
@@ -65,23 +66,30 @@ def stated_pairs(peps: Mapping[int, NewDocument]) -> set[Pair]:
     return {pair for pair in pairs if set(pair) <= peps.keys()}
 
 
-async def read_pairs(engine: Engine, collection: str) -> set[Pair]:
+async def read_pairs(engine: Engine) -> set[Pair]:
     """Return the pairs of a new and an old PEP that were read when they were added."""
+    page = await engine.documents.list(collection="peps", limit=1_000)
+    numbers = {document.id: int(document.key[4:8]) for document in page.documents}
     pairs: set[Pair] = set()
-    page = await engine.documents.list(collection=collection, limit=1_000)
     for document in page.documents:
         relations = await engine.documents.list_relations(document.id)
         pairs |= {
-            (_number(relation.name), _number(relation.other_name))
+            (numbers[relation.document], numbers[relation.other])
             for relation in relations
             if relation.kind == "supersedes" and not relation.reason
         }
     return pairs
 
 
-def _number(name: str) -> int:
-    found = re.search(r"pep-(\d+)", name)
-    return int(found[1]) if found else -1
+def read_banners() -> set[Pair]:
+    """Return the pairs of a new and an old PEP that the old one states in prose, whether both have texts."""
+    pairs: set[Pair] = set()
+    for number, pep in read_peps(without_header=True).items():
+        for stated in statements_of("", str(pep.key), pep.text, {}):
+            target = re.fullmatch(r"pep (\d+)", stated.target)
+            if target and stated.kind == "supersedes" and stated.is_inverse:
+                pairs.add((int(target[1]), number))
+    return pairs
 
 
 def score(read: set[Pair], stated: set[Pair]) -> dict[str, float]:
@@ -111,30 +119,28 @@ def check_window(window: ContextWindow, old: str, new: Sequence[str]) -> dict[st
     }
 
 
-async def measure(tokens: int) -> dict[str, Any]:
-    """Add the PEPs, and return all figures."""
+async def measure(tokens: int, others: int) -> dict[str, Any]:
+    """Add the PEPs, of those that no relation is about so many at most, and return all figures."""
     peps = read_peps()
+    related = set().union(*stated_pairs(peps)) | BANNERS.keys() | set().union(*BANNERS.values())
+    unrelated = [number for number in peps if number not in related]
+    peps = {number: peps[number] for number in sorted({*unrelated[:others], *related} & peps.keys())}
     with tempfile.TemporaryDirectory() as folder:
         async with conspectus.open(folder) as engine:
             await engine.add(list(peps.values()), collection="peps", source="peps", wait=True)
-            await engine.collections.create("banners", embedder="none")
-            bare = list(read_peps(without_header=True).values())
-            await engine.add(bare, collection="banners", source="peps")
             stated = stated_pairs(peps)
             totals = await _ask_old_titles(engine, peps, stated, tokens)
             others = await _ask_other_titles(engine, peps, stated, tokens)
-            read = await read_pairs(engine, "peps")
-            banners = await read_pairs(engine, "banners")
-    told = {
-        (new, old) for old, successors in BANNERS.items() for new in successors if {new, old} <= peps.keys()
-    }
+            read = await read_pairs(engine)
+    banner_pairs = {(new, old) for old, successors in BANNERS.items() for new in successors}
+    readable = {pair for pair in banner_pairs if set(pair) <= peps.keys()}
+    banners = read_banners()
     return {
         "windows": totals,
         "other windows": others,
-        "fields": score(read, stated),
-        "banners": score(banners, told),
-        "read and not stated": sorted(read - stated),
-        "banners not told": sorted(banners - told),
+        "fields and banners": score(read, stated | readable),
+        "banners": score(banners, banner_pairs),
+        "read and not stated": sorted(read - stated - readable),
     }
 
 
@@ -155,7 +161,7 @@ async def _ask_other_titles(
     engine: Engine, peps: Mapping[int, NewDocument], stated: set[Pair], tokens: int
 ) -> dict[str, int]:
     """Ask for all PEPs that nothing supersedes: the window must have them, and no mark for them."""
-    superseded = {old for _, old in stated}
+    superseded = {old for _, old in stated} | BANNERS.keys()
     totals = {"asked": 0, "has it": 0, "marked": 0, "with a mark": 0}
     for number, pep in peps.items():
         if number in superseded:
@@ -180,7 +186,7 @@ def to_rows(figures: dict[str, Any]) -> list[list[str]]:
         ["asked with another title: the text is shown", f"{others['has it']} of {others['asked']}"],
         ["a text that nothing supersedes has a mark", f"{others['marked']} of {others['asked']}"],
     ]
-    for name in ("fields", "banners"):
+    for name in ("fields and banners", "banners"):
         scores = figures[name]
         pairs = f"{scores['read']} pairs read, {scores['stated']} stated"
         rows.append([f"relations from {name}: {pairs}", f"F {scores['F']:.2f}"])
@@ -191,8 +197,9 @@ def main() -> None:
     """Measure, print, and keep the figures on request."""
     parser = option_parser(__doc__)
     parser.add_argument("--tokens", type=int, default=1_024, help="tokens of a window")
+    parser.add_argument("--others", type=int, default=10_000, help="PEPs that no relation is about")
     arguments = parser.parse_args()
-    figures = asyncio.run(measure(arguments.tokens))
+    figures = asyncio.run(measure(arguments.tokens, arguments.others))
     print(json.dumps(figures, indent=2))
     title = f"PEPs, windows of {arguments.tokens:,} tokens."
     result = Result.of(title, ["documents that others supersede", ""], to_rows(figures), figures=figures)

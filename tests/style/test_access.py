@@ -8,8 +8,8 @@ from tests.style.sources import MODULES, PACKAGE, name_of, nodes, read
 
 READING = {
     "changes_since", "chunks", "collection", "collections", "count", "counts", "document_chunks",
-    "documents", "extent", "hydrate", "list", "list_positions", "list_unembedded", "reader", "scan",
-    "sources", "state", "stretches", "text", "timeline",
+    "documents", "extent", "has_statements", "hydrate", "list", "list_positions", "list_unembedded",
+    "reader", "related", "scan", "sources", "state", "stretches", "text", "timeline",
 }  # fmt: skip
 """Methods of Records that give away what is stored."""
 READER = "access/reader.py"

@@ -51,6 +51,7 @@ NOT_PLANTED = {
     "/reembed": "names a model",
     "/jobs/": "takes no text",
     "/undo-merge": "names a merge",
+    "/relations": "names documents",
     "/delete": "names what goes",
     "/forget": "names what goes",
 }

@@ -310,7 +310,7 @@ RELATION_COMMANDS: Final = {
     ),
     "delete": Command(
         "documents:DocumentService.unrelate", "Delete a relation that was set.", "deleted",
-        document={"document": "document", "other": "other", "kind": "kind"},
+        document={"document": "document", "related": "related", "kind": "kind"},
     ),
 }  # fmt: skip
 QUARANTINE_COMMANDS: Final = {

@@ -61,10 +61,10 @@ class RelationReader:
         relations: list[DocumentRelation] = []
         for _ in range(MAX_ROUNDS):
             expanded |= frontier
-            rows, found = await self._authorized.related(access, sorted(frontier))
+            rows, documents_in_rows = await self._authorized.related(access, sorted(frontier))
             statements |= dict.fromkeys(rows.statements)
             named |= rows.named
-            readable |= found
+            readable |= documents_in_rows
             relations = resolve_relations(RelationRows(tuple(statements), named), readable)
             frontier = {relation.document for relation in relations} - expanded
             if not frontier:

@@ -288,7 +288,7 @@ class DocumentService(Service):
     async def relate(
         self,
         document: DocumentIdentifier,
-        other: Annotated[DocumentIdentifier, "Id of the other document."],
+        related: Annotated[DocumentIdentifier, "Id of the other document."],
         *,
         kind: Annotated[RelationKind, "How it is related to the other document."] = "supersedes",
     ) -> DocumentRelation:
@@ -297,7 +297,7 @@ class DocumentService(Service):
         It needs the role editor for both, and has an effect unless the trust level of the first one is lower.
         Setting it again changes nothing. Raises NotFound, PermissionDenied or InvalidInput.
         """
-        statement = await self._relation_writer.set(document, other, kind)
+        statement = await self._relation_writer.set(document, related, kind)
         return next(
             relation
             for relation in await self.list_relations(document)
@@ -307,7 +307,7 @@ class DocumentService(Service):
     async def unrelate(
         self,
         document: DocumentIdentifier,
-        other: Annotated[DocumentIdentifier, "Id of the other document."],
+        related: Annotated[DocumentIdentifier, "Id of the other document."],
         *,
         kind: Annotated[RelationKind, "How it is related to the other document."] = "supersedes",
     ) -> bool:
@@ -315,7 +315,7 @@ class DocumentService(Service):
 
         What the texts of the documents state stays. Raises NotFound or PermissionDenied.
         """
-        return await self._relation_writer.delete(document, other, kind)
+        return await self._relation_writer.delete(document, related, kind)
 
     async def update(
         self,

@@ -90,6 +90,8 @@ class Searcher:
     async def search_with_successors(self, query: Query, requested: Document | None = None) -> Retrieval:
         """Run a query for a window: before the hits of a superseded document, one of its successor."""
         retrieval = await self.search(query, requested)
+        if not any(hit.superseded_by for hit in retrieval.hits):
+            return retrieval
         missing = missing_successors(retrieval.hits)
         if not missing:
             return with_successors_first(retrieval, {})

@@ -50,11 +50,11 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(DocumentService.list_chunks, "GET", _CHUNKS),
     Operation(DocumentService.delete_chunks, "DELETE", _CHUNKS, wrapped="deleted", for_models="named"),
     Operation(DocumentService.list_relations, "GET", _RELATIONS, id="list_document_relations"),
-    Operation(DocumentService.relate, "PUT", f"{_RELATIONS}/{{other}}", for_models="named"),
+    Operation(DocumentService.relate, "PUT", f"{_RELATIONS}/{{related}}", for_models="named"),
     Operation(
         DocumentService.unrelate,
         "DELETE",
-        f"{_RELATIONS}/{{other}}",
+        f"{_RELATIONS}/{{related}}",
         wrapped="deleted",
         for_models="named",
     ),

@@ -35,8 +35,8 @@ def resolve_relations(rows: RelationRows, documents: Documents) -> list[Document
     for stored in rows.statements:
         for relation in _relations_of(stored, rows, documents):
             key = (relation.kind, relation.document, relation.other)
-            known = relations.get(key)
-            if known is None or (known.reason and not relation.reason):
+            earlier = relations.get(key)
+            if earlier is None or (earlier.reason and not relation.reason):
                 relations[key] = relation
     return list(relations.values())
 
@@ -71,10 +71,10 @@ def _others(
     pages = [page for page in pages if page.kind == "page"]
     if stored.statement.basis == "version":
         return _lower_versions(author, pages), ""
-    pages = _most_likely(author, pages)
-    if len(pages) < 2:
-        return pages, ""
-    return pages[:MAX_NAMESAKES], f"{len(pages)} documents have the name that it states"
+    likely = _most_likely(author, pages)
+    if len(likely) < 2:
+        return likely, ""
+    return likely[:MAX_NAMESAKES], f"{len(likely)} documents have the name that it states"
 
 
 def _most_likely(author: Document, pages: Sequence[Document]) -> Sequence[Document]:

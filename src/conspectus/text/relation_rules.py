@@ -15,6 +15,7 @@ from conspectus.text.late_patterns import re_pattern, regex_pattern
 
 MAX_HEAD_CHARACTERS: Final = 3_000
 MAX_HEADER_LINES: Final = 60
+MAX_PARAGRAPHS: Final = 12
 MAX_TARGET_CHARACTERS: Final = 160
 MAX_STATEMENTS: Final = 40
 
@@ -93,18 +94,21 @@ _IS_NEW: Final = re_pattern(
 def statements_of(title: str, key: str, text: str, metadata: Mapping[str, object]) -> tuple[Statement, ...]:
     """Return the distinct statements of a page about other documents, at most 40."""
     own_names = (*names_of(title, key), *header_names(text))
-    found: list[Statement] = []
-    if version := version_of(title, key):
-        found.append(Statement("supersedes", version[0], basis="version"))
-    found += _read_metadata(metadata, own_names)
+    statements: list[Statement] = []
+    version = version_of(title, key)
+    if version is not None:
+        statements.append(Statement("supersedes", version[0], basis="version"))
+    statements += _read_metadata(metadata, own_names)
     head = text[:MAX_HEAD_CHARACTERS]
     if not head.isascii():
         head = _UNSEEN.sub("", head)
     if _HINT.search(head):
         head = _FENCE.sub("", head)
-        found += _read_fields(head, own_names)
-        found += _read_banners(head, own_names)
-    about_others = (stated for stated in found if stated.basis == "version" or stated.target not in own_names)
+        statements += _read_fields(head, own_names)
+        statements += _read_banners(head, own_names)
+    about_others = (
+        stated for stated in statements if stated.basis == "version" or stated.target not in own_names
+    )
     return tuple(dict.fromkeys(about_others))[:MAX_STATEMENTS]
 
 
@@ -153,9 +157,11 @@ def _statements_in_field(name: str, value: str, own_names: Iterable[str]) -> Ite
 
 def _read_banners(head: str, own_names: Iterable[str]) -> Iterator[Statement]:
     """Yield what sentences in the first paragraphs state."""
-    for paragraph in re.split(r"\n\s*\n", head)[:12]:
+    is_notice = False
+    for paragraph in re.split(r"\n\s*\n", head)[:MAX_PARAGRAPHS]:
         plain = " ".join(_MARKUP.sub(lambda mark: mark[0] if "`" in mark[0] else " ", paragraph).split())
-        speaks_of_itself = re.search(rf"\b{_THIS}\b", plain, re.IGNORECASE) is not None
+        speaks_of_itself = is_notice or re.search(rf"\b{_THIS}\b", plain, re.IGNORECASE) is not None
+        is_notice = paragraph.rstrip().endswith("::")
         for old in _IS_OLD.finditer(plain):
             if old[0][:2].casefold() == "it" and not speaks_of_itself:
                 continue

@@ -56,7 +56,7 @@ _ANY_STATED = (
     .where(document_statements.c.collection == bindparam("collection"))
     .limit(1)
 )
-_KEPT = select(
+_STATED_BY_TEXT = select(
     document_statements.c.document,
     document_statements.c.kind,
     document_statements.c.target,
@@ -83,11 +83,13 @@ _BEGINNINGS = (
 
 
 def relation_rows(
-    number: int, prepared: PreparedDocument, kept: Mapping[tuple[Any, ...], str] = MappingProxyType({})
+    number: int,
+    prepared: PreparedDocument,
+    editable_by_key: Mapping[tuple[Any, ...], str] = MappingProxyType({}),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows of a document's names and statements.
 
-    A statement that it made before keeps the sources that its writer could edit, as in `kept`.
+    A statement that it made before keeps the sources that its writer could edit, as in `editable_by_key`.
     """
     collection = prepared.document.collection
     names = [{"document": number, "name": name, "collection": collection} for name in prepared.names]
@@ -100,7 +102,7 @@ def relation_rows(
             "is_inverse": int(stated.is_inverse),
             "basis": stated.basis,
         }
-        editable = kept.get(tuple(key.values()), json.dumps(sorted(prepared.editable)))
+        editable = editable_by_key.get(tuple(key.values()), json.dumps(sorted(prepared.editable)))
         statements.append({**key, "collection": collection, "editable": editable})
     return names, statements
 
@@ -110,22 +112,24 @@ def replace_relations(connection: Connection, written: Sequence[tuple[int, Prepa
     if not written:
         return
     numbers = [number for number, _ in written]
-    kept = {tuple(key): editable for *key, editable in fetch_in_blocks(connection, _KEPT, numbers)}
+    editable_by_key = {
+        tuple(key): editable for *key, editable in fetch_in_blocks(connection, _STATED_BY_TEXT, numbers)
+    }
     execute_in_blocks(connection, _DELETE_NAMES, numbers)
     execute_in_blocks(connection, _DELETE_STATED, numbers)
-    insert_relations(connection, written, kept)
+    insert_relations(connection, written, editable_by_key)
 
 
 def insert_relations(
     connection: Connection,
     written: Iterable[tuple[int, PreparedDocument]],
-    kept: Mapping[tuple[Any, ...], str] = MappingProxyType({}),
+    editable_by_key: Mapping[tuple[Any, ...], str] = MappingProxyType({}),
 ) -> None:
     """Insert the names and statements of documents that have none."""
     names: list[dict[str, Any]] = []
     statements: list[dict[str, Any]] = []
     for number, prepared in written:
-        name_rows, statement_rows = relation_rows(number, prepared, kept)
+        name_rows, statement_rows = relation_rows(number, prepared, editable_by_key)
         names += name_rows
         statements += statement_rows
     insert_rows(connection, document_names, names)
