@@ -299,7 +299,7 @@ grep = Command(
 )  # fmt: skip
 
 
-RELATION_COMMANDS: Final = {
+RELATIONS_COMMANDS: Final = {
     "list": Command(
         "documents:DocumentService.list_relations", "List how a document is related to others.",
         _make_relations_table,
