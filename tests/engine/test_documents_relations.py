@@ -163,7 +163,7 @@ async def test_an_untrusted_page_of_the_name_is_no_successor(engine: Engine) -> 
 
 
 async def test_memories_messages_and_tasks_state_nothing(engine: Engine) -> None:
-    await engine.add([OLD, *(replace(NEW, kind=kind, key=kind) for kind in ("message", "task"))])  # type: ignore[arg-type]
+    await engine.add([OLD, *(replace(NEW, kind=kind, key=kind) for kind in ("message", "task"))])
     assert await superseded(engine) == {}
 
 
