@@ -130,14 +130,14 @@ async def measure(tokens: int, others: int) -> dict[str, Any]:
             await engine.add(list(peps.values()), collection="peps", source="peps", wait=True)
             stated = stated_pairs(peps)
             totals = await _ask_old_titles(engine, peps, stated, tokens)
-            others = await _ask_other_titles(engine, peps, stated, tokens)
+            other_windows = await _ask_other_titles(engine, peps, stated, tokens)
             read = await read_pairs(engine)
     banner_pairs = {(new, old) for old, successors in BANNERS.items() for new in successors}
     readable = {pair for pair in banner_pairs if set(pair) <= peps.keys()}
     banners = read_banners()
     return {
         "windows": totals,
-        "other windows": others,
+        "other windows": other_windows,
         "fields and banners": score(read, stated | readable),
         "banners": score(banners, banner_pairs),
         "read and not stated": sorted(read - stated - readable),
