@@ -18,7 +18,7 @@ MAX_NAME_LENGTH = 60
 MIN_PLAIN_SHARE = 0.5
 """Share of the words of a web page that the plain text beside it must have to be read in its place."""
 ENCRYPTED = "is encrypted; its text is not read"
-RTF_ONLY = "its text is RTF only, which is not read; save the message as .eml or .html"
+UNREAD_RTF = "its text is damaged RTF and was not read; save the message as .eml or .html"
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -37,7 +37,7 @@ class Mail:
     attachments: tuple[Member, ...] = ()
     shown_texts: tuple[ShownText, ...] = ()
     is_encrypted: bool = False
-    has_rtf_only: bool = False
+    has_unread_rtf: bool = False
 
 
 def choose_version(plain_text: str, page_text: str) -> str:
@@ -63,7 +63,7 @@ def mail_extract(mail: Mail) -> Extract:
         members=mail.attachments,
         notice=join_notices(
             ENCRYPTED if mail.is_encrypted else None,
-            RTF_ONLY if mail.has_rtf_only else None,
+            UNREAD_RTF if mail.has_unread_rtf else None,
             missing_words_notice(text, mail.shown_texts),
         ),
     )

@@ -14,6 +14,8 @@ from conspectus.sources.files.extract import Extract, Member, Refused, Unsupport
 from conspectus.sources.files.html import visible
 from conspectus.sources.files.mail import Mail, attachment_names, choose_version, mail_extract
 from conspectus.sources.files.missing_words import ShownText
+from conspectus.sources.files.rtf import MODULES as RTF_MODULES
+from conspectus.sources.files.rtf import read_compressed_rtf
 
 MEDIA_TYPE = "application/vnd.ms-outlook"
 MAX_DEPTH = 20
@@ -36,6 +38,8 @@ def load_library() -> None:
     """Import the package, if it is installed: later a child process can load no module."""
     with suppress(MissingExtra):
         _library()
+        for module in RTF_MODULES:
+            optional(module, "outlook", "striprtf")
 
 
 def read_message(data: bytes) -> Extract:
@@ -78,7 +82,7 @@ class _Message:
             sent.isoformat() if isinstance(sent, datetime) else None,
             tuple(Member(name, content) for name, content in zip(names, contents, strict=True)),
             (ShownText("", page),) if page else (),
-            has_rtf_only=self._has_rtf_only(),
+            has_unread_rtf=self._has_unread_rtf(),
         )
 
     @property
@@ -144,12 +148,15 @@ class _Message:
     def _body(self) -> str:
         properties = self._properties
         body = _first_text(properties, (BODY,)).replace("\r\n", "\n").replace("\r", "\n").strip()
-        return choose_version(body, self._page())
+        return choose_version(body, self._page()) or self._rtf_text()
 
-    def _has_rtf_only(self) -> bool:
-        """Return whether the text of the message is there as RTF alone."""
-        has_other_text = _first_text(self._properties, (BODY,)).strip() or self._page()
-        return not has_other_text and bool(self._properties.binary_prop_value(RTF))
+    def _rtf_text(self) -> str:
+        """Return the text of the message as RTF, which is the only one of some messages."""
+        return read_compressed_rtf(self._properties.binary_prop_value(RTF) or b"")
+
+    def _has_unread_rtf(self) -> bool:
+        """Return whether the message has no text but RTF that cannot be read."""
+        return bool(self._properties.binary_prop_value(RTF)) and not self._body()
 
     def _page(self) -> str:
         """Return the text of the message as a web page; empty if it has none."""

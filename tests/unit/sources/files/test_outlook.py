@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from compressed_rtf import compress
 from tests import outlook_samples as msg
 
 from conspectus.errors import UnreadableFile
@@ -68,11 +69,41 @@ def test_a_damaged_message_is_refused_with_a_reason(cut: int) -> None:
         FILES.parse_bytes(msg.outlook_message(FIELDS, RECIPIENTS)[:cut], "a.msg")
 
 
-def test_a_text_that_is_rtf_alone_is_said() -> None:
-    rtf = 0x1009
-    parsed = FILES.parse_bytes(msg.outlook_message({msg.SUBJECT: "Offer", rtf: b"LZFu"}), "a.msg")
-    assert parsed.notice is not None and parsed.notice.startswith("its text is RTF only")
-    both = FILES.parse_bytes(
-        msg.outlook_message({msg.SUBJECT: "Offer", msg.BODY: "Hello.", rtf: b"LZFu"}), "a.msg"
-    )
-    assert both.notice is None
+RTF = 0x1009
+ENCAPSULATED = (
+    rb"{\rtf1\ansi\ansicpg1252\fromhtml1 {\*\htmltag64 <p>}\htmlrtf {\htmlrtf0 Gr\'fc\'dfe aus "
+    rb"{\*\htmltag84 <b>}K\'f6ln"
+    rb"{\*\htmltag92 </b>}, \u8364?5\par Bis {\*\htmltag72 </p>}bald }}"
+)
+
+
+def test_a_text_that_is_rtf_alone_is_read() -> None:
+    rtf = compress(rb"{\rtf1\ansi Hello,\par \b the\b0  lamp}")
+    parsed = FILES.parse_bytes(msg.outlook_message({msg.SUBJECT: "Offer", RTF: rtf}), "a.msg")
+    assert (parsed.documents[0].text, parsed.notice) == ("Hello,\nthe lamp", None)
+
+
+def test_html_inside_of_rtf_is_read_as_its_text() -> None:
+    text = parse_message(msg.outlook_message({msg.SUBJECT: "Hi", RTF: compress(ENCAPSULATED)})).text
+    assert "Grüße aus Köln, €5" in text and "<" not in text and "htmltag" not in text
+
+
+def test_plain_text_of_a_message_comes_before_its_rtf() -> None:
+    rtf = compress(rb"{\rtf1 other}")
+    fields = {msg.SUBJECT: "Hi", msg.BODY: "Hello.", RTF: rtf}
+    assert parse_message(msg.outlook_message(fields)).text == "Hello."
+
+
+@pytest.mark.parametrize(
+    "rtf",
+    [
+        b"LZFu",
+        compress(rb"{\rtf1 text}")[:-3],
+        compress(rb"{\rtf1 text}").replace(b"LZFu", b"XXXX"),
+        compress(rb"{\rtf1 text}", compressed=False)[:12] + b"\1\0\0\0",
+        compress(b""),
+    ],
+)
+def test_damaged_rtf_is_said(rtf: bytes) -> None:
+    parsed = FILES.parse_bytes(msg.outlook_message({msg.SUBJECT: "Offer", RTF: rtf}), "a.msg")
+    assert parsed.notice is not None and parsed.notice.startswith("its text is damaged RTF")
