@@ -17,9 +17,11 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from conspectus.providers.vocabulary import compress_tokens, map_vocabulary
+
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"cli", "evals", "index", "mcp", "records", "testing", "web"}
-DATA = {".json", ".txt", ".tokens"}
+DATA = {".json", ".txt", ".zlib"}
 LIBRARIES = ("chardet", "google-re2", "httpcore", "httpx", "pathspec", "pyyaml", "regex", "tzdata")
 """What a program that only talks to a server needs."""
 ABSENT = {
@@ -147,6 +149,9 @@ def write_sources(target: Path) -> None:
         if path.suffix == ".py":
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(without_absent(path.read_text(encoding="utf-8")), encoding="utf-8")
+        elif path.suffix == ".tokens":
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.with_suffix(".zlib").write_bytes(compress_tokens(map_vocabulary(path.stem)))
         elif path.suffix in DATA or path.name == "py.typed":
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)

@@ -7,13 +7,14 @@ lower 18 bits, and the upper 14 bits of the CRC-32 above them; an empty slot is 
 """
 
 import mmap
+import struct
 import sys
+import zlib
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final
-from zlib import crc32
 
 _RANK_BITS: Final = 18
 _RANK_MASK: Final = (1 << _RANK_BITS) - 1
@@ -37,7 +38,7 @@ class Vocabulary:
     def get(self, token: bytes) -> int | None:
         """Return the rank of a token; None if there is no such token."""
         numbers, mask = self._numbers, self._mask
-        checksum = crc32(token)
+        checksum = zlib.crc32(token)
         slot = checksum & mask
         while number := numbers[2 + slot]:
             rank = (number & _RANK_MASK) - 1
@@ -69,7 +70,7 @@ def pack_tokens(tokens: Sequence[bytes]) -> bytes:
     slots = [0] * (1 << (int(_SLOTS_PER_TOKEN * len(tokens)) + 1).bit_length())
     mask = len(slots) - 1
     for rank, token in enumerate(tokens):
-        checksum = crc32(token)
+        checksum = zlib.crc32(token)
         slot = checksum & mask
         while slots[slot]:
             slot = (slot + 1) & mask
@@ -81,8 +82,29 @@ def pack_tokens(tokens: Sequence[bytes]) -> bytes:
     return numbers.tobytes() + b"".join(tokens)
 
 
+def compress_tokens(vocabulary: Vocabulary) -> bytes:
+    """Return the tokens of a vocabulary, of at most 65,535 bytes each, in less space than its table."""
+    tokens = [vocabulary[rank] for rank in range(len(vocabulary))]
+    lengths = struct.pack(f"<I{len(tokens)}H", len(tokens), *map(len, tokens))
+    return zlib.compress(lengths + b"".join(tokens), level=9)
+
+
+def decompress_tokens(compressed: bytes) -> list[bytes]:
+    """Return the tokens that were compressed."""
+    unpacked = zlib.decompress(compressed)
+    (count,) = struct.unpack_from("<I", unpacked)
+    starts = list(accumulate(struct.unpack_from(f"<{count}H", unpacked, 4), initial=4 + 2 * count))
+    return [unpacked[start:end] for start, end in pairwise(starts)]
+
+
 def map_vocabulary(name: str) -> Vocabulary:
-    """Map the vocabulary of an encoding, which is part of the package."""
-    path = Path(__file__).parent / "byte_pairs" / f"{name}.tokens"
+    """Map the vocabulary of an encoding, which is part of the package.
+
+    The package of the client has it compressed, so that a table is made of it.
+    """
+    folder = Path(__file__).parent / "byte_pairs"
+    path = folder / f"{name}.tokens"
+    if not path.exists():
+        return Vocabulary(pack_tokens(decompress_tokens((folder / f"{name}.zlib").read_bytes())))
     with path.open("rb") as file:
         return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 
 from conspectus.providers.byte_pair_encoding import count_by_heap, count_joined
 from conspectus.providers.tokenizers import ENCODINGS
-from conspectus.providers.vocabulary import Vocabulary, map_vocabulary, pack_tokens
+from conspectus.providers.vocabulary import (
+    Vocabulary,
+    compress_tokens,
+    decompress_tokens,
+    map_vocabulary,
+    pack_tokens,
+)
 
 TOKENS = st.lists(st.binary(max_size=6), unique=True, max_size=60)
 
@@ -19,6 +25,11 @@ def test_tokens_have_their_ranks_and_others_have_none(tokens, others):
     for token in [*tokens, *others]:
         assert vocabulary.get(token) == ranks.get(token)
         assert (token in vocabulary) == (token in ranks)
+
+
+@given(TOKENS)
+def test_compressed_tokens_are_the_same(tokens):
+    assert decompress_tokens(compress_tokens(Vocabulary(pack_tokens(tokens)))) == tokens
 
 
 @given(TOKENS, st.binary(min_size=1, max_size=30))
