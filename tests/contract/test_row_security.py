@@ -271,7 +271,10 @@ async def test_a_login_that_nobody_has_an_account_for_sees_nothing(
                 assert connection.execute(query).fetchall() == []
 
 
-WALLED = {"collections", "sources", "documents", "chunks", "vectors", "mentions", "changes"}
+WALLED = {
+    *("collections", "sources", "documents", "chunks", "vectors", "mentions", "changes"),
+    *("document_names", "document_statements"),
+}
 TABLES = """
 SELECT format('%I.%I', n.nspname, c.relname), c.relname, c.relrowsecurity
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

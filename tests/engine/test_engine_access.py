@@ -330,7 +330,7 @@ async def test_jobs_and_connections_are_seen_as_their_sources_are(scene: Scene) 
     assert "1" not in repr((await scene.bob.jobs.report(collection=scene.wiki)).states)
     options = {"address": "https://wiki.example/api.php"}
     await scene.alice.connections.create("pages", "mediawiki", options, collection="wiki")
-    assert await scene.bob.connections.list(collection=scene.wiki) == ()
+    assert await scene.bob.connections.list(collection=scene.wiki) == []
     with pytest.raises(NotFound):
         await scene.bob.connections.sync("pages", collection=scene.wiki)
     await scene.bob_is("viewer", of="hidden")

@@ -164,3 +164,12 @@ async def test_the_link_has_the_public_address(tmp_path: Path) -> None:
 def test_a_public_address_is_that_of_a_server(address: str) -> None:
     with pytest.raises(InvalidInput, match="public_address"):
         Settings(public_address=address)
+
+
+async def test_an_invitation_of_nobody_makes_no_account(tmp_path: Path) -> None:
+    """A server without accounts needs no key, and would need one."""
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
+        for user in ("nobody", "owner"):
+            with pytest.raises(NotFound):
+                await engine.logins.create_invitation(user)
+        assert await engine.people.list_users() == []

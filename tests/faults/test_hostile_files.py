@@ -12,9 +12,9 @@ from conspectus.errors import ConspectusError, UnreadableFile
 from conspectus.model.captions import CaptionTrack
 from conspectus.model.records import NewDocument
 from conspectus.ports import FoundFile, ParsedFile
+from conspectus.sources.caption_files import LocalCaptions
 from conspectus.sources.encoding import decode
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.subtitles.caption_import import LocalCaptions
 
 FILES, CAPTIONS = LocalFiles(), LocalCaptions()
 LANGUAGES = re.compile("-(croatian|hungarian|polish|slovak|bulgarian|russian|greek|turkish|hebrew|arabic)$")

@@ -29,7 +29,9 @@ from conspectus.testing.chat_models import ScriptedChatModel
 SETTINGS = Settings(embedder="none", log_level="error")
 WITHOUT_LEVELS = {
     **dict.fromkeys(("AlertService", "SearchService", "RetentionService"), "write no text for prompts"),
-    **dict.fromkeys(("AccessService", "KeyService", "PeopleService"), "write no text for prompts"),
+    **dict.fromkeys(
+        ("AccessService", "KeyService", "LoginService", "PeopleService"), "write no text for prompts"
+    ),
     **dict.fromkeys(
         ("CollectionService", "ConnectionService", "JobService"), "names and jobs; syncs write as import"
     ),
@@ -43,6 +45,8 @@ OTHERS = {
     "GraphService.delete": "deletes",
     "DocumentService.import_lines": "writes as `add` does, with the levels that its lines have",
     "DocumentService.wait_until_embedded": "waits",
+    "DocumentService.relate": "writes a relation, whose levels test_document_relations has",
+    "DocumentService.unrelate": "deletes",
     "StreamService.put": "a name",
     "StreamService.delete": "deletes",
     "StreamService.delete_captions": "deletes",

@@ -64,6 +64,7 @@ ACCEPTED_WORDS = {
     "chat_min_similarity": "0.3",
     "chat_events": "text",
     "user_directory": "open",
+    "public_address": "https://context.example.org",
 }
 """Words for settings that take only some."""
 

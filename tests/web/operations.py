@@ -102,6 +102,7 @@ WRITES: Final[Mapping[str, Parts]] = {
     "DELETE /collections/{collection}/grants": {"params": {"kind": "user", "id": "{granted}"}},
     "POST /collections/{collection}/ingest/url": {"json": {"url": "https://example.com/quinces"}},
     "POST /collections/{collection}/ingest/files": {"files": _FILES},
+    "POST /collections/{collection}/ingest/preview": {"files": _FILES},
     "POST /collections/{collection}/connections": {"json": {"name": "{fresh}", **_WIKI}},
     "DELETE /collections/{collection}/connections/{name}": {},
     "POST /collections/{collection}/connections/{name}/sync": {},

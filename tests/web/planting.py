@@ -46,6 +46,7 @@ NOT_PLANTED = {
     "/users": "accounts are purged by themselves: test_nothing_is_left_of_a_purged_account",
     "/groups": "as /users",
     "/keys": "as /users",
+    "/invitations": "as /users",
     "/session": "takes a key",
     "/grants": "names who may see what",
     "/reembed": "names a model",

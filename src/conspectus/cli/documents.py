@@ -302,7 +302,7 @@ grep = Command(
 RELATIONS_COMMANDS: Final = {
     "list": Command(
         "documents:DocumentService.list_relations", "List how a document is related to others.",
-        _make_relations_table,
+        _make_relations_table, limit=100,
     ),
     "add": Command(
         "documents:DocumentService.relate", "Set that a document supersedes another one.",

@@ -66,7 +66,7 @@ INVITATIONS_COMMANDS: Final = {
     ),
     "create": Command(
         "logins:LoginService.create_invitation",
-        "Create a link with which a user without a key logs in to the console, once.",
+        "Create a link that logs a user in to the console, once.",
         options={"scopes": "--scope"}, show=_show_link,
     ),
     "withdraw": Command(

@@ -15,7 +15,6 @@ from conspectus.access.policy import (
 )
 from conspectus.access.tokens import hash_of
 from conspectus.engine.account_holders import find_holder, read_request_key
-from conspectus.engine.owner_account import ensure_owner_account
 from conspectus.engine.service import Service
 from conspectus.errors import NotFound
 from conspectus.model.access import Invitation, NewInvitation, Person, Scope, Session
@@ -77,7 +76,6 @@ class LoginService(Service):
         expires before the invitation and a session that begins with it.
         """
         require_owner_in_person(self._person, "invite users")
-        await ensure_owner_account(self._context)
         invited = await self._directory.user(user)
         needed = await self._authorized.choose_scopes(invited)
         granted = order_scopes([scope for scope in needed if scope in self._person.scopes], scopes)
