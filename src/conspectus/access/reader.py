@@ -12,16 +12,13 @@ from conspectus.access.policy import (
     among,
     bound,
     can_see,
-    can_see_job,
     choose_scopes,
     includes_role,
-    may_change_job,
     require_role,
     require_scope,
     restrict_filter,
     role_on,
     select_counted_sources,
-    visible_jobs,
     without_hidden,
 )
 from conspectus.deferred import dataclass
@@ -29,8 +26,7 @@ from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
 from conspectus.model.connections import Connection
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, JobId, SourceId
-from conspectus.model.jobs import IngestReport, Job, JobPage, JobState
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
     Collection,
@@ -45,7 +41,6 @@ from conspectus.model.relations import RelationRows
 from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
-from conspectus.ports.jobs import JobScope, JobStore
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 
 QUARANTINED = Eq("kind", "quarantined")
@@ -552,61 +547,3 @@ class AuthorizedReader:
             return roles
         sources = await self._everything.sources(collection.id)
         return without_hidden(roles, [source.id for source in sources], hidden)
-
-
-class AuthorizedJobs:
-    """The jobs that one person may read.
-
-    A job is visible to those who may read all of its collection or its source, and to its owner while they
-    may read anything of the collection. A job that is not visible is NotFound.
-    """
-
-    def __init__(self, authorized: AuthorizedReader, job_store: JobStore) -> None:
-        self._authorized = authorized
-        self._job_store = job_store
-
-    async def job(self, job_id: str) -> tuple[Job, CollectionAccess]:
-        """Return a job with its collection. Raises NotFound."""
-        job = await self._job_store.job(JobId(job_id))
-        accesses = {access.collection.id: access for access in await self._authorized.collections()}
-        access = None if job is None else accesses.get(job.collection)
-        if job is None or access is None or not can_see_job(access.roles, self._authorized.person, job):
-            raise NotFound("job", job_id)
-        return self._with_actions(job, access), access
-
-    async def jobs(
-        self, collection: str | None, states: Sequence[JobState] | None, *, after: str | None, limit: int
-    ) -> JobPage:
-        """Return a page of the jobs of one collection or of all, newest first."""
-        scope = await self._scope(collection, states)
-        page = await self._job_store.jobs(scope, after=after, limit=limit)
-        accesses = {access.collection.id: access for access in await self._authorized.collections(collection)}
-        jobs = (self._with_actions(job, accesses[job.collection]) for job in page.jobs)
-        return replace(page, jobs=tuple(jobs))
-
-    def _with_actions(self, job: Job, access: CollectionAccess) -> Job:
-        may_change = may_change_job(access.roles, self._authorized.person, job)
-        return replace(job, actions=job.possible_actions if may_change else ())
-
-    async def report(self, collection: str | None, *, now: datetime) -> IngestReport:
-        """Return statistics of the same jobs."""
-        return await self._job_store.report(await self._scope(collection, None), now=now)
-
-    async def connections(self, access: CollectionAccess) -> Sequence[Connection]:
-        """Return the connections of a collection to those who may read all of it."""
-        if access.roles.collection is None:
-            return ()
-        return await self._job_store.connections(access.collection.id)
-
-    async def connection(self, access: CollectionAccess, name: str) -> Connection:
-        """Return the connection with that name or id. Raises NotFound."""
-        for connection in await self.connections(access):
-            if name in {connection.name, connection.id}:
-                return connection
-        raise NotFound("connection", name)
-
-    async def _scope(self, collection: str | None, states: Sequence[JobState] | None) -> JobScope:
-        accesses = await self._authorized.collections(collection)
-        person = self._authorized.person
-        visible = tuple(visible_jobs(access.roles, person, access.collection.id) for access in accesses)
-        return JobScope(visible, None if states is None else tuple(states))

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
+from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import includes_role, require_own_origin, require_scope
-from conspectus.access.reader import AuthorizedJobs, CollectionAccess
+from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
 from conspectus.engine.job_handlers import require_readable_origin

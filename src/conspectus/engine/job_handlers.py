@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path, PurePath
 
+from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.engine.context import EngineContext
