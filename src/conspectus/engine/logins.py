@@ -22,7 +22,7 @@ from conspectus.model.annotations import Example, Length
 from conspectus.model.parameters import InvitationIdentifier, SessionIdentifier, UserName
 from conspectus.model.query import EVERYWHERE
 
-ACCEPTING: Final = "/console/#invitation="
+INVITATION_PATH: Final = "/console/#invitation="
 """What follows the address of the server in an invitation's link. A fragment is in no log of a server."""
 
 
@@ -93,7 +93,7 @@ class LoginService(Service):
             detail=f"scopes {' '.join(granted)}; expires {end.isoformat()}",
         )
         await self._parts.accounts.add_invitation(invitation, hash_of(token), change)
-        return NewInvitation(invitation, token, f"{settings.own_address}{ACCEPTING}{token}")
+        return NewInvitation(invitation, token, f"{settings.own_address}{INVITATION_PATH}{token}")
 
     async def list_invitations(self) -> Sequence[Invitation]:
         """List the invitations that nobody has accepted, newest first. Only the owner account may do this."""

@@ -165,13 +165,7 @@ def set_relation(
 ) -> None:
     """Store a relation that a person sets, in place of the same one. Raises NotFound."""
     number, collection = _number_of(connection, document)
-    row = {
-        "document": number,
-        "kind": statement.kind,
-        "target": statement.target,
-        "is_inverse": int(statement.is_inverse),
-        "basis": statement.basis,
-    }
+    row = _to_row(number, statement)
     connection.execute(delete(document_statements).where(*_equal(row)))
     insert_rows(
         connection,
@@ -183,14 +177,19 @@ def set_relation(
 def delete_relation(connection: Connection, document: DocumentId, statement: Statement) -> int:
     """Delete a relation that a person set; return how many there were. Raises NotFound."""
     number, _ = _number_of(connection, document)
-    row = {
+    row = _to_row(number, statement)
+    return connection.execute(delete(document_statements).where(*_equal(row))).rowcount
+
+
+def _to_row(number: int, statement: Statement) -> dict[str, Any]:
+    """Return what tells a statement of a document from its others."""
+    return {
         "document": number,
         "kind": statement.kind,
         "target": statement.target,
         "is_inverse": int(statement.is_inverse),
         "basis": statement.basis,
     }
-    return connection.execute(delete(document_statements).where(*_equal(row))).rowcount
 
 
 def fill_stored_pages(connection: Connection) -> None:

@@ -75,14 +75,16 @@ class _Message:
         contents = [properties.binary_prop_value(FILE_BYTES) or b"" for properties in files]
         sent = self._properties.date_prop_value(SENT)
         page = self._page()
+        body, *forwarded = self._texts(MAX_DEPTH)
+        has_rtf = bool(self._properties.binary_prop_value(RTF))
         return Mail(
             MEDIA_TYPE,
             self._headers(),
-            "\n\n".join(filter(None, self._texts(MAX_DEPTH))),
+            "\n\n".join(filter(None, (body, *forwarded))),
             sent.isoformat() if isinstance(sent, datetime) else None,
             tuple(Member(name, content) for name, content in zip(names, contents, strict=True)),
             (ShownText("", page),) if page else (),
-            has_unread_rtf=self._has_unread_rtf(),
+            has_unread_rtf=has_rtf and not body,
         )
 
     @property
@@ -153,10 +155,6 @@ class _Message:
     def _rtf_text(self) -> str:
         """Return the text of the message as RTF, which is the only one of some messages."""
         return read_compressed_rtf(self._properties.binary_prop_value(RTF) or b"")
-
-    def _has_unread_rtf(self) -> bool:
-        """Return whether the message has no text but RTF that cannot be read."""
-        return bool(self._properties.binary_prop_value(RTF)) and not self._body()
 
     def _page(self) -> str:
         """Return the text of the message as a web page; empty if it has none."""
