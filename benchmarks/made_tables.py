@@ -9,7 +9,7 @@ from html import escape
 from typing import TypeAlias
 
 from made_pages import MadePage
-from tables import OFFICE, OPC, OPEN, office_file, relation, zipped
+from tables import OFFICE, OPC, OPEN, office_file, slide_file, zipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +177,7 @@ def write_pptx(rows: Rows) -> bytes:
             text = escape(cell.text) if cell else ""
             cells += f"<a:tc{marks}><a:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:txBody></a:tc>"
         parts.append(f"<a:tr>{cells}</a:tr>")
-    frame = FRAME.format(f"<a:tbl>{''.join(parts)}</a:tbl>")
-    spaces = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
-    spaces += f'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="{OFFICE}"'
-    return office_file(
-        "ppt/presentation.xml",
-        f'<p:presentation {spaces}><p:sldIdLst><p:sldId id="256" r:id="s"/></p:sldIdLst></p:presentation>',
-        {
-            "ppt/_rels/presentation.xml.rels": relation("s", "slide", "slides/slide1.xml"),
-            "ppt/slides/slide1.xml": f"<p:sld {spaces}><p:cSld><p:spTree>{frame}</p:spTree></p:cSld></p:sld>",
-        },
-    )
+    return slide_file(FRAME.format(f"<a:tbl>{''.join(parts)}</a:tbl>"))
 
 
 def write_xlsx(rows: Rows) -> bytes:

@@ -97,7 +97,13 @@ def write_docx(table: Table) -> bytes:
 def write_pptx(table: Table) -> bytes:
     """Return the table on a slide."""
     cell = "<a:tc><a:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></a:txBody></a:tc>"
-    frame = f"<p:graphicFrame><a:tbl>{_rows(table, '<a:tr>{}</a:tr>', cell)}</a:tbl></p:graphicFrame>"
+    return slide_file(
+        f"<p:graphicFrame><a:tbl>{_rows(table, '<a:tr>{}</a:tr>', cell)}</a:tbl></p:graphicFrame>"
+    )
+
+
+def slide_file(frame: str) -> bytes:
+    """Return a presentation with one slide that shows a frame."""
     spaces = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
     spaces += f'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="{OFFICE}"'
     return office_file(

@@ -1,11 +1,11 @@
 """Sessions of browsers, and invitations: who may list, create and end them."""
 
-from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.conftest import Enter
 
 import conspectus
 from conspectus.engine import Engine
@@ -13,28 +13,7 @@ from conspectus.errors import InvalidInput, NotFound, PermissionDenied, Unauthen
 from conspectus.model.access import SCOPES
 from conspectus.settings import Settings
 
-Enter = Callable[..., Any]
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-async def owner(tmp_path: Path) -> AsyncIterator[Engine]:
-    """A store with three people."""
-    async with conspectus.open(tmp_path, settings=Settings(embedder="none", user_directory="open")) as engine:
-        for name in ("alice", "bob", "carol"):
-            await engine.people.create_user(name)
-        yield engine
-
-
-@pytest.fixture
-def enter(owner: Engine) -> Enter:
-    """The store as someone may use it who came with a key."""
-
-    async def entered(name: str, *scopes: Any, **options: Any) -> Engine:
-        issued = await owner.keys.create(name, scopes=scopes or SCOPES, **options)
-        return owner.as_person(await owner.keys.authenticate(issued.secret))
-
-    return entered
 
 
 async def test_a_narrower_key_ends_no_session_of_a_wider_one(owner: Engine, enter: Enter) -> None:

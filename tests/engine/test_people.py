@@ -1,14 +1,13 @@
 """Accounts, groups, keys and grants: who may manage them, and what the errors say."""
 
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.conftest import Enter
 from tests.support.samples import NOON, shelf
 
 import conspectus
@@ -21,28 +20,7 @@ from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId
 from conspectus.model.query import QueryContext
 from conspectus.settings import Settings
 
-Enter = Callable[..., Any]
 ALICE, BOB, TEAM = Principal("user", "alice"), Principal("user", "bob"), Principal("group", "team")
-
-
-@pytest.fixture
-async def owner(tmp_path: Path) -> AsyncIterator[Engine]:
-    """A store with three people who may name each other; whom a person may name is tested for itself."""
-    async with conspectus.open(tmp_path, settings=Settings(embedder="none", user_directory="open")) as engine:
-        for name in ("alice", "bob", "carol"):
-            await engine.people.create_user(name)
-        yield engine
-
-
-@pytest.fixture
-def enter(owner: Engine) -> Enter:
-    """The store as someone may use it who came with a key."""
-
-    async def entered(name: str, *scopes: Any) -> Engine:
-        issued = await owner.keys.create(name, scopes=scopes or SCOPES)
-        return owner.as_person(await owner.keys.authenticate(issued.secret))
-
-    return entered
 
 
 async def test_the_owner_account_is_made_once_and_its_key_shown_once(tmp_path: Path) -> None:

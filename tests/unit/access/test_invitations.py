@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from tests.contracts.accounts_contract import ANNA
+from tests.support.hand_clock import HandClock
 from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON
 
@@ -17,16 +18,6 @@ from conspectus.errors import Unauthenticated
 from conspectus.model.access import Invitation, User
 
 HOUR = timedelta(hours=1)
-
-
-@dataclass
-class HandClock:
-    """A clock that is set by hand."""
-
-    at: datetime = NOON
-
-    def __call__(self) -> datetime:
-        return self.at
 
 
 @dataclass

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 from tests.contracts.accounts_contract import ANNA, a_user
+from tests.support.hand_clock import HandClock
 from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON
 
@@ -16,16 +17,6 @@ from conspectus.model.access import Key, Person, User
 from conspectus.model.ids import KeyId, UserId
 
 MINUTE = timedelta(minutes=1)
-
-
-@dataclass
-class HandClock:
-    """A clock that is set by hand."""
-
-    at: datetime = NOON
-
-    def __call__(self) -> datetime:
-        return self.at
 
 
 class CountingAccounts(MemoryAccounts):

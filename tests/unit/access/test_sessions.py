@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from tests.contracts.accounts_contract import ANNA
+from tests.support.hand_clock import HandClock
 from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON
 
@@ -17,16 +18,6 @@ from conspectus.model.access import Key, Person, User
 from conspectus.model.ids import KeyId
 
 HOUR = timedelta(hours=1)
-
-
-@dataclass
-class HandClock:
-    """A clock that is set by hand."""
-
-    at: datetime = NOON
-
-    def __call__(self) -> datetime:
-        return self.at
 
 
 @dataclass
