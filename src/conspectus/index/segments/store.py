@@ -492,15 +492,21 @@ class SegmentsIndex:
 
     def _compact_if_due(self) -> None:
         """Plan to merge the segments on disk, once for each manifest, and a tail that is worth writing."""
+        if self._is_compaction_due():
+            self._resting.plan()
+
+    def _is_compaction_due(self) -> bool:
         tail = [self._state.waiting] if self._is_tail_worth_writing() else []
         sizes = sorted([*tail, *(view.live for view in self._state.disk)])
-        if (tail or self._state.manifest is not self._compacted) and count_merges(sizes, 0, MAX_ROWS):
-            self._resting.plan()
+        is_new = bool(tail) or self._state.manifest is not self._compacted
+        return is_new and count_merges(sizes, 0, MAX_ROWS) > 0
 
     def _is_tail_worth_writing(self) -> bool:
         return self._state.waiting >= max(1, self._request.options.tail_chunks // _WORTHY_SHARE)
 
     async def _compact(self) -> None:
+        if not self._is_compaction_due():
+            return
         try:
             if await asyncio.to_thread(can_write, self._directory):
                 if self._is_tail_worth_writing():
