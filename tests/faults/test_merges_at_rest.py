@@ -75,18 +75,25 @@ async def test_segments_are_merged_in_a_child_while_nothing_is_written(tmp_path:
     await index.close()
 
 
-async def test_rows_in_memory_are_merged_with_segments(tmp_path: Path) -> None:
-    journal = await write_parts(tmp_path / "index")
-    journal.put(history(2, size=220).live()[180:220])
-    records = kept_at(tmp_path / "journal", journal)
-    index = await open_index(tmp_path / "index", journal, CHILD, str(records))
-    await catch_up(index, journal)
-
-    async def is_one() -> bool:
+async def until_one_segment_has_all(index: SegmentsIndex) -> None:
+    async def has_all() -> bool:
         status = await index.status()
         return (status.segments, status.details["tail"]) == (1, "0")
 
-    await until(is_one)
+    await until(has_all)
+
+
+@pytest.mark.parametrize("is_merged_before", [False, True])
+async def test_rows_in_memory_are_merged_with_segments(tmp_path: Path, is_merged_before: bool) -> None:
+    journal = await write_parts(tmp_path / "index")
+    # More than a quarter of the merged segment, so that they are merged in either order, and too few for a flush.
+    journal.put(history(2).live()[180:228])
+    records = kept_at(tmp_path / "journal", journal)
+    index = await open_index(tmp_path / "index", journal, CHILD, str(records))
+    if is_merged_before:
+        await until_one_segment(index)
+    await catch_up(index, journal)
+    await until_one_segment_has_all(index)
     await assert_right(index, journal)
     await index.close()
 
