@@ -12,7 +12,7 @@ from tests.support.samples import SPACE, notes, prepared, shelf, vector
 
 from conspectus.bootstrap.pgvector import MAX_CHUNKS, PgvectorIndexes
 from conspectus.errors import Conflict, NotFound
-from conspectus.ingest.open_indexes import catch_up
+from conspectus.ingest.open_index import catch_up
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk

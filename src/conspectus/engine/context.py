@@ -17,7 +17,7 @@ from conspectus.ingest.batch_writes import Complete, embed_batch, write
 from conspectus.ingest.column_rules import screen_column
 from conspectus.ingest.document_fields import Preparation
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.ingest.open_indexes import When
+from conspectus.ingest.open_indexes import IndexTiming
 from conspectus.model.access import LOCAL_OWNER, AccountChange, AuditEntry, Person, ReviewAction, Role
 from conspectus.model.ids import LOCAL, CollectionId, UserId
 from conspectus.model.index import WriteResult
@@ -142,7 +142,7 @@ class EngineContext:
         source: Source,
         *,
         if_match: str | None = None,
-        index: When = "now",
+        index: IndexTiming = "now",
         complete: Complete | None = None,
     ) -> Sequence[Written]:
         """Write documents. With `complete`, a few short ones get vectors and mentions, see `completion`.
@@ -231,7 +231,9 @@ class EngineContext:
         """Return the settings and functions that prepare documents of a source."""
         parts = self.parts
         default = parts.settings.default_language
-        language = self.core.open_indexes.language(source.collection, None if default == "none" else default)
+        language = self.core.open_indexes.language_of(
+            source.collection, None if default == "none" else default
+        )
         return Preparation(
             source,
             parts.settings,

@@ -51,7 +51,9 @@ class EngineCore:
         self.missing_vectors = MissingVectors(parts.records)
         self.open_indexes = OpenIndexes(parts.records, parts.open_index, parts.texts)
         turn, portions = parts.embedding.turn, parts.embedding.portions
-        self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)
+        self.backfill = Backfill(
+            parts.records, turn, portions, update_index=self.open_indexes.index_in_background
+        )
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
         self.long_work = LongWork()
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))

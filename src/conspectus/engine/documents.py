@@ -20,7 +20,7 @@ from conspectus.errors import (
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import Intake, Root, add_files_below, placed
-from conspectus.ingest.open_indexes import When
+from conspectus.ingest.open_indexes import IndexTiming
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import restore_document, to_quarantined
 from conspectus.model.annotations import Example, Length
@@ -97,7 +97,7 @@ class DocumentService(Service):
         embedder = await self._context.embedder(access.collection)
         complete = self._context.completion(access.collection, embedder) if wait else None
         written: list[Written] = []
-        index: When = "now"
+        index: IndexTiming = "now"
         for batch in batches(as_documents(documents)):
             if written:
                 # The previous batch is embedded while this one is prepared.

@@ -12,7 +12,7 @@ from conspectus.engine.service import Service
 from conspectus.errors import InvalidInput, PreconditionFailed, TooLarge
 from conspectus.ingest.batch_writes import Complete
 from conspectus.ingest.document_fields import period
-from conspectus.ingest.open_indexes import When
+from conspectus.ingest.open_indexes import IndexTiming
 from conspectus.memory.documents import A_MOMENT, as_input, document_of, memory_of
 from conspectus.memory.fact_edges import as_ended
 from conspectus.memory.near_duplicates import NearDuplicates, least_score
@@ -92,7 +92,7 @@ class MemoryWriter(Service, checked=False):
             inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             documents.append(document_of(inputs[number], scope, now=now, beside=beside))
             numbers.append(number)
-        index: When = "later" if len(documents) <= MAX_COMPARED_BATCH else "now"
+        index: IndexTiming = "later" if len(documents) <= MAX_COMPARED_BATCH else "now"
         added: Sequence[Written] = ()
         if documents:
             added = await self._context.write(documents, source, index=index, complete=complete)

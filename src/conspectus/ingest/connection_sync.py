@@ -74,13 +74,41 @@ async def synchronise(
     Raises FetchFailed if the store cannot be listed or seems out of reach; what was added stays.
     """
     cursor, retry = _split_cursor(connection.cursor)
-    run = _Run(connection, connector, store, progress, retry)
-    await run.follow(cursor)
+    run = _SyncRun(connection, connector, store, progress, retry)
+    await run.sync_changes(cursor)
     return run.report()
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredPages:
+    """The stored pages of entries and of their parents: in their source, and in others."""
+
+    source: Source
+    here: dict[str, Document]
+    elsewhere: dict[str, list[Document]]
+
+    @classmethod
+    async def of(
+        cls, store: ConnectionStore, source: Source, entries: Sequence[ConnectorEntry]
+    ) -> "_StoredPages":
+        parents = {page.parent for page in entries if page.parent is not None}
+        stored = await store.find(sorted({page.key for page in entries} | parents))
+        elsewhere: dict[str, list[Document]] = {}
+        for document in stored:
+            if document.source != source.id:
+                elsewhere.setdefault(document.key, []).append(document)
+        return cls(
+            source, {document.key: document for document in stored if document.source == source.id}, elsewhere
+        )
+
+    def has(self, entry: ConnectorEntry) -> bool:
+        """Return whether the page is stored in the listed revision."""
+        stored = self.here.get(entry.key)
+        return stored is not None and stored.metadata.get("revision") == entry.revision
+
+
 @dataclass(slots=True)
-class _Run:
+class _SyncRun:
     connection: Connection
     connector: Connector
     store: ConnectionStore
@@ -90,7 +118,7 @@ class _Run:
     spaces: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[str, str]] = field(default_factory=list)
-    in_vain: int = 0
+    failures_in_a_row: int = 0
 
     def report(self) -> SyncReport:
         return SyncReport(
@@ -101,31 +129,30 @@ class _Run:
             failures=tuple(self.failures),
         )
 
-    async def follow(self, cursor: str | None) -> None:
-        """Every batch since the cursor, then what failed before.
+    async def sync_changes(self, cursor: str | None) -> None:
+        """Sync all changes since the cursor, then the pages that failed before.
 
-        Where pages are stored but the cursor is lost, only a listing to its end tells which of them are
-        gone, so no cursor is kept before that.
+        If pages are stored but the cursor is lost, only a complete listing tells which of them are deleted.
+        Until then, no cursor is saved.
         """
-        begins = cursor is None
-        waits = False
+        has_lost_cursor = cursor is None
         is_first = True
         async for listing in self.connector.changes(cursor):
             if is_first:
                 await self.store.show_again()
-                waits = begins and bool(await self.store.spaces())
+                has_lost_cursor = has_lost_cursor and bool(await self.store.spaces())
                 is_first = False
-            await self._take(listing)
+            await self._apply_listing(listing)
             cursor = listing.cursor
             if listing.complete:
-                await self._sweep()
-            if listing.complete or not waits:
-                await self._keep(cursor)
-        await self._take_pages([page for key, page in self.retry.items() if key not in self.listed])
-        await self._keep(cursor)
+                await self._delete_unlisted()
+            if listing.complete or not has_lost_cursor:
+                await self._save_cursor(cursor)
+        await self._sync_pages([page for key, page in self.retry.items() if key not in self.listed])
+        await self._save_cursor(cursor)
 
-    async def _take(self, listing: Listing) -> None:
-        """One batch; what it lists and calls gone as well, is there."""
+    async def _apply_listing(self, listing: Listing) -> None:
+        """Sync the pages of a listing. A page that is both listed and deleted exists."""
         keys = {page.key for page in listing.entries}
         spaces = {page.space for page in listing.entries}
         gone, spaces_gone = set(listing.gone) - keys, set(listing.spaces_gone) - spaces
@@ -133,13 +160,13 @@ class _Run:
         self.listed -= gone
         self.spaces |= spaces
         self.spaces -= spaces_gone
-        await self._take_pages(listing.entries)
+        await self._sync_pages(listing.entries)
         await self._remove(sorted(gone))
         for space in sorted(spaces_gone):
             await self._remove_space(space)
 
-    async def _take_pages(self, entries: Iterable[ConnectorEntry]) -> None:
-        """Parents before children, space by space; where they go round in a circle, without parents."""
+    async def _sync_pages(self, entries: Iterable[ConnectorEntry]) -> None:
+        """Sync pages space by space, parents before children. Pages of a circle lose their parents."""
         rooted = (replace(page, parent=None) if page.parent == page.key else page for page in entries)
         waiting = {page.key: page for page in rooted}
         while waiting:
@@ -150,11 +177,11 @@ class _Run:
                 del waiting[page.key]
             for space in dict.fromkeys(page.space for page in ready):
                 source = await self.store.source(space)
-                for some in _slices([page for page in ready if page.space == space], BATCH_DOCUMENTS):
-                    await self._take_batch(source, some)
+                for batch in _split_by_size([page for page in ready if page.space == space], BATCH_DOCUMENTS):
+                    await self._sync_batch(source, batch)
 
-    async def _take_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
-        stored = await _Known.of(self.store, source, entries)
+    async def _sync_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
+        stored = await _StoredPages.of(self.store, source, entries)
         changed = [page for page in entries if not stored.has(page)]
         await self._mark_stored(stored, [page for page in entries if stored.has(page)], "unchanged")
         batch: list[tuple[ConnectorEntry, NewDocument]] = []
@@ -171,7 +198,7 @@ class _Run:
         await self._write(stored, batch)
 
     async def _fetch(self, entry: ConnectorEntry) -> NewDocument | None:
-        """The page, or nothing where it failed or is gone; gone is not a failure."""
+        """Return the page, or None if it failed or was deleted. A deleted page is no failure."""
         try:
             page = await self.connector.fetch(entry)
         except NotFound:
@@ -180,35 +207,35 @@ class _Run:
         except PAGE_FAULTS as fault:
             refused = isinstance(fault, FetchFailed) and fault.refused
             passing = isinstance(fault, FetchFailed) and fault.passing
-            self.in_vain = self.in_vain + 1 if passing or refused else 0
-            if self.in_vain >= MAX_FAULTS_IN_A_ROW:
+            self.failures_in_a_row = self.failures_in_a_row + 1 if passing or refused else 0
+            if self.failures_in_a_row >= MAX_FAULTS_IN_A_ROW:
                 raise
             if refused:
                 await self._remove([entry.key])
-            self._fail(entry, fault)
+            self._note_failure(entry, fault)
             return None
-        self.in_vain = 0
+        self.failures_in_a_row = 0
         return page
 
-    def _document(self, entry: ConnectorEntry, page: NewDocument, stored: "_Known") -> NewDocument:
-        facts = {"wiki": self.connection.id, "space": entry.space, "revision": entry.revision}
+    def _document(self, entry: ConnectorEntry, page: NewDocument, stored: _StoredPages) -> NewDocument:
+        sync_metadata = {"wiki": self.connection.id, "space": entry.space, "revision": entry.revision}
         parent = None if entry.parent is None else stored.here.get(entry.parent)
         return replace(
             page,
             key=entry.key,
             title=page.title or entry.title,
             parent=None if parent is None else parent.id,
-            metadata={**page.metadata, **facts},
+            metadata={**page.metadata, **sync_metadata},
         )
 
-    async def _write(self, stored: "_Known", batch: Sequence[tuple[ConnectorEntry, NewDocument]]) -> None:
+    async def _write(self, stored: _StoredPages, batch: Sequence[tuple[ConnectorEntry, NewDocument]]) -> None:
         if not batch:
             return
         try:
             written = await self.store.write(stored.source, [document for _, document in batch])
         except (*PAGE_FAULTS, NotFound) as fault:
             if len(batch) == 1:
-                self._fail(batch[0][0], fault)
+                self._note_failure(batch[0][0], fault)
                 return
             for page in batch:
                 await self._write(stored, [page])
@@ -216,7 +243,9 @@ class _Run:
         for (entry, _), result in zip(batch, written, strict=True):
             await self._mark_stored(stored, [entry], result.outcome)
 
-    async def _mark_stored(self, stored: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
+    async def _mark_stored(
+        self, stored: _StoredPages, entries: Sequence[ConnectorEntry], outcome: str
+    ) -> None:
         """Count pages that are stored as listed, and delete what they were in another space."""
         moved = [document.id for entry in entries for document in stored.elsewhere.get(entry.key, ())]
         await self._delete(moved)
@@ -226,7 +255,7 @@ class _Run:
         if self.progress is not None and entries:
             self.progress("syncing", self.counts.total() - self.counts["deleted"], 0)
 
-    def _fail(self, entry: ConnectorEntry, fault: Exception) -> None:
+    def _note_failure(self, entry: ConnectorEntry, fault: Exception) -> None:
         name = f"{entry.title} ({entry.key})" if entry.title else entry.key
         self.failures.append((name, str(fault)[:MAX_MESSAGE_CHARACTERS]))
         self.retry[entry.key] = entry
@@ -234,20 +263,20 @@ class _Run:
     async def _remove(self, keys: Sequence[str]) -> None:
         for key in keys:
             self.retry.pop(key, None)
-        for some in _slices(keys, BATCH_DOCUMENTS):
-            await self._delete([document.id for document in await self.store.find(some)])
+        for batch in _split_by_size(keys, BATCH_DOCUMENTS):
+            await self._delete([document.id for document in await self.store.find(batch)])
 
     async def _remove_space(self, space: str) -> None:
         self.counts["deleted"] += await self.store.delete_source(space)
         self.retry = {key: page for key, page in self.retry.items() if page.space != space}
 
     async def _delete(self, documents: Sequence[DocumentId]) -> None:
-        for some in _slices(documents, BATCH_DOCUMENTS):
-            await self.store.delete(some)
-            self.counts["deleted"] += len(some)
+        for batch in _split_by_size(documents, BATCH_DOCUMENTS):
+            await self.store.delete(batch)
+            self.counts["deleted"] += len(batch)
 
-    async def _sweep(self) -> None:
-        """Everything that exists was listed: other stored pages are deleted."""
+    async def _delete_unlisted(self) -> None:
+        """Delete stored pages that a complete listing does not have."""
         for space in await self.store.spaces():
             if space not in self.spaces:
                 await self._remove_space(space)
@@ -260,39 +289,13 @@ class _Run:
         )
         self.retry = {key: page for key, page in self.retry.items() if key in self.listed}
 
-    async def _keep(self, cursor: str | None) -> None:
+    async def _save_cursor(self, cursor: str | None) -> None:
         retry = [asdict(page) for page in self.retry.values()]
         await self.store.save_cursor(json.dumps({"cursor": cursor, "retry": retry}))
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The stored pages of some entries and their parents: in the source they belong to, and in others."""
-
-    source: Source
-    here: dict[str, Document]
-    elsewhere: dict[str, list[Document]]
-
-    @classmethod
-    async def of(cls, store: ConnectionStore, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
-        parents = {page.parent for page in entries if page.parent is not None}
-        stored = await store.find(sorted({page.key for page in entries} | parents))
-        elsewhere: dict[str, list[Document]] = {}
-        for document in stored:
-            if document.source != source.id:
-                elsewhere.setdefault(document.key, []).append(document)
-        return cls(
-            source, {document.key: document for document in stored if document.source == source.id}, elsewhere
-        )
-
-    def has(self, entry: ConnectorEntry) -> bool:
-        """Whether the page is stored as it is listed."""
-        stored = self.here.get(entry.key)
-        return stored is not None and stored.metadata.get("revision") == entry.revision
-
-
 def _split_cursor(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
-    """The connector's own cursor, and the pages that failed before."""
+    """Return the connector's cursor, and the pages that failed before."""
     if cursor is None:
         return None, {}
     try:
@@ -302,6 +305,6 @@ def _split_cursor(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEn
         return None, {}
 
 
-def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def _split_by_size(sequence: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(sequence), size):
+        yield sequence[start : start + size]

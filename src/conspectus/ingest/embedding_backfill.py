@@ -104,17 +104,17 @@ class Backfill(Workers):
     """Starts, watches and stops the embedding workers of one engine."""
 
     def __init__(
-        self, records: Records, turn: Turn, portions: Turns, *, follow: Callable[[CollectionId], None]
+        self, records: Records, turn: Turn, portions: Turns, *, update_index: Callable[[CollectionId], None]
     ) -> None:
         """The work needs the lock `turn`, and on each of the `portions` under the lock of its name.
 
-        `follow` updates the index of a collection with new vectors.
+        `update_index` adds new vectors to the index of a collection.
         """
         super().__init__(turn, "embedding")
         self._retried = time.monotonic()
         self._records = records
         self._portions = portions
-        self._follow = follow
+        self._update_index = update_index
 
     def wake(self, collection: Collection, embedder: Embedder) -> PendingWork:
         """Make sure that a worker is running that will see everything committed before this call."""
@@ -170,6 +170,6 @@ class Backfill(Workers):
             embed = partial(_embed_batch, self._records, collection, embedder, report=report, among=portion)
             while tried := await embed():
                 if tried < BATCH_CHUNKS:
-                    self._follow(collection.id)
+                    self._update_index(collection.id)
                     await work.gather()
         return True

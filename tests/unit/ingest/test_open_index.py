@@ -9,8 +9,7 @@ from tests.support.journal import Journal, make_chunk, unit
 
 from conspectus.index.segments.build import MAX_QUICK_ROWS, Options, count_merges
 from conspectus.index.segments.store import SegmentsIndex
-from conspectus.ingest import open_indexes
-from conspectus.ingest.open_indexes import catch_up
+from conspectus.ingest.open_index import MIN_BULK_CHUNKS, catch_up
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
@@ -37,13 +36,13 @@ async def test_a_backlog_is_built_and_not_kept_in_memory(tmp_path: Path, seen_be
     if seen_before:
         write_chunks(journal, 1, seen_before + 1)
         await catch_up(index, journal, await journal.last_sequence())
-    write_chunks(journal, seen_before + 1, open_indexes.MIN_BULK_CHUNKS + 100)
+    write_chunks(journal, seen_before + 1, MIN_BULK_CHUNKS + 100)
     await catch_up(index, journal, await journal.last_sequence())
     status = await index.status()
-    assert status.chunks == open_indexes.MIN_BULK_CHUNKS + 99
+    assert status.chunks == MIN_BULK_CHUNKS + 99
     assert status.details["tail"] == "0"
-    results = await index.search(Probe(EVERYTHING, f"word{open_indexes.MIN_BULK_CHUNKS}", None, 10))
-    assert list(results.ids) == [open_indexes.MIN_BULK_CHUNKS]
+    results = await index.search(Probe(EVERYTHING, f"word{MIN_BULK_CHUNKS}", None, 10))
+    assert list(results.ids) == [MIN_BULK_CHUNKS]
     await index.close()
 
 
