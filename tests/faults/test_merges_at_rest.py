@@ -86,7 +86,7 @@ async def until_one_segment_has_all(index: SegmentsIndex) -> None:
 @pytest.mark.parametrize("is_merged_before", [False, True])
 async def test_rows_in_memory_are_merged_with_segments(tmp_path: Path, is_merged_before: bool) -> None:
     journal = await write_parts(tmp_path / "index")
-    # More than a quarter of the merged segment, so that they are merged in either order, and too few for a flush.
+    # More than a quarter of the merged segment, so that they are merged in either order; too few for a flush.
     journal.put(history(2).live()[180:228])
     records = kept_at(tmp_path / "journal", journal)
     index = await open_index(tmp_path / "index", journal, CHILD, str(records))
