@@ -30,6 +30,7 @@ ConspectusError
     ├── StorageTooNew       the data have a version unknown to this program
     ├── StorageTooOld       the data were written before versions were numbered
     ├── StoreClosed         the engine was closed
+    ├── ExtensionMissing    the database lacks pgvector, or has one that cannot be used
     ├── StorageBusy         another process holds the store
     │   ├── WriteOutcomeUnknown the write may or may not be stored
     │   └── LockLost        another process holds the lease now
@@ -500,6 +501,10 @@ class StoreClosed(StorageError):
 
     def __init__(self) -> None:
         super().__init__("the store is closed; open it again with conspectus.open or conspectus.connect")
+
+
+class ExtensionMissing(StorageError):
+    """The database has no pgvector that can be used; the message says what an administrator has to do."""
 
 
 class StorageBusy(StorageError):

@@ -118,6 +118,9 @@ class EmbeddedIndexes:
         postings = partial(self._analyzing.postings, collection.language)
         return await open_segments(self._address, collection, space, reader, self._settings, postings)
 
+    async def prepare(self) -> None:
+        """Do nothing: indexes share no files."""
+
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
         from conspectus.index.segments.manifest import remove
@@ -255,6 +258,9 @@ class MilvusIndexes:
         from conspectus.index.milvus.store import MilvusIndex
 
         return await MilvusIndex.open(location, reader, analyzer_for(collection.language).terms)
+
+    async def prepare(self) -> None:
+        """Do nothing: indexes share no objects of the server."""
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index. Raises StorageBusy."""

@@ -135,6 +135,13 @@ class PgvectorIndexes:
         analyse = analyzer_for(collection.language).terms
         return await PgvectorIndex.open(self._options(collection, space), reader, analyse)
 
+    async def prepare(self) -> None:
+        """Create the extension, if new collections have vectors. Raises ExtensionMissing."""
+        from conspectus.index.pgvector.building import create_shared_objects
+
+        has_vectors = self._settings.embedder != "none"
+        await self._database.write(partial(create_shared_objects, has_vectors=has_vectors))
+
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
         from conspectus.index.pgvector.building import forget

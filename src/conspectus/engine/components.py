@@ -92,6 +92,9 @@ class NameParts:
 class IndexRegistry(Protocol):
     """The indexes of a store, open or not."""
 
+    async def prepare(self) -> None:
+        """Create what the indexes of the store share. Raises ExtensionMissing."""
+
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
 

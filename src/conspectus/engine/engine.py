@@ -258,6 +258,10 @@ class Engine:
         """The chats in progress that front ends share between processes, if there are several."""
         return self._context.parts.chat_registry
 
+    async def prepare_indexes(self) -> None:
+        """Create what the indexes of the store share. Raises ExtensionMissing."""
+        await self._context.parts.indexes.prepare()
+
     async def close(self) -> None:
         """Stop background work and close every store. Unfinished work continues when the store is next
         opened.

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
-from conspectus.errors import ConspectusError
+from conspectus.errors import ConspectusError, ExtensionMissing
 from conspectus.model.reports import CollectionStatus
 from conspectus.web.logs import fault_facts
 
@@ -29,6 +29,8 @@ class Readiness:
         """Collections whose index cannot be used; the log names them."""
         self.covered = False
         """Whether other processes answer at this address, so that it is ready although this one is not."""
+        self._missing: str | None = None
+        """What the indexes lack, if no collection can be used before it is there."""
         self._engine = engine
         self._log = log
         self._begun = asyncio.Event()
@@ -44,6 +46,7 @@ class Readiness:
         while self.state == "starting" or (self.unavailable and self.state == "ready"):
             try:
                 collections = (await self._engine.maintenance.status()).collections
+                await self._prepare_indexes(collections)
             except (ConspectusError, OSError) as error:
                 self._log.error("readiness_failed", **fault_facts(error))
                 await asyncio.sleep(RETRY_SECONDS)
@@ -51,6 +54,15 @@ class Readiness:
                 self._note(collections)
                 if self.unavailable:
                     await asyncio.sleep(RETRY_SECONDS)
+
+    async def _prepare_indexes(self, collections: Sequence[CollectionStatus]) -> None:
+        """Raise what the indexes lack, unless the index of some collection can be used without it."""
+        if all(collection.fault for collection in collections):
+            try:
+                await self._engine.prepare_indexes()
+            except ExtensionMissing as error:
+                self._missing = str(error)
+                raise
 
     def _note(self, collections: Sequence[CollectionStatus]) -> None:
         """Become ready unless there are collections and none of them has an index that can be used."""
@@ -72,7 +84,7 @@ class Readiness:
     async def obstacle(self) -> str | None:
         """Return why this process should get no requests now; None if it should."""
         if self.state != "ready" and not self.covered:
-            return f"the server is {self.state}"
+            return self._missing or f"the server is {self.state}"
         if self._database_check is None or self._database_check.done():
             self._database_check = asyncio.create_task(self._database_obstacle())
         return await asyncio.shield(self._database_check)

@@ -58,7 +58,9 @@ class Building:
         self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
     ) -> PgvectorState:
         """Rebuild everything, unless another process has made an equivalent state meanwhile."""
-        await self._options.database.write(self._create_shared_objects)
+        await self._options.database.write(
+            partial(create_shared_objects, has_vectors=bool(self._options.dimensions))
+        )
         async with self._options.database.open_long_transaction() as run:
             before: PgvectorState = await run(lambda connection: self._begin(connection, identity))
             if unless is not None and unless(before):
@@ -125,14 +127,6 @@ class Building:
         write_state(cursor, self._options.name, state)
         return state
 
-    def _create_shared_objects(self, connection: Connection) -> None:
-        """Create the objects that all indexes of the database share."""
-        cursor = rows_of(connection)
-        lock(cursor, "extensions")
-        if self._options.dimensions:
-            require_vectors(cursor)
-        make_states(cursor)
-
     def _begin(self, connection: Connection, identity: str) -> PgvectorState:
         """Wait for the build lock, and return the state."""
         cursor = rows_of(connection)
@@ -192,6 +186,15 @@ class Building:
 def stop_linking(connection: Connection) -> None:
     """Stop all builds of HNSW graphs, whose transactions would keep deleted rows in every table."""
     stop(rows_of(connection), LINKING)
+
+
+def create_shared_objects(connection: Connection, *, has_vectors: bool) -> None:
+    """Create what all indexes of the database share. Raises ExtensionMissing."""
+    cursor = rows_of(connection)
+    lock(cursor, "extensions")
+    if has_vectors:
+        require_vectors(cursor)
+    make_states(cursor)
 
 
 def forget(connection: Connection, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from psycopg import Cursor, errors
 from sqlalchemy import Connection
 
-from conspectus.errors import StorageError
+from conspectus.errors import ExtensionMissing
 
 Result = TypeVar("Result")
 Rows: TypeAlias = Cursor[tuple[Any, ...]]
@@ -19,8 +19,8 @@ _VERSION = """
 SELECT e.extversion, n.nspname = ANY (current_schemas(true)), quote_ident(n.nspname)
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
 """
-_LINE = "ask an administrator to run: CREATE EXTENSION vector"
-_REFUSED = (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile)
+_STATEMENT = "run CREATE EXTENSION vector in this database as a superuser"
+_NOT_INSTALLED = (errors.FeatureNotSupported, errors.UndefinedFile)
 
 
 class Database(Protocol):
@@ -53,21 +53,26 @@ def rows_of(connection: Connection) -> Rows:
 
 
 def require_vectors(cursor: Rows) -> None:
-    """Create the extension if it is missing. Raises StorageError with the statement for the operator."""
+    """Create the extension if it is missing. Raises ExtensionMissing with the statement for the operator."""
     cursor.execute(_VERSION)
     if not (extension := cursor.fetchone()):
         try:
             cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        except _REFUSED as fault:
-            reason = str(fault).partition("\n")[0]
-            raise StorageError(f"the database has no pgvector ({reason}); {_LINE}") from fault
+        except errors.InsufficientPrivilege as fault:
+            raise ExtensionMissing(f"the database has no pgvector; {_STATEMENT}") from fault
+        except _NOT_INSTALLED as fault:
+            package = f"postgresql-{cursor.connection.info.server_version // 10_000}-pgvector"
+            raise ExtensionMissing(
+                f"the database server has no pgvector; install it there (Debian, Ubuntu: {package}), then"
+                f" {_STATEMENT}"
+            ) from fault
         cursor.execute(_VERSION)
         extension = cursor.fetchone() or ("0.0", True, "")
     version, is_found, schema = extension
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        raise StorageError(f"pgvector {version} is too old, 0.8 is needed: ALTER EXTENSION vector UPDATE")
+        raise ExtensionMissing(f"pgvector {version} is too old, 0.8 is needed: ALTER EXTENSION vector UPDATE")
     if not is_found:
-        raise StorageError(
+        raise ExtensionMissing(
             f"pgvector is in the schema {schema}, which is not in the search path; add it there after the"
             " store's own (ALTER ROLE … SET search_path) and let this user use it (GRANT USAGE ON SCHEMA)"
         )
