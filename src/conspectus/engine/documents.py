@@ -60,7 +60,7 @@ from conspectus.ports import Progress
 ImportCaptions: TypeAlias = Callable[[Sequence[Upload], str, Progress | None], Awaitable[CaptionImport]]
 """Makes streams of subtitle files in a collection."""
 MAX_TEXT_IDS = 1_000
-ARCHIVE_SUFFIXES = (".zip", ".mbox")
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".mbox")
 """Suffixes of files that are no documents themselves."""
 REVIEW_ACTION = "review quarantined documents"
 

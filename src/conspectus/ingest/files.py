@@ -310,6 +310,8 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "application/vnd.oasis.opendocument.spreadsheet": (".ods",),
     "message/rfc822": (".eml",), "application/vnd.ms-outlook": (".msg",), "application/mbox": (".mbox",),
     "application/zip": (".zip",), "application/x-zip-compressed": (".zip",),
+    "application/x-tar": (".tar",), "application/gzip": (".gz", ".tgz"),
+    "application/x-gzip": (".gz", ".tgz"),
 }  # fmt: skip
 KINDS_OF_TEXT: Mapping[tuple[str, ...], str] = {
     (".html", ".htm", ".xhtml"): "text/html application/xhtml+xml",

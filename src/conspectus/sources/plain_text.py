@@ -6,19 +6,23 @@ from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.sources.encoding import Decoded, decode
 
+UNPACK = ": unpack it, and add what is inside"
+SAVE_AS_DOCX = ": save it as DOCX"
+SAVE_MAIL = ": save the message as .msg or .eml, or its attachments alone"
 UNSUPPORTED_SIGNATURES = (
-    (b"{\\rtf", "RTF"),
-    (b"\x89PNG", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"GIF89a", "a GIF image"),
-    (b"II*\x00", "a TIFF image"), (b"MM\x00*", "a TIFF image"), (b"OggS\x00", "Ogg audio or video"),
-    (b"ID3\x03", "MP3 audio"), (b"ID3\x04", "MP3 audio"), (b"fLaC\x00", "FLAC audio"),
-    (b"\x1f\x8b", "gzip data"), (b"\xfd7zXZ\x00", "xz data"), (b"(\xb5/\xfd", "Zstandard data"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"Rar!\x1a", "a RAR archive"), (b"\x7fELF", "a program"),
-    (b"\xca\xfe\xba\xbe", "a program"), (b"\x00asm", "WebAssembly"), (b"wOFF\x00", "a font"),
-    (b"wOF2\x00", "a font"), (b"SQLite format 3\x00", "an SQLite database"),
-    (b"\x78\x9f\x3e\x22", "a package of attachments of Outlook (TNEF, winmail.dat)"),
+    (b"{\\rtf", "RTF", SAVE_AS_DOCX),
+    (b"\x89PNG", "a PNG image", ""), (b"\xff\xd8\xff", "a JPEG image", ""), (b"GIF89a", "a GIF image", ""),
+    (b"II*\x00", "a TIFF image", ""), (b"MM\x00*", "a TIFF image", ""),
+    (b"OggS\x00", "Ogg audio or video", ""), (b"ID3\x03", "MP3 audio", ""), (b"ID3\x04", "MP3 audio", ""),
+    (b"fLaC\x00", "FLAC audio", ""), (b"(\xb5/\xfd", "Zstandard data", UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK), (b"Rar!\x1a", "a RAR archive", UNPACK),
+    (b"\x7fELF", "a program", ""), (b"\xca\xfe\xba\xbe", "a program", ""), (b"\x00asm", "WebAssembly", ""),
+    (b"wOFF\x00", "a font", ""), (b"wOF2\x00", "a font", ""),
+    (b"SQLite format 3\x00", "an SQLite database", ""),
+    (b"\x78\x9f\x3e\x22", "a TNEF file (winmail.dat)", SAVE_MAIL),
 )  # fmt: skip
-INNER_SIGNATURES = ((4, b"ftyp", "MP4 audio or video"), (257, b"ustar", "a tar archive"))
-"""Signatures that do not stand at the start of a file, with their position."""
+"""First bytes of files that are not read, with the name of their format and what to do."""
+MP4_MARK, MP4_MARK_START = b"ftyp", 4
 CONTROL_CHARACTERS = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
 MAX_SCANNED_CHARACTERS = 1_000_000
 
@@ -51,13 +55,11 @@ def plain_text(data: bytes, name: str, *, is_text: bool, charset: str | None = N
 
 def refuse_unsupported(name: str, data: bytes) -> None:
     """Raise UnsupportedContent if the first bytes of a file are those of an image, audio and the like."""
-    matches = (format for signature, format in UNSUPPORTED_SIGNATURES if data.startswith(signature))
-    inner_matches = (
-        format for start, signature, format in INNER_SIGNATURES if data.startswith(signature, start)
-    )
-    format = next(matches, None) or next(inner_matches, None)
-    if format:
-        raise UnsupportedContent(name, f"{format} is not supported")
+    for signature, format, advice in UNSUPPORTED_SIGNATURES:
+        if data.startswith(signature):
+            raise UnsupportedContent(name, f"{format} is not supported{advice}")
+    if data.startswith(MP4_MARK, MP4_MARK_START):
+        raise UnsupportedContent(name, "MP4 audio or video is not supported")
 
 
 def _looks_binary(text: str, max_zero_share: float) -> bool:

@@ -34,7 +34,10 @@ BINARY = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "compound"),
     (b"\x89PNG\r\n", "picture"), (b"\xff\xd8\xff", "picture"),
     (b"II*\x00", "picture"), (b"MM\x00*", "picture"),
+    (b"\x1f\x8b", "tar"), (b"BZh", "tar"), (b"\xfd7zXZ\x00", "tar"),
 )  # fmt: skip
+TAR_MARK = (b"ustar", 257)
+"""Stands at that position."""
 NAME_DECIDES = {("compound", "workbook"), ("zip", "office")}
 NAMED = {
     **dict.fromkeys(
@@ -42,7 +45,7 @@ NAMED = {
         "office",
     ),
     **dict.fromkeys((".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"), "picture"),
-    ".pdf": "pdf", ".xls": "workbook", ".eml": "mail", ".mbox": "mailbox",
+    ".pdf": "pdf", ".xls": "workbook", ".eml": "mail", ".mbox": "mailbox", ".tar": "tar",
 }  # fmt: skip
 
 
@@ -211,6 +214,8 @@ class _Walk:
 def _binary_kind(start: bytes, name: str) -> str | None:
     """Return the reader of a file that begins so, if it is binary. Raises UnsupportedContent."""
     marked = next((kind for mark, kind in BINARY if start.startswith(mark)), None)
+    if marked is None and start.startswith(*TAR_MARK):
+        marked = "tar"
     named = NAMED.get(PurePath(name).suffix.lower()) if start else None
     kind = named if marked is None or (marked, named) in NAME_DECIDES else marked
     if kind == "picture" and not ocr.is_installed():

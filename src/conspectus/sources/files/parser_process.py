@@ -28,6 +28,7 @@ from conspectus.sources.files.outlook import load_library, read_message
 from conspectus.sources.files.pdf import read_pdf
 from conspectus.sources.files.pictures import read_picture
 from conspectus.sources.files.pptx import read_slides
+from conspectus.sources.files.tar_archives import read_tar
 from conspectus.sources.files.xlsx import read_sheets
 from conspectus.sources.files.zip_archives import read_zip
 from conspectus.sources.files.zip_xml import Archive
@@ -177,6 +178,7 @@ READERS: Mapping[str, Callable[[bytes, Limits], Extract]] = {
     "workbook": _old_workbook,
     "mail": lambda data, _: read_mail(data),
     "mailbox": read_mailbox,
+    "tar": read_tar,
 }
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ CAPTION_TYPES = frozenset(
 )
 """Files of captions, whatever they contain."""
 MAIL_TYPES = frozenset({"message/rfc822", "application/vnd.ms-outlook"})
-CONTAINER_TYPES = MAIL_TYPES | {"application/zip", "application/mbox"}
+CONTAINER_TYPES = MAIL_TYPES | {"application/zip", "application/x-tar", "application/mbox"}
 TITLE_LENGTH = 300
 CODE_SUFFIXES = """
 .asm .bash .bat .c .cc .cfg .clj .cljs .cmake .conf .cpp .cs .css .cue .cxx .d .dart .el .elm .erl .ex .exs

@@ -300,9 +300,10 @@ def test_any_bytes_are_read_or_refused(
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("winmail.dat", b"\x78\x9f\x3e\x22\x01\x00", "TNEF, winmail.dat"),
-        ("a.tar", bytes(257) + b"ustar\x0000" + bytes(248), "a tar archive"),
-        ("a.7z", b"7z\xbc\xaf\x27\x1c\x00", "a 7z archive"),
+        ("winmail.dat", b"\x78\x9f\x3e\x22\x01\x00", "TNEF .* save the message as .msg or .eml"),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c\x00", "7z archive .* unpack it, and add what is inside"),
+        ("a.rar", b"Rar!\x1a\x07\x01\x00", "RAR archive .* unpack it, and add what is inside"),
+        ("a.rtf", b"{\\rtf1 text}", "RTF .* save it as DOCX"),
     ],
 )
 def test_other_archives_are_skipped_by_name(name: str, data: bytes, reason: str) -> None:
