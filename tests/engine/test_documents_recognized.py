@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import conspectus
+from conspectus.model.captions import NewCaption
 from conspectus.model.records import NewDocument, TextPosition
 from conspectus.settings import Settings
 
@@ -32,6 +33,21 @@ async def test_a_recognized_text_is_marked_and_cited_with_its_box(tmp_path: Path
         assert (window.citations[0].read_by, window.citations[0].box) == ("ocr", (90, 80, 900, 180))
         marked = await engine.window("bell fog", 200, format="xml")
         assert 'read_by="ocr"' in marked.text
+
+
+async def test_a_caption_and_a_message_from_speech_are_marked_in_windows_as_text(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
+        spoken = NewCaption("The bell rings in fog.", start=12.0, end=14.0, read_by="speech")
+        await engine.streams.add_captions([spoken], stream="call", wait=True)
+        typed = NewCaption("The bell is polished.", start=15.0, end=16.0)
+        await engine.streams.add_captions([typed], stream="call", wait=True)
+        await engine.add(NewDocument("A bell for the voice.", kind="message", key="m", read_by="speech"))
+        lines = (await engine.window("bell", 200)).text.splitlines()
+        spoken_line, typed_line, message_line = (
+            next(line for line in lines if word in line) for word in ("fog", "polished", "voice")
+        )
+        assert "] (speech) " in spoken_line and "] (speech) " in message_line
+        assert "speech" not in typed_line
 
 
 async def test_the_box_of_a_chunk_is_that_of_its_own_paragraphs(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class TextRenderer(Renderer):
     event, with content missing before it.
 
     The number of an untrusted passage is followed by `(untrusted)`, that of a superseded document by
-    `(superseded by Title)`.
+    `(superseded by Title)`, that of a recognized caption or message by `(speech)` or `(OCR)`.
 
     Messages of several channels have the channel: `[1] support, 2023-05-08 13:56 Caroline: …`.
 
@@ -174,6 +174,8 @@ class TextRenderer(Renderer):
                 filter(None, (name_with_key(document.title, document.location), _where(passage)))
             )
             return f"{number}{_succession_mark(passage)} {_unlike_mark(named)}".rstrip() + "\n" + text
+        if document.read_by != "text":
+            number = f"{number} ({reading_mark(document.read_by)})"
         last = before.document if before else None
         if is_streamed(document):
             line = " ".join((*_write_stream_prefix(passage, before), text))
