@@ -7,6 +7,7 @@ from dataclasses import replace
 from email.message import EmailMessage
 from io import BytesIO
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -24,6 +25,7 @@ from conspectus.errors import (
 from conspectus.model.access import Person, Principal
 from conspectus.model.jobs import Job, Upload
 from conspectus.settings import Settings
+from conspectus.sources.speech import transcriber
 
 SETTINGS = replace(Settings(), embedder="none", job_backoff_ms=1, max_upload_files=4, max_file_bytes=1_000)
 NOTE = Upload("note.md", b"# Note\n\nPrinters are in the cellar.\n")
@@ -102,6 +104,7 @@ async def test_an_archive_is_replaced_as_a_whole_but_for_what_cannot_be_read(eng
     first = await ingest_files(engine, packed(a="# A", b="# B", c="# C"))
     again = await ingest_files(engine, packed(a="# A", b="# B", c="# C"))
     assert first.result is not None and (first.result["added"], first.result["skipped"]) == (3, 1)
+    assert first.result["skipped_files"] == {"pack.zip/logo.gif": "a GIF image is not supported"}
     assert again.result is not None and again.result["unchanged"] == 3
     newer = await ingest_files(engine, packed(a="# A, changed", b="\x00" * 9), NOTE)
     assert newer.result is not None and (newer.result["replaced"], newer.result["deleted"]) == (1, 1)
@@ -122,6 +125,21 @@ def packed(**texts: str) -> Upload:
         for name, text in texts.items():
             archive.writestr(f"{name}.md", text)
     return Upload("pack.zip", target.getvalue())
+
+
+async def test_a_recording_without_the_extra_is_skipped_in_an_archive_and_fails_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcriber, "is_installed", lambda _: False)
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("call.mp3", b"ID3")
+        archive.writestr("note.md", "# Note")
+    job = await ingest_files(engine, Upload("pack.zip", target.getvalue()), Upload("talk.wav", b"RIFF"))
+    assert job.result is not None and job.result["skipped"] == 1
+    assert "the extra `audio`" in str(job.result["skipped_files"])
+    [failure] = cast("list[dict[str, str]]", job.result["failures"])
+    assert (failure["name"], failure["code"]) == ("talk.wav", "unsupported_content")
 
 
 async def test_where_every_file_fails_so_does_the_job(engine: Engine) -> None:
@@ -172,9 +190,12 @@ async def test_a_folder_is_kept_in_step(engine: Engine, tmp_path: Path) -> None:
     (pages / "team").mkdir(parents=True)
     (pages / "start.md").write_text("# Start\n\nhere\n", encoding="utf-8")
     (pages / "team" / "people.md").write_text("# People\n\nAnn\n", encoding="utf-8")
+    (pages / "team" / "call.mp3").write_bytes(b"ID3")
     connection = await engine.connections.create("docs", "markdown", {"path": str(pages)})
     job = await sync_connection(engine, "docs")
     assert job.state == "succeeded" and job.result is not None and job.result["added"] == 2
+    reason = "a connection reads Markdown only; add the file itself"
+    assert (job.result["skipped"], job.result["skipped_files"]) == (1, {"team/call.mp3": reason})
     assert {source.name for source in await engine.collections.list_sources()} == {"docs", "docs/team"}
     assert {source.kind for source in await engine.collections.list_sources()} == {"wiki"}
     (pages / "team" / "people.md").unlink()

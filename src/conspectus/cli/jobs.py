@@ -26,6 +26,7 @@ from conspectus.model.jobs import (
     RequestTotals,
     Upload,
 )
+from conspectus.model.records import Metadata
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
@@ -139,9 +140,22 @@ def report(
         with progress() as bars:
             current = [_wait_until_ended(session, job, bars) for job in jobs]
     session.show(current, (picture or jobs_table)(current))
+    for job in current:
+        session.note_by_name(_unread_files(job.result or {}))
     bad = [job for job in current if job.state in {"failed", "cancelled"}]
     if bad:
         raise typer.Exit(FAILED if len(bad) == len(current) else PARTIAL)
+
+
+def _unread_files(result: Metadata) -> dict[str, str]:
+    """Return why files were skipped or failed by their names, as a job tells it."""
+    skipped, failures = result.get("skipped_files"), result.get("failures")
+    reasons: dict[str, str] = {}
+    if isinstance(skipped, Mapping):
+        reasons |= {name: f"skipped, {reason}" for name, reason in skipped.items()}
+    if isinstance(failures, Sequence):
+        reasons |= {str(one["name"]): str(one["reason"]) for one in failures if isinstance(one, Mapping)}
+    return reasons
 
 
 def _wait_until_ended(session: Session, job: Job, bars: "Progress | None") -> Job:

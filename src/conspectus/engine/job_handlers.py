@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -93,7 +93,10 @@ class JobHandlers(Service, checked=False):
         documents = _page_documents(parsed, fetched, page_key(url), source.id)
         counts = await self._replace_documents(job, source, documents, Eq(("url",), page_key(url)))
         subtitles = _subtitles(parsed, Upload(_stream_file(fetched), fetched.body))
-        imported_counts, failures = await self._import_subtitles(job, subtitles, tell)
+        imported_counts, failed_captions, skipped_captions = await self._import_subtitles(
+            job, subtitles, tell
+        )
+        failures = [*(failed_captions | skipped_captions).items()]
         counts.update(imported_counts)
         tell(2, 3)
         await self._finish_embedding(job)
@@ -115,12 +118,16 @@ class JobHandlers(Service, checked=False):
         counts: Counter[str] = Counter()
         faults: list[ConspectusError] = []
         failures: list[Json] = []
+        skipped: dict[str, Json] = {}
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
-                file_counts, member_failures = await self._ingest_file(job, source, name, path, tell)
+                file_counts, member_failures, skipped_members = await self._ingest_file(
+                    job, source, name, path, tell
+                )
                 counts.update(file_counts)
                 failures += member_failures
+                skipped |= skipped_members
             except ConspectusError as fault:
                 if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
@@ -129,15 +136,16 @@ class JobHandlers(Service, checked=False):
         await self._finish_embedding(job)
         tell(len(names), len(names))
         have_all_failed = len(faults) == len(names)
-        return Outcome({**counts, "failures": failures}, faults[0] if have_all_failed else None)
+        skips = {"skipped": len(skipped), "skipped_files": skipped} if skipped else {}
+        return Outcome({**counts, **skips, "failures": failures}, faults[0] if have_all_failed else None)
 
     async def _ingest_file(
         self, job: Job, source: Source, name: str, path: Path, tell: Tell
-    ) -> tuple[Counter[str], list[Json]]:
-        """Replace what is stored of a file and of those inside it; return the failures of these.
+    ) -> tuple[Counter[str], list[Json], dict[str, Json]]:
+        """Replace what is stored of a file and of those inside it; return these that failed or were skipped.
 
-        What was stored of a file inside that cannot be read remains, and unsupported ones are counted only.
-        Files of captions become streams. Raises UnreadableFile if the file itself is one without captions.
+        What was stored of a file inside that cannot be read remains. Files of captions become streams. Raises
+        UnreadableFile if the file itself is one without captions.
         """
         uploaded = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
         parsed = await asyncio.to_thread(self._parts.make_files().parse, uploaded)
@@ -160,24 +168,27 @@ class JobHandlers(Service, checked=False):
             unread = [Or((Eq(("path",), member), Eq("folder", member))) for member in faults]
             same_file = And((Or((same_file, Eq("folder", name))), *map(Not, unread)))
         counts = await self._replace_documents(job, source, documents, same_file)
-        skipped = [member for member, fault in faults.items() if isinstance(fault, UnsupportedContent)]
-        counts.update({"skipped": len(skipped)} if skipped else {})
-        imported_counts, unread_captions = await self._import_subtitles(
+        skipped = {
+            member: fault.reason for member, fault in faults.items() if isinstance(fault, UnsupportedContent)
+        }
+        failures = [_failure(member, fault) for member, fault in faults.items() if member not in skipped]
+        imported_counts, failed_captions, skipped_captions = await self._import_subtitles(
             job, _subtitles(parsed, Upload(name, path)), tell
         )
+        if parsed.has_captions and skipped_captions:
+            raise UnsupportedContent(name, skipped_captions[name])
+        if parsed.has_captions and failed_captions:
+            raise UnreadableFile(name, failed_captions[name])
         counts.update(imported_counts)
-        if parsed.has_captions and unread_captions:
-            raise UnreadableFile(*unread_captions[0])
-        failures = [_failure(member, fault) for member, fault in faults.items() if member not in skipped]
-        failures += [_failure(member, UnreadableFile(member, reason)) for member, reason in unread_captions]
-        return counts, failures
+        failures += [_failure(member, UnreadableFile(member, why)) for member, why in failed_captions.items()]
+        return counts, failures, {**skipped, **skipped_captions}
 
     async def _import_subtitles(
         self, job: Job, subtitles: Sequence[Upload], tell: Tell
-    ) -> tuple[Counter[str], Sequence[tuple[str, str]]]:
-        """Make streams of files of captions; return counts of the captions, and failures by name."""
+    ) -> tuple[Counter[str], dict[str, str], dict[str, str]]:
+        """Make streams of files of captions; return counts, and why files failed or were skipped, by name."""
         if not subtitles:
-            return Counter(), ()
+            return Counter(), {}, {}
         imported = await self._import_captions(
             subtitles, job.collection, lambda _, done, total: tell(done, total)
         )
@@ -188,7 +199,7 @@ class JobHandlers(Service, checked=False):
             documents=sum(imported.streams.values()),
             streams=len(imported.streams),
         )
-        return counts, (*imported.failures, *imported.skipped_files.items())
+        return counts, dict(imported.failures), dict(imported.skipped_files)
 
     async def _sync(self, job: Job, tell: Tell) -> Outcome:
         """Sync the collection with its connection."""
@@ -373,8 +384,10 @@ def _file_names(job: Job) -> list[str]:
 
 def _sync_outcome(report: SyncReport) -> Outcome:
     failures: list[Json] = [{"name": name, "reason": reason} for name, reason in report.failures]
-    counts = {name: value for name, value in asdict(report).items() if name != "failures"}
-    result: Metadata = {**counts, "failures": failures}
+    written = {"added": report.added, "replaced": report.replaced, "unchanged": report.unchanged}
+    counts = {**written, "deleted": report.deleted}
+    skips = {"skipped": report.skipped, "skipped_files": dict(report.skipped_files)} if report.skipped else {}
+    result: Metadata = {**counts, **skips, "failures": failures}
     if report.failures and not any(counts.values()):
         return Outcome(result, UnreadableFile(*report.failures[0]))
     return Outcome(result)

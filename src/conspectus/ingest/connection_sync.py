@@ -30,6 +30,8 @@ T = TypeVar("T")
 PAGE_FAULTS = (InvalidInput, UnreadableFile, FetchFailed, Conflict)
 """Errors of one page that must not stop the others."""
 MAX_MESSAGE_CHARACTERS = 500
+NOT_A_PAGE = "a connection reads Markdown only; add the file itself"
+MAX_NAMED_SKIPS = 100
 MAX_FAULTS_IN_A_ROW = 10
 """After so many temporary failures or refusals in a row, they are taken to concern all pages."""
 
@@ -118,6 +120,7 @@ class _SyncRun:
     spaces: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    not_pages: tuple[str, ...] = ()
     failures_in_a_row: int = 0
 
     def report(self) -> SyncReport:
@@ -127,6 +130,8 @@ class _SyncRun:
             unchanged=self.counts["unchanged"],
             deleted=self.counts["deleted"],
             failures=tuple(self.failures),
+            skipped=len(self.not_pages),
+            skipped_files=dict.fromkeys(self.not_pages[:MAX_NAMED_SKIPS], NOT_A_PAGE),
         )
 
     async def sync_changes(self, cursor: str | None) -> None:
@@ -160,6 +165,7 @@ class _SyncRun:
         self.listed -= gone
         self.spaces |= spaces
         self.spaces -= spaces_gone
+        self.not_pages += listing.not_pages
         await self._sync_pages(listing.entries)
         await self._remove(sorted(gone))
         for space in sorted(spaces_gone):

@@ -1,5 +1,6 @@
 """Connections of collections with stores of documents, and what a sync reports."""
 
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal
@@ -36,7 +37,8 @@ class Listing:
 
     `entries` were made or changed; `gone` are keys of deleted pages, `spaces_gone` names of deleted spaces.
     `cursor` is where to continue when this batch is stored. `complete` says that the batches of this listing,
-    from its first, name everything that exists.
+    from its first, name everything that exists. `not_pages` are paths of files that the connector does not
+    read.
     """
 
     entries: tuple[ConnectorEntry, ...]
@@ -44,6 +46,7 @@ class Listing:
     gone: tuple[str, ...] = ()
     spaces_gone: tuple[str, ...] = ()
     complete: bool = False
+    not_pages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,16 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """Counts of pages of one sync, by outcome."""
+    """Counts of pages of one sync, by outcome.
+
+    `skipped` counts the files that are no pages, such as pictures and recordings; `skipped_files` has the
+    reason for each of the first ones by name.
+    """
 
     added: int = 0
     replaced: int = 0
     unchanged: int = 0
     deleted: int = 0
     failures: tuple[tuple[str, str], ...] = ()
+    skipped: int = 0
+    skipped_files: Mapping[str, str] = field(default_factory=dict)

@@ -388,6 +388,14 @@ async def test_a_page_listed_and_gone_in_one_batch_stays(shelf: Shelf) -> None:
     assert (await stored_by_title(shelf))["Team", "page"].metadata["revision"] == "1"
 
 
+async def test_files_that_are_no_pages_are_counted_and_the_first_ones_named(shelf: Shelf) -> None:
+    files = tuple(f"{number}.mp3" for number in range(150))
+    listings = [Listing((), "1", not_pages=files[:100]), Listing((), "2", not_pages=files[100:])]
+    report = await synchronise(shelf.connection, Told(listings), shelf)
+    assert (report.skipped, len(report.skipped_files)) == (150, 100)
+    assert report.skipped_files["0.mp3"] == "a connection reads Markdown only; add the file itself"
+
+
 async def test_a_page_that_goes_while_everything_is_listed_is_gone(shelf: Shelf) -> None:
     pages = (
         ConnectorEntry("a", "Team", "1", "stays"),

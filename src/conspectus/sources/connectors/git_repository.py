@@ -94,16 +94,17 @@ class GitRepository:
         state = before or PageIndexState()
         commit = await self._fetch()
         listed = await self._git.run("ls-tree", "-r", "-z", "-l", self._repository.tree(commit))
-        blobs = dict(_pages(listed))
+        regular_files = dict(_regular_files(listed))
+        blobs = {path: blob for path, blob in regular_files.items() if is_page(path)}
+        not_pages = tuple(path for path in regular_files if path not in blobs)
         if len(blobs) > self._files.settings.max_files:
             raise TooLarge("files", size=len(blobs), limit=self._files.settings.max_files, unit="files")
         files = await self._listed(blobs, state.rows)
         keys = identify(state.rows, list(files.values()), await self._moves(state.mark, commit))
         self._blobs = {key: (path, blobs[path]) for path, key in keys.items()}
         everything = before is None or not await self._is_ancestor(state.mark, commit)
-        for listing in Difference(state, files, keys, commit).listings(
-            everything=everything, size=self._batch
-        ):
+        difference = Difference(state, files, keys, commit, not_pages)
+        for listing in difference.listings(everything=everything, size=self._batch):
             yield listing
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
@@ -201,13 +202,13 @@ def _prepare_clone(copy: Path) -> None:
         raise FetchFailed(str(copy), f"the copy cannot be written: {fault.strerror}") from fault
 
 
-def _pages(listed: bytes) -> Iterator[tuple[str, Blob]]:
-    """Yield the pages of a tree: regular files that are not hidden."""
+def _regular_files(listed: bytes) -> Iterator[tuple[str, Blob]]:
+    """Yield the regular files of a tree that are not hidden."""
     for line in filter(None, listed.split(b"\0")):
         facts, _, name = line.partition(b"\t")
         mode, _, id, size = facts.split()
         path = name.decode("utf-8", "surrogateescape")
         parts = path.split("/")
         left_out = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
-        if mode in REGULAR and is_page(path) and not left_out:
+        if mode in REGULAR and not left_out:
             yield path, Blob(id.decode(), int(size))

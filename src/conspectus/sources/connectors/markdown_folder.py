@@ -44,10 +44,10 @@ class MarkdownFolder:
         """
         before = PageIndexState.read(cursor)
         stored = before or PageIndexState()
-        files = await asyncio.to_thread(self._listed, stored.rows)
+        files, not_pages = await asyncio.to_thread(self._list_files, stored.rows)
         keys = identify(stored.rows, list(files.values()), {})
         self._paths = {key: path for path, key in keys.items()}
-        difference = Difference(stored, files, keys, mark="")
+        difference = Difference(stored, files, keys, "", not_pages)
         for listing in difference.listings(everything=before is None, size=self._batch):
             yield listing
 
@@ -76,16 +76,20 @@ class MarkdownFolder:
     async def close(self) -> None:
         """Do nothing: there are no open resources."""
 
-    def _listed(self, stored: Mapping[str, Row]) -> dict[str, File]:
+    def _list_files(self, stored: Mapping[str, Row]) -> tuple[dict[str, File], tuple[str, ...]]:
+        """Return the pages by path, and the paths of files that are none."""
         if not self._root.is_dir():
             raise FetchFailed(str(self._root), "is not a folder", passing=True)
         files: dict[str, File] = {}
+        not_pages: list[str] = []
         for source_file in self._files.discover([self._root]):
             if source_file.path.is_dir():
                 raise FetchFailed(str(source_file.path), "cannot be listed", passing=True)
-            if is_page(source_file.name) and (file := self._file(source_file, stored.get(source_file.name))):
+            if not is_page(source_file.name):
+                not_pages.append(source_file.name)
+            elif file := self._file(source_file, stored.get(source_file.name)):
                 files[source_file.name] = file
-        return files
+        return files, tuple(not_pages)
 
     def _file(self, source_file: FoundFile, stored: Row | None) -> File | None:
         """Return the listing of a file. An unreadable file is listed too, and its fetch fails."""

@@ -162,10 +162,12 @@ class Difference:
     files: Mapping[str, File]
     keys: Mapping[str, str]
     mark: str
+    not_pages: tuple[str, ...] = ()
 
     def listings(self, *, everything: bool, size: int) -> Iterator[Listing]:
-        """Yield batches of changed pages, or of all pages, parents first. Removed pages are in the last
-        batch.
+        """Yield batches of changed pages, or of all pages, parents first.
+
+        Removed pages, and files that are no pages, are in the last batch.
 
         The cursor of each batch has the current state of listed pages, and the former state of all others.
         """
@@ -191,6 +193,7 @@ class Difference:
             gone=tuple(sorted(old.keys() - self.keys.values())),
             spaces_gone=tuple(sorted(self.before.spaces - spaces)),
             complete=everything,
+            not_pages=self.not_pages,
         )
 
     def _entries(self, paths: Sequence[str], rows: Mapping[str, Row]) -> tuple[ConnectorEntry, ...]:

@@ -123,6 +123,13 @@ async def test_a_lost_copy_is_made_again(origin: Origin, connector: GitRepositor
     assert (after.entries, after.gone) == ((), ())
 
 
+async def test_files_that_are_no_pages_are_named(origin: Origin, connector: GitRepository) -> None:
+    origin.write("guide/talk.mp3", "ID3")
+    origin.write(".github/logo.png", "PNG")
+    origin.commit()
+    assert [listing.not_pages async for listing in connector.changes(None)][-1] == ("guide/talk.mp3",)
+
+
 async def test_locks_of_a_killed_git_do_not_matter(
     origin: Origin, connector: GitRepository, tmp_path: Path
 ) -> None:

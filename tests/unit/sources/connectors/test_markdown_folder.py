@@ -318,3 +318,14 @@ def test_an_id_is_a_short_string(value: str) -> None:
 def test_any_front_matter_can_be_read(block: str, body: str) -> None:
     page = read_page(f"---\n{block}\n---\n{body}", "s/page.md")
     assert body.strip() == "" or body in page.text or page.text.endswith(body)
+
+
+async def test_files_that_are_no_pages_are_named_in_the_last_batch(tmp_path: Path) -> None:
+    write_files(
+        tmp_path, {"a.md": "A", "b.md": "B", "talk.mp3": "ID3", "plans/plan.pdf": "%PDF", ".env": "x"}
+    )
+    connector = MarkdownFolder(tmp_path, batch=1)
+    first, last = await list_changes(connector)
+    assert (first.not_pages, last.not_pages) == ((), ("plans/plan.pdf", "talk.mp3"))
+    [unchanged] = await list_changes(connector, last.cursor)
+    assert unchanged.not_pages == ("plans/plan.pdf", "talk.mp3")
