@@ -69,6 +69,27 @@ def ask_about_backup(page: Page) -> None:
     expect(page.get_by_role("article").first).to_contain_text("Backups run at two [1], says <b>ann</b> [7]")
 
 
+def test_a_cited_row_stands_below_the_header_of_its_table(
+    visit: Opened, tmp_path: Path, model: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "\n".join(f"| Boat-{number} | {number} crowns |" for number in range(2_000))
+    table = f"# Fees\n\n| Berth | Fee |\n| --- | --- |\n{rows}\n"
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        document = conspectus.NewDocument(table, title="Fees", key="fees", syntax="markdown")
+        engine.add([document], collection="wiki")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("CONSPECTUS_CHAT_MODEL", "openai:small")
+    monkeypatch.setenv("CONSPECTUS_CHAT_BASE_URL", model.url)
+    with running_site(tmp_path, "--no-auth") as site:
+        page = visit(site, "/chat")
+        page.get_by_label("Message").fill("What is the fee of Boat-1400?")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="[1]", exact=True).click()
+        passage = page.get_by_role("complementary", name="The cited passage")
+        expect(passage).to_contain_text("crowns |")
+        expect(passage.locator(".table-header")).to_contain_text("| Berth | Fee |")
+
+
 def test_citations_open_passages_and_invented_ones_stand_out(visit: Opened, talking: Site) -> None:
     page = visit(talking, "/chat")
     ask_about_backup(page)

@@ -5,6 +5,7 @@ import { useLoad } from "../ui/load";
 import { isIn, type Entry, type Passage } from "./anatomy";
 import { ScoreBar, ScoreParts } from "./score-bar";
 import { StatusLabel } from "./status";
+import { TableHeader } from "./table-header";
 import { TrustLabel } from "./trust";
 import { lastHeading } from "./window-map";
 
@@ -84,6 +85,7 @@ function WindowText({ entry, passage }: { entry: Entry; passage: Passage }) {
   return (
     <div class="text" tabIndex={0} role="region" aria-label="Text of the passage">
       {!whole && <p class="dim tiny">One passage of {passage.entries.length} candidates that follow each other.</p>}
+      <TableHeader header={passage.citation.table_header} text={passage.text} />
       {passage.text}
       {entry.status === "truncated" && <span class="cut-line">cut here to fit the budget</span>}
     </div>

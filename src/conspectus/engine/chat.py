@@ -395,6 +395,7 @@ def _passage_source(citation: Citation, text: str) -> ChatSource:
         location=citation.location,
         trust=citation.trust,
         read_by=citation.read_by,
+        table_header=citation.table_header,
     )
 
 

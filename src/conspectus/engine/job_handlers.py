@@ -136,7 +136,7 @@ class JobHandlers(Service, checked=False):
         await self._finish_embedding(job)
         tell(len(names), len(names))
         have_all_failed = len(faults) == len(names)
-        skips = {"skipped": len(skipped), "skipped_files": skipped} if skipped else {}
+        skips: Metadata = {"skipped": len(skipped), "skipped_files": skipped} if skipped else {}
         return Outcome({**counts, **skips, "failures": failures}, faults[0] if have_all_failed else None)
 
     async def _ingest_file(
@@ -386,8 +386,9 @@ def _sync_outcome(report: SyncReport) -> Outcome:
     failures: list[Json] = [{"name": name, "reason": reason} for name, reason in report.failures]
     written = {"added": report.added, "replaced": report.replaced, "unchanged": report.unchanged}
     counts = {**written, "deleted": report.deleted}
-    skips = {"skipped": report.skipped, "skipped_files": dict(report.skipped_files)} if report.skipped else {}
-    result: Metadata = {**counts, **skips, "failures": failures}
+    result: Metadata = {**counts, "failures": failures}
+    if report.skipped:
+        result = {**result, "skipped": report.skipped, "skipped_files": dict(report.skipped_files)}
     if report.failures and not any(counts.values()):
         return Outcome(result, UnreadableFile(*report.failures[0]))
     return Outcome(result)

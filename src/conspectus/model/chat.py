@@ -149,7 +149,8 @@ class ChatSource:
     """A numbered part of the context that the model was given: characters [start, end) of a document.
 
     `snippet` is its beginning, at most 200 characters. `location` is the path that a page of a connection
-    has now; of other documents it is the key. `read_by` is how its text was read.
+    has now; of other documents it is the key. `read_by` is how its text was read. `table_header` is that of
+    the table that the characters are in the middle of, in Markdown.
     """
 
     number: int
@@ -165,6 +166,7 @@ class ChatSource:
     location: Annotated[str, Example("p. 3")] = ""
     trust: Trust = "trusted"
     read_by: ReadBy = "text"
+    table_header: StoredText | None = None
 
 
 @dataclass(frozen=True, slots=True)

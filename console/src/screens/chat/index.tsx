@@ -7,6 +7,7 @@ import { Segmented } from "../../ui/controls";
 import { counted, sliced, whole } from "../../ui/format";
 import { Failure } from "../../ui/action";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
+import { TableHeader } from "../../window/table-header";
 import { ask, begun, pieces, type Answer, type Source } from "./events";
 import "./chat.css";
 
@@ -327,6 +328,7 @@ function Passage({ chosen }: { chosen: Chosen | undefined }) {
         {source.key}, {whole(source.start)}–{whole(source.end)}
       </p>
       <div class="text" tabIndex={0} role="region" aria-label="Text of the passage">
+        <TableHeader header={source.table_header} text={text.data} />
         {text.error === undefined ? text.data : text.error.message}
       </div>
       <a class="link small" href={`/console/documents/${source.document}`}>
