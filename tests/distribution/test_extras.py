@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,14 @@ COMMAND = """
 from conspectus.cli.entry import main
 sys.argv = ["conspectus", "--data-dir", "data", *{arguments!r}]
 main()
+"""
+UPLOAD = """
+import json, pathlib, conspectus
+from conspectus.model.jobs import Upload
+with conspectus.open("data", settings=conspectus.Settings(embedder="none")) as engine:
+    archive = Upload("pack.zip", pathlib.Path("pack.zip").read_bytes())
+    job = engine.jobs.ingest_files([archive, Upload("talk.wav", b"RIFF")])
+    print(json.dumps(engine.jobs.wait(job.id, timeout=60).result))
 """
 
 
@@ -99,6 +108,20 @@ def test_a_recording_without_its_extra_names_it(path: str, tmp_path: Path) -> No
     else:
         [failure] = report["failures"]
         assert failure["code"] == "unsupported_content" and reason in failure["reason"]
+
+
+def test_an_upload_skips_a_recording_in_an_archive_without_the_extra_and_fails_for_one_alone(
+    tmp_path: Path,
+) -> None:
+    with zipfile.ZipFile(tmp_path / "pack.zip", "w") as archive:
+        archive.writestr("call.mp3", b"ID3")
+        archive.writestr("note.md", "# Note")
+    done = run_without_extras(UPLOAD, tmp_path)
+    uploaded = json.loads(done.stdout)
+    assert uploaded["skipped"] == 1
+    assert "the extra `audio`" in uploaded["skipped_files"]["pack.zip/call.mp3"]
+    [failure] = uploaded["failures"]
+    assert (failure["name"], failure["code"]) == ("talk.wav", "unsupported_content")
 
 
 def test_graphml_without_its_extra_names_it(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from email.message import EmailMessage
 from io import BytesIO
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -25,7 +24,6 @@ from conspectus.errors import (
 from conspectus.model.access import Person, Principal
 from conspectus.model.jobs import Job, Upload
 from conspectus.settings import Settings
-from conspectus.sources.speech import transcriber
 
 SETTINGS = replace(Settings(), embedder="none", job_backoff_ms=1, max_upload_files=4, max_file_bytes=1_000)
 NOTE = Upload("note.md", b"# Note\n\nPrinters are in the cellar.\n")
@@ -125,21 +123,6 @@ def packed(**texts: str) -> Upload:
         for name, text in texts.items():
             archive.writestr(f"{name}.md", text)
     return Upload("pack.zip", target.getvalue())
-
-
-async def test_a_recording_without_the_extra_is_skipped_in_an_archive_and_fails_alone(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transcriber, "is_installed", lambda _: False)
-    target = BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr("call.mp3", b"ID3")
-        archive.writestr("note.md", "# Note")
-    job = await ingest_files(engine, Upload("pack.zip", target.getvalue()), Upload("talk.wav", b"RIFF"))
-    assert job.result is not None and job.result["skipped"] == 1
-    assert "the extra `audio`" in str(job.result["skipped_files"])
-    [failure] = cast("list[dict[str, str]]", job.result["failures"])
-    assert (failure["name"], failure["code"]) == ("talk.wav", "unsupported_content")
 
 
 async def test_where_every_file_fails_so_does_the_job(engine: Engine) -> None:
