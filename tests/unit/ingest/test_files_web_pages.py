@@ -20,14 +20,14 @@ application/openapi+yaml application/toml application/javascript application/x-j
 application/ecmascript application/x-sh application/graphql application/sql application/x-ipynb+json
 """
 DOCUMENTS = """
-application/pdf application/epub+zip message/rfc822
+application/pdf application/epub+zip message/rfc822 application/gzip application/x-tar
 application/vnd.openxmlformats-officedocument.wordprocessingml.document
 application/vnd.openxmlformats-officedocument.presentationml.presentation
 application/vnd.openxmlformats-officedocument.spreadsheetml.sheet
 """
 REFUSED = """
 image/png image/svg+xml audio/mpeg video/mp4 font/woff2 application/octet-stream application/x-7z-compressed
-application/gzip application/x-tar application/wasm application/msword application/x-msdownload
+application/wasm application/msword application/x-msdownload
 multipart/form-data application/x-www-form-urlencoded foo/bar
 """
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\x06\0\0\0" + bytes(range(256)) * 20
