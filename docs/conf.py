@@ -3,6 +3,7 @@
 from importlib.metadata import version as installed
 
 from pygments.lexers.special import TextLexer
+from scripts.docs import navigation
 from sphinx.application import Sphinx
 
 project = "Conspectus"
@@ -32,5 +33,6 @@ toc_object_entries_show_parents = "hide"
 
 
 def setup(app: Sphinx) -> None:
-    """Show diagrams as their text: nothing draws them without a network."""
+    """Show diagrams as their text, as nothing draws them without a network, and make the navigation once."""
     app.add_lexer("mermaid", TextLexer)
+    navigation.connect(app)
