@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.index.segments.build import Options, SubprocessBuilder
+from conspectus.index.segments.build import Options
+from conspectus.index.segments.build_process import SubprocessBuilder
 from conspectus.index.segments.store import SegmentsIndex
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at
 from tests.support.journal import Journal
@@ -15,7 +16,7 @@ from tests.waiting import until
 NEVER = 10**6
 CHILD = """
 import asyncio, sys
-from conspectus.index.segments.build import answer
+from conspectus.index.segments.build_process import answer
 from tests.index_histories import journal_at
 journal = journal_at(sys.argv[1])
 asyncio.run(answer(journal, str.split, sys.stdin.readline(), write=sys.stdout.write))

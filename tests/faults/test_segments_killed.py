@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from conspectus.errors import IndexDamaged, IndexReplaced, StorageError, StorageTooNew
-from conspectus.index.segments.build import Options, SubprocessBuilder
+from conspectus.index.segments.build import Options
+from conspectus.index.segments.build_process import SubprocessBuilder
 from conspectus.index.segments.manifest import FORMAT, convert_decoding_errors, forget, read_text, write_text
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING
@@ -23,7 +24,7 @@ from tests.support.journal import Journal, make_chunk
 OPTIONS = Options(tail_chunks=50, codes_from=10**6)
 CHILD = """
 import asyncio, sys
-from conspectus.index.segments.build import answer
+from conspectus.index.segments.build_process import answer
 from tests.index_histories import journal_at
 journal = journal_at(sys.argv[1])
 asyncio.run(answer(journal, str.split, sys.stdin.readline(), write=sys.stdout.write))

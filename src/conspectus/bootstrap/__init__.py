@@ -22,7 +22,7 @@ from conspectus.bootstrap.components import (
     now,
     prepare,
 )
-from conspectus.bootstrap.indexes import build, index_folder, milvus_captions
+from conspectus.bootstrap.indexes import index_folder, milvus_captions
 from conspectus.bootstrap.models import (
     CALLER_EMBEDDER,
     Embedders,
@@ -47,7 +47,6 @@ __all__ = [
     "Models",
     "Rerankers",
     "absolute",
-    "build",
     "embedding_model",
     "foreign_reader",
     "index_folder",

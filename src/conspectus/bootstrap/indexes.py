@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from conspectus.bootstrap.store_address import StoreAddress, index_name, space_name
 from conspectus.engine.components import IndexRegistry
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, StorageBusy
-from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader, TextAnalysis
 from conspectus.ports.jobs import Turns
@@ -35,15 +33,23 @@ INDEXES = "index"
 IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
 PYTHON = (sys.executable, "-P", "-c")
 """Runs a program without the modules of the current folder, which may be named like those of Python."""
-CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
+BUILDING_CHILD = (
+    "import asyncio, sys; from conspectus.index.segments.build_process import answer_for_collection; "
+    "from conspectus.records.store import open_records; from conspectus.text.analyzer import analyzer_for; "
+    "analyzer_of = lambda language: analyzer_for(language).terms; "
+    "asyncio.run(answer_for_collection(sys.argv[1], open_records, analyzer_of))"
+)
+"""Imports only what a build needs. With all of `bootstrap`, it would take nearly twice as long to start."""
 ANALYZING_CHILD = (
     "from conspectus.index.segments.postings import make_postings; "
-    "from conspectus.text.analyzer import analyzer_for; make_postings(lambda each: analyzer_for(each).terms)"
+    "from conspectus.text.analyzer import analyzer_for; "
+    "make_postings(lambda language: analyzer_for(language).terms)"
 )
 
 FAULT_FINDING_CHILD = (
     "from conspectus.index.text_faults import answer_faults; "
-    "from conspectus.text.analyzer import analyzer_for; answer_faults(lambda each: analyzer_for(each).terms)"
+    "from conspectus.text.analyzer import analyzer_for; "
+    "answer_faults(lambda language: analyzer_for(language).terms)"
 )
 
 
@@ -165,14 +171,15 @@ async def open_segments(
     postings: "MakePostings",
 ) -> Index:
     """Open the embedded index. If its files are damaged, it is rebuilt from the records."""
-    from conspectus.index.segments.build import Options, SubprocessBuilder
+    from conspectus.index.segments.build import Options
+    from conspectus.index.segments.build_process import SubprocessBuilder
     from conspectus.index.segments.manifest import forget
     from conspectus.index.segments.store import SegmentsIndex
 
     directory = index_folder(address.folder, collection, space)
     await asyncio.to_thread(_adopt_index, address.folder / INDEXES / collection.id, directory.parent)
     about = (collection.id, collection.created.isoformat(), collection.language, space and asdict(space))
-    command = [*PYTHON, CHILD, json.dumps(about)]
+    command = [*PYTHON, BUILDING_CHILD, json.dumps(about)]
     analyse = analyzer_for(collection.language).terms
     tail = settings.tail_chunks if can_write(address.folder) else sys.maxsize
 
@@ -191,26 +198,6 @@ async def open_segments(
     except IndexDamaged:
         await asyncio.to_thread(forget, directory)
         return await attempt()
-
-
-async def build(about: str) -> None:
-    """Process one build request on standard input in the child of a SubprocessBuilder."""
-    from conspectus.index.segments.build import answer
-    from conspectus.records.store import open_records
-
-    def write(line: str) -> None:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-
-    collection, created, language, space = json.loads(about)
-    records = await open_records(json.loads(sys.stdin.readline()), connections=2)
-    try:
-        reader = records.reader(
-            CollectionId(collection), space and EmbeddingSpace(**space), datetime.fromisoformat(created)
-        )
-        await answer(reader, analyzer_for(language).terms, sys.stdin.readline(), write=write)
-    finally:
-        await records.close()
 
 
 def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | None) -> Path:

@@ -1,9 +1,7 @@
-"""Build segments: of a batch, by merging, and in other processes."""
+"""Build segments: of a batch, and by merging."""
 
 import asyncio
 import json
-import os
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import asdict, field, replace
@@ -20,8 +18,6 @@ from conspectus.errors import (
     IndexReplaced,
     InvalidInput,
     NotFound,
-    StorageError,
-    UnindexableText,
 )
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
 from conspectus.index.changes import CHANGES_PER_READ, MAX_GAP_IDS, Range, merge_ranges, ranges_of, read
@@ -41,7 +37,7 @@ from conspectus.index.segments.manifest import (
     write_manifest,
 )
 from conspectus.index.segments.merge import Merger
-from conspectus.index.segments.postings import MAX_ROWS, MakePostings
+from conspectus.index.segments.postings import MAX_ROWS
 from conspectus.index.segments.segment import (
     VECTORS,
     Segment,
@@ -59,8 +55,6 @@ from conspectus.private import make_file
 _RETRY_SECONDS = 0.05
 _SIZE_RATIO = 4
 """A segment is merged with newer rows if it has at most this many times as many."""
-_NICENESS = 10
-"""Priority of a build in another process, as for `nice`."""
 CLOSED = "the index was closed: its collection is deleted, or has another index by now"
 MAX_QUICK_ROWS = 100_000
 """Number of rows that are merged in about two seconds."""
@@ -496,99 +490,3 @@ class LocalBuilder:
 
     async def close(self) -> None:
         """Do nothing: cancellation stops a build."""
-
-
-class SubprocessBuilder:
-    """Builds in a child process that reads the request as a line from standard input and calls `answer`.
-
-    `first` is a line that the child reads before the request, for secrets that must not be in its command
-    line. `postings` makes those of many texts in another child.
-    """
-
-    def __init__(
-        self, command: Sequence[str], *, first: str | None = None, postings: MakePostings = lambda *_: None
-    ) -> None:
-        self._command = tuple(command)
-        self.postings = postings
-        self._first = "" if first is None else f"{first}\n"
-        self._children: set[Process] = set()
-        self._closed = False
-
-    async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build in a child process, which is killed when the call is cancelled.
-
-        Raises StorageError, or IndexReplaced if the index is closed or deleted.
-        """
-        if self._closed:
-            raise IndexReplaced(CLOSED)
-        child = await asyncio.create_subprocess_exec(*self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-        self._children.add(child)
-        try:
-            if self._closed:
-                # It was closed while the child started, and has not killed it.
-                raise IndexReplaced(CLOSED)
-            return await _converse(child, f"{self._first}{request.to_json()}\n", progress)
-        except StorageError as fault:
-            if self._closed:
-                raise IndexReplaced(CLOSED) from fault
-            raise
-        finally:
-            self._children.discard(child)
-            await _stop(child)
-
-    async def close(self) -> None:
-        """Kill every child process and wait for it."""
-        self._closed = True
-        for child in list(self._children):
-            await _stop(child)
-
-
-async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Callable[[str], object]) -> None:
-    """Process one request in the child: build at low priority, and write steps and result as JSON lines."""
-    os.nice(_NICENESS)
-    parsed = BuildRequest.from_json(request)
-
-    def progress(_: str, done: int, total: int) -> None:
-        write(json.dumps({"done": done, "total": total}) + "\n")
-
-    try:
-        result = await build_segment(reader, parsed, analyse, progress=progress)
-    except IndexReplaced as fault:
-        write(json.dumps({"gone": str(fault)}) + "\n")
-    except UnindexableText as fault:
-        write(json.dumps({"unindexable": fault.fault}) + "\n")
-    else:
-        write(json.dumps(asdict(result)) + "\n")
-
-
-async def _converse(child: Process, output: str, progress: Progress | None) -> BuildResult:
-    if child.stdin is None or child.stdout is None or child.stderr is None:
-        raise StorageError("the builder has no pipes")
-    complaints = asyncio.create_task(child.stderr.read())
-    result = None
-    try:
-        child.stdin.write(output.encode())
-        child.stdin.close()
-        async for line in child.stdout:
-            message = json.loads(line)
-            if "sequence" in message:
-                result = BuildResult(**message)
-            elif "gone" in message:
-                raise IndexReplaced(message["gone"])
-            elif "unindexable" in message:
-                raise UnindexableText(message["unindexable"])
-            elif progress:
-                progress("index", message["done"], message["total"])
-        code = await child.wait()
-        text = (await complaints).decode(errors="replace").strip()
-    finally:
-        complaints.cancel()
-    if code or result is None:
-        raise StorageError(f"building the index failed with status {code}: {text[-2000:]}")
-    return result
-
-
-async def _stop(child: Process) -> None:
-    if child.returncode is None:
-        child.kill()
-        await child.wait()
