@@ -41,6 +41,7 @@ from conspectus.retrieval.pipeline import search
 from conspectus.retrieval.profiles import profile_by_name
 from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.ranking_context import RankingContext
+from conspectus.retrieval.requests import request_subject
 from conspectus.retrieval.reranking import rerank_best
 from conspectus.retrieval.selection import above_min_confidence, with_highest_similarity
 from conspectus.retrieval.successor_hits import missing_successors, with_successors_first
@@ -342,7 +343,8 @@ class Searcher:
         if embedder is None or not needs_vector:
             return query
         try:
-            return replace(query, vector=tuple(map(float, await embedder.embed_query(query.query))))
+            vector = await embedder.embed_query(request_subject(query.query))
+            return replace(query, vector=tuple(map(float, vector)))
         except ProviderError:
             return query
 

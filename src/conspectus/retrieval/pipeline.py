@@ -46,7 +46,9 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
     Raises StorageBusy if documents were replaced during each of several attempts.
     """
     watch = Stopwatch()
-    plan, probe = await prepare_query(query, context.filter, context.embedder)
+    plan, probe = await prepare_query(
+        query, context.filter, context.embedder, language=context.collection.language
+    )
     probe = replace(probe, sources=context.sources)
     if plan.words_only:
         context = replace(context, fusion=WORDS_ONLY_FUSION)

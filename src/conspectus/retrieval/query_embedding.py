@@ -7,14 +7,29 @@ from conspectus.model.filter import Filter
 from conspectus.model.query import Query
 from conspectus.ports import Embedder, Probe, Vectors
 from conspectus.retrieval.plan import QueryPlan, plan_query
+from conspectus.retrieval.requests import request_subject
+from conspectus.text.analyzer import analyzer_for
 from conspectus.text.vectors import unit
 
 
-async def prepare_query(query: Query, where: Filter, embedder: Embedder | str) -> tuple[QueryPlan, Probe]:
+async def prepare_query(
+    query: Query, where: Filter, embedder: Embedder | str, *, language: str | None = None
+) -> tuple[QueryPlan, Probe]:
     """Plan and embed the query. If embedding fails, use keyword search only, with a notice.
 
-    `embedder` may be the reason why queries cannot be embedded.
+    `embedder` may be the reason why queries cannot be embedded. `language` is that of the collection. Of a
+    request, only its subject is searched for.
     """
+    plan, probe = await _prepare_whole_query(query, where, embedder)
+    subject = request_subject(query.query)
+    if probe.words is None or subject == query.query:
+        return plan, probe
+    return plan, replace(probe, terms=tuple(analyzer_for(language).terms(subject)))
+
+
+async def _prepare_whole_query(
+    query: Query, where: Filter, embedder: Embedder | str
+) -> tuple[QueryPlan, Probe]:
     if isinstance(embedder, str):
         plan = plan_query(query, unembeddable=embedder)
         return plan, await _new_probe(query, plan, where, None)
@@ -53,7 +68,7 @@ async def _new_probe(query: Query, plan: QueryPlan, where: Filter, embedder: Emb
 async def _query_vector(query: Query, embedder: Embedder | None) -> Vectors | None:
     if query.vector is None:
         if embedder is not None:
-            return await embedder.embed_query(query.query)
+            return await embedder.embed_query(request_subject(query.query))
         return None
     vector = unit(query.vector)
     if embedder is not None and len(vector) != embedder.space.dimensions:
