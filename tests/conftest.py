@@ -4,13 +4,12 @@ import gc
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from conspectus.index.milvus.connection import MilvusServer
 from tests.repetitions import IN_FULL
 from tests.support.milvus_server import MilvusProcess, milvus_server
 from tests.support.postgres_server import PostgresProcess, postgres_server
@@ -123,11 +122,3 @@ def own_milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProce
     """A Milvus server for the tests of one module, which may count what is in it."""
     with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
         yield running
-
-
-@pytest.fixture
-async def milvus_client(milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
-    """A connection to the Milvus server."""
-    opened = MilvusServer(milvus.uri, seconds=20)
-    yield opened
-    await opened.close()
