@@ -22,6 +22,7 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -106,8 +107,8 @@ async def measured(peer: Peer, work: Any, size: Size) -> Times:
     start = time.perf_counter()
     await peer.fill(texts[:number])
     filled = time.perf_counter() - start
-    singles = [lambda memory=memory: peer.store(memory) for memory in texts[number:last]]
-    paced = [lambda memory=memory: peer.store(memory) for memory in texts[last : last + PACED + WARMING]]
+    singles = [partial(peer.store, memory) for memory in texts[number:last]]
+    paced = [partial(peer.store, memory) for memory in texts[last : last + PACED + WARMING]]
     times = {"fill seconds": [filled]}
     before = time.process_time()
     times["remember"] = await timed(singles)
@@ -118,11 +119,11 @@ async def measured(peer: Peer, work: Any, size: Size) -> Times:
         await settle()
     queries = work["questions"][: QUESTIONS + WARMING]
     before = time.process_time()
-    times["recall"] = await timed([lambda text=text: peer.recall(text, "user0") for text in queries])
+    times["recall"] = await timed([partial(peer.recall, text, "user0") for text in queries])
     times["recall, processor"] = [(time.process_time() - before) * 1_000 / len(queries)]
     window = getattr(peer, "window", None)
     if window is not None:
-        times["memory_window"] = await timed([lambda text=text: window(text) for text in queries])
+        times["memory_window"] = await timed([partial(window, text) for text in queries])
     return times
 
 
@@ -148,7 +149,7 @@ def batches(memories: Sequence[Said]) -> Iterator[Sequence[Said]]:
 async def evidence(peer: Peer, work: Any) -> Any:
     """Store turns one by one, then ask each question in its conversation: times, recall of its evidence."""
     memories = [Said(**turn) for turn in work["turns"]]
-    times = {"remember": await timed([lambda memory=memory: peer.store(memory) for memory in memories])}
+    times = {"remember": await timed([partial(peer.store, memory) for memory in memories])}
     settle = getattr(peer, "settle", None)
     if settle is not None:
         await settle()
@@ -159,7 +160,7 @@ async def evidence(peer: Peer, work: Any) -> Any:
         expected = set(question["evidence"])
         recalls.append(len(expected & set(names[:TOP])) / len(expected))
 
-    times["recall"] = await timed([lambda question=question: ask(question) for question in work["questions"]])
+    times["recall"] = await timed([partial(ask, question) for question in work["questions"]])
     return {"times": times, "recall@10": 100 * sum(recalls) / len(recalls), "questions": len(recalls)}
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import httpx
@@ -77,7 +77,7 @@ class Site:
         """Wait until so many writes were done."""
         await until(lambda: self.done_writes >= goal)
 
-    async def request(self, method: str, path: str, **parts: object) -> httpx.Response | None:
+    async def request(self, method: str, path: str, **parts: Any) -> httpx.Response | None:
         """The answer of one of the servers; None if it was lost."""
         await until(lambda: bool(self.addresses) or self.stopped)
         if not self.addresses:

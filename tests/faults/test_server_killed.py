@@ -25,7 +25,8 @@ EACH = 2_000
 
 
 def environment(path: str | Path, embedder: str = "none") -> dict[str, str]:
-    options = {"path": path, "embedder": embedder, "fetch_allowed_networks": SETTINGS.fetch_allowed_networks}
+    options: dict[str, object] = {"path": path, "embedder": embedder}
+    options |= {"fetch_allowed_networks": SETTINGS.fetch_allowed_networks}
     options |= {"job_backoff_ms": SETTINGS.job_backoff_ms}
     return {**os.environ, **{f"CONSPECTUS_{name.upper()}": str(value) for name, value in options.items()}}
 
