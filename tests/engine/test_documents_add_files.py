@@ -291,6 +291,24 @@ async def test_a_file_whose_name_is_masked_is_not_pruned_while_it_is_there(tmp_p
         assert (await engine.documents.add_files([tmp_path / "in"], prune=True)).pruned == 1
 
 
+async def test_records_that_left_a_file_with_a_masked_name_are_deleted(tmp_path: Path) -> None:
+    settings = replace(Settings(), embedder="none", sensitive="emails=mask")
+    (tmp_path / "in").mkdir()
+    files = [tmp_path / "in" / f"{name}@example.org.json" for name in ("ann", "bo", "cy")]
+    for file in files:
+        file.write_text('[{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]', encoding="utf-8")
+    async with conspectus.open(tmp_path / "store", settings=settings) as engine:
+        assert (await engine.documents.add_files([tmp_path / "in"])).added == 6
+        files[0].write_text('[{"id": 2, "text": "two"}]', encoding="utf-8")
+        files[1].unlink()
+        again = await engine.documents.add_files([tmp_path / "in"])
+        assert (again.unchanged, again.pruned) == (3, 1)
+        keys = {document.key for document in (await engine.documents.list()).documents}
+        assert keys == {*(f"{name}@example.org.json#{number}" for name in ("bo", "cy") for number in (1, 2)),
+                        "ann@example.org.json#2"}  # fmt: skip
+        assert (await engine.documents.add_files([tmp_path / "in"], prune=True)).pruned == 2
+
+
 def pack(folder: Path, members: dict[str, str | bytes]) -> None:
     with zipfile.ZipFile(folder / "pack.zip", "w") as archive:
         for name, content in members.items():

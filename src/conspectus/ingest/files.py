@@ -40,6 +40,8 @@ Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 Stored = Callable[[Filter], AsyncIterator[Document | Quarantined]]
 """Yields the stored documents that match."""
 Delete = Callable[[Sequence[DocumentId]], Awaitable[object]]
+StoredName = Callable[[str], str]
+"""Returns the name of a file as the metadata of its documents have it."""
 
 
 @dataclass(slots=True)
@@ -227,12 +229,18 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
 
 
 async def add_files_below(
-    intake: Intake, roots: Sequence[Root], stored: Stored, delete: Delete, *, prune: bool
+    intake: Intake,
+    roots: Sequence[Root],
+    stored: Stored,
+    delete: Delete,
+    *,
+    prune: bool,
+    stored_name: StoredName = str,
 ) -> FilesReport:
     """Ingest every file below the roots, then delete what their files no longer hold.
 
     Archives, mailboxes and messages hold the files inside them. With `prune`, the documents of files that are
-    gone are deleted too. A path that does not exist raises
+    gone are deleted too. `stored_name` masks names as the collection does. A path that does not exist raises
     UnreadableFile before anything is written.
     """
     files = [(root, file) for root in roots for file in intake.files.discover([root.path])]
@@ -244,7 +252,8 @@ async def add_files_below(
     intake.tell(len(files), len(files))
     for source in dict.fromkeys(root.source.id for root in roots):
         mine = [root for root in roots if root.source.id == source]
-        missing = [document.id async for document in _find_missing_files(stored, mine, prune=prune)]
+        walk = _find_missing_files(stored, mine, prune=prune, stored_name=stored_name)
+        missing = [document.id async for document in walk]
         gone = list(dict.fromkeys(missing))
         for start in range(0, len(gone), BATCH_DOCUMENTS):
             await delete(gone[start : start + BATCH_DOCUMENTS])
@@ -254,7 +263,7 @@ async def add_files_below(
 
 
 async def _find_missing_files(
-    stored: Stored, roots: Sequence[Root], *, prune: bool
+    stored: Stored, roots: Sequence[Root], *, prune: bool, stored_name: StoredName
 ) -> AsyncIterator[Document | Quarantined]:
     """The stored documents of one source whose files were deleted or no longer contain them."""
     keys: dict[str, set[str]] = {}
@@ -262,7 +271,8 @@ async def _find_missing_files(
         for name in root.parsed:
             keys.setdefault(name, set()).update(root.keys)
     in_source = Eq("source", roots[0].source.id)
-    names = sorted(keys)
+    masked = {stored_name(name) for name in keys} - keys.keys()
+    names = sorted({*keys, *masked})
     parts = range(0, len(names), BATCH_DOCUMENTS)
     of_files = [And((in_source, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
     containers = sorted(name for root in roots for name in root.containers)
@@ -278,8 +288,12 @@ async def _find_missing_files(
                 continue
             path = _file_of(path, document.key, roots)
             left_its_file = path in keys and document.key not in keys[path]
-            # Without `prune`, the filters match but files that were read and files inside of them.
-            if left_its_file or (path not in keys and any(root.lost(path) for root in roots)):
+            # Without `prune`, the filters match but files that were read, files inside of them, and others
+            # with the same masked name.
+            is_other_file = path in masked and not prune
+            if left_its_file or (
+                path not in keys and not is_other_file and any(root.lost(path) for root in roots)
+            ):
                 yield document
 
 
