@@ -9,6 +9,17 @@ from benchmarks.results import DOCS, FILES, MARKED, PAGES, PLOTS, Bars, Result, 
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIGURE = re.compile(r"\[([^\]]+)\]\((?:docs|\.\.)/(benchmarks/\w+\.md)#([\w-]+)\)")
+README = DOCS.parent / "README.md"
+CELLS_IN_README = (
+    ("holds [{} %]", "conversations", "locomo", "in windows"),
+    ("rises from {} % to", "parts", "without a query context", "gitter_livechat, thread"),
+    ("% to [{} %]", "parts", "default", "gitter_livechat, thread"),
+    ("[{} ms](docs/benchmarks/speed.md#memories", "memory", "10,000 memories: recall, p50", "conspectus"),
+    ("search in [{} ms]", "peers-1000000", "**hybrid top 10**, p50", "qdrant"),
+    ("we do ([{} ms]", "peers-1000000", "**hybrid top 10**, p50", "conspectus"),
+    ("100,000 takes [{} ms]", "latency", "window, query embedded, p50", "100,000 chunks"),
+)
+"""A figure of the README with the words beside it, and the cell that it comes from: in brackets, the last one."""
 TABLE = Result(
     "python benchmarks/peers.py", "2026-11-27", "2 cores", "", ["", "conspectus 0.1.0", "<other> 2", "third"],
     [["**build**", "1,500.5 s", "3,001 s (2x)", "-"], ["disk", "1 MB", "2 MB", "3 MB"]],
@@ -89,3 +100,19 @@ def test_a_figure_is_in_the_section_that_it_links_to(page: Path) -> None:
             text,
             anchor,
         )
+
+
+@pytest.mark.parametrize(("words", "name", "row", "column"), CELLS_IN_README)
+def test_a_figure_of_the_readme_is_the_cell_that_it_comes_from(
+    words: str, name: str, row: str, column: str
+) -> None:
+    before, _, after = words.partition("{}")
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    [figure] = re.findall(rf"{re.escape(before)}([\d.,]+){re.escape(after)}", text)
+    stored = Result.read(name)
+    assert stored is not None
+    [position] = [at for at, title in enumerate(stored.columns) if title.startswith(column)]
+    [cell] = [cells[position] for cells in stored.rows if cells[0] == row]
+    value = re.findall(r"\d[\d,.]*", cell)[-1 if "(" in cell and "x)" not in cell else 0]
+    decimals = len(figure.partition(".")[2])
+    assert figure == f"{float(value.replace(',', '')):,.{decimals}f}", cell
