@@ -19,7 +19,7 @@ CELLS_IN_README = (
     ("we do ([{} ms]", "peers-1000000", "**hybrid top 10**, p50", "conspectus"),
     ("100,000 takes [{} ms]", "latency", "window, query embedded, p50", "100,000 chunks"),
 )
-"""A figure of the README with the words beside it, and the cell that it comes from: in brackets, the last one."""
+"""A figure of the README with the words beside it, and its cell; of two figures in a cell, the last one."""
 TABLE = Result(
     "python benchmarks/peers.py", "2026-11-27", "2 cores", "", ["", "conspectus 0.1.0", "<other> 2", "third"],
     [["**build**", "1,500.5 s", "3,001 s (2x)", "-"], ["disk", "1 MB", "2 MB", "3 MB"]],

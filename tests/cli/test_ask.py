@@ -90,7 +90,7 @@ def test_an_answer_that_cites_nothing_says_so(filled: Shell) -> None:
     with running_chat_server(["I do not know."]) as model:
         done = run_ask(filled, model, QUESTION)
     assert (done.code, done.out) == (0, "I do not know.\n")
-    assert "the answer cites none of its 1 passages" in done.err
+    assert "the answer cites no source of 1" in done.err
 
 
 def test_what_a_model_says_cannot_steer_a_terminal_through_a_source(filled: Shell, tmp_path: Path) -> None:

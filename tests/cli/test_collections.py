@@ -13,7 +13,7 @@ def test_a_collection_is_created_renamed_and_deleted(shell: Shell) -> None:
     assert (collection["name"], collection["language"], collection["description"]) == ("essays", None, "PDFs")
     assert "essays" in shell("collections", "list").out
     cancelled = shell("collections", "delete", "essays", typed="n\n")
-    assert (cancelled.code, "with 1 documents?" in cancelled.err) == (1, True)
+    assert (cancelled.code, "with 1 document?" in cancelled.err) == (1, True)
     gone = shell("collections", "delete", "essays", "--yes", "--purge", "--json")
     assert (gone.code, gone.json["documents"], gone.json["purged"]) == (0, 1, True)
     assert shell("collections", "list").code == 3
@@ -25,7 +25,7 @@ def test_a_source_is_created_renamed_and_deleted(filled: Shell) -> None:
     assert filled("sources", "rename", "inbox", "letters").code == 0
     assert {source["name"] for source in filled("sources", "list", "--json").json} > {"letters"}
     assert "letters" in filled("sources", "list").out
-    assert filled("sources", "delete", "letters", "-y").out.startswith("deleted 1 documents")
+    assert filled("sources", "delete", "letters", "-y").out.startswith("deleted 1 document, ")
     assert filled("search", "whales").code == 3
 
 

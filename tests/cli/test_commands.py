@@ -100,7 +100,7 @@ def test_a_hit_shows_where_it_is_from_and_the_part_that_matches(shell: Shell, no
 def test_explain_fits_a_screen_and_says_how_many_more(filled: Shell) -> None:
     done = filled("explain", "printers", "--limit", "3")
     assert len([line for line in done.out.splitlines() if "keyword" in line]) == 3
-    assert "more candidates: --limit 4" in done.err
+    assert "1 more candidate: --limit 4" in done.err
     assert len(filled("explain", "printers", "--limit", "1", "--json").json["trace"]) == 4
 
 

@@ -26,7 +26,7 @@ def test_an_export_selects_by_filter_and_says_what_it_lacks(shell: Shell, notes:
     done = shell("export", "--filter", "kind=message")
     assert (done.code, done.out) == (3, "")
     assert "no documents" in done.err
-    assert "left out: 1 memories, which have an export of their own" in shell("export").err
+    assert "left out: memories (1), which have an export of their own" in shell("export").err
 
 
 def test_a_wrong_file_is_named(shell: Shell, notes: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import conspectus
-from conspectus.cli.main import COMMANDS, SYNONYMS, run
+from conspectus.cli.main import COMMANDS, GROUPS, SYNONYMS, run
 from tests.cli.conftest import Shell
 
 
@@ -23,9 +23,36 @@ def test_the_address_of_a_page_leads_to_ingest(shell: Shell) -> None:
 
 @pytest.mark.parametrize("name", SYNONYMS)
 def test_other_names_of_commands_lead_to_ours(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert SYNONYMS[name] in COMMANDS
+    command = SYNONYMS[name].split()
+    assert command[0] in {*COMMANDS, *GROUPS}
+    assert run([*command, "--help"]) == 0
+    capsys.readouterr()
     assert run([name]) == 2
     assert capsys.readouterr().err.rstrip().endswith(f"Use: conspectus {SYNONYMS[name]}")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_an_unknown_command_of_a_group_names_those_that_it_has(
+    group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*group.split(), "nothing"]) == 2
+    error = capsys.readouterr().err
+    assert f"No such command 'nothing'. Commands of {group.split()[-1]}: " in error
+    assert len(error.rpartition(": ")[2].split(", ")) >= 2
+
+
+def test_a_deletion_that_nobody_can_confirm_leads_to_yes(shell: Shell, notes: Path) -> None:
+    shell("add", notes)
+    done = shell("delete", "--filter", "kind=page", typed="")
+    assert (done.code, "--yes" in done.err, "nothing was deleted" in done.err) == (1, True, True)
+    assert shell("list").code == 0
+
+
+@pytest.mark.parametrize("command", ["list", "recall x", "recent", "stats"])
+def test_a_store_without_memories_says_how_to_add_one(shell: Shell, notes: Path, command: str) -> None:
+    shell("add", notes)
+    done = shell("memory", *command.split())
+    assert (done.code, "no memories yet; `conspectus memory add TEXT`" in done.err) == (3, True)
 
 
 def test_a_variable_that_is_no_setting_is_named(shell: Shell, notes: Path) -> None:

@@ -107,7 +107,7 @@ def test_edges_that_lead_nowhere_are_named(shell: Shell) -> None:
 def test_a_graph_is_deleted_after_a_question(shell: Shell) -> None:
     draw_graph(shell, shell.folder)
     cancelled = shell("graph", "delete", typed="n\n")
-    assert (cancelled.code, "'default' with 3 nodes and 2 edges" in cancelled.err) == (1, True)
+    assert (cancelled.code, "'default' with 3 nodes, 2 edges" in cancelled.err) == (1, True)
     assert shell("graph", "delete", typed="y\n").code == 0
 
 

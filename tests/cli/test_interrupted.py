@@ -62,6 +62,6 @@ def test_an_interrupt_while_it_embeds_says_what_is_stored_and_how_to_go_on(tmp_p
     command = [sys.executable, "-c", SLOW_MODEL, "--data-dir", "data", "add", "."]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 130, ran.stderr
-    assert "40 documents are stored in 'default', " in ran.stderr
-    assert " vectors are pending; what is stored is not added twice; " in ran.stderr
+    assert "stored in 'default': 40 documents, pending: " in ran.stderr
+    assert " vectors; what is stored is not added twice; " in ran.stderr
     assert ran.stderr.rstrip().splitlines()[-1].endswith("go on: conspectus --data-dir data add .")

@@ -35,7 +35,7 @@ def test_a_task_is_added_changed_shown_and_deleted(shell: Shell) -> None:
     assert shell("tasks", "update", "auth-1", "--priority", "none").code == 0
     assert "priority" not in shell("tasks", "list", "--json").json["tasks"][0]
     assert shell("tasks", "delete", "auth-1", typed="n\n").code == 1
-    assert "deleted 3 tasks and attachments" in shell("tasks", "delete", "auth-1", "--yes").out
+    assert "deleted, tasks and attachments together: 3" in shell("tasks", "delete", "auth-1", "--yes").out
     assert shell("tasks", "delete", "auth-1", "-y").code == 3
     assert shell("tasks", "get", "auth-1").code == 3
 

@@ -8,6 +8,7 @@ import regex
 from conspectus.deferred import dataclass
 from conspectus.model.trust import Trust, level_mark
 from conspectus.ports import CountTokens
+from conspectus.text.counts import format_count
 from conspectus.text.graphemes import graphemes_prefix
 from conspectus.text.late_patterns import re_pattern, regex_pattern
 
@@ -76,7 +77,7 @@ def snippet(text: str, characters: int = SNIPPET) -> str:
 def _text(lines: Sequence[str], *, left_out: int) -> str:
     if not lines and not left_out:
         return ""
-    more = [f"... [{left_out} more {'task' if left_out == 1 else 'tasks'}]"] if left_out else []
+    more = [f"... [{format_count(left_out, 'more task')}]"] if left_out else []
     return "\n".join([HEADER, *lines, *more])
 
 

@@ -132,7 +132,7 @@ def _finish(printed: PrintedAnswer, session: Session) -> None:
         print()
         show(citations, sources_table(citations.cited), as_json=False)
     elif printed.sources.sources:
-        note(f"the answer cites none of its {len(printed.sources.sources)} passages")
+        note(f"the answer cites no source of {len(printed.sources.sources):,}")
     if citations.unknown:
         numbers = ", ".join(f"[{number}]" for number in citations.unknown)
         note(f"warning: the answer cites {numbers}, which is not in the context")

@@ -13,6 +13,7 @@ from conspectus.cli.output import cell, facts_table, rows_table
 from conspectus.cli.session import Opening, Session
 from conspectus.model.filter import Eq
 from conspectus.model.records import Collection, Source
+from conspectus.text.counts import format_count
 
 
 def _collections_table(collections: Sequence[Collection]) -> RenderableType:
@@ -30,7 +31,10 @@ def _collections_table(collections: Sequence[Collection]) -> RenderableType:
 def _confirm_collection(session: Session, arguments: Arguments) -> None:
     collection = session.engine.collections.get(arguments["collection"])
     count = session.engine.documents.count(collection=collection.id)
-    confirm(f"Delete the collection {collection.name} with {count} documents?", yes=arguments["extra"].yes)
+    confirm(
+        f"Delete the collection {collection.name} with {format_count(count, 'document')}?",
+        yes=arguments["extra"].yes,
+    )
     arguments["collection"] = collection.id
 
 
@@ -49,7 +53,9 @@ def _show_source(session: Session, source: Source, _: Arguments) -> None:
 def _confirm_source(session: Session, arguments: Arguments) -> None:
     source = session.engine.collections.get_source(arguments["source"], collection=session.collection)
     count = _count(session, source)
-    confirm(f"Delete the source {source.name} with {count} documents?", yes=arguments["extra"].yes)
+    confirm(
+        f"Delete the source {source.name} with {format_count(count, 'document')}?", yes=arguments["extra"].yes
+    )
     arguments["source"] = source.id
 
 

@@ -88,7 +88,7 @@ CONNECTIONS_COMMANDS: Final = {
     "watch": watch,
     "delete": Command(
         "jobs:ConnectionService.delete", "Delete a connection.",
-        "deleted the connection {name} and {result.documents} documents", options={"delete": "--documents"},
-        extra=Confirmation, prepare=_confirm_connection,
+        "deleted the connection {name}; documents deleted: {result.documents}",
+        options={"delete": "--documents"}, extra=Confirmation, prepare=_confirm_connection,
     ),
 }  # fmt: skip

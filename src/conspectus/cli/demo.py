@@ -22,6 +22,7 @@ from conspectus.model.records import NewDocument
 from conspectus.model.stream_events import NewEvent
 from conspectus.model.streams import NewStream
 from conspectus.private import make_folder
+from conspectus.text.counts import format_count
 from conspectus.web.warmup import frozen_gc
 
 if TYPE_CHECKING:
@@ -101,10 +102,10 @@ def fill(engine: "BlockingEngine", tell: Callable[[str], None], bars: "Progress 
         pages |= {
             f"{source}/{page.key}": document.id for page, document in zip(documents, written, strict=True)
         }
-    tell(f"{len(pages)} pages in {len(SOURCES)} sources")
+    tell(f"{format_count(len(pages), 'page')} in {format_count(len(SOURCES), 'source')}")
     messages = [NewMessage(**message) for message in data("messages")]
     engine.channels.add_messages(messages, channel="support", collection=CHAT)
-    tell(f"{len(messages)} messages in the channel support")
+    tell(f"{format_count(len(messages), 'message')} in the channel support")
     fill_stream(engine, tell)
     fill_graph(engine, pages, tell)
     fill_memory(engine, tell)
@@ -142,7 +143,10 @@ def fill_stream(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
     engine.streams.put(NewStream("lobby", CAMERAS, "Lobby", start_time=start, time_zone="Europe/Berlin"))
     engine.streams.add_captions(captions, stream="lobby", collection=CAMERAS)
     engine.events.add(events, stream="lobby", collection=CAMERAS)
-    tell(f"{len(captions)} captions and {len(events)} events in the stream lobby")
+    tell(
+        f"{format_count(len(captions), 'caption')} and {format_count(len(events), 'event')}"
+        " in the stream lobby"
+    )
 
 
 def fill_graph(engine: "BlockingEngine", pages: Mapping[str, str], tell: Callable[[str], None]) -> None:
@@ -156,7 +160,7 @@ def fill_graph(engine: "BlockingEngine", pages: Mapping[str, str], tell: Callabl
     )
     if not engine.graph.list_merges():
         engine.graph.merge_nodes("ann", ["a.berg"])
-    tell(f"{len(nodes)} nodes and {len(edges)} edges in the graph")
+    tell(f"{format_count(len(nodes), 'node')} and {format_count(len(edges), 'edge')} in the graph")
 
 
 def fill_memory(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
@@ -165,7 +169,10 @@ def fill_memory(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
     written = engine.memory.import_lines(lines)
     memories = dict(zip((memory["key"] for memory in data("memories")), written, strict=True))
     receipt = engine.memory.forget(MemorySelection((memories[FORGOTTEN].id,)), scope=HELPER, purge=True)
-    tell(f"{len(lines) - receipt.memories} memories of ann, and {receipt.memories} forgotten and purged")
+    tell(
+        f"{format_count(len(lines) - receipt.memories, 'memory')} of ann,"
+        f" and {receipt.memories} forgotten and purged"
+    )
 
 
 def fill_people(engine: "BlockingEngine") -> dict[str, str]:

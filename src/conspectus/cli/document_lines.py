@@ -14,6 +14,7 @@ from conspectus.cli.output import note, progress
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.text_input import STDIO
 from conspectus.errors import InvalidInput
+from conspectus.text.counts import format_count
 
 
 def export(
@@ -31,9 +32,9 @@ def export(
         count, left_out = write_pages(pages, target, bars)
     if output != STDIO:
         summary = {"documents": count, "file": output, "left_out": left_out}
-        session.show(summary, f"wrote {count:,} documents")
+        session.show(summary, f"wrote {format_count(count, 'document')}")
     for name, number in left_out.items():
-        note(f"left out: {number:,} {name}, which have an export of their own")
+        note(f"left out: {name} ({number:,}), which have an export of their own")
     if not count:
         session.end_with_nothing("no documents")
 

@@ -25,6 +25,7 @@ from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.relations import DocumentRelation
 from conspectus.model.reports import DocumentPreview, FileFailure, FilesPreview, FilesReport, Page
 from conspectus.operations.operation import REQUIRED
+from conspectus.text.counts import format_count
 from conspectus.text.document_names import name_with_key
 
 MAX_FILES: Final = 1_000
@@ -111,7 +112,7 @@ def delete(
         raise InvalidInput("delete", "give ids, --filter or --source")
     where = And((where, In("document", tuple(ids)))) if ids else where
     count = session.engine.documents.count(collection=session.collection, filter=where)
-    confirm(f"Delete {count} documents, and quarantined ones that match?", yes=yes)
+    confirm(f"Delete {format_count(count, 'document')}, and quarantined ones that match?", yes=yes)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
     session.show(receipt, receipt_line(receipt), matches=receipt.documents)
 
@@ -208,10 +209,11 @@ def _documents_table(page: Page) -> RenderableType:
 
 def files_table(report: FilesReport) -> RenderableType:
     """Return numbers of files by outcome, and failures by name."""
-    names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
-    counts = Text(", ".join(f"{getattr(report, name)} {name}" for name in names))
-    captions = f"{sum(report.streams.values()):,} captions"
-    streams = f"{len(report.streams)} streams with {captions}: conspectus streams list"
+    names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped")
+    outcomes = [f"{getattr(report, name):,} {name}" for name in names]
+    counts = Text(", ".join([*outcomes, format_count(report.chunks, "chunk")]))
+    captions = format_count(sum(report.streams.values()), "caption")
+    streams = f"{format_count(len(report.streams), 'stream')} with {captions}: conspectus streams list"
     return Group(counts, *([Text(streams)] if report.streams else []), *_failure_tables(report.failures))
 
 
@@ -221,16 +223,16 @@ def _make_preview_table(preview: FilesPreview) -> RenderableType:
     for document in preview.documents[:MAX_PREVIEWED]:
         lines += [cell(name_with_key(document.title, document.key)), *_make_chunk_lines(document)]
     hidden = len(preview.documents) - MAX_PREVIEWED
-    lines += [cell(f"and {hidden:,} more documents; --json lists all")] if hidden > 0 else []
-    sums = {
-        "documents": len(preview.documents),
-        "chunks": sum(document.chunk_count for document in preview.documents),
-        "tokens": sum(document.tokens for document in preview.documents),
-        "skipped": len(preview.skipped_files),
-        "failed": len(preview.failures),
-    }
-    numbers = ", ".join(f"{number:,} {name}" for name, number in sums.items())
-    return Group(*lines, Text(f"{numbers}; nothing was stored"), *_failure_tables(preview.failures))
+    lines += [cell(f"and {format_count(hidden, 'more document')}; --json lists all")] if hidden > 0 else []
+    numbers = (
+        format_count(len(preview.documents), "document"),
+        format_count(sum(document.chunk_count for document in preview.documents), "chunk"),
+        format_count(sum(document.tokens for document in preview.documents), "token"),
+        f"{len(preview.skipped_files):,} skipped",
+        f"{len(preview.failures):,} failed",
+    )
+    sums = Text(f"{', '.join(numbers)}; nothing was stored")
+    return Group(*lines, sums, *_failure_tables(preview.failures))
 
 
 def _make_chunk_lines(document: DocumentPreview) -> Iterator[RenderableType]:
@@ -239,11 +241,11 @@ def _make_chunk_lines(document: DocumentPreview) -> Iterator[RenderableType]:
     for chunk in document.chunks[:MAX_PREVIEWED]:
         page = "" if chunk.page is None else f"p. {chunk.page}"
         place = ", ".join(filter(None, (page, chunk.heading)))
-        span = f"characters {chunk.start:,} to {chunk.end:,}, {chunk.tokens:,} tokens"
+        span = f"characters {chunk.start:,} to {chunk.end:,}, {format_count(chunk.tokens, 'token')}"
         yield Padding(cell(f"{span}: {place}" if place else span), INDENT)
     hidden = len(document.chunks) - MAX_PREVIEWED
     if hidden > 0:
-        yield Padding(cell(f"and {hidden:,} more chunks"), INDENT)
+        yield Padding(cell(f"and {format_count(hidden, 'more chunk')}"), INDENT)
 
 
 def _failure_tables(failures: Sequence[FileFailure]) -> list[RenderableType]:
@@ -253,8 +255,14 @@ def _failure_tables(failures: Sequence[FileFailure]) -> list[RenderableType]:
 
 def receipt_line(receipt: Receipt) -> str:
     """Return the numbers of what was deleted."""
-    counts = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
-    return counts + erasure_text(purged=receipt.purged, is_pending=receipt.erasure_pending)
+    counts = (
+        format_count(receipt.documents, "document"),
+        format_count(receipt.chunks, "chunk"),
+        format_count(receipt.vectors, "vector"),
+    )
+    return f"deleted {', '.join(counts)}" + erasure_text(
+        purged=receipt.purged, is_pending=receipt.erasure_pending
+    )
 
 
 def _require_files(paths: Sequence[str]) -> None:

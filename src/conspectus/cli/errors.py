@@ -85,7 +85,16 @@ def fail(code: str, message: str, *, facts: dict[str, object], as_json: bool) ->
 
 def confirm(question: str, *, yes: bool) -> None:
     """Ask for confirmation of a deletion, unless `yes`; a refusal ends the command."""
-    if not yes and not typer.confirm(question, err=True):
+    if yes:
+        return
+    try:
+        is_confirmed = typer.confirm(question, err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        note("\nnothing confirms this; --yes does")
+        is_confirmed = False
+    if not is_confirmed:
         note("nothing was deleted")
         raise typer.Exit(FAILED)
 

@@ -41,6 +41,7 @@ from conspectus.model.parameters import GraphName
 from conspectus.model.records import Collection, Mention
 from conspectus.model.trust import least, level_mark
 from conspectus.settings import Settings
+from conspectus.text.counts import format_count
 
 EXPORT: Final = "engine.graph:GraphService.export"
 MAX_TEXT_LENGTH: Final = 80
@@ -194,11 +195,11 @@ def delete(session: Session, of: OfGraph, deleted: Deleted) -> None:
             graphs = session.engine.graph.list(collection=session.collection)
             graph_names = {of.graph, f"graph/{of.graph}"}
             named = [graph for graph in graphs if {graph.source.name, graph.source.id} & graph_names]
-            size = f" with {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
+            size = f" with {_size_text(named[0].nodes, named[0].edges)}" if named else ""
             confirm(f"Delete the graph {of.graph!r}{size}?", yes=False)
         gone = session.engine.graph.delete(of.graph, collection=session.collection)
         counts = {"nodes": gone.nodes, "edges": gone.edges}
-    session.show(counts, f"deleted {counts['nodes']:,} nodes, {counts['edges']:,} edges")
+    session.show(counts, f"deleted {_size_text(counts['nodes'], counts['edges'])}")
     if (deleted.node or deleted.edge) and not any(counts.values()):
         session.end_with_nothing()
 
@@ -247,7 +248,7 @@ def export(
         return
     output.write_text(text, encoding="utf-8", newline="\n")
     size = output.stat().st_size
-    session.show({"file": output, "form": form, "bytes": size}, f"wrote {size:,} bytes")
+    session.show({"file": output, "form": form, "bytes": size}, f"wrote {format_count(size, 'byte')}")
 
 
 def _entities_table(entities: Sequence[EntityCount]) -> RenderableType:
@@ -265,7 +266,9 @@ def enable_extraction(session: Session, *, wait: Wait = True) -> None:
             if wait
             else 0
         )
-    session.show({"collection": collection, "read": read}, f"enabled; {read:,} chunks processed")
+    session.show(
+        {"collection": collection, "read": read}, f"enabled; {format_count(read, 'chunk')} processed"
+    )
 
 
 def _show_disabled(session: Session, collection: Collection, _: Arguments) -> None:
@@ -358,6 +361,10 @@ def _add_parts(
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in ("added", "updated", "unchanged"))
     ended = sum(len(part.closed) for part in done)
     session.show(done, f"{what}: {counts}" + (f"; {ended:,} ended" if ended else ""))
+
+
+def _size_text(nodes: int, edges: int) -> str:
+    return f"{format_count(nodes, 'node')}, {format_count(edges, 'edge')}"
 
 
 def _delete_parts(session: Session, of: OfGraph, deleted: Deleted) -> dict[str, int]:

@@ -62,7 +62,9 @@ GROUPS: Mapping[str, tuple[str, str]] = {
 SYNONYMS: Mapping[str, str] = {
     "query": "search", "retrieve": "search", "window": "context", "chat": "ask", "index": "add",
     "load": "add", "upload": "add", "rm": "delete", "remove": "delete", "fetch": "ingest", "start": "serve",
-    "run": "serve", "dump": "export", "documents": "list",
+    "run": "serve", "dump": "export", "documents": "list", "remember": "memory add",
+    "recall": "memory recall", "forget": "memory delete", "history": "memory versions",
+    "nodes": "graph nodes", "edges": "graph edges",
 }  # fmt: skip
 """Names of commands in other programs, with the command that does it here."""
 ROOT_OPTIONS = {"--help", "--version"}
@@ -83,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = build_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
-        fail("usage", _with_synonym(error.format_message()), facts={}, as_json=as_json)
+        fail("usage", _with_advice(error), facts={}, as_json=as_json)
         return INVALID
     except (typer.Abort, KeyboardInterrupt):
         fail("interrupted", "interrupted", facts={}, as_json=as_json)
@@ -91,11 +93,18 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _with_synonym(message: str) -> str:
-    """Return the message about an unknown command with the command that does what it names."""
-    unknown = re.match(r"No such command '(\w+)'", message)
-    synonym = SYNONYMS.get(unknown[1]) if unknown else None
-    return message if unknown is None or synonym is None else f"{unknown[0]}. Use: conspectus {synonym}"
+def _with_advice(error: typer.TyperException) -> str:
+    """Return the message; about an unknown command, with the one that does it, or those of its group."""
+    message = error.format_message()
+    unknown = re.match(r"No such command '([^']+)'", message)
+    context = getattr(error, "ctx", None)
+    if unknown is None or context is None:
+        return message
+    if context.parent is not None:
+        names = ", ".join(context.command.list_commands(context))
+        return f"{message.rstrip('.')}. Commands of {context.info_name}: {names}"
+    synonym = SYNONYMS.get(unknown[1])
+    return message if synonym is None else f"{unknown[0]}. Use: conspectus {synonym}"
 
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:

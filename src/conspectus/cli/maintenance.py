@@ -28,6 +28,7 @@ from conspectus.model.records import Json
 from conspectus.model.reports import CheckReport, Status
 from conspectus.model.sensitive_reports import CATEGORIES, SensitiveReport
 from conspectus.settings import Settings
+from conspectus.text.counts import format_count
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -147,10 +148,10 @@ def _scan_table(report: SensitiveReport) -> RenderableType:
         for match in report.places
     )
     counts = [
-        f"{number} {name} ({report.documents.get(name, 0)} documents)"
+        f"{number:,} {name} ({format_count(report.documents.get(name, 0), 'document')})"
         for name, number in report.found.items()
     ]
-    heading = f"{report.scanned} documents: {', '.join(counts) or 'nothing found'}"
+    heading = f"{format_count(report.scanned, 'document')}: {', '.join(counts) or 'nothing found'}"
     columns = ("category", "kind", "column", "row", "title", "start", "end")
     return Group(heading, rows_table(columns, rows)) if report.places else heading
 
@@ -166,7 +167,9 @@ def _show_reindexed(session: Session, _: None, __: Arguments) -> None:
 
 def _show_reembedded(session: Session, count: int, _: Arguments) -> None:
     name = session.collection
-    session.show({"collection": name, "embedded": count}, f"embedded {count} chunks of {name}")
+    session.show(
+        {"collection": name, "embedded": count}, f"embedded {format_count(count, 'chunk')} of {name}"
+    )
 
 
 def migrate(
@@ -254,7 +257,7 @@ def status_table(status: Status) -> RenderableType:
         for collection in status.collections
         if collection.similarity
     }
-    stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
+    stored = (status.path, format_count(status.bytes, "byte")) if status.path else ()
     parts: list[RenderableType] = [table, similarity_table(similarities)] if similarities else [table]
     parts += [
         Text(f"{collection.name}: its index cannot be used: {collection.fault}")
@@ -298,8 +301,8 @@ def _backup_line(receipt: "BackupReceipt", done: str) -> str:
     tables = receipt.manifest.tables
     rows = sum(digest.rows for digest in tables.values())
     return printable(
-        f"{done}: {rows:,} rows in {len(tables)} tables as of {receipt.manifest.moment}, all verified"
-        f" ({receipt.bytes:,} bytes)."
+        f"{done}: {format_count(rows, 'row')} in {format_count(len(tables), 'table')}"
+        f" as of {receipt.manifest.moment}, all verified ({format_count(receipt.bytes, 'byte')})."
     )
 
 
@@ -342,10 +345,11 @@ def _move_line(receipt: "MoveReceipt", indexed: list[str]) -> str:
     """Return the sentence about a migration."""
     moved = receipt.moved
     rows = sum(table.source.rows for table in moved.tables)
-    indexes = f"{len(indexed)} indexes built" if indexed else "no index built"
+    indexes = f"{format_count(len(indexed), 'index')} built" if indexed else "no index built"
     return printable(
-        f"Copied {receipt.source} to {receipt.target}: {rows:,} rows in {len(moved.tables)} tables as of"
-        f" {moved.moment.isoformat()}, all verified; writers waited {moved.held_seconds:.2f} s, {indexes}."
+        f"Copied {receipt.source} to {receipt.target}: {format_count(rows, 'row')} in"
+        f" {format_count(len(moved.tables), 'table')} as of {moved.moment.isoformat()}, all verified;"
+        f" writers waited {moved.held_seconds:.2f} s, {indexes}."
     )
 
 

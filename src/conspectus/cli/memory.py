@@ -42,6 +42,7 @@ from conspectus.model.memory import (
     Scope,
 )
 from conspectus.model.parameters import DEFAULT_HITS
+from conspectus.text.counts import format_count
 
 MAX_TEXT_LENGTH: Final = 400
 MAX_LINE_LENGTH: Final = 200
@@ -165,8 +166,8 @@ def recent_table(turns: Sequence[RecentMemory]) -> RenderableType:
 def receipt_text(receipt: MemoryReceipt) -> str:
     """Return the numbers of memories that were deleted, or would be."""
     counts = [
-        f"{number:,} {one if number == 1 else name}"
-        for name, one in COUNTED.items()
+        format_count(number, noun)
+        for name, noun in COUNTED.items()
         if (number := getattr(receipt, name)) or name == "memories"
     ]
     gone = f"{'would delete' if receipt.dry_run else 'deleted'} {', '.join(counts)}"
@@ -246,7 +247,7 @@ def context(
         dump(memory_window.window.messages)
     elif memory_window.text:
         write(memory_window.text)
-    session.note(f"{memory_window.tokens} of {max_tokens} tokens")
+    session.note(f"{memory_window.tokens:,} of {format_count(max_tokens, 'token')}")
     if not memory_window.text:
         session.end_with_nothing()
 

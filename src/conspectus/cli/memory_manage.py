@@ -52,6 +52,7 @@ from conspectus.model.memory import (
     Retention,
     RetentionRule,
 )
+from conspectus.text.counts import format_count
 
 CHANGES: Final = "text role speaker at kind valid_until"
 """Fields of a memory that a command changes."""
@@ -178,9 +179,9 @@ def export(
         count, left_out = write_pages(pages, target, bars)
     if output != STDIO:
         summary = {"memories": count, "file": output, "left_out": left_out}
-        session.show(summary, f"wrote {count:,} memories")
+        session.show(summary, f"wrote {format_count(count, 'memory')}")
     for name, number in left_out.items():
-        note(f"left out: {number:,} {name}")
+        note(f"left out: {name} ({number:,})")
     if not count:
         note(NO_MEMORIES)
         session.end_with_nothing()
@@ -270,8 +271,7 @@ def _delete(
         would = engine.memory.forget(selection, scope=scope, collection=collection, dry_run=True)
         if deleting.dry_run or not would.memories:
             return would
-        noun = "memory" if would.memories == 1 else "memories"
-        confirm(f"Delete {would.memories:,} {noun} of {scope_name(scope)}?", yes=False)
+        confirm(f"Delete {format_count(would.memories, 'memory')} of {scope_name(scope)}?", yes=False)
     return engine.memory.forget(selection, scope=scope, collection=collection, purge=deleting.purge)
 
 
@@ -304,7 +304,7 @@ def _memory_picture(memory: Memory) -> RenderableType:
 
 
 def _bounds(retention: Retention) -> str:
-    days = [] if retention.days is None else [f"turns of the last {retention.days:g} days"]
+    days = [] if retention.days is None else [f"turns of the last {format_count(retention.days, 'day')}"]
     maximum = [] if retention.max_count is None else [f"at most {retention.max_count:,} in each conversation"]
     return ", ".join([*days, *maximum]) or "everything"
 

@@ -34,6 +34,7 @@ from conspectus.model.channels import (
 )
 from conspectus.model.parameters import ChannelName, DocumentKey
 from conspectus.model.records import Document
+from conspectus.text.counts import format_count
 
 MAX_TEXT_LENGTH = 200
 Channel = Annotated[str, argument(ChannelName, metavar="CHANNEL")]
@@ -100,7 +101,7 @@ def thread(
     chain = session.engine.channels.get_reply_chain(message.id, limit=limit)
     session.show(chain, _messages_table(chain.messages))
     if chain.left_out:
-        session.note(f"{chain.left_out} more messages in the thread; use --limit")
+        session.note(f"{format_count(chain.left_out, 'more message')} in the thread; use --limit")
 
 
 def context(channel: Channel, query: Query, session: Session, limits: WindowLimits) -> None:
@@ -165,6 +166,6 @@ MESSAGES_COMMANDS: Final = {
     "thread": thread, "context": context,
     "delete": Command(
         "channels:DocumentService.delete_by_key", "Delete a message. Replies to it stay.",
-        "deleted {result.documents} messages", arguments={"source": "CHANNEL", "key": "KEY"}, only="",
+        "messages deleted: {result.documents}", arguments={"source": "CHANNEL", "key": "KEY"}, only="",
     ),
 }  # fmt: skip

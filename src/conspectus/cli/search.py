@@ -29,6 +29,7 @@ from conspectus.model.results import (
     TraceEntry,
     WindowPart,
 )
+from conspectus.text.counts import format_count
 from conspectus.text.document_names import name_with_key
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def explain(
     session.show(window, trace_table(window, listed.limit))
     more = len(window.trace) - listed.limit
     if more > 0:
-        session.note(f"{more} more candidates: --limit {len(window.trace)}")
+        session.note(f"{format_count(more, 'more candidate')}: --limit {len(window.trace)}")
     _finish(session, window)
 
 
@@ -199,7 +200,7 @@ def print_window(session: Session, answer: object, window: ContextWindow, form: 
         dump(window.messages)
     elif window.text:
         write(window.text)
-    session.note(f"{window.tokens} of {window.max_tokens} tokens")
+    session.note(f"{window.tokens:,} of {format_count(window.max_tokens, 'token')}")
 
 
 def require_nonempty(tokens: int, shows: Callable[[int], bool], *, has_text: bool) -> None:
@@ -269,7 +270,7 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
             cell(name_with_key(entry.title, entry.key) or entry.document, limit=60),
             cell(entry.reason + _describe_budget(entry)),
         )
-    used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
+    used = f"{window.tokens:,} of {format_count(window.max_tokens, 'token')} ({window.tokenizer})"
     return Group(table, Text(used), Text(budget_sum(window.parts)))
 
 

@@ -37,6 +37,7 @@ from conspectus.model.quarantine import quarantine_notice
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Written
 from conspectus.settings import Settings, UnknownSetting
+from conspectus.text.counts import format_count
 from conspectus.web.warmup import frozen_gc
 
 if TYPE_CHECKING:
@@ -178,8 +179,8 @@ class Session:
         with suppress(ConspectusError):
             for status in self.engine.maintenance.status().collections:
                 if status.name == self.collection:
-                    stored = f"{status.documents:,} documents are stored in {status.name!r}"
-                    remains = f"{status.pending:,} of {status.chunks:,} vectors are pending"
+                    stored = f"stored in {status.name!r}: {format_count(status.documents, 'document')}"
+                    remains = f"pending: {status.pending:,} of {format_count(status.chunks, 'vector')}"
                     self.note(f"{stored}, {remains}; what is stored is not added twice; {again}")
                     return
             self.note(f"nothing is stored in {self.collection!r}; {again}")
@@ -188,7 +189,7 @@ class Session:
         """Print the first of many notices with `note`."""
         self.note(*notices[:MAX_NOTICES])
         if len(notices) > MAX_NOTICES:
-            self.note(f"and {len(notices) - MAX_NOTICES} more notices; --json lists all")
+            self.note(f"and {format_count(len(notices) - MAX_NOTICES, 'more notice')}; --json lists all")
 
     def note_quarantined(self, written: Sequence[Written | MemoryWritten]) -> None:
         """Name the first texts that are quarantined, with the pattern of each."""
@@ -269,7 +270,9 @@ def _open_session(common: Common, opening: Opening) -> Iterator[Session]:
             session.note_interrupted()
             raise
         except NotFound as missing:
-            if missing.kind == "collection":
+            if missing.kind == "collection" and session.collection == MEMORY:
+                note("no memories yet; `conspectus memory add TEXT` stores one")
+            elif missing.kind == "collection":
                 there = ", ".join(collection.name for collection in session.engine.collections.list())
                 note(f"existing collections: {there or 'none'}")
             raise
@@ -279,7 +282,7 @@ def _notice_line(names: Sequence[str], notice: str) -> str:
     if len(names) == 1:
         return f"{names[0]}: {notice}"
     shown = ", ".join(names[:MAX_NAMES])
-    return f"{len(names)} times {notice}: {shown}{', …' if len(names) > MAX_NAMES else ''}"
+    return f"{format_count(len(names), 'time')} {notice}: {shown}{', …' if len(names) > MAX_NAMES else ''}"
 
 
 def _with_source_ids(condition: Filter, ids: dict[str, str]) -> Filter:

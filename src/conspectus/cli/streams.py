@@ -35,6 +35,7 @@ from conspectus.model.stream_summaries import Summary, SummaryRequest
 from conspectus.model.streams import Moments, NewStream, StreamQuery, StreamQueryOptions
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import line_of
+from conspectus.text.counts import format_count
 
 CAPTIONS_PER_PAGE = 1_000
 Stream = Annotated[str, argument(StreamName, metavar="STREAM")]
@@ -177,7 +178,9 @@ def captions(
 def _confirm_stream(session: Session, arguments: Arguments) -> None:
     stored = session.engine.streams.get(arguments["stream"], collection=session.collection)
     name, captions = stored.source.name, stored.captions
-    confirm(f"Delete the stream {name!r} with {captions:,} captions?", yes=arguments["extra"].yes)
+    confirm(
+        f"Delete the stream {name!r} with {format_count(captions, 'caption')}?", yes=arguments["extra"].yes
+    )
     arguments.update(stream=stored.source.id, collection=stored.source.collection)
 
 
@@ -259,12 +262,12 @@ def _show_summary(summary: Summary) -> None:
         write(summary.text)
     for batch in summary.failures:
         start, end = (text or "-" for text in (batch.start_text, batch.end_text))
-        note(f"left out: {batch.captions} captions, {start} to {end}: {batch.error}")
+        note(f"left out: {format_count(batch.captions, 'caption')}, {start} to {end}: {batch.error}")
     captions = sum(batch.captions for batch in summary.batches if batch.state == "done")
     from conspectus.engine.summary_pipeline import EXTRACTIVE
 
     by = "chosen from" if summary.by == EXTRACTIVE else f"by {summary.by}, of"
-    note("no captions" if summary.outcome == "empty" else f"{by} {captions:,} captions")
+    note("no captions" if summary.outcome == "empty" else f"{by} {format_count(captions, 'caption')}")
 
 
 def _note_plan(session: Session, plan: Mapping[str, str], notices: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.task_documents import check_task
 from conspectus.errors import InvalidInput
 from conspectus.model.tasks import Task
+from conspectus.text.counts import format_count
 
 FIELDS = frozenset(Task.__dataclass_fields__)
 NONE = frozenset({"", "none", "null"})
@@ -71,7 +72,10 @@ def _csv(text: str) -> Iterator[tuple[int, object]]:
         line = reader.line_num + 1
         for row in reader:
             if len(row) > len(header):
-                yield line, InvalidInput("row", f"has {len(row)} cells, the header {len(header)}")
+                yield (
+                    line,
+                    InvalidInput("row", f"has {format_count(len(row), 'cell')}, the header {len(header)}"),
+                )
             elif any(row):
                 yield line, {name: cell for name, cell in zip(header, row, strict=False) if cell}
             line = reader.line_num + 1

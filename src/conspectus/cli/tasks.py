@@ -31,6 +31,7 @@ from conspectus.model.tasks import (
     TaskWritten,
 )
 from conspectus.settings import Settings
+from conspectus.text.counts import format_count
 
 if TYPE_CHECKING:
     from conspectus.sync.channels import BlockingTasks
@@ -149,11 +150,11 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete tasks with their attachments."""
-    confirm(f"Delete {len(ids)} tasks?", yes=yes)
+    confirm(f"Delete {format_count(len(ids), 'task')}?", yes=yes)
     tasks = _tasks(session)
     receipts = {name: tasks.delete(name) for name in ids}
     gone = sum(receipt.documents for receipt in receipts.values())
-    session.show(receipts, f"deleted {gone} tasks and attachments", matches=gone)
+    session.show(receipts, f"deleted, tasks and attachments together: {gone}", matches=gone)
 
 
 def import_tasks(

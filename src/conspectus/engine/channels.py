@@ -61,6 +61,7 @@ from conspectus.model.records import Source, StoredChunk, Written
 from conspectus.model.results import ContextWindow, Hit
 from conspectus.retrieval.chains import chain_of
 from conspectus.retrieval.profiles import profile_by_name
+from conspectus.text.counts import format_count
 from conspectus.text.replies import Linker
 from conspectus.window.build import window_form
 
@@ -391,8 +392,8 @@ def _channel_notices(window: ContextWindow, assumed_thread: str | None) -> Itera
     below = {candidate.document for candidate in window.trace if candidate.status == "below_min_similarity"}
     left_out = len(below - included)
     if left_out:
-        messages = "1 message is" if left_out == 1 else f"{left_out} messages are"
-        yield f"{messages} left out, below the minimum similarity"
+        verb = "is" if left_out == 1 else "are"
+        yield f"{format_count(left_out, 'message')} {verb} left out, below the minimum similarity"
 
 
 def _in_channel(channels: Sequence[Source]) -> Filter:

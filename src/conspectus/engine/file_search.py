@@ -14,6 +14,7 @@ from conspectus.model.filter import Filter, document_row, matches, require_docum
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document
 from conspectus.ports import CountTokens
+from conspectus.text.counts import format_count
 from conspectus.text.lines import LinePattern, MatchedLine, find_shown_part
 
 MAX_GLOB_CHARACTERS: Final = 200
@@ -88,7 +89,10 @@ class Scan:
                     self._notice = f"the search ended after {self._grep.max_seconds:g} seconds"
                     return
             elif self._matches == self._grep.limit:
-                self._notice = f"the search ended after {self._matches} lines; use a narrower pattern or path"
+                self._notice = (
+                    f"the search ended after {format_count(self._matches, 'line')};"
+                    " use a narrower pattern or path"
+                )
                 return
             else:
                 self._matches += 1
@@ -114,7 +118,9 @@ class Scan:
             low, high = (middle, high) if fits else (low, middle - 1)
         cut = _with_first_lines(full, low)
         shown = sum(line.matched for file in cut.files for line in file.lines)
-        budget_notice = f"{full.matches - shown} of {full.matches} lines are left out: raise max_tokens"
+        budget_notice = (
+            f"left out: {full.matches - shown} of {format_count(full.matches, 'line')}; raise max_tokens"
+        )
         all_notices = (*notices, budget_notice)
         return replace(cut, complete=False, notices=all_notices, tokens=count(cut.text))
 

@@ -49,6 +49,7 @@ from conspectus.model.parameters import (
 )
 from conspectus.model.records import Json, Source
 from conspectus.model.reports import FilesPreview
+from conspectus.text.counts import format_count
 from conspectus.text.splitter import SplitOptions
 from conspectus.text.urls import parse_url
 
@@ -124,7 +125,7 @@ class JobService(Service):
         names = await asyncio.to_thread(self._require_names, files)
         access, target = await self._job_target(collection, check_name("source", source))
         listed: list[Json] = list(names)
-        title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
+        title = names[0] if len(names) == 1 else f"{format_count(len(names), 'file')}: {names[0]}, …"
         arguments: dict[str, Json] = {"files": listed, "source": source, "repeatable": False}
         job = self._queue.new_job("ingest_files", access, target, title=title, arguments=arguments)
         await self._parts.work.files.store_files(job.id, files)

@@ -57,6 +57,7 @@ from conspectus.retrieval.feedback import feedback_on
 from conspectus.retrieval.query_checks import check_query
 from conspectus.retrieval.reranking import rerank_hits
 from conspectus.text.clean import clean
+from conspectus.text.counts import format_count
 from conspectus.window.build import WindowOptions, window_form
 from conspectus.window.stable import Previous
 
@@ -387,7 +388,7 @@ class SearchService(Service):
             yield f"{document.id} was not ranked: {why}"
         maximum = self._parts.settings.max_limit
         if document.chunks > maximum:
-            chunks = f"{maximum} of {document.chunks} chunks of {document.id}"
+            chunks = f"{maximum} of {format_count(document.chunks, 'chunk')} of {document.id}"
             yield f"only the first {chunks} are ranked in any case"
 
     async def _find_missing_grants(

@@ -15,6 +15,7 @@ from conspectus.model.records import Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.tasks import TaskResult
 from conspectus.ports import CountTokens
+from conspectus.text.counts import format_count
 
 CHUNKS_PER_RESULT: Final = 3
 """Number of chunks read per result, as several may belong to one text; more are read if needed."""
@@ -66,7 +67,9 @@ async def find_nearest(engine: TaskEngine, query: TaskQuery) -> list[TaskResult]
         if not best:
             candidates = await engine.documents.count(collection=collection, filter=query.filter)
             if candidates:
-                raise ProviderUnavailable("embedder", f"none of the {candidates} candidates is embedded yet")
+                raise ProviderUnavailable(
+                    "embedder", f"none of the {format_count(candidates, 'candidate')} is embedded yet"
+                )
     except NotFound:
         return []
     except ProviderError as fault:

@@ -99,12 +99,3 @@ def singular_of(key: str) -> str | None:
     if key.endswith(("ches", "shes", "xes", "sses", "zes", "oes")):
         return key[:-2]
     return key[:-1]
-
-
-def plural_of(key: str) -> str:
-    """Return the regular English plural of a key."""
-    if key.endswith("y") and key[-2:-1] not in "aeiou":
-        return f"{key[:-1]}ies"
-    if key.endswith(("s", "x", "z", "ch", "sh", "to")):
-        return f"{key}es"
-    return f"{key}s"

@@ -9,9 +9,10 @@ import ahocorasick
 import regex
 
 from conspectus.deferred import dataclass
-from conspectus.graph.english_words import BEFORE_VERBS, FUNCTION_WORDS, PRONOUNS, common_words, plural_of
+from conspectus.graph.english_words import BEFORE_VERBS, FUNCTION_WORDS, PRONOUNS, common_words
 from conspectus.graph.name_matching import is_person
 from conspectus.model.graph import ENTITY
+from conspectus.text.counts import plural_of
 from conspectus.text.late_patterns import regex_pattern
 
 MAX_KNOWN_LENGTH: Final = 200

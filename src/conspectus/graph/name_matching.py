@@ -9,9 +9,9 @@ from conspectus.graph.english_words import (
     ORGANISATIONS,
     PLACES,
     TITLES,
-    plural_of,
     singular_of,
 )
+from conspectus.text.counts import plural_of
 from conspectus.text.late_patterns import regex_pattern
 from conspectus.text.name_keys import key_of
 

@@ -28,6 +28,7 @@ from conspectus.model.parameters import Wait
 from conspectus.model.records import Document, NewDocument, Period, StoredChunk, Written
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
+from conspectus.text.counts import format_count
 from conspectus.text.replies import Linker, Utterance
 from conspectus.text.times import parse_instant
 
@@ -278,7 +279,7 @@ async def _grant_to_members(
         missing |= {} if has_account else {names[-1]: None}
     unknown = f"; without an account: {', '.join(islice(missing, MAX_NAMED))}" if missing else ""
     more = ", …" if len(missing) > MAX_NAMED else ""
-    return (f"{granted} members of private channels may read them{unknown}{more}",)
+    return (f"{format_count(granted, 'member')} of private channels may read them{unknown}{more}",)
 
 
 def states_threads(archive: ChatArchive) -> bool:

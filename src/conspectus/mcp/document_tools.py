@@ -19,6 +19,7 @@ from conspectus.model import parameters
 from conspectus.model.records import Document, Source
 from conspectus.model.trust import level_mark
 from conspectus.operations.declared import declared, facts_of
+from conspectus.text.counts import format_count
 from conspectus.text.graphemes import last_border
 
 MEMORY_KINDS = ("memory", "version")
@@ -43,7 +44,7 @@ async def read_document(call: ToolCall, arguments: ReadArguments) -> str:
     document = await get_document_inside(call, arguments.document)
     text = await call.engine.documents.get_text(document.id)
     if arguments.start > len(text):
-        raise InvalidInput("start", f"the document has {len(text)} characters")
+        raise InvalidInput("start", f"the document has {format_count(len(text), 'character')}")
     return document_part(document_heading(document, text), text, arguments.start, call.budget)
 
 
@@ -58,7 +59,7 @@ async def get_document_inside(call: ToolCall, name: str) -> Document:
 
 def document_heading(document: Document, text: str) -> str:
     """Describe a document on one line."""
-    facts = f"document {document.id}, {document.kind}, {len(text)} characters"
+    facts = f"document {document.id}, {document.kind}, {format_count(len(text), 'character')}"
     return f"{document_name(document)}{level_mark(document.trust)} ({facts})"
 
 

@@ -37,6 +37,7 @@ from conspectus.model.memory import (
 )
 from conspectus.model.records import Source
 from conspectus.operations.declared import declared, facts_of
+from conspectus.text.counts import format_count
 from conspectus.text.name_keys import key_of
 from conspectus.text.times import parse_instant
 
@@ -65,7 +66,9 @@ class GraphAddress(ScopedArguments):
         graphs = [source.name for source in seen if source.kind == GRAPHS and is_of_memory(source)]
         names = [graph for graph in graphs if includes_scope(scope, scope_of(graph))]
         if len(names) > MAX_GRAPHS:
-            raise InvalidInput("conversation", f"is required: facts are in {len(names)} conversations")
+            raise InvalidInput(
+                "conversation", f"is required: facts are in {format_count(len(names), 'conversation')}"
+            )
         return [{"graph": name, "collection": MEMORY} for name in names]
 
     async def _source(self, call: ToolCall) -> Source:
@@ -167,7 +170,8 @@ async def _find_nodes(call: ToolCall, arguments: GraphArguments, query: str) -> 
             collection=arguments.collection, prefix=query, limit=arguments.limit
         )
         lines += [
-            f"“{shorten(entity.name)}” ({shorten(entity.type)}) is mentioned in {entity.passages} passages"
+            f"“{shorten(entity.name)}” ({shorten(entity.type)}) is mentioned in"
+            f" {format_count(entity.passages, 'passage')}"
             for entity in named
         ]
     return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
@@ -182,7 +186,7 @@ async def _neighbors(call: ToolCall, arguments: GraphArguments, node: str) -> st
     neighbors = [neighbor for reached in around for neighbor in reached or ()]
     nearest = sorted(neighbors, key=lambda neighbor: (neighbor.hop, -neighbor.decay))[: arguments.limit]
     lines = list(map(neighbor_line, nearest))
-    count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
+    count = format_count(len(lines), "node")
     return call.page(ResultPage(lines, f"{count} around {shorten(node)}", between="\n"))
 
 

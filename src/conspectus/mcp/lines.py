@@ -11,6 +11,7 @@ from conspectus.model.records import (
 )
 from conspectus.model.results import Citation, Hit, TraceEntry
 from conspectus.model.trust import level_mark
+from conspectus.text.counts import format_count
 from conspectus.text.document_names import key_beside_title, name_with_key
 from conspectus.text.printing import on_one_line
 from conspectus.window.render import renderer_by_name
@@ -84,7 +85,9 @@ def trace_line(candidate: TraceEntry) -> str:
     status = reason if reason.startswith(candidate.status) else f"{candidate.status}: {reason}"
     name = shorten(name_with_key(candidate.title, candidate.key))
     head = f"{candidate.rank}. {status} —{level_mark(candidate.trust)} {name}"
-    chunk = f"document {candidate.document}, chunk {candidate.chunk}, {candidate.tokens} tokens"
+    chunk = (
+        f"document {candidate.document}, chunk {candidate.chunk}, {format_count(candidate.tokens, 'token')}"
+    )
     return f"{head} ({chunk}; score {candidate.score:.3g}{score_terms(candidate.parts)})"
 
 

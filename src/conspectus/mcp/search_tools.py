@@ -27,6 +27,7 @@ from conspectus.model.parameters import DEFAULT_HITS
 from conspectus.model.query import EVERYWHERE, Budget, Query, WindowForm
 from conspectus.model.results import ContextWindow, Retrieval
 from conspectus.operations.declared import declared
+from conspectus.text.counts import format_count
 from conspectus.text.times import parse_instant
 
 MAX_FILTERS = 20
@@ -169,7 +170,8 @@ async def explain(call: ToolCall, arguments: ExplainArguments) -> str:
     fields = await arguments.query_fields(call)
     window = await call.engine.search.explain(arguments.query, budget, document=arguments.document, **fields)
     ordered = sorted(window.trace, key=lambda candidate: candidate.document != arguments.document)
-    head = f"{window.tokens} of {window.max_tokens} tokens are used by {len(window.citations)} passages."
+    passages = format_count(len(window.citations), "passage")
+    head = f"{passages} in {window.tokens:,} of {window.max_tokens:,} tokens."
     if arguments.document is not None and all(
         candidate.document != arguments.document for candidate in window.trace
     ):

@@ -23,6 +23,7 @@ from conspectus.model.records import (
 from conspectus.model.results import Message
 from conspectus.model.trust import level_mark
 from conspectus.text import prompt_frame
+from conspectus.text.counts import format_count
 from conspectus.text.document_names import key_beside_title, name_with_key, readable_key
 from conspectus.text.positions import BETWEEN
 from conspectus.text.printing import escape_brackets, on_one_line, printable, unlike_headers
@@ -333,7 +334,7 @@ def _left_out_element(fields: Mapping[str, int]) -> str:
 
 
 def _left_out(number: int) -> str:
-    return f"[… {number} {'message' if number == 1 else 'messages'} left out]"
+    return f"[… {format_count(number, 'message')} left out]"
 
 
 def _mark_reply(passage: WindowPassage, line: str) -> str:

@@ -9,6 +9,7 @@ from conspectus.model.results import (
     TraceEntry,
     TraceStatus,
 )
+from conspectus.text.counts import format_count
 from conspectus.window.duplicates import Refusal
 from conspectus.window.packed_window import Packed, WindowResult
 from conspectus.window.passages import Layout
@@ -58,7 +59,7 @@ def _trace_packed(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
         if piece is None:
             status, reason = _describe_refusal(plan.refused[rank], hits, numbers)
         elif piece.cut:
-            share = f"{piece.stop - piece.start} of {len(hit.chunk.text)} characters"
+            share = f"{piece.stop - piece.start:,} of {format_count(len(hit.chunk.text), 'character')}"
             status, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
         else:
             status, reason = "included", f"in [{numbers[hit.chunk.id]}]"
@@ -112,11 +113,11 @@ def _describe_missing_room(refusal: Refusal) -> str:
         return "gave way to what fills the window better"
     if not refusal.needs:
         return "the budget leaves no room"
-    return f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
+    return f"does not fit: needs at least {format_count(refusal.needs, 'token')}, {refusal.left} were left"
 
 
 def _unpacked_entries(hits: Sequence[Hit], first: int) -> Iterator[TraceEntry]:
-    reason = f"not among the {first} hits that the window takes"
+    reason = f"not among the {format_count(first, 'hit')} that the window takes"
     for rank, hit in enumerate(hits, first):
         yield _entry(rank, hit, "over_budget", reason + _through(hit), 0)
 

@@ -51,7 +51,10 @@ def test_the_middle_of_a_passage_is_shown_with_a_mark_on_each_side(form):
     assert f"[…] {passage} […]" in packed.text
     assert packed.tokens <= 150
     assert packed.trace[0].status == "truncated"
-    assert packed.trace[0].reason == f"in [1], cut to the room left: {len(passage)} of {len(text)} characters"
+    assert (
+        packed.trace[0].reason
+        == f"in [1], cut to the room left: {len(passage):,} of {len(text):,} characters"
+    )
 
 
 @pytest.mark.parametrize("before", [0, 1, 40])

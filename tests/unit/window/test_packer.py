@@ -278,7 +278,7 @@ def test_a_cut_text_ends_with_a_sentence_and_a_marker_that_is_paid_for():
     assert packed.tokens == count(packed.text) >= 380
     assert (
         packed.trace[0].reason
-        == f"in [1], cut to the room left: {packed.citations[0].end} of {len(TEXT)} characters"
+        == f"in [1], cut to the room left: {packed.citations[0].end:,} of {len(TEXT):,} characters"
     )
 
 

@@ -13,6 +13,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.records import Json, TextPosition
 from conspectus.sources.files.extract import plain
 from conspectus.sources.files.ocr import DPI, MAX_PIXELS, PageReader, RecognizedPage
+from conspectus.text.counts import format_count
 from conspectus.text.positions import place_at
 
 MAX_STAMP_CHARACTERS = 100
@@ -105,7 +106,7 @@ def recognition_notices(scans: Scans, pages: int) -> Iterator[str]:
     words = sum(page.words for page in scans.pages.values())
     uncertain = sum(len(page.uncertain) for page in scans.pages.values())
     if uncertain > MIN_UNCERTAIN_SHARE * words:
-        yield f"{uncertain} of {words} words read by OCR are uncertain"
+        yield f"uncertain: {uncertain} of {format_count(words, 'word')} read by OCR"
     if scans.not_reached:
         yield f"{scans.not_reached} of {pages} pages were not read in time; raise {TIMEOUT_VARIABLE}"
 

@@ -24,6 +24,7 @@ from conspectus.sources.files.extract import Refused
 from conspectus.sources.speech.audio import SAMPLE_RATE, Recording, TooLong
 from conspectus.sources.speech.model_files import EXTRA
 from conspectus.sources.speech.recognizer import Recognizer, load_recognizer
+from conspectus.text.counts import format_count
 
 Message: TypeAlias = Mapping[str, Any]
 
@@ -98,11 +99,11 @@ def transcribe(recording: Recording, recognizer: Recognizer) -> Iterator[Message
 def _notices(recording: Recording, unclear: float, voices: int) -> Iterator[str]:
     """Yield what a reader should know about the transcript."""
     if recording.damaged_packets:
-        yield f"{recording.damaged_packets} parts of the recording are damaged and were left out"
+        yield f"left out: {format_count(recording.damaged_packets, 'damaged part')} of the recording"
     if len(recording.titles) > 1 and voices == 1:
         yield f"the first of {len(recording.titles)} tracks was read"
     if unclear >= 1:
-        yield f"{round(unclear)} seconds of the speech could not be understood and were left out"
+        yield f"left out: {format_count(round(unclear), 'second')} of speech that could not be understood"
 
 
 def _limit(request: Message) -> None:
