@@ -16,7 +16,7 @@ from chromadb.api.shared_system_client import SharedSystemClient
 from qdrant_client import QdrantClient, models
 
 from conspectus.ports.imports import ForeignPlace, LeftOut
-from conspectus.sources.foreign_stores import foreign_reader
+from conspectus.sources.foreign_stores.readers import foreign_reader
 
 SIZE = 4
 

@@ -17,7 +17,7 @@ from tests.chat_exports import read
 from conspectus.errors import ConspectusError
 from conspectus.ports.imports import ForeignPlace, LeftOut
 from conspectus.settings import Settings
-from conspectus.sources.foreign_stores import foreign_reader
+from conspectus.sources.foreign_stores.readers import foreign_reader
 from conspectus.sources.memory_files import memory_files
 
 BROKEN: st.SearchStrategy[Any] = st.sampled_from(

@@ -169,7 +169,7 @@ def local_archives(settings: Settings) -> "LocalArchives":
 
 def foreign_reader(kind: str, at: ForeignPlace) -> ForeignReader:
     """Return the reader of a store of `chroma`, `langgraph`, `mem0` or `qdrant`."""
-    from conspectus.sources.foreign_stores import foreign_reader as reader_of
+    from conspectus.sources.foreign_stores.readers import foreign_reader as reader_of
 
     return reader_of(kind, at)
 

@@ -5,43 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from conspectus.errors import InvalidInput
+from conspectus.ports.imports import LeftOut
 from conspectus.sources.encoding import decode
-from conspectus.text.clean import clean
+from conspectus.sources.notices import Notices
 from conspectus.text.times import parse_instant
-
-NAMED = 5
-MAX_PLACE_LENGTH = 200
-
-
-class Notices:
-    """Counts by reason, each with the first places."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._places: dict[str, list[str]] = {}
-        self.damage = False
-
-    def note(self, reason: str, location: str | None = None) -> None:
-        """Count one more."""
-        self._counts[reason] = self._counts.get(reason, 0) + 1
-        places = self._places.setdefault(reason, [])
-        if location is not None and len(places) < NAMED:
-            places.append(clean(location[:MAX_PLACE_LENGTH]))
-
-    def count_damage(self, reason: str, location: str) -> None:
-        """Count one more that should have been readable."""
-        self.damage = True
-        self.note(reason, location)
-
-    def sentences(self) -> tuple[str, ...]:
-        """Return a sentence for each reason, in order of first occurrence."""
-        return tuple(self._sentence(reason, count) for reason, count in self._counts.items())
-
-    def _sentence(self, reason: str, count: int) -> str:
-        places = self._places[reason]
-        more = ", …" if 0 < len(places) < count else ""
-        return f"{reason}: {count}" + (f" ({', '.join(places)}{more})" if places else "")
-
 
 EMPTY: Mapping[str, object] = {}
 MAX_LISTED = 100
@@ -154,3 +121,12 @@ def _text(data: bytes) -> str:
     if decoded is None:
         raise NotJson("not text in any encoding known here")
     return decoded.text.removeprefix("\ufeff")
+
+
+def members(value: object, reason: str, name: str, left: LeftOut) -> Iterator[Mapping[str, object]]:
+    """Yield the objects of an array; other members are counted."""
+    for number, member in enumerate(items(value), 1):
+        if isinstance(member, dict):
+            yield member
+        else:
+            left.skip(reason, f"{name}:{number}")

@@ -10,7 +10,7 @@ import pytest
 from conspectus.errors import MissingExtra, UnreadableFile
 from conspectus.ports.imports import ForeignPlace, LeftOut
 from conspectus.sources.folder_ownership import require_own_folder
-from conspectus.sources.foreign_stores import foreign_reader
+from conspectus.sources.foreign_stores.readers import foreign_reader
 
 STRANGER = 12_345
 MARKS = {"chroma": "chroma.sqlite3", "qdrant": "meta.json", "mem0": "meta.json"}

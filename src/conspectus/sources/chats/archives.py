@@ -16,7 +16,8 @@ from conspectus.sources.chats.irc import looks_like_irc, read_irc
 from conspectus.sources.chats.jsonl import TEXT, is_message, read_jsonl
 from conspectus.sources.chats.slack import is_slack, read_slack
 from conspectus.sources.encoding import decode
-from conspectus.sources.json_values import Notices, load_json
+from conspectus.sources.json_values import load_json
+from conspectus.sources.notices import Notices
 
 HEAD_BYTES = 65_536
 HEADS = 1_000

@@ -25,7 +25,6 @@ from conspectus.sources.chats.export_messages import (
     set_threads,
 )
 from conspectus.sources.json_values import (
-    Notices,
     as_mapping,
     count_names,
     items,
@@ -36,6 +35,7 @@ from conspectus.sources.json_values import (
     text_in,
     word_in,
 )
+from conspectus.sources.notices import Notices
 from conspectus.text.clean import clean
 from conspectus.text.times import canonical
 
@@ -206,7 +206,7 @@ class _Messages:
     def _full_text(self, value: Mapping[str, object], *, forwarded: bool = False) -> str:
         """Return the text of a message, each part on lines of its own."""
         parts = [self._plain(text_in(value, "content"), value)]
-        parts += map(_embedded, mappings(value.get("embeds")))
+        parts += map(_text_of_embed, mappings(value.get("embeds")))
         files = (text_in(file, "fileName") for file in mappings(value.get("attachments")))
         stickers = (text_in(sticker, "name") for sticker in mappings(value.get("stickers")))
         parts += [f"File: {name}" for name in files if name]
@@ -240,7 +240,7 @@ def _poll(poll: Mapping[str, object]) -> Iterator[str]:
         yield f"- {text}" if text else ""
 
 
-def _embedded(embed: Mapping[str, object]) -> str:
+def _text_of_embed(embed: Mapping[str, object]) -> str:
     parts = [text_in(embed.get("author"), "name"), text_in(embed, "title"), text_in(embed, "description")]
     for embed_field in mappings(embed.get("fields")):
         parts.append(": ".join(filter(None, (text_in(embed_field, "name"), text_in(embed_field, "value")))))

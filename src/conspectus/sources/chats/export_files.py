@@ -16,7 +16,7 @@ from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.settings import Settings
 from conspectus.sources.encoding import Decoded, decode
 from conspectus.sources.files.zip_xml import FAULTS
-from conspectus.sources.json_values import Notices
+from conspectus.sources.notices import Notices
 from conspectus.text.zips import ENCRYPTED, is_clutter, leads_out, name_of
 
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
@@ -106,7 +106,7 @@ def open_export(path: Path, limits: Settings, notices: Notices) -> Iterator[Expo
         yield Export(name, list(_folder_files(path, limits, notices)), limits, notices)
     elif is_zip:
         with _open_zip(path, limits) as archive:
-            yield Export(path.stem, list(_archived_files(path, archive, notices)), limits, notices)
+            yield Export(path.stem, list(_list_archive(path, archive, notices)), limits, notices)
     elif stat.S_ISREG(mode):
         yield Export(path.stem, [ExportFile(path.name, _file_opener(path))], limits, notices)
     else:
@@ -123,7 +123,7 @@ def _open_zip(path: Path, limits: Settings) -> zipfile.ZipFile:
         raise UnreadableFile(str(path), f"a damaged ZIP_SIGNATURES archive: {error}") from None
 
 
-def _archived_files(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[ExportFile]:
+def _list_archive(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[ExportFile]:
     """Yield the files of an archive, except links, hidden files and paths that lead out of it."""
     for entry in archive.infolist():
         name = name_of(entry)

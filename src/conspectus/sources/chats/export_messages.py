@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 
 from conspectus.model.channels import NewMessage
-from conspectus.sources.json_values import Notices
+from conspectus.sources.notices import Notices
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
 

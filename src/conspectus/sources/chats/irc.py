@@ -24,7 +24,7 @@ from conspectus.sources.chats.irc_lines import (
     last_day_in,
     parse_line,
 )
-from conspectus.sources.json_values import Notices
+from conspectus.sources.notices import Notices
 from conspectus.text.clean import clean
 
 CHANNEL = re.compile(r"[#&]\S.*")

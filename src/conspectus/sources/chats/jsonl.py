@@ -19,7 +19,8 @@ from conspectus.sources.chats.export_messages import (
     as_name,
     finish_messages,
 )
-from conspectus.sources.json_values import Notices, as_mapping, load_json, moment_of, text_in, word_in
+from conspectus.sources.json_values import as_mapping, load_json, moment_of, text_in, word_in
+from conspectus.sources.notices import Notices
 from conspectus.text.clean import clean
 
 TEXT = ("text", "content", "body")

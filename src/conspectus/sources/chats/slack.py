@@ -22,12 +22,12 @@ from conspectus.sources.chats.slack_changes import apply_changes
 from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
 from conspectus.sources.chats.slack_text import SlackText
 from conspectus.sources.json_values import (
-    Notices,
     items,
     load_part,
     mappings,
     text_in,
 )
+from conspectus.sources.notices import Notices
 
 USERS = frozenset({"users.json", "org_users.json"})
 PRIVATE = {"channels.json": False, "groups.json": True, "dms.json": True, "mpims.json": True}
@@ -78,7 +78,7 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
     names = ChannelNames()
     listed = {key: channel for channel in channels for key in _keys(channel)}
     for folder in sorted(layout.days):
-        channel = listed.get(_folder(folder)) or _unlisted(folder, export, notices)
+        channel = listed.get(_folder(folder)) or _private_channel(folder, export, notices)
         history = apply_changes(_values(export, layout.days[folder], notices), notices)
         messages = reader.read(history.entries)
         deleted = tuple(map(as_key, history.deleted))
@@ -175,7 +175,7 @@ def _load(export: Export, part: ExportFile, notices: Notices) -> list[object]:
     return items(value)
 
 
-def _unlisted(folder: str, export: Export, notices: Notices) -> _Listed:
+def _private_channel(folder: str, export: Export, notices: Notices) -> _Listed:
     """Return a private channel for a folder that no list names."""
     name = folder or export.name
     notices.note("channels missing from the lists, imported as private", name)

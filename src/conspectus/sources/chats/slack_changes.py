@@ -5,7 +5,8 @@ from dataclasses import field
 
 from conspectus.deferred import dataclass
 from conspectus.sources.chats.export_messages import DELETED as DELETED_MESSAGES
-from conspectus.sources.json_values import Notices, as_mapping, text_in
+from conspectus.sources.json_values import as_mapping, text_in
+from conspectus.sources.notices import Notices
 
 CHANGED, DELETED, TOMBSTONE = "message_changed", "message_deleted", "tombstone"
 KEPT_FIELDS = ("ts", "user", "bot_id", "username", "bot_profile", "user_profile", "thread_ts", "reactions")
@@ -60,14 +61,14 @@ def _last_states(
         if stamp in history.deleted:
             continue
         edit = unedited.pop(stamp, None) if stamp else None
-        entries.append((location, value if edit is None else _edited(as_mapping(value), edit[0], edit[2])))
+        entries.append((location, value if edit is None else _with_edit(as_mapping(value), edit[0], edit[2])))
     for stamp, (at, location, edited) in unedited.items():
         if stamp and stamp not in history.deleted:
-            entries.append((location, _edited({}, at, edited)))
+            entries.append((location, _with_edit({}, at, edited)))
     return entries
 
 
-def _edited(original: Mapping[str, object], at: str, edited: Mapping[str, object]) -> Mapping[str, object]:
+def _with_edit(original: Mapping[str, object], at: str, edited: Mapping[str, object]) -> Mapping[str, object]:
     """Return the edited message with the fields that the edit leaves out."""
     kept = {name: original[name] for name in KEPT_FIELDS if name in original}
     return {"type": "message", **kept, "edited": {"ts": at}, **edited, "hidden": False}

@@ -18,13 +18,13 @@ from conspectus.sources.chats.export_messages import (
 from conspectus.sources.chats.slack_changes import stamp_in
 from conspectus.sources.chats.slack_text import ABSENT, SlackText, files_of
 from conspectus.sources.json_values import (
-    Notices,
     as_mapping,
     count_names,
     list_names,
     mappings,
     text_in,
 )
+from conspectus.sources.notices import Notices
 from conspectus.text.clean import clean
 from conspectus.text.times import canonical
 

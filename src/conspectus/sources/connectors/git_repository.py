@@ -99,7 +99,7 @@ class GitRepository:
         not_pages = tuple(path for path in regular_files if path not in blobs)
         if len(blobs) > self._files.settings.max_files:
             raise TooLarge("files", size=len(blobs), limit=self._files.settings.max_files, unit="files")
-        files = await self._listed(blobs, state.rows)
+        files = await self._list_files(blobs, state.rows)
         keys = identify(state.rows, list(files.values()), await self._moves(state.mark, commit))
         self._blobs = {key: (path, blobs[path]) for path, key in keys.items()}
         everything = before is None or not await self._is_ancestor(state.mark, commit)
@@ -151,7 +151,7 @@ class GitRepository:
         pairs = zip(names[1::3], names[2::3], strict=False)
         return {to: origin for origin, to in pairs if is_page(origin) and is_page(to)}
 
-    async def _listed(self, blobs: Mapping[str, Blob], stored: Mapping[str, Row]) -> dict[str, File]:
+    async def _list_files(self, blobs: Mapping[str, Blob], stored: Mapping[str, Row]) -> dict[str, File]:
         """Return the files. Only files whose content differs from the cursor are read."""
         files: dict[str, File] = {}
         unread: list[str] = []

@@ -80,7 +80,7 @@ class MediaWiki:
         """
         site = self._site or await self._ask_site()
         answer = await self._contents.of(entry.key)
-        with self._api.understood():
+        with self._api.convert_format_errors():
             page = WikiPageInfo.read(answer)
             if page is None or page.redirect or page.namespace not in site.spaces:
                 raise NotFound("page", entry.key)
@@ -99,7 +99,7 @@ class MediaWiki:
 
     async def _ask_site(self) -> Site:
         async for query in self._api.query(meta="siteinfo", siprop="general|namespaces"):
-            with self._api.understood():
+            with self._api.convert_format_errors():
                 self._site = Site.read(query, self._namespaces)
                 return self._site
         raise self._api.make_error("siteinfo is missing")
@@ -110,13 +110,13 @@ class MediaWiki:
         if before.since and before.spaces == site.names and not too_old(before.since, site.now):
             recent = await self._recent(site, before.since)
         if recent is None or recent.unknown:
-            async for listing in self._everything(site, before):
+            async for listing in self._list_all(site, before):
                 yield listing
             return
-        for listing in await self._changed(site, before, recent):
+        for listing in await self._list_changed(site, before, recent):
             yield listing
 
-    async def _everything(self, site: Site, before: MediaWikiCursor) -> AsyncIterator[Listing]:
+    async def _list_all(self, site: Site, before: MediaWikiCursor) -> AsyncIterator[Listing]:
         """Yield all pages, then the changes made while they were listed."""
         spaces = before.spaces | site.names
         listed: dict[str, str] = {}
@@ -126,7 +126,7 @@ class MediaWiki:
                 for entries in self._slices(await self._entries(site, pages)):
                     yield Listing(entries, MediaWikiCursor(spaces=spaces).cursor())
         recent = await self._recent(site, earlier(site.now, LOOK_BACK))
-        *batches, last = await self._changed(site, MediaWikiCursor(site.now, spaces, listed), recent)
+        *batches, last = await self._list_changed(site, MediaWikiCursor(site.now, spaces, listed), recent)
         for listing in batches:
             yield replace(listing, cursor=MediaWikiCursor(spaces=spaces).cursor())
         yield replace(last, complete=True)
@@ -147,7 +147,7 @@ class MediaWiki:
             changes += rows
         happened = [*changes, *await self._events(site, since)]
         for event in sorted(happened, key=lambda event: str(event.get("timestamp", ""))):
-            with self._api.understood():
+            with self._api.convert_format_errors():
                 time = str(event["timestamp"])
                 page_ids = {str(event[name]) for name in ("pageid", "logpage") if event.get(name)}
                 named = {
@@ -166,11 +166,11 @@ class MediaWiki:
         parameters["leprop"] = "ids|title|type|timestamp|details"
         events: list[Answer] = []
         async for rows in self._api.rows("logevents", list="logevents", **parameters):
-            with self._api.understood():
+            with self._api.convert_format_errors():
                 events += [event for event in rows if _matters(event, site)]
         return events
 
-    async def _changed(self, site: Site, before: MediaWikiCursor, recent: Recent) -> list[Listing]:
+    async def _list_changed(self, site: Site, before: MediaWikiCursor, recent: Recent) -> list[Listing]:
         """Yield the current state of pages with events, except those already listed in that state."""
         listed = self._read(await self._api.pages("pageids", sorted(recent.ids), **INFO))
         listed += self._read(await self._api.pages("titles", sorted(recent.titles), **INFO))
@@ -209,7 +209,7 @@ class MediaWiki:
         ]
 
     def _read(self, answers: Iterable[Answer]) -> list[WikiPageInfo]:
-        with self._api.understood():
+        with self._api.convert_format_errors():
             return [page for page in map(WikiPageInfo.read, answers) if page is not None]
 
     def _slices(self, entries: Sequence[ConnectorEntry]) -> Iterator[tuple[ConnectorEntry, ...]]:

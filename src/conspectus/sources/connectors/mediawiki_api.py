@@ -48,7 +48,7 @@ class MediaWikiApi:
         following: Mapping[str, str] = {}
         while True:
             answer = await self._ask({"action": "query", **parameters, **following})
-            with self.understood():
+            with self.convert_format_errors():
                 query = dict(answer.get("query") or {})
                 more = {name: str(value) for name, value in (answer.get("continue") or {}).items()}
             yield query
@@ -61,7 +61,7 @@ class MediaWikiApi:
     async def rows(self, name: str, **parameters: str | int) -> AsyncIterator[list[Answer]]:
         """Yield the rows of that name in every response. Raises FetchFailed."""
         async for query in self.query(**parameters):
-            with self.understood():
+            with self.convert_format_errors():
                 rows: list[Answer] = [dict(row) for row in query.get(name, ())]
             yield rows
 
@@ -75,7 +75,7 @@ class MediaWikiApi:
         return pages
 
     @contextmanager
-    def understood(self) -> Iterator[None]:
+    def convert_format_errors(self) -> Iterator[None]:
         """Convert an error about a missing or wrongly typed member of a response to FetchFailed."""
         try:
             yield
@@ -108,7 +108,7 @@ class MediaWikiApi:
             return None
         if fetched.status != 200:
             raise self.make_error(f"responded with HTTP {fetched.status}", status=fetched.status)
-        with self.understood():
+        with self.convert_format_errors():
             answer = json.loads(fetched.body)
             error = answer.get("error") or {}
             code, info = error.get("code"), str(error.get("info", ""))
@@ -156,7 +156,7 @@ class Contents:
                 raise
             return await self._ask(keys[:1])
         pages: dict[str, dict[str, Any]] = {}
-        with self._api.understood():
+        with self._api.convert_format_errors():
             for part in answers:
                 pages.setdefault(str(part["pageid"]), {}).update(part)
         return pages

@@ -52,7 +52,7 @@ class Recognizer:
         )
         self.language = information.language
         for segment in library.restore_speech_timestamps(segments, speech, SAMPLE_RATE):
-            yield _heard(segment, start)
+            yield _convert_segment(segment, start)
 
 
 def load_recognizer(folder: Path, *, language: str = "", threads: int = 1) -> Recognizer:
@@ -75,7 +75,7 @@ def _library() -> Any:
     return optional("faster_whisper.transcribe", EXTRA, PACKAGE)
 
 
-def _heard(segment: Any, start: float) -> Heard:
+def _convert_segment(segment: Any, start: float) -> Heard:
     """Return a segment of Whisper with the times of the recording, without words if it was guessed."""
     end = start + float(segment.end)
     words: Sequence[Any] = segment.words or ()

@@ -44,12 +44,12 @@ def transcribe(recording: bytes | Path, name: str, settings: Settings, watch: Wa
         folder = model_folder(settings.speech_model)
     except (ValueError, MissingExtra) as error:
         raise UnreadableFile(name, str(error)) from error
-    with _opened(recording, name) as file:
+    with _open_recording(recording, name) as file:
         return _SpeechChild(file, folder, settings, name).transcript(watch)
 
 
 @contextlib.contextmanager
-def _opened(recording: bytes | Path, name: str) -> Iterator[IO[bytes]]:
+def _open_recording(recording: bytes | Path, name: str) -> Iterator[IO[bytes]]:
     """Yield the recording as an open file. Raises UnreadableFile."""
     with contextlib.ExitStack() as files:
         try:

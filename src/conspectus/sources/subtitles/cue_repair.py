@@ -49,7 +49,7 @@ def _number(reading: ParsedCues) -> None:
     for position, cue in enumerate(reading.cues, 1):
         cue.position = position
         recordings.setdefault(video_of(cue), []).append(cue)
-    numbered = [_numbered(cues, reading.left) for cues in recordings.values()]
+    numbered = [_are_numbered(cues, reading.left) for cues in recordings.values()]
     reading.numbered = numbered == [True]
 
 
@@ -62,7 +62,7 @@ def _name(reading: ParsedCues) -> None:
             cue.key = None
 
 
-def _numbered(cues: list[Cue], skipped: Counter[str]) -> bool:
+def _are_numbered(cues: list[Cue], skipped: Counter[str]) -> bool:
     numbers = [cue.number for cue in cues if cue.number is not None]
     if all(cue.key for cue in cues):
         return False
@@ -76,7 +76,7 @@ def _numbered(cues: list[Cue], skipped: Counter[str]) -> bool:
 
 def _times(start: Time, end: Time, skipped: Counter[str]) -> tuple[Time, Time]:
     """Clamp times to the range of a stream's clock."""
-    start, end = (_bounded(time, skipped) for time in (start, end))
+    start, end = (_limit_time(time, skipped) for time in (start, end))
     if start is None:
         skipped[_NO_START] += end is not None
         return None, None
@@ -87,7 +87,7 @@ def _times(start: Time, end: Time, skipped: Counter[str]) -> tuple[Time, Time]:
     return start, end
 
 
-def _bounded(time: Time, skipped: Counter[str]) -> Time:
+def _limit_time(time: Time, skipped: Counter[str]) -> Time:
     if not isinstance(time, float):
         return time
     if time > MAX_SECONDS:

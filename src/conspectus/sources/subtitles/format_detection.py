@@ -37,7 +37,7 @@ def reader_of(text: str, name: str) -> Read | None:
     """Return the reader of a text; None for an unknown format."""
     named = ENDINGS.get(PurePath(name).suffix.lower())
     head = text[:_LOOKED_AT].lstrip("\ufeff \t\n")
-    marked = _marked(head, named)
+    marked = _reader_by_signature(head, named)
     if marked is not None:
         return marked
     if named in _LINED or named is None:
@@ -49,7 +49,7 @@ def reader_of(text: str, name: str) -> Read | None:
     return named
 
 
-def _marked(head: str, named: Read | None) -> Read | None:
+def _reader_by_signature(head: str, named: Read | None) -> Read | None:
     """Return the reader of a format that identifies itself."""
     if head.startswith("WEBVTT"):
         return read_webvtt

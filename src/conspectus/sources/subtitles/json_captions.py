@@ -171,7 +171,7 @@ def read_json_lines(text: str) -> ParsedCues:
 
 
 def _read_value(value: object) -> ParsedCues:
-    reading = _events(value) or _listed(value)
+    reading = _events(value) or _read_list(value)
     if reading is None and isinstance(value, dict) and item_cue(value)[0].start is not None:
         reading = ParsedCues()
         _take(reading, [value], recognised=False)
@@ -231,7 +231,7 @@ def _blank(piece: Item) -> str:
     return blank if isinstance(blank, str) else ""
 
 
-def _listed(value: object) -> ParsedCues | None:
+def _read_list(value: object) -> ParsedCues | None:
     captions, name = _list_in(value)
     if captions is None:
         return None

@@ -58,7 +58,7 @@ class WebFetcher(HttpClient):
         """
         if method.upper() not in METHODS:
             raise InvalidInput("method", f"must be one of {', '.join(sorted(METHODS))}")
-        request = HttpRequest(method.upper(), _checked_url(url), _checked_headers(headers or {}))
+        request = HttpRequest(method.upper(), _check_url(url), _check_headers(headers or {}))
         async with self._in_time(request.url.redacted):
             return await self._follow(request)
 
@@ -110,14 +110,14 @@ class WebFetcher(HttpClient):
         return b"".join(pieces)
 
 
-def _checked_url(text: str) -> Url:
+def _check_url(text: str) -> Url:
     url = parse_url(text)
     if url.credentials:
         raise InvalidInput("url", "must not contain a user name or password; give an Authorization header")
     return url
 
 
-def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Validate headers. Error messages never contain their values."""
     for name, value in headers.items():
         if not TOKEN.fullmatch(name):

@@ -1,0 +1,1 @@
+"""Readers of the stores of other products."""
