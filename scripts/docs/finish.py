@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import re
+from functools import cache
 from html import unescape
 from importlib.metadata import distribution
 from pathlib import Path
@@ -29,17 +30,24 @@ class Page:
 def broken_links(folder: Path) -> list[str]:
     """The links of all pages, each with its page, to files or anchors that are not there."""
     parsed = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
-    found = []
+    broken = []
     for path, page in parsed.items():
         for link in page.links:
             address, anchor = urldefrag(link)
             if re.match(r"[a-z]+:", address):
                 continue
-            target = (path.parent / unquote(address.partition("?")[0])).resolve() if address else path
-            other = parsed.get(target)
-            if not target.is_file() or (other and unquote(anchor) not in other.anchors):
-                found.append(f"{path.relative_to(folder)}: {link}")
-    return found
+            target = _linked_file(path.parent, address) if address else path
+            other = None if target is None else parsed.get(target)
+            if target is None or (other and unquote(anchor) not in other.anchors):
+                broken.append(f"{path.relative_to(folder)}: {link}")
+    return broken
+
+
+@cache
+def _linked_file(folder: Path, address: str) -> Path | None:
+    """Return the file that a page of a folder links to; None if there is none."""
+    target = (folder / unquote(address.partition("?")[0])).resolve()
+    return target if target.is_file() else None
 
 
 def pack(made: Path, out: Path) -> None:

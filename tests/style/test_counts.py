@@ -33,7 +33,8 @@ READ_BY_PEOPLE = (
     "window/",
     "ingest/messages.py",
     "engine/channels.py",
-    "engine/search",
+    "engine/search.py",
+    "engine/searcher.py",
 )
 
 
