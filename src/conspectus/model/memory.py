@@ -1,6 +1,6 @@
 """Memories of agents: their inputs, scopes, queries and results."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
 from typing import Annotated, ClassVar, Final, Literal, TypedDict, get_args
@@ -305,6 +305,11 @@ class MemoryHit:
     through: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The text of the memory."""
+        return self.memory.text
+
 
 @dataclass(frozen=True, slots=True)
 class ChangesSince:
@@ -330,6 +335,10 @@ class MemoryRetrieval:
     since: ChangesSince | None = None
     confidence: float = 0.0
 
+    def __iter__(self) -> Iterator[MemoryHit]:
+        """Iterate over the memories, best first."""
+        return iter(self.memories)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryWindow:
@@ -343,6 +352,10 @@ class MemoryWindow:
     notes: tuple[Memory, ...]
     recent: tuple[RecentMemory, ...]
     window: ContextWindow
+
+    def __str__(self) -> str:
+        """Return the text, as a prompt has it."""
+        return self.text
 
 
 class MemoryListOptions(TypedDict, total=False):

@@ -1,6 +1,6 @@
 """Results of searches: hits with the parts of their scores, and windows with their trace."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal
@@ -55,6 +55,11 @@ class Hit:
     superseded_by: tuple[Successor, ...] = ()
     relations: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The text of the chunk."""
+        return self.chunk.text
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadOutline:
@@ -106,6 +111,10 @@ class Retrieval:
     signals: Mapping[str, float] = field(default_factory=dict)
     terms: Mapping[str, QueryTerms] = field(default_factory=dict, compare=False, repr=False)
     nearest: Mapping[int, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __iter__(self) -> Iterator[Hit]:
+        """Iterate over the hits, best first."""
+        return iter(self.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +277,10 @@ class ContextWindow:
     state: str = ""
     cache_plan: CachePlan | None = None
     query: AskedQuery = ""
+
+    def __str__(self) -> str:
+        """Return the text, as a prompt has it."""
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
 from conspectus.sync.documents import BlockingDocuments, BlockingSearch
+from conspectus.sync.other_names import OtherNames
 
 if TYPE_CHECKING:
     from conspectus.client import RemoteEngine
@@ -74,7 +75,7 @@ class BlockingProperty(cached_property[S]):
         return service
 
 
-class BlockingEngine:
+class BlockingEngine(OtherNames):
     """An Engine or RemoteEngine with blocking methods.
 
     It is opened on first use, and closed by `close`, at the end of its `with` block, or when the program has

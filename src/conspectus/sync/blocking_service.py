@@ -4,12 +4,13 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 from conspectus.bridge.owned_engine import OwnedEngine
+from conspectus.sync.other_names import OtherNames
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-class BlockingService(Generic[S]):
+class BlockingService(OtherNames, Generic[S]):
     """The blocking version of a service of an engine. The engine stays open while the service is used."""
 
     def __init__(self, service: S, owner: OwnedEngine[Any]) -> None:

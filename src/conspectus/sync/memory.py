@@ -5,10 +5,13 @@ from conspectus.engine.graph import GraphService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.retention import RetentionService
 from conspectus.sync.blocking_service import BlockingService
+from conspectus.sync.other_names import MEMORY_CALLS
 
 
 class BlockingMemory(BlockingService[MemoryService]):
     """Memories of users, agents and conversations."""
+
+    _calls_of_others = MEMORY_CALLS
 
     add = blocking(MemoryService.add)
     update = blocking(MemoryService.update)
