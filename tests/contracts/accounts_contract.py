@@ -1,8 +1,10 @@
 """What every store of people must do. Subclass `AccountsContract`, give it `accounts` and `catalog`."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 import pytest
@@ -21,6 +23,7 @@ from conspectus.model.access import (
     Session,
     User,
 )
+from conspectus.model.identities import GroupClaim, Identity
 from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
 from conspectus.ports.accounts import Accounts
@@ -84,6 +87,11 @@ def a_session(id: str, user: str) -> Session:
 def an_invitation(id: str, user: str) -> Invitation:
     """An invitation of a user of that name."""
     return Invitation(id, UserId(f"{user}-id"), ("read",), NOON, NOON + 9 * MINUTE)
+
+
+def an_identity(id: str, user: str) -> Identity:
+    """An identity of a user of that name."""
+    return Identity(id, "https://login.example.org", f"subject-{id}", UserId(f"{user}-id"), NOON)
 
 
 async def list_actions(accounts: Accounts) -> list[str]:
@@ -439,6 +447,112 @@ class AccountsContract:
         assert len(await accounts.sessions()) == 1
         assert await accounts.invitations() == []
         assert await list_actions(accounts) == ["accept_invitation"]
+
+    async def test_an_identity_is_one_users_and_a_user_has_one_of_an_issuer(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        await accounts.add_identity(an_identity("one", "anna"), a_change("map_identity"))
+        with pytest.raises(Conflict):
+            await accounts.add_identity(an_identity("one", "ben"))
+        with pytest.raises(Conflict):
+            await accounts.add_identity(an_identity("two", "anna"))
+        with pytest.raises(NotFound):
+            await accounts.add_identity(an_identity("two", "nobody"))
+        elsewhere = replace(an_identity("two", "anna"), issuer="https://other.example.org")
+        await accounts.add_identity(elsewhere)
+        assert await accounts.identities(ANNA) == [an_identity("one", "anna"), elsewhere]
+        signed_in = await accounts.signed_in("one")
+        assert signed_in is not None
+        assert (signed_in.identity, signed_in.user.id) == (an_identity("one", "anna"), ANNA)
+        assert await accounts.signed_in("unknown") is None
+        await accounts.remove_identity(elsewhere, a_change("unmap_identity"))
+        with pytest.raises(NotFound):
+            await accounts.remove_identity(elsewhere, a_change("unmap_identity"))
+        await accounts.delete_user(ANNA, transfer_to=BEN)
+        assert await accounts.identities() == []
+        assert sorted(await list_actions(accounts)) == ["map_identity", "unmap_identity"]
+
+    async def test_of_many_first_sign_ins_one_makes_the_user(self, accounts: Accounts, peopled: None) -> None:
+        sign_ins = []
+        for number in range(8):
+            user = User(UserId(f"new-{number}"), "carl", NOON)
+            identity = replace(an_identity("one", "carl"), user=user.id)
+            change = a_change("create_user", number)
+            sign_ins.append(accounts.add_identity(identity, change, new_user=user))
+        outcomes = await asyncio.gather(*sign_ins, return_exceptions=True)
+        assert sorted(str(type(outcome).__name__) for outcome in outcomes) == ["Conflict"] * 7 + ["NoneType"]
+        assert [user.name for user in await accounts.users()] == ["anna", "ben", "carl"]
+        assert await list_actions(accounts) == ["create_user"]
+
+    async def test_a_sign_in_joins_and_leaves_groups_unless_a_newer_one_has(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        await accounts.add_group(Group(GroupId("club"), "club", NOON))
+        await accounts.join(GroupId("club"), ANNA)
+        identity = an_identity("one", "anna")
+        await accounts.add_identity(identity)
+        club, team, gone = GroupId("club"), TEAM, GroupId("gone")
+        first = a_change("first_sign_in")
+
+        async def sign_in(
+            minute: int, *, joined: Sequence[GroupId] = (), left: Sequence[GroupId] = ()
+        ) -> None:
+            await accounts.note_sign_in(
+                identity,
+                NOON + minute * MINUTE,
+                first=replace(first, id=f"first-{minute}-{joined}"),
+                joined={group: a_change("add_member", minute) for group in joined},
+                left={group: a_change("remove_member", minute) for group in left},
+            )
+
+        async def memberships() -> Mapping[GroupId, str | None]:
+            signed_in = await accounts.signed_in("one")
+            assert signed_in is not None
+            return signed_in.memberships
+
+        await sign_in(1, joined=[team, club, gone])
+        assert await memberships() == {club: None, team: identity.issuer}
+        await sign_in(1, joined=[team, club])
+        await sign_in(3, left=[team, club])
+        assert await memberships() == {club: None}
+        await sign_in(2, joined=[team])
+        assert await memberships() == {club: None}
+        await sign_in(4, joined=[team])
+        await accounts.join(team, ANNA)
+        await sign_in(5, left=[team])
+        assert await memberships() == {club: None, team: None}
+        expected = ["add_member", "add_member", "first_sign_in", "remove_member"]
+        assert sorted(await list_actions(accounts)) == expected
+        stored = await accounts.identities(ANNA)
+        assert [identity.last_issued for identity in stored] == [NOON + 5 * MINUTE]
+
+    async def test_claims_of_groups_end_with_their_memberships(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        identity, issuer = an_identity("one", "anna"), an_identity("one", "anna").issuer
+        claim = GroupClaim("c1", issuer, "staff", TEAM, NOON)
+        foreign = GroupClaim("c0", "https://other.example.org", "admins", TEAM, NOON)
+        for group_claim in (claim, foreign):
+            await accounts.add_group_claim(group_claim, a_change("map_group", int(group_claim.id[1])))
+        with pytest.raises(Conflict):
+            await accounts.add_group_claim(claim)
+        with pytest.raises(NotFound):
+            await accounts.add_group_claim(replace(claim, id="c2", group=GroupId("gone")))
+        assert await accounts.group_claims() == [foreign, claim]
+        assert await accounts.group_claims(issuer) == [claim]
+        await accounts.add_identity(identity)
+        endings = (partial(accounts.remove_group_claim, claim), partial(accounts.remove_identity, identity))
+        for number, end in enumerate(endings):
+            joined = {TEAM: a_change("add_member", number)}
+            first = a_change("first_sign_in", number)
+            await accounts.note_sign_in(identity, NOON, first=first, joined=joined, left={})
+            assert [user.id for user in await accounts.members(TEAM)] == [ANNA]
+            await end()
+            assert await accounts.members(TEAM) == []
+        with pytest.raises(NotFound):
+            await accounts.remove_group_claim(claim)
+        await accounts.delete_group(TEAM)
+        assert await accounts.group_claims() == []
 
     async def test_an_owner_is_deleted_only_with_an_heir(
         self, accounts: Accounts, catalog: Catalog, peopled: None

@@ -19,6 +19,7 @@ from conspectus.model.access import (
     Session,
     User,
 )
+from conspectus.model.identities import GroupClaim, Identity, SignedIn
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
 from conspectus.ports.accounts import Accounts
@@ -79,7 +80,9 @@ class MemoryAccounts(Accounts):
         self._catalog = catalog
         self._users: dict[UserId, User] = {}
         self._groups: dict[GroupId, Group] = {}
-        self._members: set[tuple[GroupId, UserId]] = set()
+        self._members: dict[tuple[GroupId, UserId], str | None] = {}
+        self._identities: dict[str, Identity] = {}
+        self._group_claims: dict[str, GroupClaim] = {}
         self._keys: dict[KeyId, tuple[Key, str]] = {}
         self._grants: list[Grant] = []
         self._audit: list[AuditEntry] = []
@@ -121,7 +124,10 @@ class MemoryAccounts(Accounts):
             )
             for entry in self._audit
         ]
-        self._members = {pair for pair in self._members if pair[1] != user}
+        self._members = {pair: issuer for pair, issuer in self._members.items() if pair[1] != user}
+        self._identities = {
+            id: identity for id, identity in self._identities.items() if identity.user != user
+        }
         self._keys = {name: pair for name, pair in self._keys.items() if pair[0].user != user}
         self._grants = [grant for grant in self._grants if grant.grantee != Principal("user", user)]
         self._audit = [
@@ -182,7 +188,8 @@ class MemoryAccounts(Accounts):
         self._require_group(group)
         del self._groups[group]
         self._note(change)
-        self._members = {pair for pair in self._members if pair[0] != group}
+        self._members = {pair: issuer for pair, issuer in self._members.items() if pair[0] != group}
+        self._group_claims = {id: claim for id, claim in self._group_claims.items() if claim.group != group}
         self._grants = [grant for grant in self._grants if grant.grantee != Principal("group", group)]
 
     async def groups(self) -> Sequence[Group]:
@@ -195,12 +202,12 @@ class MemoryAccounts(Accounts):
 
     async def join(self, group: GroupId, user: UserId, change: Change = None) -> None:
         self._require_group(group)
-        self._members.add((group, self._user(user).id))
+        self._members[group, self._user(user).id] = None
         self._note(change)
 
     async def leave(self, group: GroupId, user: UserId, change: Change = None) -> None:
         if (group, user) in self._members:
-            self._members.remove((group, user))
+            del self._members[group, user]
             self._note(change)
 
     async def add_key(self, key: Key, secret_hash: str, change: Change = None) -> None:
@@ -353,6 +360,90 @@ class MemoryAccounts(Accounts):
     ) -> None:
         await self.withdraw_invitation(invitation)
         await self.add_session(session, secret_hash, change)
+
+    async def add_identity(
+        self, identity: Identity, change: Change = None, *, new_user: User | None = None
+    ) -> None:
+        if identity.id in self._identities:
+            raise Conflict("identity", identity.subject, "is that of a user already")
+        if new_user is not None:
+            await self.add_user(new_user)
+        self._user(identity.user)
+        issuers = {other.issuer for other in self._identities.values() if other.user == identity.user}
+        if identity.issuer in issuers:
+            raise Conflict("user", identity.user, "has an identity of that issuer")
+        self._identities[identity.id] = identity
+        self._note(change)
+
+    async def signed_in(self, identity: str) -> SignedIn | None:
+        stored = self._identities.get(identity)
+        if stored is None:
+            return None
+        memberships = {
+            group: issuer for (group, user), issuer in self._members.items() if user == stored.user
+        }
+        return SignedIn(stored, self._user(stored.user), memberships)
+
+    async def identities(self, user: UserId | None = None) -> Sequence[Identity]:
+        of_user = [identity for identity in self._identities.values() if user in {None, identity.user}]
+        return sorted(of_user, key=lambda identity: (identity.created, identity.id))
+
+    async def remove_identity(self, identity: Identity, change: Change = None) -> None:
+        if self._identities.pop(identity.id, None) is None:
+            raise NotFound("identity", identity.id)
+        self._end_memberships(user=identity.user, issuer=identity.issuer)
+        self._note(change)
+
+    async def note_sign_in(
+        self,
+        identity: Identity,
+        issued: datetime,
+        *,
+        first: AccountChange,
+        joined: Mapping[GroupId, AccountChange],
+        left: Mapping[GroupId, AccountChange],
+    ) -> None:
+        stored = self._identities.get(identity.id)
+        if stored is None or (stored.last_issued is not None and stored.last_issued > issued):
+            return
+        if stored.last_issued is None:
+            self._note(first)
+        self._identities[identity.id] = replace(stored, last_issued=issued)
+        for group, change in left.items():
+            if self._members.get((group, stored.user)) == stored.issuer:
+                del self._members[group, stored.user]
+                self._note(change)
+        for group, change in joined.items():
+            if group in self._groups and (group, stored.user) not in self._members:
+                self._members[group, stored.user] = stored.issuer
+                self._note(change)
+
+    async def add_group_claim(self, group_claim: GroupClaim, change: Change = None) -> None:
+        if group_claim.group not in self._groups:
+            raise NotFound("group", group_claim.group)
+        if group_claim.id in self._group_claims:
+            raise Conflict("claim", group_claim.claim, "is that of the group already")
+        self._group_claims[group_claim.id] = group_claim
+        self._note(change)
+
+    async def group_claims(self, issuer: str | None = None) -> Sequence[GroupClaim]:
+        listed = [claim for claim in self._group_claims.values() if issuer in {None, claim.issuer}]
+        return sorted(listed, key=lambda group_claim: (group_claim.claim, group_claim.id))
+
+    async def remove_group_claim(self, group_claim: GroupClaim, change: Change = None) -> None:
+        if self._group_claims.pop(group_claim.id, None) is None:
+            raise NotFound("claim", group_claim.id)
+        self._end_memberships(group=group_claim.group, issuer=group_claim.issuer)
+        self._note(change)
+
+    def _end_memberships(
+        self, *, issuer: str, group: GroupId | None = None, user: UserId | None = None
+    ) -> None:
+        self._members = {
+            (home, member): origin
+            for (home, member), origin in self._members.items()
+            if origin != issuer or group not in {None, home} or user not in {None, member}
+        }
 
     def _note(self, change: Change) -> None:
         if change is not None:

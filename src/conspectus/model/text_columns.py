@@ -81,14 +81,16 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "graph_names": "graph",
     "graph_nodes": "graph origin trust",
     "graph_terms": "graph",
+    "group_claims": "id issuer group",
     "groups": "id",
+    "identities": "id issuer user",
     "invitations": "id user hash scopes",
     "job_files": "job",
     "job_secrets": "job",
     "jobs": "id kind owner collection source state code",
     "keys": "id user hash scopes origin",
     "leases": "name holder",
-    "members": "group user",
+    "members": "group user issuer",
     "mentions": "type collection source",
     "purges": "id collection",
     "replays": "person key fingerprint",
@@ -116,6 +118,10 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "account_changes.detail": CHANGE,
         "account_changes.subject_name": CHANGE,
         "audit.query": TextColumn("text", "erased"),
+        "group_claims.claim": replace(SETTING, reason="a group elsewhere; deleted with the group"),
+        "identities.subject": TextColumn(
+            "exempt", reason="the id of an account at its issuer; deleted with the user"
+        ),
         "chat_frames.frame": TextColumn(
             "exempt", "erased", "level", "an answer on its way to its user; deleted when it is read"
         ),

@@ -17,6 +17,7 @@ from conspectus.model.access import (
     Session,
     User,
 )
+from conspectus.model.identities import GroupClaim, Identity, SignedIn
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 
 
@@ -168,3 +169,44 @@ class Accounts(Protocol):
         self, invitation: str, session: Session, secret_hash: str, change: AccountChange | None = None
     ) -> None:
         """Replace an invitation by the session of who accepts it. Raises NotFound if it is gone."""
+
+    async def add_identity(
+        self, identity: Identity, change: AccountChange | None = None, *, new_user: User | None = None
+    ) -> None:
+        """Store an identity, with its user if that is new. It is deleted with its user.
+
+        Raises NotFound for an unknown user, and Conflict if the identity or the name of the new user exists,
+        or if the user has another identity of that issuer.
+        """
+
+    async def signed_in(self, identity: str) -> SignedIn | None:
+        """An identity with its user and the memberships of that user."""
+
+    async def identities(self, user: UserId | None = None) -> Sequence[Identity]:
+        """The identities of one user or of all, oldest first."""
+
+    async def remove_identity(self, identity: Identity, change: AccountChange | None = None) -> None:
+        """Delete an identity, and end the memberships by claims of its issuer. Raises NotFound."""
+
+    async def note_sign_in(
+        self,
+        identity: Identity,
+        issued: datetime,
+        *,
+        first: AccountChange,
+        joined: Mapping[GroupId, AccountChange],
+        left: Mapping[GroupId, AccountChange],
+    ) -> None:
+        """Join and leave groups by the claims of a token, unless a newer token changed them since.
+
+        Nothing ends a membership that people made. `first` is noted at the first sign-in.
+        """
+
+    async def add_group_claim(self, group_claim: GroupClaim, change: AccountChange | None = None) -> None:
+        """Store a claim of a group, deleted with it. Raises NotFound, or Conflict if the group has it."""
+
+    async def group_claims(self, issuer: str | None = None) -> Sequence[GroupClaim]:
+        """The claims of groups of one issuer or of all, by claim."""
+
+    async def remove_group_claim(self, group_claim: GroupClaim, change: AccountChange | None = None) -> None:
+        """Delete it, and end the memberships of the group by claims of that issuer. Raises NotFound."""

@@ -14,6 +14,16 @@ from conspectus.records.accounts.grants import (
     put_grant,
     revoke,
 )
+from conspectus.records.accounts.identities import (
+    add_group_claim,
+    add_identity,
+    find_signed_in,
+    list_group_claims,
+    list_identities,
+    note_sign_in,
+    remove_group_claim,
+    remove_identity,
+)
 from conspectus.records.accounts.invitations import (
     accept_invitation,
     add_invitation,
@@ -47,7 +57,9 @@ from conspectus.records.core.store_methods import SqlStore, cached, reading, wri
 from conspectus.records.tables.core import (
     account_changes,
     collections,
+    group_claims,
     groups,
+    identities,
     invitations,
     keys,
     sessions,
@@ -108,6 +120,43 @@ class SqlAccounts(SqlStore):
         locks=lambda invitation, session, *_: {
             row_lock(invitations, invitation),
             row_lock(users, session.user),
+        },
+    )
+
+    add_identity = writing(
+        add_identity,
+        locks=lambda identity, change=None, *, new_user=None: {
+            row_lock(identities, identity.id),
+            row_lock(users, identity.user),
+            *(() if new_user is None else (name_lock(users, new_user.name),)),
+        },
+    )
+    signed_in = cached(find_signed_in, single=True)
+    identities = reading(list_identities)
+    remove_identity = writing(
+        remove_identity,
+        locks=lambda identity, change=None: {
+            row_lock(identities, identity.id),
+            row_lock(users, identity.user),
+        },
+    )
+    note_sign_in = writing(
+        note_sign_in,
+        locks=lambda identity, issued, *, first, joined, left: {
+            row_lock(identities, identity.id),
+            row_lock(users, identity.user),
+            *(row_lock(groups, group) for group in (*joined, *left)),
+        },
+    )
+    add_group_claim = writing(
+        add_group_claim, locks=lambda group_claim, change=None: {row_lock(groups, group_claim.group)}
+    )
+    group_claims = cached(list_group_claims)
+    remove_group_claim = writing(
+        remove_group_claim,
+        locks=lambda group_claim, change=None: {
+            row_lock(group_claims, group_claim.id),
+            row_lock(groups, group_claim.group),
         },
     )
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0010"
+VERSION = "0011"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -309,8 +309,35 @@ members = Table(
     metadata,
     Column("group", ForeignKey("groups.id", ondelete="CASCADE"), primary_key=True),
     Column("user", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("issuer", Text),
     Index(None, "user"),
 )
+"""Memberships: `issuer` is that of the claim that made one, and NULL if people made it."""
+
+identities = Table(
+    "identities",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("issuer", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("user", ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("created", Number, nullable=False),
+    Column("last_issued", Number),
+    Index(None, "user"),
+)
+"""Users at issuers of tokens. The id is made of issuer and subject."""
+
+group_claims = Table(
+    "group_claims",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("issuer", Text, nullable=False),
+    Column("claim", Text, nullable=False),
+    Column("group", ForeignKey("groups.id", ondelete="CASCADE"), nullable=False),
+    Column("created", Number, nullable=False),
+    Index(None, "group"),
+)
+"""Claims whose bearers are members of a group."""
 
 keys = Table(
     "keys",

@@ -1,0 +1,138 @@
+"""Identities of users at issuers of tokens, and groups whose members have a claim."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+
+from conspectus.errors import Conflict, NotFound
+from conspectus.model.access import AccountChange, Principal, User
+from conspectus.model.identities import GroupClaim, Identity, SignedIn
+from conspectus.model.ids import GroupId, UserId
+from conspectus.records.accounts.audit import Change, note_change
+from conspectus.records.accounts.users import add_user, require_principal, user_by_id
+from conspectus.records.core.rows import columns_of, to_moment
+from conspectus.records.tables.core import group_claims, groups, identities, members
+from conspectus.text.times import from_microseconds, to_microseconds
+
+_IDENTITY = select(identities).where(identities.c.id == bindparam("of"))
+
+
+def add_identity(
+    connection: Connection, identity: Identity, change: Change = None, *, new_user: User | None = None
+) -> None:
+    """Store an identity, with its user if that is new. Raises NotFound or Conflict."""
+    if connection.execute(_IDENTITY, {"of": identity.id}).one_or_none() is not None:
+        raise Conflict("identity", identity.subject, "is that of a user already; unmap it first")
+    if new_user is not None:
+        add_user(connection, new_user)
+    user_by_id(connection, identity.user)
+    of_user = identities.c.user == identity.user, identities.c.issuer == identity.issuer
+    if connection.execute(select(identities.c.id).where(*of_user)).first() is not None:
+        raise Conflict("user", identity.user, "has an identity of that issuer; unmap it first")
+    connection.execute(insert(identities), columns_of(identity))
+    note_change(connection, change)
+
+
+def find_signed_in(connection: Connection, identity: str) -> SignedIn | None:
+    """Return an identity with its user and the memberships of that user."""
+    row = connection.execute(_IDENTITY, {"of": identity}).one_or_none()
+    if row is None:
+        return None
+    memberships = connection.execute(
+        select(members.c.group, members.c.issuer).where(members.c.user == row.user)
+    )
+    return SignedIn(
+        _to_identity(row),
+        user_by_id(connection, row.user),
+        {GroupId(group): issuer for group, issuer in memberships},
+    )
+
+
+def list_identities(connection: Connection, user: UserId | None = None) -> list[Identity]:
+    """Return the identities of one user or of all, oldest first."""
+    query = select(identities) if user is None else select(identities).where(identities.c.user == user)
+    rows = connection.execute(query.order_by(identities.c.created, identities.c.id))
+    return [_to_identity(row) for row in rows]
+
+
+def remove_identity(connection: Connection, identity: Identity, change: Change = None) -> None:
+    """Delete an identity, and end the memberships by claims of its issuer. Raises NotFound."""
+    if not connection.execute(delete(identities).where(identities.c.id == identity.id)).rowcount:
+        raise NotFound("identity", identity.id)
+    of_user = members.c.user == identity.user, members.c.issuer == identity.issuer
+    connection.execute(delete(members).where(*of_user))
+    note_change(connection, change)
+
+
+def note_sign_in(
+    connection: Connection,
+    identity: Identity,
+    issued: datetime,
+    *,
+    first: AccountChange,
+    joined: Mapping[GroupId, AccountChange],
+    left: Mapping[GroupId, AccountChange],
+) -> None:
+    """Change memberships as a token says, unless a newer token has; changes that happen are noted."""
+    row = connection.execute(_IDENTITY, {"of": identity.id}).one_or_none()
+    instant = to_microseconds(issued)
+    if row is None or (row.last_issued is not None and row.last_issued > instant):
+        return
+    if row.last_issued is None:
+        note_change(connection, first)
+    connection.execute(update(identities).where(identities.c.id == identity.id).values(last_issued=instant))
+    for group, change in left.items():
+        membership = members.c.group == group, members.c.user == row.user, members.c.issuer == row.issuer
+        if connection.execute(delete(members).where(*membership)).rowcount:
+            note_change(connection, change)
+    present = select(members.c.group).where(members.c.user == row.user)
+    missing = select(groups.c.id).where(groups.c.id.in_(joined), groups.c.id.not_in(present))
+    for group in connection.execute(missing).scalars().all():
+        connection.execute(insert(members), {"group": group, "user": row.user, "issuer": row.issuer})
+        note_change(connection, joined[group])
+
+
+def add_group_claim(connection: Connection, group_claim: GroupClaim, change: Change = None) -> None:
+    """Store what claim a group has. Raises NotFound for an unknown group, and Conflict if it has it."""
+    require_principal(connection, Principal("group", group_claim.group))
+    stored = select(group_claims.c.id).where(group_claims.c.id == group_claim.id)
+    if connection.execute(stored).one_or_none() is not None:
+        raise Conflict("claim", group_claim.claim, "is that of the group already")
+    connection.execute(insert(group_claims), columns_of(group_claim))
+    note_change(connection, change)
+
+
+def list_group_claims(connection: Connection, issuer: str | None = None) -> list[GroupClaim]:
+    """Return the claims of groups of one issuer or of all, by claim."""
+    query = select(group_claims)
+    if issuer is not None:
+        query = query.where(group_claims.c.issuer == issuer)
+    rows = connection.execute(query.order_by(group_claims.c.claim, group_claims.c.id))
+    return [
+        GroupClaim(row.id, row.issuer, row.claim, row.group, from_microseconds(row.created)) for row in rows
+    ]
+
+
+def remove_group_claim(connection: Connection, group_claim: GroupClaim, change: Change = None) -> None:
+    """Delete the claim of a group, and end memberships by claims of that issuer. Raises NotFound.
+
+    Members who have another claim of the group join it again with their next request.
+    """
+    if not connection.execute(delete(group_claims).where(group_claims.c.id == group_claim.id)).rowcount:
+        raise NotFound("claim", group_claim.id)
+    of_group = members.c.group == group_claim.group, members.c.issuer == group_claim.issuer
+    connection.execute(delete(members).where(*of_group))
+    note_change(connection, change)
+
+
+def _to_identity(row: Row[Any]) -> Identity:
+    return Identity(
+        id=row.id,
+        issuer=row.issuer,
+        subject=row.subject,
+        user=row.user,
+        created=from_microseconds(row.created),
+        last_issued=to_moment(row.last_issued),
+    )
