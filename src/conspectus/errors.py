@@ -8,6 +8,7 @@ ConspectusError
 │   └── UnknownTokenizer    no tokenizer has that name
 ├── NotFound                nothing with that name exists, or the caller may not read it
 ├── Unauthenticated         there is no key, or none that is valid
+│   └── InvalidToken        a token of an identity provider is not valid here
 ├── PermissionDenied        the role or the scope of the key does not allow it
 ├── Conflict                it exists already, or contradicts what is stored
 │   └── PreconditionFailed  it was changed since the caller read it
@@ -154,6 +155,15 @@ class Unauthenticated(ConspectusError):
 
     def __init__(self) -> None:
         super().__init__("a valid API key is needed: Authorization: Bearer KEY")
+
+
+class InvalidToken(Unauthenticated):
+    """A token of an identity provider is not valid here; the log of the server says why."""
+
+    code = "invalid_token"
+
+    def __init__(self) -> None:
+        ConspectusError.__init__(self, "the token is not valid here")
 
 
 class PermissionDenied(ConspectusError):

@@ -277,6 +277,24 @@ class Settings:
         "`shared`: people may name only users and groups with whom they share a group, a collection or a "
         "source, and anybody by id; `open`: everybody by name",
     ] = "shared"
+    oidc_issuer: Annotated[
+        str,
+        "issuer whose tokens sign people in, as its metadata name it; empty: tokens of none",
+    ] = ""
+    oidc_audience: Annotated[
+        str, "audiences of tokens for this server, one of which a token must have, separated by commas"
+    ] = ""
+    oidc_scopes: Annotated[
+        str, "what scopes of tokens allow: `SCOPE=RIGHT`, separated by commas; the scope `*` is that of all"
+    ] = "read=read,write=write,admin=admin"
+    oidc_groups_claim: Annotated[str, "claim with the groups of a person; empty: none"] = "groups"
+    oidc_name_claim: Annotated[str, "claim with the name of a new user"] = "preferred_username"
+    oidc_create_users: Annotated[str, "`on`: a valid token of an unknown person creates a user"] = "off"
+    oidc_algorithms: Annotated[str, "algorithms of signatures, separated by commas"] = (
+        "RS256,PS256,ES256,EdDSA"
+    )
+    oidc_clock_skew_seconds: Annotated[int, "difference of clocks that is tolerated, at most 60"] = 60
+    oidc_stale_key_hours: Annotated[int, "hours that keys of an issuer that is away are used"] = 24
     key_requests_per_minute: Annotated[
         int, "maximum requests of an API key per minute over all processes; 0: no limit"
     ] = 0
@@ -303,6 +321,7 @@ class Settings:
             "chat_form": self.chat_form,
             "chat_events": self.chat_events,
             "user_directory": self.user_directory,
+            "oidc_create_users": self.oidc_create_users,
         }
         allowed = {
             "log_level": LEVELS,
@@ -310,12 +329,15 @@ class Settings:
             "chat_form": ("auto", "passages", "tasks"),
             "chat_events": ("all", "text"),
             "user_directory": ("shared", "open"),
+            "oidc_create_users": ("on", "off"),
         }
         for name, value in words.items():
             if value not in allowed[name]:
                 raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(allowed[name])}")
         if self.chat_min_similarity:
             _similarity("chat_min_similarity", self.chat_min_similarity)
+        if bool(self.oidc_issuer) != bool(self.oidc_audience.strip(", ")):
+            raise InvalidInput("oidc_audience", "goes with oidc_issuer: set both, or neither")
         if self.public_address and not PUBLIC_ADDRESS.fullmatch(self.public_address):
             raise InvalidInput("public_address", "must be `http://` or `https://` with a host, and no path")
 

@@ -14,6 +14,7 @@ from conspectus.errors import PermissionDenied
 from conspectus.model.access import SCOPES, AuditEntry, Principal
 from conspectus.model.memory import Retention, Scope
 from conspectus.operations.access import ACCESS_OPERATIONS
+from conspectus.operations.identities import IDENTITY_OPERATIONS
 from conspectus.operations.keys import KEY_OPERATIONS
 from conspectus.operations.logins import LOGIN_OPERATIONS
 from conspectus.operations.people import PEOPLE_OPERATIONS
@@ -21,6 +22,7 @@ from conspectus.operations.table import OPERATIONS
 from conspectus.settings import Settings
 
 AUDITED = {operation.name: operation for operation in OPERATIONS.values() if operation.audited}
+ISSUER = "https://login.example.org"
 BOB, LABEL, TEXT = Principal("user", "bob"), "label of a key", "words of a description"
 
 
@@ -36,6 +38,10 @@ class Audited:
     """A session of that key."""
     invitation: str
     """An invitation of Ann."""
+    identity: str
+    """An identity of Ann."""
+    group_claim: str
+    """A claim of the crew."""
     folder: Path
 
     async def rows(self) -> list[AuditEntry]:
@@ -57,6 +63,10 @@ WRITES: Mapping[str, Work] = {
     "end_session": lambda a: a.owner.logins.end_session(a.session),
     "create_invitation": lambda a: a.owner.logins.create_invitation("bob"),
     "withdraw_invitation": lambda a: a.owner.logins.withdraw_invitation(a.invitation),
+    "map_identity": lambda a: a.owner.identities.map_identity("bob", "bobs-subject", issuer=ISSUER),
+    "unmap_identity": lambda a: a.owner.identities.unmap_identity(a.identity),
+    "map_group_claim": lambda a: a.owner.identities.map_group_claim("sailors", "crew", issuer=ISSUER),
+    "unmap_group_claim": lambda a: a.owner.identities.unmap_group_claim(a.group_claim),
     "put_grant": lambda a: a.owner.access.grant("wiki", BOB, "editor"),
     "revoke_grant": lambda a: a.owner.access.revoke("wiki", BOB),
     "update_collection": lambda a: a.owner.collections.update("wiki", description=TEXT),
@@ -73,11 +83,14 @@ WRITES: Mapping[str, Work] = {
     "delete_graph": lambda a: a.owner.graph.delete("parts", collection="wiki"),
     "reembed": lambda a: a.owner.maintenance.reembed("vectors:3", collection="wiki"),
 }
-OF_PEOPLE = [
-    operation.name
-    for operation in (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *LOGIN_OPERATIONS, *ACCESS_OPERATIONS)
-    if operation.audited
-]
+PEOPLE = (
+    *PEOPLE_OPERATIONS,
+    *KEY_OPERATIONS,
+    *LOGIN_OPERATIONS,
+    *IDENTITY_OPERATIONS,
+    *ACCESS_OPERATIONS,
+)
+OF_PEOPLE = [operation.name for operation in PEOPLE if operation.audited]
 LIMITED_BY_THE_KEY = {"create_key", "end_session", "revoke_key", "rotate_key"}
 """A key with an origin makes, renews and revokes keys like itself, and ends their sessions."""
 
@@ -104,12 +117,14 @@ async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
         await engine.sessions.start(await engine.keys.authenticate(key.secret))
         (session,) = await engine.logins.list_sessions("bob")
         invitation = (await engine.logins.create_invitation("ann")).invitation
-        yield Audited(engine, owner, key.key.id, session.id, invitation.id, pages)
+        identity = await engine.identities.map_identity("ann", "anns-subject", issuer=ISSUER)
+        claim = await engine.identities.map_group_claim("crew", "crew", issuer=ISSUER)
+        ids = (key.key.id, session.id, invitation.id, identity.id, claim.id)
+        yield Audited(engine, owner, *ids, pages)
 
 
 def test_every_write_about_people_is_audited() -> None:
-    people = (*PEOPLE_OPERATIONS, *KEY_OPERATIONS, *LOGIN_OPERATIONS, *ACCESS_OPERATIONS)
-    assert [operation.name for operation in people if operation.verb != "GET" and not operation.audited] == []
+    assert [operation.name for operation in PEOPLE if operation.verb != "GET" and not operation.audited] == []
     assert AUDITED.keys() == WRITES.keys()
 
 

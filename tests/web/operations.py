@@ -31,6 +31,8 @@ _POSTS: Final = {"file": ("posts.jsonl", b'{"channel": "garden", "text": "Quince
 _HELD: Final = [{"key": "{fresh}", "text": "Quinces wait for a review.", "trust": "quarantined"}]
 _CAPTIONS: Final = [{"text": "A car stops.", "start": 0, "end": 9, "entities": ["car"]}]
 _GRANT: Final = {"grantee": {"kind": "user", "id": "{user}"}, "role": "viewer"}
+_ISSUER: Final = {"issuer": "https://login.example.org"}
+_CLAIM: Final = {"claim": "{fresh}", "group": "{group}", **_ISSUER}
 _WIKI: Final = {"connector": "mediawiki", "options": {"address": "https://wiki.example/api.php"}}
 _THIS: Final = '{{"field": "document", "eq": "{document}"}}'
 _LINE: Final = (
@@ -55,6 +57,8 @@ MAKERS: Final[Mapping[str, tuple[str, Parts, str]]] = {
     "login": ("POST /session", {"json": {"key": "{secret}"}}, ""),
     "session": ("GET /sessions", {"params": {"user": "{user}"}, "needs": "login"}, "0.id"),
     "invitation": ("POST /invitations", {"json": {"user": "{user}"}}, "invitation.id"),
+    "identity": ("POST /identities", {"json": {"user": "{user}", "subject": "{fresh}", **_ISSUER}}, "id"),
+    "group_claim": ("POST /group-claims", {"json": _CLAIM}, "id"),
     "granted": ("PUT /collections/{collection}/grants", {"json": _GRANT}, "grantee.id"),
     "name": ("POST /collections/{collection}/connections", {"json": {"name": "{fresh}", **_WIKI}}, "name"),
     "job": ("POST /collections/{collection}/ingest/files", {"files": _FILES}, "id"),
@@ -98,6 +102,10 @@ WRITES: Final[Mapping[str, Parts]] = {
     "DELETE /sessions/{session}": {},
     "POST /invitations": {"json": {"user": "{user}"}},
     "DELETE /invitations/{invitation}": {},
+    "POST /identities": {"json": {"user": "{user}", "subject": "{fresh}", **_ISSUER}},
+    "DELETE /identities/{identity}": {},
+    "POST /group-claims": {"json": _CLAIM},
+    "DELETE /group-claims/{group_claim}": {},
     "PUT /collections/{collection}/grants": {"json": _GRANT},
     "DELETE /collections/{collection}/grants": {"params": {"kind": "user", "id": "{granted}"}},
     "POST /collections/{collection}/ingest/url": {"json": {"url": "https://example.com/quinces"}},
@@ -189,6 +197,8 @@ READS: Final[Mapping[str, Parts]] = {
     "GET /keys": {"params": {"user": "{user}"}},
     "GET /sessions": {"params": {"user": "{user}"}},
     "GET /invitations": {},
+    "GET /identities": {},
+    "GET /group-claims": {},
     "GET /collections/{collection}/grants": {},
     "GET /collections/{collection}/connections": {},
     "GET /users/{user}/roles": {},

@@ -47,6 +47,8 @@ NOT_PLANTED = {
     "/groups": "as /users",
     "/keys": "as /users",
     "/invitations": "as /users",
+    "/identities": "as /users",
+    "/group-claims": "as /users",
     "/session": "takes a key",
     "/grants": "names who may see what",
     "/reembed": "names a model",

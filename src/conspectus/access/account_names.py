@@ -6,6 +6,8 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.text.clean import clean
 
 MAX_NAME_LENGTH = 100
+OWNER_NAME = "owner"
+"""The name of the account of the store's owner."""
 RESERVED = {LOCAL, EVERYWHERE, ".", ".."}
 """Names with a special meaning in collection names, queries and URLs."""
 

@@ -1,6 +1,6 @@
 """Composition root: opens a store and chooses the adapters. No other package names an adapter.
 
-Imports engine, graph, index, ingest, operations, ports, providers, records, sources and text.
+Imports access, engine, graph, index, ingest, operations, ports, providers, records, sources and text.
 
 Adapters are imported when they are first needed, so that a program pays only for what it uses.
 """

@@ -22,6 +22,7 @@ from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
 from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
+from conspectus.ports.identities import TokenVerifier
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns
 from conspectus.ports.streams import CaptionReader, Poster
@@ -41,6 +42,9 @@ ALERTS_LOCK = "alerts"
 NAMES_LOCK = "names"
 UPLOADS_FOLDER = "uploads"
 WIKI_COPIES_FOLDER = "wikis"
+MAX_ISSUER_BYTES = 1_000_000
+"""Largest metadata or set of keys that is read from an issuer of tokens."""
+ISSUER_SECONDS = 10.0
 
 
 async def components_at(address: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
@@ -88,6 +92,7 @@ async def components_at(address: StoreAddress, settings: Settings, models: Model
         names=_name_parts(partial(turns, NAMES_LOCK), settings, transactions),
         alerts=_alert_parts(partial(turns, ALERTS_LOCK), settings, transactions),
         work=_work_parts(address, settings, transactions, turns),
+        make_token_verifier=partial(_make_token_verifier, settings),
     )
 
 
@@ -276,6 +281,25 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_timeout_seconds)
 
     return AlertParts(SqlAlerts(transactions), turn, make_poster)
+
+
+def _make_token_verifier(settings: Settings) -> TokenVerifier:
+    """Return what checks tokens of the issuer, to which the operator allows requests. Raises MissingExtra."""
+    from conspectus.access.token_claims import rules_of
+    from conspectus.providers.issuer_keys import IssuerKeys
+    from conspectus.sources.web.fetcher import WebFetcher
+    from conspectus.sources.web.http_client import FetchLimits
+    from conspectus.text.urls import parse_url
+
+    rules = rules_of(settings)
+    if rules is None:
+        raise InvalidInput("oidc_issuer", "is not set")
+    jwt_verifier = optional("conspectus.providers.jwt_verifier", "oidc", "pyjwt")
+    allow = (parse_url(rules.issuer).host, *_list_allowed_addresses(settings))
+    fetcher = WebFetcher(FetchLimits(MAX_ISSUER_BYTES, 0, ISSUER_SECONDS, allow))
+    keys = IssuerKeys(rules.issuer, fetcher, max_stale_seconds=settings.oidc_stale_key_hours * 3_600)
+    verifier: TokenVerifier = jwt_verifier.JwtVerifier(keys, rules.algorithms)
+    return verifier
 
 
 def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") -> NameParts:

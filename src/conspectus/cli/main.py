@@ -56,6 +56,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "keys": ("Manage API keys.", "keys"),
     "sessions": ("List and end the sessions of browsers.", "logins"),
     "invitations": ("Invite users without a key to log in.", "logins"),
+    "identities": ("Manage who signs in with tokens of an identity provider.", "identities"),
     "grants": ("Manage roles on collections and sources.", "access"),
 }
 """Help of each group by its path, and the modules with tables of its commands. A group follows its parent."""

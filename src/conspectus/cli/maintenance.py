@@ -82,6 +82,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "milvus": "index in Milvus",
     "multilingual": "embeddings of about 100 languages",
     "ocr": "text of scans and pictures",
+    "oidc": "sign-in with tokens of an identity provider",
     "openai": "chat models with OpenAI's API",
     "openai-agents": "sessions for the OpenAI Agents SDK",
     "otel": "traces and metrics by OpenTelemetry",

@@ -12,7 +12,13 @@ from conspectus.client.jobs import RemoteJobs
 from conspectus.client.maintenance import RemoteMaintenance
 from conspectus.client.memory import RemoteMemory
 from conspectus.client.operations import derive_client
-from conspectus.client.people import RemoteAccess, RemoteKeys, RemoteLogins, RemotePeople
+from conspectus.client.people import (
+    RemoteAccess,
+    RemoteIdentities,
+    RemoteKeys,
+    RemoteLogins,
+    RemotePeople,
+)
 from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.transport import RemoteService, Transport
@@ -73,6 +79,7 @@ class RemoteEngine:
         self.people = RemotePeople(*parts)
         self.keys = RemoteKeys(*parts)
         self.logins = RemoteLogins(*parts)
+        self.identities = RemoteIdentities(*parts)
         self.access = RemoteAccess(*parts)
         self.jobs = RemoteJobs(*parts)
         self.connections = RemoteConnections(*parts)

@@ -3,6 +3,7 @@
 from conspectus.client.operations import derive_client
 from conspectus.client.transport import RemoteService
 from conspectus.engine.access import AccessService
+from conspectus.engine.identities import IdentityService
 from conspectus.engine.keys import KeyService
 from conspectus.engine.logins import LoginService
 from conspectus.engine.people import PeopleService
@@ -21,6 +22,11 @@ class RemoteKeys(RemoteService, KeyService):
 @derive_client
 class RemoteLogins(RemoteService, LoginService):
     """Sessions of browsers at a server, and invitations to it."""
+
+
+@derive_client
+class RemoteIdentities(RemoteService, IdentityService):
+    """Identities of users of a server at an issuer of tokens."""
 
 
 @derive_client

@@ -3,7 +3,7 @@
 from conspectus.access.policy import require_owner
 from conspectus.engine.context import EngineContext
 from conspectus.model.access import Key
-from conspectus.model.ids import UserId
+from conspectus.model.ids import KeyId, UserId
 
 
 async def find_holder(context: EngineContext, user: str | None, action: str) -> UserId:
@@ -19,8 +19,11 @@ async def find_holder(context: EngineContext, user: str | None, action: str) -> 
 
 
 async def read_request_key(context: EngineContext) -> Key | None:
-    """Return the key of the request; None without one."""
-    if context.person.key is None:
+    """Return the key of the request; None without one. A token counts as a key that expires with it."""
+    person = context.person
+    if person.expires is not None:
+        return Key(KeyId(""), person.id, "", person.scopes, context.parts.clock(), person.expires)
+    if person.key is None:
         return None
-    stored = await context.parts.accounts.key(context.person.key)
+    stored = await context.parts.accounts.key(person.key)
     return None if stored is None else stored[0]

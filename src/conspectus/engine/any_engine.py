@@ -10,6 +10,7 @@ from conspectus.engine.connections import ConnectionService
 from conspectus.engine.events import EventService
 from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
+from conspectus.engine.identities import IdentityService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.keys import KeyService
 from conspectus.engine.logins import LoginService
@@ -81,6 +82,10 @@ class AnyEngine(TaskEngine, Protocol):
     @property
     def logins(self) -> LoginService:
         """See LoginService."""
+
+    @property
+    def identities(self) -> IdentityService:
+        """See IdentityService."""
 
     @property
     def access(self) -> AccessService:

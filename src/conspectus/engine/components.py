@@ -21,6 +21,7 @@ from conspectus.ports import (
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
+from conspectus.ports.identities import TokenVerifier
 from conspectus.ports.jobs import (
     IdempotencyStore,
     JobFiles,
@@ -151,6 +152,7 @@ class EngineComponents:
     alerts: AlertParts
     names: NameParts
     work: WorkParts
+    make_token_verifier: Callable[[], TokenVerifier]
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
     chat_model: ChatModel | None = None

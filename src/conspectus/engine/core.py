@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
 from conspectus.access.invitations import Invitations
 from conspectus.access.keys import Keys
 from conspectus.access.sessions import Sessions
+from conspectus.access.sign_ins import SignIns
+from conspectus.access.token_claims import rules_of
 from conspectus.engine.components import EngineComponents
 from conspectus.engine.feedback_cache import FeedbackCache
 from conspectus.engine.long_work import LongWork
 from conspectus.engine.missing_vectors import MissingVectors
+from conspectus.engine.new_user_names import is_free_name
 from conspectus.engine.purges import Purges
 from conspectus.engine.version_cache import VersionCache
 from conspectus.ingest.connection_followers import Followers
@@ -46,6 +49,18 @@ class EngineCore:
             max_idle=timedelta(minutes=parts.settings.session_idle_minutes),
         )
         self.invitations = Invitations(parts.accounts, parts.clock, self.sessions)
+        token_rules = rules_of(parts.settings)
+        self.sign_ins = (
+            None
+            if token_rules is None
+            else SignIns(
+                parts.accounts,
+                parts.clock,
+                token_rules,
+                parts.make_token_verifier,
+                is_free_name=partial(is_free_name, parts),
+            )
+        )
         self.versions = VersionCache(parts.memories)
         self.feedback = FeedbackCache(parts.feedback)
         self.missing_vectors = MissingVectors(parts.records)
@@ -110,6 +125,8 @@ class EngineCore:
             await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
         if self._fetcher is not None:
             await self._fetcher.close()
+        if self.sign_ins is not None:
+            await self.sign_ins.close()
         await self.names.close()
         await self.backfill.close()
         await self.open_indexes.wait_until_idle()

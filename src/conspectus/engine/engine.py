@@ -20,6 +20,7 @@ from conspectus.ports import CountTokens, Embedder, Progress
 
 if TYPE_CHECKING:
     from conspectus.access.sessions import Sessions
+    from conspectus.access.sign_ins import SignIns
     from conspectus.engine.access import AccessService
     from conspectus.engine.alerts import AlertService
     from conspectus.engine.channels import ChannelService
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from conspectus.engine.events import EventService
     from conspectus.engine.files import FileService
     from conspectus.engine.graph import GraphService
+    from conspectus.engine.identities import IdentityService
     from conspectus.engine.job_queue import JobQueue
     from conspectus.engine.jobs import JobService
     from conspectus.engine.keys import KeyService
@@ -186,6 +188,13 @@ class Engine:
         return LoginService(self._context)
 
     @cached_property
+    def identities(self) -> "IdentityService":
+        """Identities of users at an issuer of tokens, and the claims that lead to groups."""
+        from conspectus.engine.identities import IdentityService
+
+        return IdentityService(self._context)
+
+    @cached_property
     def access(self) -> "AccessService":
         """Grants, the roles that they give, and the audit log."""
         from conspectus.engine.access import AccessService
@@ -243,6 +252,11 @@ class Engine:
     def sessions(self) -> "Sessions":
         """The logins of browsers at front ends."""
         return self._context.core.sessions
+
+    @property
+    def sign_ins(self) -> "SignIns | None":
+        """The sign-ins with tokens at front ends; None if the settings name no issuer."""
+        return self._context.core.sign_ins
 
     @property
     def rate_counters(self) -> "RateCounters":

@@ -75,6 +75,8 @@ class MaintenanceService(Service):
             f"no collection needs the index {name}; reindex any to have it deleted" for name in stray_indexes
         )
         wrong_settings = tuple(await asyncio.to_thread(self._parts.make_files().problems))
+        if self._core.sign_ins is not None:
+            wrong_settings += tuple(await self._core.sign_ins.find_problems())
         return replace(report, records=(*report.records, *problems), settings=wrong_settings)
 
     async def reindex(

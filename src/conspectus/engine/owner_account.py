@@ -1,14 +1,12 @@
 """The account of the owner of a store, which is created when it is first needed."""
 
 from contextlib import suppress
-from typing import Final
 
+from conspectus.access.account_names import OWNER_NAME
 from conspectus.engine.context import EngineContext
 from conspectus.errors import Conflict
 from conspectus.model.access import User
 from conspectus.model.ids import LOCAL
-
-OWNER_NAME: Final = "owner"
 
 
 async def ensure_owner_account(context: EngineContext) -> None:

@@ -20,6 +20,8 @@ from conspectus.model.records import Source
 
 HTTP_PATH = "/mcp"
 """The path of the HTTP endpoint."""
+HTTP_PATHS = frozenset({HTTP_PATH})
+"""The paths of all HTTP endpoints."""
 NAME_TOKENS_DIVISOR = 6
 """A budget divided by this is left for the names of documents, at most MAX_NAME_TOKENS."""
 MAX_NAME_TOKENS = 400

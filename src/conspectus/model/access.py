@@ -27,6 +27,8 @@ Expiry = datetime | Literal["never"]
 class Person:
     """The user of a request, and the `key` or `session` used. The owner of the store may do everything.
 
+    `identity` is the one of a token of an issuer, which ends at `expires`.
+
     With an `origin`, nothing that is written has a higher level than texts of that origin.
     """
 
@@ -37,11 +39,13 @@ class Person:
     key: KeyId | None = field(default=None, compare=False)
     origin: Origin | None = None
     session: str | None = field(default=None, compare=False)
+    identity: str | None = field(default=None, compare=False)
+    expires: datetime | None = field(default=None, compare=False)
 
     @property
     def credential(self) -> str | None:
-        """The id of the key or session of the request; None if the server needs none."""
-        return self.key or self.session
+        """The id of the key, session or identity of the request; None if the server needs none."""
+        return self.key or self.session or self.identity
 
 
 LOCAL_OWNER = Person(name="local", owner=True, id=LOCAL)

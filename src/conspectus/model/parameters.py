@@ -46,6 +46,10 @@ MemoryIdentifier = Annotated[Identifier, "Id of a memory.", Example("0195f3a1c2d
 FeedbackIdentifier = Annotated[Name, "Id of a feedback.", Example(EXAMPLE_ID)]
 SessionIdentifier = Annotated[Name, "Id of a session.", Example("6f1c0b0e5a3d4f1e8c2b7a9d0e4f6a1b")]
 InvitationIdentifier = Annotated[Name, "Id of an invitation.", Example("b1d2f3a40c5e6f708192a3b4c5d6e7f8")]
+IdentityIdentifier = Annotated[Name, "Id of an identity.", Example("0d4f6a1b-6f1c-5e0b-8a3d-4f1e8c2b7a9d")]
+GroupClaimIdentifier = Annotated[
+    Name, "Id of the claim of a group.", Example("6f1c0b0e-5a3d-5f1e-8c2b-7a9d0e4f6a1b")
+]
 KeyIdentifier = Annotated[Name, "Id of an API key.", Example("0195f3a1c2d47e80b6a4c1d2e3f40d0d")]
 
 PageLimit = Annotated[int, Range(1, "max_page_rows"), "Maximum number of results.", Example(10)]

@@ -38,6 +38,7 @@ SERVICES: Final = {
     "EventService": "events",
     "FileService": "files",
     "GraphService": "graph",
+    "IdentityService": "identities",
     "JobService": "jobs",
     "KeyService": "keys",
     "LoginService": "logins",

@@ -6,6 +6,7 @@ from conspectus.operations.channels import CHANNEL_OPERATIONS
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.operations.documents import DOCUMENT_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
+from conspectus.operations.identities import IDENTITY_OPERATIONS
 from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS
 from conspectus.operations.keys import KEY_OPERATIONS
 from conspectus.operations.logins import LOGIN_OPERATIONS
@@ -23,6 +24,7 @@ OPERATIONS = {
         *PEOPLE_OPERATIONS,
         *KEY_OPERATIONS,
         *LOGIN_OPERATIONS,
+        *IDENTITY_OPERATIONS,
         *ACCESS_OPERATIONS,
         *GRAPH_OPERATIONS,
         *COLLECTION_OPERATIONS,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         BlockingAccess,
         BlockingConnections,
         BlockingFiles,
+        BlockingIdentities,
         BlockingJobs,
         BlockingKeys,
         BlockingLogins,
@@ -97,6 +98,7 @@ class BlockingEngine(OtherNames):
     graph: "BlockingProperty[BlockingGraph]" = BlockingProperty("memory")
     people: "BlockingProperty[BlockingPeople]" = BlockingProperty("administration")
     keys: "BlockingProperty[BlockingKeys]" = BlockingProperty("administration")
+    identities: "BlockingProperty[BlockingIdentities]" = BlockingProperty("administration")
     logins: "BlockingProperty[BlockingLogins]" = BlockingProperty("administration")
     access: "BlockingProperty[BlockingAccess]" = BlockingProperty("administration")
     jobs: "BlockingProperty[BlockingJobs]" = BlockingProperty("administration")

@@ -4,6 +4,7 @@ from conspectus.bridge.blocking_methods import blocking
 from conspectus.engine.access import AccessService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.files import FileService
+from conspectus.engine.identities import IdentityService
 from conspectus.engine.jobs import JobService
 from conspectus.engine.keys import KeyService
 from conspectus.engine.logins import LoginService
@@ -49,6 +50,17 @@ class BlockingLogins(BlockingService[LoginService]):
     list_invitations = blocking(LoginService.list_invitations)
     withdraw_invitation = blocking(LoginService.withdraw_invitation)
     accept_invitation = blocking(LoginService.accept_invitation)
+
+
+class BlockingIdentities(BlockingService[IdentityService]):
+    """Identities of users at an issuer of tokens, and the claims that lead to groups."""
+
+    list_identities = blocking(IdentityService.list_identities)
+    map_identity = blocking(IdentityService.map_identity)
+    unmap_identity = blocking(IdentityService.unmap_identity)
+    list_group_claims = blocking(IdentityService.list_group_claims)
+    map_group_claim = blocking(IdentityService.map_group_claim)
+    unmap_group_claim = blocking(IdentityService.unmap_group_claim)
 
 
 class BlockingAccess(BlockingService[AccessService]):

@@ -22,6 +22,7 @@ NAME = re_pattern(r"(?:[a-z0-9_-]{1,63}\.){0,126}[a-z0-9_-]{1,63}|\[[0-9a-f:.]*\
 CONTROL = re_pattern(r"[\x00-\x1f\x7f]")
 MAX_NAME_LENGTH = 253
 DEFAULT_PORTS = {"http": 80, "https": 443}
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +97,12 @@ def parse_url(text: str) -> Url:
         parsed.query or "",
         form["user"] is not None,
     )
+
+
+def is_tamper_proof(text: str) -> bool:
+    """Return whether nobody on the way can change what an address returns: https, or on this machine."""
+    try:
+        url = parse_url(text)
+    except InvalidInput:
+        return False
+    return url.scheme == "https" or url.host in LOOPBACK_HOSTS

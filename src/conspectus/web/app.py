@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
@@ -20,7 +21,7 @@ from structlog.typing import FilteringBoundLogger
 
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
-from conspectus.errors import ConspectusError, optional
+from conspectus.errors import ConspectusError, InvalidToken, Unauthenticated, optional
 from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
 from conspectus.mcp.tool import ToolOptions, split_names
 from conspectus.settings import Settings
@@ -41,6 +42,7 @@ from conspectus.web.problem_details import (
     internal_problem,
     problem_of,
 )
+from conspectus.web.protected_resource import METADATA_PATH, RESOURCES, challenge_of, metadata_of
 from conspectus.web.questions import Questions
 from conspectus.web.rate_limits import Rates
 from conspectus.web.request_slots import RequestSlots
@@ -58,6 +60,7 @@ from conspectus.web.routes import (
     server,
     streams,
     tasks,
+    well_known,
 )
 from conspectus.web.sse import STREAM
 from conspectus.web.subscriptions import Listeners
@@ -136,6 +139,7 @@ def application(
     app.state.sessions = engine.sessions
     app.state.streams = chats
     app.state.listeners = listeners
+    app.state.protected_resources = _describe_protected_resources(engine, settings)
     for kind in HANDLED_ERRORS:
         app.add_exception_handler(kind, answer_error)
     _add_routes(app, mcp, has_api=mcp_only is None)
@@ -165,7 +169,7 @@ def _add_middleware(
     app.add_middleware(RequestSlots, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings, readiness=app.state.readiness)
     app.add_middleware(RequestLimits, settings=settings, table=table, readiness=app.state.readiness)
-    app.add_middleware(ErrorMiddleware, log=log)
+    app.add_middleware(ErrorMiddleware, log=log, settings=settings)
     _allow_origins(app, settings)
     app.add_middleware(AnonymousTurns)
     app.add_middleware(RequestLog, log=log, metrics=metrics)
@@ -204,6 +208,8 @@ class ServerTasks:
 
 @asynccontextmanager
 async def _lifespan(server: ServerTasks, _app: FastAPI) -> AsyncIterator[None]:
+    if server.engine.sign_ins is not None:
+        await server.engine.sign_ins.prepare()
     await server.clean_up()
     tasks = [
         asyncio.create_task(server.readiness.replay()),
@@ -222,11 +228,19 @@ async def _lifespan(server: ServerTasks, _app: FastAPI) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _describe_protected_resources(engine: Engine, settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return the metadata of each resource by its path; none if the server takes no tokens of an issuer."""
+    if engine.sign_ins is None:
+        return {}
+    rules = engine.sign_ins.rules
+    return {f"{METADATA_PATH}{resource}": metadata_of(resource, rules, settings) for resource in RESOURCES}
+
+
 def _add_routes(app: FastAPI, mcp: "LazyMcpEndpoint", *, has_api: bool) -> None:
     app.state.console = pages.folder_of(pages.BUILT) if has_api else None
     app.state.docs = pages.folder_of(pages.SITE) if has_api else None
     app.state.description = pages.description_of(app.title, app.version)
-    public_groups = (server, pages)
+    public_groups = (server, pages, well_known)
     for group in (*ROUTE_GROUPS, *public_groups) if has_api else public_groups:
         app.router.routes.extend(group.router.routes)
     app.router.routes.append(ReadOnlyRoute(MCP_PATH, mcp))
@@ -256,9 +270,10 @@ def now() -> datetime:
 class ErrorMiddleware:
     """Turns errors into responses, unless one has begun, and adds security headers to every response."""
 
-    def __init__(self, app: ASGIApp, log: FilteringBoundLogger) -> None:
+    def __init__(self, app: ASGIApp, log: FilteringBoundLogger, settings: Settings) -> None:
         self._app = app
         self._log = log
+        self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and respond to errors."""
@@ -281,6 +296,10 @@ class ErrorMiddleware:
         except Exception as error:
             log = self._log.bind(request_id=scope["state"]["request_id"])
             problem = self._problem_of(error, log, scope["state"]["request_id"])
+            if isinstance(error, Unauthenticated) and self._settings.oidc_issuer:
+                had_token = isinstance(error, InvalidToken)
+                challenge = challenge_of(scope["path"], self._settings, had_token=had_token)
+                problem = replace(problem, headers={**problem.headers, "WWW-Authenticate": challenge})
             if has_begun:
                 raise
             await answer_problem(problem, scope["path"])(scope, receive, send_with_headers)

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, PermissionDenied, TooLarge, Unauthenticated
-from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
+from conspectus.mcp.tool import HTTP_PATHS as MCP_PATHS
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import ORIGIN_HEADER, ORIGINS, least_trusted
 from conspectus.settings import Settings
@@ -42,6 +42,7 @@ SESSION_TOKEN: Final = "session_token"
 MAX_LOGIN_LENGTH: Final = 4_096
 """Most bytes of the body of a login."""
 RETRY_AFTER: Final = "Retry-After"
+TOKEN_DOTS: Final = 2
 MINUTE_SECONDS: Final = 60.0
 MAX_ADDRESSES: Final = 10_000
 """Addresses whose failures are remembered."""
@@ -56,15 +57,16 @@ class Authentication:
         self._settings = settings
         self._failures = FailureDelays(settings)
         readiness.call_when_stopping(self._failures.end_delays)
+        self._sign_ins = engine.sign_ins
         self._accounts = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its person. Raises Unauthenticated, Refused or PermissionDenied."""
         path = scope["path"] if scope["type"] == "http" else ""
         method = scope.get("method") if path == SESSION else None
-        if (path.startswith(API) or path in {METRICS, MCP_PATH}) and method != "DELETE":
+        if (path.startswith(API) or path == METRICS or path in MCP_PATHS) and method != "DELETE":
             headers = Headers(scope=scope)
-            if path == MCP_PATH:
+            if path in MCP_PATHS:
                 require_origin(scope, self._settings)
             if method == "POST":
                 require_same_origin(scope)
@@ -104,12 +106,18 @@ class Authentication:
     async def _person(self, scope: Scope, secret: str | None) -> Person:
         """Return the person of a key or a session; without accounts, the owner. Raises Unauthenticated."""
         headers = Headers(scope=scope)
-        if not is_loopback(self._settings.host) or await self._has_accounts():
+        if self._sign_ins or not is_loopback(self._settings.host) or await self._has_accounts():
             if secret is not None:
-                return await self._engine.keys.authenticate(secret)
+                return await self._authenticate_secret(secret, scope["path"])
             return await self._engine.sessions.authenticate(session_token(scope, headers))
         require_same_site(scope, self._settings)
         return LOCAL_OWNER
+
+    async def _authenticate_secret(self, secret: str, path: str) -> Person:
+        """Return the person of a key or of a token of an issuer, with which no session begins."""
+        if self._sign_ins is not None and path != SESSION and looks_like_token(secret):
+            return await self._sign_ins.authenticate(secret)
+        return await self._engine.keys.authenticate(secret)
 
     async def _has_accounts(self) -> bool:
         """Return whether there are accounts. Another process may create the first, so only True is cached."""
@@ -126,6 +134,11 @@ def limit_origin(person: Person, headers: Headers) -> Person:
     if origin is None:
         raise InvalidInput(ORIGIN_HEADER, f"must be one of {', '.join(ORIGINS)}")
     return replace(person, origin=least_trusted(person.origin, origin))
+
+
+def looks_like_token(secret: str) -> bool:
+    """Return whether a secret has the three parts of a JSON web token, which no API key has."""
+    return secret.count(".") == TOKEN_DOTS
 
 
 def read_bearer(headers: Headers) -> str | None:

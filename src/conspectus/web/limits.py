@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.errors import TooLarge, WriteOutcomeUnknown
-from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
+from conspectus.mcp.tool import HTTP_PATHS as MCP_PATHS
 from conspectus.settings import Settings
 from conspectus.web.connections import CONNECTION, Connection
 from conspectus.web.health import Readiness
@@ -27,7 +27,7 @@ STOPPING_BODY_SECONDS: Final = 3.0
 def is_limited(scope: Scope) -> bool:
     """Return whether a request has limits: only those of the API and MCP, so that probes always work."""
     path = scope["path"] if scope["type"] == "http" else ""
-    return path.startswith(LIMITED_PREFIX) or path == MCP_PATH
+    return path.startswith(LIMITED_PREFIX) or path in MCP_PATHS
 
 
 class RequestLimits:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from conspectus.model.access import Person
 from conspectus.model.parameters import MAX_ID
 from conspectus.operations.access import ACCESS_OPERATIONS
+from conspectus.operations.identities import IDENTITY_OPERATIONS
 from conspectus.operations.keys import KEY_OPERATIONS
 from conspectus.operations.logins import LOGIN_OPERATIONS
 from conspectus.operations.people import PEOPLE_OPERATIONS
@@ -23,9 +24,11 @@ keys = Section("keys")
 add_routes(keys, KEY_OPERATIONS)
 logins = Section("logins")
 add_routes(logins, LOGIN_OPERATIONS)
+identities = Section("identities")
+add_routes(identities, IDENTITY_OPERATIONS)
 access = Section("access")
 add_routes(access, ACCESS_OPERATIONS)
-router.routes.extend((*keys.routes, *logins.routes, *access.routes))
+router.routes.extend((*keys.routes, *logins.routes, *identities.routes, *access.routes))
 
 
 class SessionBody(RequestModel):
