@@ -25,7 +25,7 @@ from conspectus.engine.documents import DocumentService
 from conspectus.engine.line_order import NumberedLine, parents_first
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.batch_writes import batches
-from conspectus.ingest.files import Intake, Root, add_files_below, placed
+from conspectus.ingest.files import Intake, Root, add_files_below, resolve_destination
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.memory.jsonl_reader import renumber
 from conspectus.model.filter import Filter, matches
@@ -78,7 +78,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
-            full_path, name, prefix = placed(path, source)
+            full_path, name, prefix = resolve_destination(path, source)
             if name not in targets:
                 targets[name] = await self._open_sibling(RemoteCollections).get_or_create_source(
                     name, collection=collection

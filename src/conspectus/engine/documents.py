@@ -20,7 +20,7 @@ from conspectus.errors import (
 )
 from conspectus.ingest.batch_writes import batches
 from conspectus.ingest.document_fields import message_id
-from conspectus.ingest.files import Intake, Root, add_files_below, placed
+from conspectus.ingest.files import Intake, Root, add_files_below, resolve_destination
 from conspectus.ingest.open_indexes import IndexTiming
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import restore_document, to_quarantined
@@ -140,7 +140,7 @@ class DocumentService(Service):
         roots = []
         sources: dict[str, Source] = {}
         for path in paths:
-            absolute_path, name, prefix = placed(path, source)
+            absolute_path, name, prefix = resolve_destination(path, source)
             if name not in sources:
                 sources[name], _ = await self._writer.writable(name, collection)
             roots.append(Root(absolute_path, sources[name], prefix))

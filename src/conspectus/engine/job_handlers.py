@@ -29,7 +29,7 @@ from conspectus.errors import (
 from conspectus.ingest.batch_writes import batches, write
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.document_fields import message_id
-from conspectus.ingest.files import checked, file_name, page_key, title_of
+from conspectus.ingest.files import file_name, page_key, require_text_answer, title_of
 from conspectus.ingest.job_execution import MAX_MESSAGE_CHARACTERS, Outcome, Tell, fate
 from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
@@ -84,7 +84,9 @@ class JobHandlers(Service, checked=False):
         if not isinstance(url, str) or not isinstance(headers, dict):
             raise Conflict("job", job.id, "its request was deleted; start a new job")
         sent = {name: str(value) for name, value in headers.items()}
-        fetched = checked(await self._core.fetcher().fetch(url, method=str(request["method"]), headers=sent))
+        fetched = require_text_answer(
+            await self._core.fetcher().fetch(url, method=str(request["method"]), headers=sent)
+        )
         tell(1, 3)
         parsed = await asyncio.to_thread(
             self._parts.make_files().parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset

@@ -7,7 +7,7 @@ from pathlib import Path
 from conspectus.deferred import dataclass
 from conspectus.errors import ConspectusError, UnsupportedContent
 from conspectus.ingest.document_fields import Preparation
-from conspectus.ingest.files import placed
+from conspectus.ingest.files import resolve_destination
 from conspectus.ingest.prepare import describe, prepare
 from conspectus.model.jobs import Upload
 from conspectus.model.quarantine import as_given, quarantine_notice, quarantine_pattern
@@ -27,7 +27,7 @@ def preview_files(
     """
     preview = _Preview(by)
     for path in paths:
-        full_path, _, prefix = placed(path, source)
+        full_path, _, prefix = resolve_destination(path, source)
         for file in files.discover([full_path]):
             preview.read(files, file, prefix)
     return preview.result

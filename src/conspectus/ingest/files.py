@@ -60,8 +60,8 @@ class Root:
     keys: set[str] = field(default_factory=set)
     containers: set[str] = field(default_factory=set)
 
-    def lost(self, name: str) -> bool:
-        """Whether a file below this folder or archive is gone, and not only unreadable."""
+    def has_lost(self, name: str) -> bool:
+        """Return whether a file below this folder or archive is gone, and not only unreadable."""
         if not name.startswith(self.prefix) or name in self.names:
             return False
         if not self.path.is_dir() and not any(name.startswith(f"{file}/") for file in self.parsed):
@@ -216,10 +216,10 @@ def _raise_if_not_of_document(fault: ConspectusError) -> None:
         raise fault
 
 
-def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
-    """A path made absolute, the source it goes to, and the prefix of its keys there.
+def resolve_destination(path: str | Path, source: str | None) -> tuple[Path, str, str]:
+    """Return the absolute path, the source that it is added to, and the prefix of its keys.
 
-    Without a given source, the folder is the source; in a given one the folder's name keeps keys apart.
+    Without a source, the folder is the source. In a source, the name of the folder keeps keys apart.
     """
     full_path = expand_home(path).absolute()
     folder = full_path if full_path.is_dir() else full_path.parent
@@ -292,7 +292,7 @@ async def _find_missing_files(
             # with the same masked name.
             is_other_file = path in masked and not prune
             if left_its_file or (
-                path not in keys and not is_other_file and any(root.lost(path) for root in roots)
+                path not in keys and not is_other_file and any(root.has_lost(path) for root in roots)
             ):
                 yield document
 
@@ -374,8 +374,8 @@ SAMPLE_BYTES = 65_536
 MAX_NAME_LENGTH = 150
 
 
-def checked(fetched: Fetched) -> Fetched:
-    """The answer, if text can be read from it; its type is text/plain where the server gave none.
+def require_text_answer(fetched: Fetched) -> Fetched:
+    """Return the answer if it has text. Its type is text/plain if the server gave none.
 
     Raises FetchFailed for any status but 2xx, as passing for 408, 429 and 5xx, and UnsupportedContent for
     what is of no kind that holds text, or says it is text and is not.

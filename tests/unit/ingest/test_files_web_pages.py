@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import FetchFailed, UnsupportedContent
-from conspectus.ingest.files import checked, file_name, page_key, source_name, title_of
+from conspectus.ingest.files import file_name, page_key, require_text_answer, source_name, title_of
 from conspectus.ports.web import Fetched
 from conspectus.sources.files.local_files import LocalFiles
 
@@ -36,13 +36,13 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\x06\0\0\0" + bytes(ran
 @pytest.mark.parametrize("status", [200, 201, 203, 204, 206, 299])
 def test_good_answers_are_taken(status: int) -> None:
     answer = replace(PAGE, status=status)
-    assert checked(answer) == answer
+    assert require_text_answer(answer) == answer
 
 
 @pytest.mark.parametrize("status", [304, 302, 400, 401, 403, 404, 410, 418, 451, 499, 100])
 def test_refusals_are_final(status: int) -> None:
     with pytest.raises(FetchFailed, match=str(status)) as caught:
-        checked(replace(PAGE, status=status, content_type="image/png"))
+        require_text_answer(replace(PAGE, status=status, content_type="image/png"))
     assert (caught.value.status, caught.value.passing) == (status, False)
     assert "secret" not in str(caught.value)
 
@@ -50,32 +50,32 @@ def test_refusals_are_final(status: int) -> None:
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 599])
 def test_trouble_may_pass(status: int) -> None:
     with pytest.raises(FetchFailed) as caught:
-        checked(replace(PAGE, status=status))
+        require_text_answer(replace(PAGE, status=status))
     assert (caught.value.status, caught.value.passing) == (status, True)
 
 
 @pytest.mark.parametrize("kind", [*TAKEN.split(), *DOCUMENTS.split()])
 def test_kinds_that_hold_text_are_taken(kind: str) -> None:
-    assert checked(replace(PAGE, content_type=kind)).content_type == kind
+    assert require_text_answer(replace(PAGE, content_type=kind)).content_type == kind
 
 
 @pytest.mark.parametrize("kind", REFUSED.split())
 def test_other_kinds_are_refused(kind: str) -> None:
     with pytest.raises(UnsupportedContent) as caught:
-        checked(replace(PAGE, content_type=kind))
+        require_text_answer(replace(PAGE, content_type=kind))
     assert kind in str(caught.value) and "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["", "html", "*"])
 def test_no_kind_is_plain_text(kind: str) -> None:
-    assert checked(replace(PAGE, content_type=kind)).content_type == "text/plain"
+    assert require_text_answer(replace(PAGE, content_type=kind)).content_type == "text/plain"
 
 
 @pytest.mark.parametrize("body", [PNG, bytes(1_000), b"text\0\1\2\3", b"\x7fELF\2\1\1" + bytes(57)])
 @pytest.mark.parametrize("kind", ["", "text/html", "application/json"])
 def test_binary_data_are_refused_whatever_they_say(kind: str, body: bytes) -> None:
     with pytest.raises(UnsupportedContent):
-        checked(replace(PAGE, content_type=kind, body=body))
+        require_text_answer(replace(PAGE, content_type=kind, body=body))
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_binary_data_are_refused_whatever_they_say(kind: str, body: bytes) -> No
     ],
 )  # fmt: skip
 def test_text_in_any_encoding_is_taken(body: bytes) -> None:
-    assert checked(replace(PAGE, body=body)).body == body
+    assert require_text_answer(replace(PAGE, body=body)).body == body
 
 
 def test_a_wide_encoding_may_be_named_only() -> None:
     body = "日本語\0\1\2".encode("utf-16-be") * 9
-    assert checked(replace(PAGE, body=body, charset="utf-16be")).body == body
-    assert checked(replace(PAGE, body=PNG, content_type="application/pdf")).body == PNG
+    assert require_text_answer(replace(PAGE, body=body, charset="utf-16be")).body == body
+    assert require_text_answer(replace(PAGE, body=PNG, content_type="application/pdf")).body == PNG
 
 
 @pytest.mark.parametrize(
