@@ -42,6 +42,11 @@ class RankedCandidates:
         """The fused keyword and vector scores."""
         return self.parts["keyword"] + self.parts["vector"]
 
+    @property
+    def total_scores(self) -> Floats:
+        """The sum of all parts."""
+        return np.asarray(np.sum([*self.parts.values()], axis=0), dtype=np.float64)
+
     def with_parts(self, parts: Mapping[str, Floats]) -> "RankedCandidates":
         """Return the candidates with more parts of their scores."""
         return replace(self, parts={**self.parts, **parts})

@@ -16,6 +16,7 @@ from conspectus.model.records import Collection, EmbeddingSpace, StoredChunk
 from conspectus.ports import Candidates, Embedder, Ids, Index, Probe
 from conspectus.retrieval.boosts import identifier_boost
 from conspectus.retrieval.candidates import CandidateSelection, with_extra_candidates
+from conspectus.retrieval.counting import asks_for_number, repeated_thread_penalty
 from conspectus.retrieval.feedback import FEEDBACK_PART, PastFeedback
 from conspectus.retrieval.fusion import CONVERSATION_FUSION, Fused, FusionProfile, fuse, fusion_for_model
 from conspectus.retrieval.phrases import PHRASE_WEIGHT, phrase_boost, phrase_words
@@ -27,13 +28,14 @@ from conspectus.retrieval.ranking_context import (
     multiplicative_parts,
     weights_for,
 )
-from conspectus.retrieval.thread_parts import exchange_parts, thread_parts
+from conspectus.retrieval.thread_parts import exchange_parts, thread_key, thread_parts
 
 Rows: TypeAlias = Mapping[int, StoredChunk]
 """Rows of chunks by id."""
 
 IDENTIFIER_PART: Final = "identifier"
 PHRASE_PART: Final = "phrase"
+REPEATED_THREAD_PART: Final = "repeated_thread"
 MAX_QUOTING_HITS: Final = 10
 """Number of best keyword hits that are read to find sequences of query words."""
 MAX_FURTHER_QUOTING_HITS: Final = 60
@@ -188,7 +190,12 @@ async def _rank_threads(
     parts = thread_parts(probe.words or "", scores, ranked.ids, links, rows=rows_in_order, weights=weights)
     if context.ranking_context is not None:
         parts |= exchange_parts(scores, ranked.ids, links, rows=rows_in_order, weights=weights)
-    return _with_additive_parts(ranked.with_parts(parts), context.ranking_context)
+    ranked = _with_additive_parts(ranked.with_parts(parts), context.ranking_context)
+    if asks_for_number(probe.words or ""):
+        threads = [thread_key(row.document) for row in rows_in_order]
+        penalty = repeated_thread_penalty(ranked.total_scores, threads, ranked.ids)
+        ranked = ranked.with_parts({REPEATED_THREAD_PART: penalty})
+    return ranked
 
 
 def _fuse_candidates(

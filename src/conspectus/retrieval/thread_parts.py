@@ -31,7 +31,7 @@ def thread_parts(
     """Return score parts from threads for ascending `ids` and their rows; 0 outside of threads."""
     documents = [row.document for row in rows]
     inside = np.array([float(document.thread is not None) for document in documents])
-    threads = [_thread_key(document) for document in documents]
+    threads = [thread_key(document) for document in documents]
     authors = [None if document.thread is None else document.author for document in documents]
     roles = [document.role for document in documents]
     times = [document.occurred for document in documents]
@@ -55,7 +55,7 @@ def exchange_parts(
 ) -> dict[str, Floats]:
     """Return score parts from the messages before and after, for the same candidates."""
     authors = [row.document.author for row in rows]
-    above = above_typical(scores, [_thread_key(row.document) for row in rows])
+    above = above_typical(scores, [thread_key(row.document) for row in rows])
     hours = np.full(len(rows), np.nan)
     for position, row in enumerate(rows):
         if row.document.occurred is not None:
@@ -68,7 +68,8 @@ def exchange_parts(
     }
 
 
-def _thread_key(document: Document) -> str | None:
+def thread_key(document: Document) -> str | None:
+    """Return the key of the thread of a document; None without a thread."""
     if document.thread is None:
         return None
     return f"{document.source} {document.thread}"
