@@ -23,7 +23,14 @@ from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.ignore_rules import IgnoreRules, rules_above, rules_in
 from conspectus.sources.files.member_reader import MemberFile, MemberReader
 from conspectus.sources.files.parser_children import Children
-from conspectus.sources.files.parsers import extracted, is_caption_file, is_known, parse_text
+from conspectus.sources.files.parsers import (
+    SHEET_SUFFIXES,
+    extracted,
+    is_caption_file,
+    is_known,
+    media_type_of_text,
+    parse_text,
+)
 from conspectus.sources.plain_text import plain_text, refuse_unsupported
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
@@ -38,6 +45,7 @@ BINARY = (
 )  # fmt: skip
 TAR_MARK = (b"ustar", 257)
 """Stands at that position."""
+XML_MARK = b"<?xml"
 NAME_DECIDES = {("compound", "workbook"), ("zip", "office")}
 NAMED = {
     **dict.fromkeys(
@@ -110,13 +118,17 @@ class LocalFiles:
         if is_recording(name):
             return ParsedFile((), has_captions=True), None
         kind = _binary_kind(data, name)
-        if kind is None:
+        is_exported_sheet = kind in {"office", "workbook"} and _is_text_named_as_sheet(data, name)
+        if kind is None or is_exported_sheet:
             plain = plain_text(data, name, is_text=is_known(name), charset=charset)
             if is_caption_file(plain.text, name):
                 return ParsedFile((), plain.encoding, has_captions=True), None
-            documents, notice = parse_text(plain.text, name=name, path=path)
-            notices = "; ".join([*plain.warnings, *([notice] if notice else [])])
-            return ParsedFile(documents, plain.encoding, notices or None), None
+            kind = media_type_of_text(plain.text, name)
+            documents, notice = parse_text(plain.text, name=name, path=path, kind=kind)
+            notices = [*plain.warnings, *([notice] if notice else [])]
+            if is_exported_sheet:
+                notices.append(f"is no workbook, in spite of its name; it was read as {kind}")
+            return ParsedFile(documents, plain.encoding, "; ".join(notices) or None), None
         extract = self._children.read(kind, data, name)
         documents, notice = extracted(extract, name=name, path=path)
         return ParsedFile(documents, notice=notice), extract
@@ -221,6 +233,18 @@ def _binary_kind(start: bytes, name: str) -> str | None:
     if kind == "picture" and not ocr.is_installed():
         raise UnsupportedContent(name, f"a picture, whose text the extra `ocr` reads: {ocr.INSTALL}")
     return kind
+
+
+def _is_text_named_as_sheet(data: bytes, name: str) -> bool:
+    """Return whether a file is a web page or text in columns that a program has exported as a workbook."""
+    is_sheet = PurePath(name).suffix.lower() in SHEET_SUFFIXES
+    if not is_sheet or data.startswith(XML_MARK) or any(data.startswith(mark) for mark, _ in BINARY):
+        return False
+    try:
+        plain_text(data, name, is_text=False)
+    except UnreadableFile:
+        return False
+    return True
 
 
 def _is_data_directory(folder: Path) -> bool:

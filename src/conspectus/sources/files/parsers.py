@@ -1,5 +1,6 @@
 """A parser for each file format, chosen by the file extension. Unknown extensions are read as plain text."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
@@ -47,7 +48,10 @@ CAPTION_TYPES = frozenset(
 """Files of captions, whatever they contain."""
 MAIL_TYPES = frozenset({"message/rfc822", "application/vnd.ms-outlook"})
 CONTAINER_TYPES = MAIL_TYPES | {"application/zip", "application/x-tar", "application/mbox"}
+SHEET_SUFFIXES = frozenset({".xls", ".xlsx", ".xlsm", ".xlsb", ".ods"})
+MAX_SNIFFED_CHARACTERS = 4_000
 TITLE_LENGTH = 300
+_WEB_PAGE = re.compile(r"\s*(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body|table)\b", re.IGNORECASE)
 CODE_SUFFIXES = """
 .asm .bash .bat .c .cc .cfg .clj .cljs .cmake .conf .cpp .cs .css .cue .cxx .d .dart .el .elm .erl .ex .exs
 .f .f90 .fish .fs .fsx .go .gradle .graphql .groovy .h .hcl .hh .hpp .hrl .hs .hxx .ini .java .jl .js
@@ -71,6 +75,14 @@ def media_type(name: str) -> str:
     return MEDIA_TYPES.get(suffix, plain)
 
 
+def media_type_of_text(text: str, name: str) -> str:
+    """Return the media type of a text: that of its name, or where that tells nothing, of its beginning."""
+    is_sheet = _suffix(name) in SHEET_SUFFIXES
+    if (is_sheet or not is_known(name)) and _WEB_PAGE.match(text[:MAX_SNIFFED_CHARACTERS]):
+        return "text/html"
+    return "text/csv" if is_sheet else media_type(name)
+
+
 def is_caption_file(text: str, name: str) -> bool:
     """Return whether a file holds subtitles or captions, by its name, or by its content as JSON or XML."""
     kind = media_type(name)
@@ -79,11 +91,14 @@ def is_caption_file(text: str, name: str) -> bool:
     return kind in CAPTION_TYPES or (kind == "text/xml" and is_ttml(text))
 
 
-def parse_text(text: str, *, name: str, path: str) -> Parsed:
-    """Return the documents of a decoded file, and a notice. Raises UnreadableFile."""
+def parse_text(text: str, *, name: str, path: str, kind: str = "") -> Parsed:
+    """Return the documents of a decoded file, and a notice.
+
+    Without a media type, it is that of the name. Raises UnreadableFile.
+    """
     if not text.strip():
         return (), "the file is empty"
-    kind = media_type(name)
+    kind = kind or media_type(name)
     try:
         documents, notice = READERS.get(kind, _code if _is_code(name) else _plain)(text, name)
     except (ValueError, LxmlError) as error:

@@ -1,7 +1,7 @@
 """Presentations."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
 from conspectus.sources.files.extract import (
@@ -35,7 +35,11 @@ from conspectus.sources.files.zip_xml import (
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 TITLES = frozenset({"title", "ctrTitle"})
 TRUE = frozenset({"1", "true"})
+MAX_ORDERED_SHAPES = 100
 BULLETED = frozenset({"body", "obj", ""})
+
+Box: TypeAlias = tuple[int, int, int, int]
+"""Left, top, right and bottom on a slide."""
 
 
 def read_slides(archive: Archive) -> Extract:
@@ -69,9 +73,8 @@ class _Slide:
             text = one_line(paragraphs_of(shape))
             self.title = self.title or text
             yield heading(text, 1)
-        for shape in shapes:
-            if shape not in titles:
-                yield from self._shape(shape, links)
+        for shape in _order_by_column([shape for shape in shapes if shape not in titles]):
+            yield from self._shape(shape, links)
         for link in links.values():
             if link.kind == "notesSlide":
                 yield from self._notes(link.target)
@@ -120,6 +123,46 @@ class _Slide:
             elif local(node) == "text":
                 text = node.text or ""
             yield f"Comment: {one_line(text)}" if text.strip() else ""
+
+
+def _order_by_column(shapes: Sequence[Any]) -> list[Any]:
+    """Return shapes in their order, but what stands in a column below another shape after that one.
+
+    The order of a slide is that in which its author made the shapes, and that of screen readers. A footnote
+    that was made before the table above it is read after the table.
+    """
+    if len(shapes) > MAX_ORDERED_SHAPES:
+        return list(shapes)
+    waiting = [(shape, _box(shape)) for shape in shapes]
+    ordered = []
+    while waiting:
+        boxes = [box for _, box in waiting if box]
+        first = next(
+            number
+            for number, (_, box) in enumerate(waiting)
+            if box is None or not any(_is_above(other, box) for other in boxes)
+        )
+        ordered.append(waiting.pop(first)[0])
+    return ordered
+
+
+def _box(shape: Any) -> Box | None:
+    """Return left, top, right and bottom of a shape; None for one in a group, and where its layout has it."""
+    parent = shape.getparent()
+    if parent is None or local(parent) != "spTree":
+        return None
+    frame = next((node for node in shape.iter() if local(node) == "xfrm"), None)
+    offset, extent = (None, None) if frame is None else (child(frame, "off"), child(frame, "ext"))
+    if offset is None or extent is None:
+        return None
+    left, top = number(attribute(offset, "x")), number(attribute(offset, "y"))
+    return left, top, left + number(attribute(extent, "cx")), top + number(attribute(extent, "cy"))
+
+
+def _is_above(box: Box, other: Box) -> bool:
+    """Return whether a shape ends above the other one, in the same column."""
+    left, _, right, bottom = box
+    return bottom <= other[1] < other[3] and left < other[2] and other[0] < right
 
 
 def _shapes(tree: Any) -> Iterator[Any]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from conspectus.sources.files.extract import heading, one_line, plain
-from conspectus.sources.files.header_rows import begins_with_names, count_captions
-from conspectus.sources.files.tables import render_table
+from conspectus.sources.files.header_rows import begins_with_names, count_captions, count_name_rows
+from conspectus.sources.files.tables import join_header_rows, render_table
 
 MAX_DIVIDED_COLUMNS = 200
 MAX_NAMED_SHEETS = 5
@@ -36,7 +36,13 @@ def _render_block(block: Rows) -> Iterator[str]:
     captions = len(filled) if len(filled) == len(columns) == 1 else count_captions(filled)
     for row in filled[:captions]:
         yield plain(one_line(next(text for text in row if text)))
-    yield render_table(filled[captions:], has_names=begins_with_names(filled[captions:]))
+    table = filled[captions:]
+    has_names = begins_with_names(table)
+    name_rows = count_name_rows(table) if has_names else 1
+    if name_rows > 1:
+        _, names = join_header_rows(table[:name_rows])
+        table = [names, *table[name_rows:]]
+    yield render_table(table, has_names=has_names)
 
 
 def split_blocks(rows: Rows) -> Iterator[Rows]:

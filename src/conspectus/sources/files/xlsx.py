@@ -35,7 +35,11 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
     media_type = XLS if data.startswith(COMPOUND) else XLSX
     text = joined(blocks)
     seen = () if shown_texts is None else shown_texts.of_all_parts(names)
-    notice = join_notices(hidden_sheets_notice(hidden), missing_words_notice(text, seen))
+    notice = join_notices(
+        hidden_sheets_notice(hidden),
+        None if shown_texts is None else shown_texts.unsaved_formulas_notice(names),
+        missing_words_notice(text, seen),
+    )
     return Extract(text, media_type, notice=notice)
 
 

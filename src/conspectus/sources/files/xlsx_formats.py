@@ -32,6 +32,11 @@ _LITERALS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]')
 _DECIMALS = re.compile(r"\.([0#?]+)")
 _REFERENCE = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
 _NEEDS_TEXT = re.compile(rb"""t=["']e["']|>-?[0-9]{16,40}<""")
+_UNSAVED_FORMULA = re.compile(
+    rb"""<(?:\w+:)?c\b(?![^>]*\bt=["']str["'])[^>]*>\s*<(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f>)\s*"""
+    rb"""(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>)?\s*</(?:\w+:)?c>"""
+)
+"""A cell with a formula and no result, which is not that of an empty text."""
 
 
 class ShownTexts:
@@ -64,6 +69,14 @@ class ShownTexts:
         data = self._archive.read(part)
         if has_margins(data):
             yield from margins_of_sheet(root(data, part))
+
+    def unsaved_formulas_notice(self, names: Sequence[str]) -> str | None:
+        """Return a notice of formulas in these sheets that were never calculated, if there are any."""
+        parts = [self._archive.read(self._parts.get(name, "")) for name in names]
+        count = sum(1 for part in parts for _ in _UNSAVED_FORMULA.finditer(part))
+        if not count:
+            return None
+        return f"{count} formulas have no results: open the workbook in a spreadsheet program, and save it"
 
     def of_all_parts(self, names: Sequence[str]) -> Iterator[ShownText]:
         """Yield all texts of the sheets of these names, and of all that is beside their cells."""

@@ -297,6 +297,35 @@ def test_any_bytes_are_read_or_refused(
         document.text.encode()
 
 
+TABLE = "| Berth | Fee |\n| --- | --- |\n| Heron | 150 |\n| Gull | 90 |"
+SHEET_PAGE = "<html><table><tr><th>Berth</th><th>Fee</th></tr><tr><td>Heron<td>150</tr><tr><td>Gull<td>90"
+
+
+@pytest.mark.parametrize("name", ["fees.xls", "fees.xlsx", "fees.ods"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        SHEET_PAGE.encode(),
+        b"Berth\tFee\nHeron\t150\nGull\t90\n",
+        b"Berth;Fee\nHeron;150\nGull;90\n",
+        "Berth\tFee\nHeron\t150\nGull\t90\n".encode("utf-16"),
+    ],
+)
+def test_a_page_or_table_exported_as_a_workbook_is_a_table(name: str, content: bytes) -> None:
+    parsed = LocalFiles().parse_bytes(content, name)
+    assert parsed.documents[0].text.strip() == TABLE
+    assert "is no workbook, in spite of its name" in str(parsed.notice)
+
+
+def test_a_web_page_without_a_suffix_is_read_as_one() -> None:
+    [document] = (
+        LocalFiles().parse_bytes(b"<!DOCTYPE html><title>Fees</title><p>150 crowns", "fees").documents
+    )
+    assert (document.title, document.text) == ("Fees", "150 crowns")
+    [document] = LocalFiles().parse_bytes(b"<html> is how a page begins", "notes.txt").documents
+    assert document.text == "<html> is how a page begins"
+
+
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [

@@ -105,3 +105,27 @@ def test_blocks_side_by_side_are_two_tables() -> None:
 def test_a_blank_row_inside_a_table_divides_nothing() -> None:
     rows = row(1, "Name", "City") + row(2, "Ann", "Ulm") + row(4, "Bob", "Bonn") + row(5, "Eve", "Jena")
     assert len(sheet_text(rows).split("\n\n")) == 1
+
+
+def test_two_rows_of_names_become_one_so_that_each_part_of_a_long_table_has_both() -> None:
+    names = row(1, "Berth", "2024", "", "2025", "") + row(2, "Berth", "Q1", "Q2", "Q1", "Q2")
+    rows = names + "".join(row(3 + n, f"B{n}", "1", "2", "3", "4") for n in range(3))
+    header = sheet_text(rows, merged="B1:C1").split("\n")[0]
+    assert header == "| Berth | 2024 / Q1 | 2024 / Q2 | 2025 / Q1 | Q2 |"
+
+
+@pytest.mark.parametrize(
+    ("cell", "notice"),
+    [
+        ("<c r='A1'><f>SUM(B1:B2)</f><v></v></c>", "1 formulas have no results"),
+        ("<c r='A1'><f>SUM(B1:B2)</f><v/></c>", "1 formulas have no results"),
+        ("<c r='A1' s='1'><f t='shared' si='0'/></c>", "1 formulas have no results"),
+        ("<x:c xmlns:x='a' r='A1'><x:f>1+1</x:f></x:c>", "1 formulas have no results"),
+        ("<c r='A1'><f>SUM(B1:B2)</f><v>3</v></c>", None),
+        ("<c r='A1' t='str'><f>B1</f><v></v></c>", None),
+    ],
+)
+def test_formulas_that_were_never_calculated_are_counted(cell: str, notice: str | None) -> None:
+    rows = f'<row r="1">{cell}<c r="B1"><v>1</v></c></row>'
+    actual = FILES.parse_bytes(xlsx({"S": rows}), "a.xlsx").notice
+    assert actual == notice if notice is None else str(actual).startswith(notice)
