@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -31,6 +32,24 @@ def test_a_question_marks_its_time_and_what_it_finds(visit: Opened, example: Sit
     hits = page.locator(".caption.hit")
     expect(hits.filter(has_text="The driver carries two cardboard boxes")).to_have_count(1)
     expect(hits.filter(has_text="Ann switches off the light")).to_have_count(0)
+
+
+def test_a_citation_opens_the_stream_at_its_second(visit: Opened, tmp_path: Path) -> None:
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        spoken = [
+            NewCaption(f"Remark {number} of the meeting.", 10 * number, 10 * number + 4, read_by="speech")
+            for number in range(200)
+        ]
+        spoken.append(NewCaption("The pump needs a valve.", 2_007.5, 2_012, read_by="speech"))
+        engine.streams.add_captions(spoken, stream="meeting", wait=True)
+        citation = engine.window("pump valve", 60).citations[-1]
+    with running_site(tmp_path, "--no-auth") as site:
+        page = visit(site, f"/documents/{citation.document}")
+        page.get_by_role("link", name="Open in the stream at 33:27").click()
+        captions = page.locator(".caption")
+        expect(captions.first).to_contain_text("The pump needs a valve.")
+        expect(page.get_by_text("Remark 3 of the meeting.")).to_have_count(0)
+        assert parse_qs(urlsplit(page.url).query)["from"] == ["2007.5"]
 
 
 def test_an_alert_tells_of_a_new_caption(visit: Opened, changeable: Site) -> None:

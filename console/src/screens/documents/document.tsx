@@ -10,6 +10,7 @@ import { ReaderList } from "../../ui/readers";
 import { DeleteDialog } from "../../ui/receipt";
 import { Virtual } from "../../ui/virtual";
 import { lastHeading } from "../../window/window-map";
+import { MomentLink } from "../streams/moment-link";
 
 type Document = Schemas["Document"];
 type Chunk = Schemas["Chunk"];
@@ -80,6 +81,7 @@ function Pages({ document, source, collection, text, chunks }: Read) {
       <div class="beside">
         <Marked text={text} chunks={chunks} chosen={chosen} onChoose={choose} />
         <div class="document-side">
+          <MomentLink document={document} collection={collection} />
           <Passages chunks={chunks} chosen={chosen} onChoose={choose} />
           <Facts document={document} />
           <Readers document={document.id} />
