@@ -113,6 +113,6 @@ def test_a_figure_of_the_readme_is_the_cell_that_it_comes_from(
     assert stored is not None
     [position] = [at for at, title in enumerate(stored.columns) if title.startswith(column)]
     [cell] = [cells[position] for cells in stored.rows if cells[0] == row]
-    value = re.findall(r"\d[\d,.]*", cell)[-1 if "(" in cell and "x)" not in cell else 0]
+    number = re.findall(r"\d[\d,.]*", cell)[-1 if "(" in cell and "x)" not in cell else 0]
     decimals = len(figure.partition(".")[2])
-    assert figure == f"{float(value.replace(',', '')):,.{decimals}f}", cell
+    assert figure == f"{float(number.replace(',', '')):,.{decimals}f}", cell

@@ -91,8 +91,8 @@ async def test_no_key_made_with_a_token_outlives_it(desk: Desk) -> None:
         for expires in ("never", end.isoformat()):
             refusal = await client.post("/keys", json={"expires": expires})
             assert (refusal.status_code, refusal.json()["code"]) == (403, "permission_denied")
-        made = (await client.post("/keys", json={})).json()
-    assert datetime.fromisoformat(made["key"]["expires"]) < end
+        created = (await client.post("/keys", json={})).json()
+    assert datetime.fromisoformat(created["key"]["expires"]) < end
 
 
 @pytest.mark.parametrize(("path", "suffix"), [("/api/v1/me", ""), ("/mcp", "/mcp"), ("/metrics", "")])

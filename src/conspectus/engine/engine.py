@@ -1,8 +1,9 @@
 """The engine on one store: an object that holds the services."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from conspectus.engine.collections import CollectionService
@@ -15,8 +16,10 @@ from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.search import SearchService
 from conspectus.engine.searcher import Searcher
 from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.model.parameters import Vector
 from conspectus.model.trust import Origin, least_trusted
 from conspectus.ports import CountTokens, Embedder, Progress
+from conspectus.text.vectors import unpack_row
 
 if TYPE_CHECKING:
     from conspectus.access.sessions import Sessions
@@ -275,6 +278,18 @@ class Engine:
     async def prepare_indexes(self) -> None:
         """Create what the indexes of the store share. Raises ExtensionMissing."""
         await self._context.parts.indexes.prepare()
+
+    async def read_vectors(self, documents: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of the first chunks of documents that the person may read and that have one."""
+        readable = await self._context.authorized.documents(documents)
+        vectors: dict[str, Vector] = {}
+        by_collection = groupby(readable, key=lambda pair: pair[1].collection)
+        for collection, pairs in by_collection:
+            if collection.space is not None:
+                ids = [document.id for document, _ in pairs]
+                rows = await self._context.parts.summaries.vectors(ids, collection.space)
+                vectors |= {document: unpack_row(row) for document, row in rows.items()}
+        return vectors
 
     async def close(self) -> None:
         """Stop background work and close every store. Unfinished work continues when the store is next

@@ -275,7 +275,7 @@ class AsyncAgentMemory(MemoryReads):
         )
         answers = [hit_dict(hit) for hit in retrieval.memories]
         if answers and options.get("as_of") is None:
-            last = {memory.id for memory in await self._short_term(scope)}
+            last = {memory.id for memory in await self._recent_turns(scope)}
             for answer in answers:
                 if answer["id"] in last:
                     answer["source"], answer["sources"] = (
@@ -339,7 +339,7 @@ class AsyncAgentMemory(MemoryReads):
         The short term is computed from both limits at each read, so there is nothing to delete.
         """
         turns = await self._count_where(scope_of(self.scope, scope), TURNS_ONLY)
-        return turns - len(await self.short_term(**scope))
+        return turns - len(await self._recent_turns(scope_of(self.scope, scope)))
 
     async def export(self, **scope: Unpack[AgentScope]) -> list[str]:
         """Return all memories as lines of JSON."""

@@ -22,6 +22,7 @@ from conspectus.model.memory import (
     NewMemory,
     Scope,
 )
+from conspectus.model.parameters import Vector
 from conspectus.text.name_keys import key_of
 
 
@@ -29,7 +30,7 @@ from conspectus.text.name_keys import key_of
 class MemoryItem:
     """A memory: text, time, metadata and entities.
 
-    Stored items have no `embedding`: vectors are kept separately. Fields can also be read by key.
+    Fields can also be read by key.
     """
 
     content: str
@@ -52,6 +53,13 @@ class MemoryItem:
         return (field.name for field in fields(self))
 
 
+class StoredItem(MemoryItem):
+    """An item that was read. Its `embedding` is that of its beginning, None while it is pending.
+
+    It is made again from the content when the item is stored.
+    """
+
+
 Document: TypeAlias = str | Mapping[str, Any] | MemoryItem
 
 
@@ -62,6 +70,8 @@ def parse_item(item: Document, arguments: Mapping[str, Any]) -> tuple[str, dict[
     if not isinstance(item, Mapping | MemoryItem):
         raise InvalidInput("content", f"is a {type(item).__name__}, and neither a text nor a dictionary")
     values = dict(item)
+    if isinstance(item, StoredItem):
+        del values["embedding"]
     content = values.pop("content", None) or values.pop("text", None)
     if not isinstance(content, str):
         raise InvalidInput("content", "is missing: items are texts, or dictionaries with a content")
@@ -126,13 +136,14 @@ def names_of(entities: Sequence[Entity]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *(key_of(name) for name in names))))
 
 
-def item_of(memory: Memory) -> MemoryItem:
-    """Convert a stored memory to an item."""
+def item_of(memory: Memory, vector: Vector | None = None) -> StoredItem:
+    """Convert a stored memory to an item, with its vector."""
     document = memory.document
-    return MemoryItem(
+    return StoredItem(
         content=memory.text,
         timestamp=time_of(memory),
         metadata=dict(memory.metadata),
+        embedding=None if vector is None else list(vector),
         entities=entities_of(memory),
         id=memory.id,
         role=document.role,

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Unpack
 
+from conspectus.engine import Engine
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.facades.agent.arguments import AgentScope, Instant, Owner, RecordList, instant_of, scope_of
 from conspectus.facades.agent.json_values import with_iso_times
@@ -13,6 +15,7 @@ from conspectus.facades.agent.storage import AgentStorage
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Overlaps
 from conspectus.model.memory import CLASS, OWN, Memory, MemoryPage, Scope
 from conspectus.model.pages import pages
+from conspectus.model.parameters import Vector
 from conspectus.model.stream_events import ENTITIES
 from conspectus.text.name_keys import key_of
 
@@ -35,11 +38,15 @@ class MemoryReads(AsyncPart):
     async def short_term(self, **scope: Unpack[AgentScope]) -> Sequence[MemoryItem]:
         """Return the last turns within both limits, oldest first.
 
-        A turn that is larger than the token limit is returned whole; only a window truncates it.
+        A turn that is larger than the token limit is returned whole; only a window truncates it. Turns that
+        are embedded have their vectors, except on a server.
         """
-        return await self._short_term(scope_of(self.scope, scope))
+        turns = await self._recent_turns(scope_of(self.scope, scope))
+        ids = [turn.id for turn in turns]
+        vectors = await self.storage.run(lambda engine: _read_vectors(engine, ids))
+        return [item_of(turn, vectors.get(turn.id)) for turn in turns]
 
-    async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
+    async def _recent_turns(self, scope: Scope) -> Sequence[Memory]:
         turns = await self.storage.run(
             lambda engine: engine.memory.list_recent(
                 **self._address(scope),
@@ -48,7 +55,7 @@ class MemoryReads(AsyncPart):
                 tokenizer=self.tokenizer,
             )
         )
-        return [item_of(turn.memory) for turn in turns]
+        return [turn.memory for turn in turns]
 
     async def get(self, memory_id: str, **scope: Unpack[AgentScope]) -> dict[str, Any] | None:
         """Return a memory, or None if the scope has none with that id."""
@@ -180,7 +187,7 @@ class MemoryReads(AsyncPart):
         scope = scope_of(self.scope, scope_options)
         return {
             **await self._numbers(scope),
-            "short_term": len(await self.short_term(**scope_options)),
+            "short_term": len(await self._recent_turns(scope)),
             "short_term_limit": self.short_term_limit,
             "token_limit": self.token_limit,
         }
@@ -233,6 +240,11 @@ def filter_by_metadata(metadata: Mapping[str, Any] | None) -> Filter:
         path = (OWN, name)
         parts.append(Not(Exists(path)) if value is None else Eq(path, value))
     return And(tuple(parts))
+
+
+async def _read_vectors(engine: AnyEngine, memories: Sequence[str]) -> Mapping[str, Vector]:
+    """Return the vectors of memories in one query. A server gives none."""
+    return await engine.read_vectors(memories) if memories and isinstance(engine, Engine) else {}
 
 
 async def _page(walk: AsyncIterator[Memory], limit: int | None, offset: int) -> AsyncIterator[Memory]:

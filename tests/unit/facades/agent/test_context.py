@@ -229,6 +229,30 @@ def test_vectors_may_be_brought_along(context: AgentContext) -> None:
         context.store_vectors([MemoryItem("Short.", embedding=[1.0, 2.0])])
 
 
+def test_recent_items_have_their_vectors_once_they_are_embedded(engine: BlockingEngine) -> None:
+    memory = AgentMemory(engine, user_id="archer", conversation_id="a")
+    memory.batch_store(["An arrow flies.", "A bow bends."])
+    memory.flush()
+    turns = memory.short_term_memory
+    vectors = [turn.embedding for turn in turns]
+    assert [turn.content for turn in turns] == ["An arrow flies.", "A bow bends."]
+    assert all(vector is not None and len(vector) == 64 for vector in vectors) and vectors[0] != vectors[1]
+    assert "embedding" not in memory.list()[0]
+
+
+def test_a_vector_that_was_read_is_not_that_of_another_text(engine: BlockingEngine) -> None:
+    memory = AgentMemory(engine, user_id="hunter", conversation_id="a")
+    memory.store("An arrow flies.")
+    memory.flush()
+    [turn] = memory.short_term_memory
+    stored = turn.embedding
+    turn.content = "A walrus sleeps."
+    memory.batch_store([turn])
+    memory.flush()
+    changed = {turn.content: turn.embedding for turn in memory.short_term_memory}
+    assert changed["A walrus sleeps."] not in (None, stored)
+
+
 def test_health_and_numbers(context: AgentContext) -> None:
     talk(context, "a", "one", "two")
     assert context.flush() >= 0
