@@ -95,14 +95,17 @@ async def test_no_key_made_with_a_token_outlives_it(desk: Desk) -> None:
     assert datetime.fromisoformat(created["key"]["expires"]) < end
 
 
-@pytest.mark.parametrize(("path", "suffix"), [("/api/v1/me", ""), ("/mcp", "/mcp"), ("/metrics", "")])
+@pytest.mark.parametrize(
+    ("path", "suffix"),
+    [("/api/v1/me", ""), ("/mcp", "/mcp"), ("/mcp/search", "/mcp/search"), ("/metrics", "")],
+)
 async def test_a_refusal_says_where_the_issuer_is_found_and_nothing_else(
     path: str, suffix: str, desk: Desk
 ) -> None:
     expired = desk.token(exp=int(datetime.now(UTC).timestamp()) - 100)
     for headers, error in (({}, ""), ({"Authorization": f"Bearer {expired}"}, 'error="invalid_token", ')):
         async with open_plain_client(desk.site, headers) as client:
-            answer = await client.request("POST" if path == "/mcp" else "GET", path)
+            answer = await client.request("POST" if path.startswith("/mcp") else "GET", path)
             metadata = (await client.get(f"{RESOURCE}{suffix}")).json()
         assert answer.status_code == 401
         challenge = f'Bearer {error}resource_metadata="{RESOURCE}{suffix}"'
@@ -148,7 +151,9 @@ async def test_mcp_takes_tokens_and_keeps_to_their_rights(desk: Desk) -> None:
         ) as client:
             assert (await client.post("/mcp", json=LIST_TOOLS)).status_code == 200
             answer = await client.post("/mcp", json=body)
+            documents = await client.post("/mcp/search", json=body)
         assert ("4711" in answer.text) == sees
+        assert ("/console/documents/" in documents.text) == sees
     await desk.site.engine.identities.unmap_identity(owner.id)
 
 

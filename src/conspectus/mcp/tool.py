@@ -20,13 +20,16 @@ from conspectus.model.records import Source
 
 HTTP_PATH = "/mcp"
 """The path of the HTTP endpoint."""
-HTTP_PATHS = frozenset({HTTP_PATH})
+SEARCH_PATH = "/mcp/search"
+"""The path of the HTTP endpoint with the tools search and fetch alone, as some clients expect them."""
+HTTP_PATHS = frozenset({HTTP_PATH, SEARCH_PATH})
 """The paths of all HTTP endpoints."""
 NAME_TOKENS_DIVISOR = 6
 """A budget divided by this is left for the names of documents, at most MAX_NAME_TOKENS."""
 MAX_NAME_TOKENS = 400
 MEMORY_GRAPH_SLASHES = 3
 """Slashes in the name of a graph of memories: before user, agent and conversation. Other names have one."""
+Toolset = Literal["all", "search_and_fetch"]
 Effect = Literal["reads", "adds", "changes", "deletes"]
 A = TypeVar("A", bound=Arguments)
 T = TypeVar("T")
@@ -37,13 +40,16 @@ class ToolOptions:
     """Options of a server that hold for every call.
 
     A result has at most `max_tokens`, counted with `tokenizer`. No call can change the names in `scope`.
-    `operations` are offered beside those that every server offers.
+    `operations` are offered beside those that every server offers. With the toolset `search_and_fetch` there
+    are these two tools only, whose links begin with the `address` of the server.
     """
 
     max_tokens: int
     scope: Scope = field(default_factory=Scope)
     tokenizer: str = "o200k_base"
     operations: frozenset[str] = frozenset()
+    toolset: Toolset = "all"
+    address: str = ""
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for options that no server can run with."""

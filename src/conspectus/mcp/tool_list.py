@@ -10,6 +10,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
+from conspectus.mcp import fetch_tools
 from conspectus.mcp.arguments import compact_schema, fixed_names
 from conspectus.mcp.graph_tools import graph
 from conspectus.mcp.memory_tools import remember
@@ -24,6 +25,9 @@ from conspectus.mcp.tool import ToolOptions, ToolSpec
 TOOLS: Mapping[str, ToolSpec[Any]] = {
     spec.name: spec for spec in (search, context, remember, recall, graph, operations)
 }
+SEARCH_AND_FETCH: Mapping[str, ToolSpec[Any]] = {
+    spec.name: spec for spec in (fetch_tools.search, fetch_tools.fetch)
+}
 APP_URI = "ui://conspectus/window.html"
 """The MCP App that shows the window of `context` with its parts."""
 APP_TYPE = "text/html;profile=mcp-app"
@@ -33,7 +37,12 @@ APP_PAGE = files("conspectus.mcp") / "window.html"
 
 def list_tools(options: ToolOptions) -> list[Tool]:
     """Return the tools with their schemas."""
-    return [_tool(spec, options) for spec in TOOLS.values()]
+    return [_tool(spec, options) for spec in tools_of(options).values()]
+
+
+def tools_of(options: ToolOptions) -> Mapping[str, ToolSpec[Any]]:
+    """Return the tools of a server with these options by name."""
+    return TOOLS if options.toolset == "all" else SEARCH_AND_FETCH
 
 
 def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
@@ -45,6 +54,9 @@ def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
         for name, property_schema in schema["properties"].items()
         if name not in fixed_names(options.scope)
     }
+    if options.toolset == "search_and_fetch":
+        properties.pop("max_tokens")
+        return {**schema, "properties": properties}
     limits = {"minimum": MIN_TOKENS, "maximum": options.max_tokens}
     properties["max_tokens"] = {**properties.pop("max_tokens"), **limits}
     return {**schema, "properties": properties}

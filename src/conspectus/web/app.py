@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidToken, Unauthenticated, optional
 from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
-from conspectus.mcp.tool import ToolOptions, split_names
+from conspectus.mcp.tool import SEARCH_PATH, ToolOptions, split_names
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.body_limits import BodyLimits
@@ -121,7 +121,11 @@ def application(
     if tool_options is None:
         operations = split_names(settings.mcp_operations)
         tool_options = ToolOptions(settings.mcp_max_tokens, operations=operations)
-    mcp = LazyMcpEndpoint(tool_options, max_bytes=settings.max_request_bytes)
+    search_options = replace(tool_options, toolset="search_and_fetch", address=settings.own_address)
+    mcp = [
+        LazyMcpEndpoint(path, options, max_bytes=settings.max_request_bytes)
+        for path, options in ((MCP_PATH, tool_options), (SEARCH_PATH, search_options))
+    ]
     for stop in (chats.stop, listeners.stop, engine.stop_long_work):
         readiness.call_when_stopping(stop)
     app = Application(
@@ -183,7 +187,7 @@ class ServerTasks:
     readiness: Readiness
     chats: ChatStreams
     settings: Settings
-    mcp: "LazyMcpEndpoint"
+    mcp: "Sequence[LazyMcpEndpoint]"
     outbox: IdempotencyOutbox
 
     async def run_cleanup(self) -> None:
@@ -218,7 +222,9 @@ async def _lifespan(server: ServerTasks, _app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(server.outbox.renew_claims()),
     ]
     try:
-        async with server.mcp.run():
+        async with AsyncExitStack() as endpoints:
+            for endpoint in server.mcp:
+                await endpoints.enter_async_context(endpoint.run())
             yield
     finally:
         server.readiness.stop()
@@ -236,14 +242,14 @@ def _describe_protected_resources(engine: Engine, settings: Settings) -> dict[st
     return {f"{METADATA_PATH}{resource}": metadata_of(resource, rules, settings) for resource in RESOURCES}
 
 
-def _add_routes(app: FastAPI, mcp: "LazyMcpEndpoint", *, has_api: bool) -> None:
+def _add_routes(app: FastAPI, mcp: "Sequence[LazyMcpEndpoint]", *, has_api: bool) -> None:
     app.state.console = pages.folder_of(pages.BUILT) if has_api else None
     app.state.docs = pages.folder_of(pages.SITE) if has_api else None
     app.state.description = pages.description_of(app.title, app.version)
     public_groups = (server, pages, well_known)
     for group in (*ROUTE_GROUPS, *public_groups) if has_api else public_groups:
         app.router.routes.extend(group.router.routes)
-    app.router.routes.append(ReadOnlyRoute(MCP_PATH, mcp))
+    app.router.routes.extend(ReadOnlyRoute(endpoint.path, endpoint) for endpoint in mcp)
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:
@@ -320,9 +326,8 @@ class ErrorMiddleware:
 class LazyMcpEndpoint:
     """Answers messages of the Model Context Protocol; its library is loaded at the first one."""
 
-    path = MCP_PATH
-
-    def __init__(self, options: ToolOptions, *, max_bytes: int) -> None:
+    def __init__(self, path: str, options: ToolOptions, *, max_bytes: int) -> None:
+        self.path = path
         self._options = options
         self._max_bytes = max_bytes
         self._opening = asyncio.Lock()
