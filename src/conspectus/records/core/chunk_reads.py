@@ -26,6 +26,7 @@ from conspectus.records.core.dialects import list_table
 from conspectus.records.core.reads import documents_by_id, documents_by_number
 from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
+    CHUNK_DOCUMENT,
     CHUNK_WIDTH,
     DOCUMENT_COLUMNS,
     MAX_INT64,
@@ -156,9 +157,9 @@ def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
     stored_documents: dict[int, Document] = {}
     stored = []
     for row in rows:
-        document = stored_documents.get(row[1])
+        document = stored_documents.get(row[CHUNK_DOCUMENT])
         if document is None:
-            document = stored_documents[row[1]] = to_document(row[CHUNK_WIDTH:-3])
+            document = stored_documents[row[CHUNK_DOCUMENT]] = to_document(row[CHUNK_WIDTH:-3])
         last, before_first, after_last = row[-3:]
         chunk = to_chunk(row, document.id)
         if content_hash(chunk.text) != chunk.content_hash:
@@ -178,4 +179,4 @@ def _read_indexed_chunks(
     rows = connection.execute(
         query, parameters if space is None else {**parameters, "space": space.name}
     ).all()
-    return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
+    return to_indexed(rows, documents_by_number(connection, {row[CHUNK_DOCUMENT] for row in rows}))

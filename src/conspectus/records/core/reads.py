@@ -47,13 +47,16 @@ _TEXTS = (
 def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, Document]:
     """Return the documents that exist."""
     if len(ids) == 1:
-        return {row[1]: to_document(row) for row in fetch_rows(connection, _WITH_ID, {"id": ids[0]})}
-    return {row[1]: to_document(row) for row in fetch_in_blocks(connection, _BY_ID, ids)}
+        rows: Iterable[Sequence[Any]] = fetch_rows(connection, _WITH_ID, {"id": ids[0]})
+    else:
+        rows = fetch_in_blocks(connection, _BY_ID, ids)
+    return {document.id: document for document in map(to_document, rows)}
 
 
 def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[int, Document]:
     """Return documents by the number that chunks refer to."""
-    return {row[0]: to_document(row) for row in fetch_in_blocks(connection, _BY_NUMBER, numbers)}
+    rows = fetch_in_blocks(connection, _BY_NUMBER, numbers)
+    return {document.number: document for document in map(to_document, rows)}
 
 
 def list_documents(

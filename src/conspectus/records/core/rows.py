@@ -56,6 +56,8 @@ DOCUMENT_COLUMNS = (
 """The columns of a `Document`. A text that cannot be analyzed takes precedence in status and error."""
 CHUNK_COLUMNS = tuple(chunks.c)
 CHUNK_WIDTH = len(CHUNK_COLUMNS)
+CHUNK_DOCUMENT = CHUNK_COLUMNS.index(chunks.c.document)
+"""The position of the number of its document in a row of CHUNK_COLUMNS."""
 _OPTIONAL_TEXT, _OPTIONAL_NUMBER = {str, type(None)}, {int, type(None)}
 
 
@@ -161,24 +163,38 @@ def to_source(row: Sequence[Any]) -> Source:
 
 def to_document(row: Sequence[Any]) -> Document:
     """Convert a row that begins with DOCUMENT_COLUMNS."""
-    start, end = row[14], row[15]
-    recorded = from_microseconds(row[9])
+    number, id, collection, source, kind, key, title, content_hash, fingerprint = row[:9]
+    recorded, updated, metadata, author, role, start, end = row[9:16]
+    sequence, parent, thread, syntax, status, error, chunk_count, characters = row[16:24]
+    origin, trust, read_by = row[24:27]
+    recorded_at = from_microseconds(recorded)
     return Document(
-        DocumentId(row[1]),
-        CollectionId(row[2]),
-        SourceId(row[3]),
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        recorded,
-        recorded if row[10] == row[9] else from_microseconds(row[10]),
-        to_metadata(row[11]),
-        row[12],
-        row[13],
-        None if start is None else Period(from_microseconds(start), from_microseconds(end)),
-        *(*row[16:26], row[0], row[26]),
+        id=DocumentId(id),
+        collection=CollectionId(collection),
+        source=SourceId(source),
+        kind=kind,
+        key=key,
+        title=title,
+        content_hash=content_hash,
+        fingerprint=fingerprint,
+        recorded=recorded_at,
+        updated=recorded_at if updated == recorded else from_microseconds(updated),
+        metadata=to_metadata(metadata),
+        author=author,
+        role=role,
+        occurred=None if start is None else Period(from_microseconds(start), from_microseconds(end)),
+        sequence=sequence,
+        parent=parent,
+        thread=thread,
+        syntax=syntax,
+        status=status,
+        error=error,
+        chunks=chunk_count,
+        characters=characters,
+        origin=origin,
+        trust=trust,
+        number=number,
+        read_by=read_by,
     )
 
 
@@ -259,7 +275,7 @@ def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document])
     """Convert rows of CHUNK_COLUMNS followed by a vector to indexed chunks."""
     indexed = []
     for row in rows:
-        document = by_number[row[1]]
+        document = by_number[row[CHUNK_DOCUMENT]]
         indexed.append(IndexedChunk(to_chunk(row, document.id), document, row[CHUNK_WIDTH]))
     return indexed
 

@@ -37,24 +37,33 @@ def names(connection: Connection, sources: Sequence[SourceId]) -> int:
 
 def memory_totals(connection: Connection, sources: Sequence[SourceId]) -> MemoryStats:
     columns = (
-        func.count(),
-        func.sum(case((IS_NOTE, 1), else_=0)),
-        func.sum(case((IS_PINNED, 1), else_=0)),
-        func.sum(case((STATES_A_FACT, 1), else_=0)),
-        func.sum(case((documents.c.status == "pending", 1), else_=0)),
-        func.min(documents.c.occurred_start),
-        func.max(documents.c.occurred_start),
+        func.count().label("memories"),
+        func.sum(case((IS_NOTE, 1), else_=0)).label("notes"),
+        func.sum(case((IS_PINNED, 1), else_=0)).label("pins"),
+        func.sum(case((STATES_A_FACT, 1), else_=0)).label("facts"),
+        func.sum(case((documents.c.status == "pending", 1), else_=0)).label("pending"),
+        func.min(documents.c.occurred_start).label("first"),
+        func.max(documents.c.occurred_start).label("last"),
     )
     rows = list(fetch_in_blocks(connection, select(*columns).where(IN_SCOPE, REMEMBERED), sources))
-    memories, notes, pins, facts, pending = (sum(row[column] or 0 for row in rows) for column in range(5))
     versions = select(func.count()).select_from(documents).where(IN_SCOPE, VERSIONED)
-    old = sum(row[0] for row in fetch_in_blocks(connection, versions, sources))
+    old = sum(count for (count,) in fetch_in_blocks(connection, versions, sources))
     joined = documents.join(chunks, chunks.c.document == documents.c.number)
     counted = select(func.sum(chunks.c.tokens)).select_from(joined).where(IN_SCOPE, REMEMBERED)
-    tokens = sum(row[0] or 0 for row in fetch_in_blocks(connection, counted, sources))
-    first = to_moment(min((row[5] for row in rows if row[5] is not None), default=None))
-    last = to_moment(max((row[6] for row in rows if row[6] is not None), default=None))
-    return MemoryStats(memories, notes, pins, facts, old, 0, 0, tokens, pending, first, last)
+    tokens = sum(count or 0 for (count,) in fetch_in_blocks(connection, counted, sources))
+    return MemoryStats(
+        memories=sum(row.memories for row in rows),
+        notes=sum(row.notes or 0 for row in rows),
+        pinned=sum(row.pins or 0 for row in rows),
+        facts=sum(row.facts or 0 for row in rows),
+        versions=old,
+        conversations=0,
+        entities=0,
+        tokens=tokens,
+        pending=sum(row.pending or 0 for row in rows),
+        first=to_moment(min((row.first for row in rows if row.first is not None), default=None)),
+        last=to_moment(max((row.last for row in rows if row.last is not None), default=None)),
+    )
 
 
 def changes_since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
@@ -72,7 +81,7 @@ def changes_since(connection: Connection, sources: Sequence[SourceId], instant: 
     )
     return ChangesSince(
         *(
-            sum(row[0] for row in fetch_in_blocks(connection, count_query, sources))
+            sum(count for (count,) in fetch_in_blocks(connection, count_query, sources))
             for count_query in (fresh, remade, gone)
         )
     )
