@@ -65,7 +65,7 @@ SYNONYMS: Mapping[str, str] = {
     "load": "add", "upload": "add", "rm": "delete", "remove": "delete", "fetch": "ingest", "start": "serve",
     "run": "serve", "dump": "export", "documents": "list", "remember": "memory add",
     "recall": "memory recall", "forget": "memory delete", "history": "memory versions",
-    "nodes": "graph nodes", "edges": "graph edges",
+    "nodes": "graph nodes", "edges": "graph edges", "get": "cat", "show": "cat", "read": "cat",
 }  # fmt: skip
 """Names of commands in other programs, with the command that does it here."""
 ROOT_OPTIONS = {"--help", "--version"}
