@@ -370,3 +370,28 @@ async def test_all_conversations_are_recalled_from_where_that_is_asked_for(engin
     assert [turn.text for turn in window.recent] == ["Good morning"]
     assert "Mimi" in window.text
     assert "Oskar" not in window.text
+
+
+async def test_a_later_statement_comes_first_and_fillers_last(tmp_path: Path) -> None:
+    turns = [
+        ("user", "I live in Köln, in a small flat near the river."),
+        ("assistant", "Nice to meet you"),
+        ("user", "I am allergic to peanuts."),
+        ("assistant", "ok"),
+        ("user", "I moved to Hamburg in May."),
+        ("assistant", "I will."),
+        ("user", "I read a long novel about whales."),
+    ]
+    memories = [
+        NewMemory(text, role=role, at=LONG_AGO + timedelta(days=number))
+        for number, (role, text) in enumerate(turns)
+    ]
+    async with conspectus.open(tmp_path, settings=Settings()) as engine:
+        written = await engine.memory.add(memories, scope=ANN, wait=True)
+        recalled = (await engine.memory.recall("Where do I live?", scope=ANN, limit=7)).memories
+        past = await recall_texts(engine, query_arguments("Where did I live before?"))
+    assert [hit.memory.id for hit in recalled[:2]] == [written[4].id, written[0].id]
+    assert recalled[0].why == (f"said later, probably about the same, than {written[0].id}",)
+    assert recalled[1].why == (f"said earlier, probably about the same, than {written[4].id}",)
+    assert {hit.memory.document.role for hit in recalled[-3:]} == {"assistant"}
+    assert past[0] == turns[0][1]

@@ -32,6 +32,7 @@ from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.trust import least
 from conspectus.retrieval.query_checks import check_query
+from conspectus.retrieval.statements import EARLIER_PART, LATER_PART
 from conspectus.text.times import render
 from conspectus.window.build import WindowOptions
 from conspectus.window.stable import Previous
@@ -85,6 +86,7 @@ class MemorySearch(Service, checked=False):
         for memory, hit in zip(await self._reader.present(memory_sources, memories), hits, strict=True):
             is_recent = memory.id in recent_ids
             memory_hits.setdefault(memory.id, _to_memory_hit(memory, hit, at, is_recent=is_recent))
+        memory_hits = _with_statement_reasons(memory_hits)
         return MemoryRetrieval(
             outcome="found" if memory_hits else "no_match",
             memories=tuple(memory_hits.values())[: query.limit],
@@ -317,6 +319,24 @@ def _reasons(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str,
     if memory.known_until is not None:
         why.append(f"was changed at {render(memory.known_until)}")
     return tuple(why)
+
+
+def _with_statement_reasons(hits: Mapping[str, MemoryHit]) -> dict[str, MemoryHit]:
+    """Return the hits by memory; those that are ordered by time name the other statements among them."""
+    earlier = [id for id, hit in hits.items() if hit.parts.get(EARLIER_PART)]
+    later = [id for id, hit in hits.items() if hit.parts.get(LATER_PART)]
+    explained = dict(hits)
+    for id in {*earlier, *later}:
+        others = {
+            "said later, probably about the same, than": earlier if id in later else [],
+            "said earlier, probably about the same, than": later if id in earlier else [],
+        }
+        for words, ids in others.items():
+            named = [other for other in ids if other != id]
+            if named:
+                why = (*explained[id].why, f"{words} {', '.join(named)}")
+                explained[id] = replace(explained[id], why=why)
+    return explained
 
 
 def _rank_ended_lower(hit: Hit, at: datetime) -> Hit:

@@ -15,10 +15,12 @@ from conspectus.ports import Candidates, Probe
 from conspectus.retrieval.candidates import CandidateSelection, collect_candidates
 from conspectus.retrieval.fusion import WORDS_ONLY_FUSION
 from conspectus.retrieval.graph_scores import with_graph_scores
+from conspectus.retrieval.plan import QueryPlan
 from conspectus.retrieval.query_embedding import prepare_query
 from conspectus.retrieval.ranked_candidates import RankedCandidates
 from conspectus.retrieval.ranking import SearchContext, rank
 from conspectus.retrieval.selection import select_hits
+from conspectus.retrieval.statements import with_statement_parts
 
 MAX_ATTEMPTS: Final = 5
 """Maximum number of searches while documents are replaced."""
@@ -73,20 +75,30 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
             )
             watch.note_step("graph_traversal")
         if ranked is not None:
-            select = partial(
-                select_hits,
-                query,
-                plan,
-                ranked,
-                ranking_context=context.ranking_context,
-                requested=requested,
-            )
-            retrieval = select() if query.limit <= MAX_INLINE_HITS else await asyncio.to_thread(select)
-            terms: dict[str, QueryTerms] = {context.collection.id: _query_terms(context, probe, ranked)}
-            return replace(retrieval, terms=terms, timings=watch.times)
+            retrieval = await _select(query, plan, context, probe, ranked, requested)
+            return replace(retrieval, timings=watch.times)
         index = await context.refreshed()
         watch.note_step("index_catch_up")
     raise StorageBusy("documents changed while they were read; try again")
+
+
+async def _select(
+    query: Query,
+    plan: QueryPlan,
+    context: SearchContext,
+    probe: Probe,
+    ranked: RankedCandidates,
+    requested: Sequence[ChunkId],
+) -> Retrieval:
+    """Return the hits of the ranked candidates, with the terms of the query."""
+    if not context.multiplies:
+        ranked = with_statement_parts(query.query, ranked)
+    select = partial(
+        select_hits, query, plan, ranked, ranking_context=context.ranking_context, requested=requested
+    )
+    retrieval = select() if query.limit <= MAX_INLINE_HITS else await asyncio.to_thread(select)
+    terms: dict[str, QueryTerms] = {context.collection.id: _query_terms(context, probe, ranked)}
+    return replace(retrieval, terms=terms)
 
 
 def _with_feedback(
