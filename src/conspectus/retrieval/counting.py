@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from conspectus.retrieval.arrays import Floats, Ids
+from conspectus.retrieval.boosts import ends_with_question
 from conspectus.text.late_patterns import re_pattern
 
 REPEATED_THREAD_WEIGHT: Final = 0.03
@@ -27,8 +28,14 @@ _MAX_QUESTION_CHARACTERS: Final = 1_000
 
 
 def asks_for_number(query: str) -> bool:
-    """Return whether a question asks for a number of things or times, or for an amount."""
-    return len(query) <= _MAX_QUESTION_CHARACTERS and _COUNTING.search(query) is not None
+    """Return whether a question asks for a number of things or times, or for an amount.
+
+    It begins with the words for that, or ends with a question mark: "I forgot how much I like it" is none.
+    """
+    if len(query) > _MAX_QUESTION_CHARACTERS:
+        return False
+    words = _COUNTING.search(query)
+    return words is not None and (not query[: words.start()].strip(" ¿") or ends_with_question(query))
 
 
 def repeated_thread_penalty(

@@ -22,6 +22,7 @@ from conspectus.retrieval.counting import (
         "Wieviel kostet das insgesamt?",
         "Combien de voyages ai-je prévus ?",
         "¿Cuántas veces fui al lago?",
+        "Between May and June, how often did I swim?",
     ],
 )
 def test_questions_for_a_number(question: str) -> None:
@@ -29,7 +30,15 @@ def test_questions_for_a_number(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["", "How is the dog?", "Somehow many came", "Wie weit ist es?", "how many " * 200]
+    "question",
+    [
+        "",
+        "How is the dog?",
+        "Somehow many came?",
+        "Wie weit ist es?",
+        "I forgot how much I miss it.",
+        "how many " * 200,
+    ],
 )
 def test_other_texts_ask_for_no_number(question: str) -> None:
     assert not asks_for_number(question)
