@@ -24,6 +24,8 @@ EARLIER_PART: Final = "earlier_statement"
 FILLER_PART: Final = "filler"
 MAX_STATEMENTS: Final = 4
 """Most statements about one thing that are ordered by time."""
+MAX_COMPARED: Final = 8
+"""Number of most similar statements whose words are compared."""
 MIN_LEAD: Final = 0.05
 """How much more similar to the query they are than the next statement (cosine)."""
 MIN_DEVIATIONS: Final = 3.0
@@ -93,10 +95,10 @@ def _statements_about_one_thing(
     best = rows[own[0]]
     similar = [
         position
-        for position in own
+        for rank, position in enumerate(own)
         if rows[position].document.author == best.document.author
         and not ends_with_question(rows[position].chunk.text)
-        and not _is_about_another(query, best.chunk.text, rows[position].chunk.text)
+        and (rank >= MAX_COMPARED or not _is_about_another(query, best, rows[position]))
     ]
     cosines = ranked.cosine[similar]
     for count in range(min(MAX_STATEMENTS, len(similar)), 1, -1):
@@ -118,14 +120,14 @@ def _stand_out(lowest: float, others: Floats) -> bool:
     return lowest - float(others.max()) >= MIN_LEAD and lowest - float(others.mean()) >= distance
 
 
-def _is_about_another(query: str, best: str, statement: str) -> bool:
+def _is_about_another(query: str, best: StoredChunk, statement: StoredChunk) -> bool:
     """Return whether a statement has a word of query and best statement in another form only.
 
     "I live in Porto" and "Where do I live?" share "I" and "live"; "My sister lives in Lyon" has neither, and
     another form of "live", so it is about somebody else.
     """
-    shared = _words(query) & _words(best)
-    words = _words(statement)
+    shared = _words(query) & _words(best.chunk.text)
+    words = _words(statement.chunk.text)
     return not shared & words and any(_are_forms(one, other) for one in shared for other in words)
 
 

@@ -37,11 +37,11 @@ FIELDS: Final[Mapping[str, tuple[RelationKind, bool]]] = MappingProxyType(
 )
 """Names of fields with the relation that they state, and whether the other document is the newer one."""
 
-_HINT: Final = re_pattern(
-    r"supersed|replac|obsolet|deprecat|updat|amend|duplicat|moved|outdated|out of date|no longer|archived"
-    r"|retired",
-    re.IGNORECASE,
+_HINTS: Final = (
+    *("supersed", "replac", "obsolet", "deprecat", "updat", "amend", "duplicat", "moved", "outdated"),
+    *("out of date", "no longer", "archived", "retired"),
 )
+"""Most texts have none of these, which takes a tenth of the time of one expression to see."""
 _UNSEEN: Final = regex_pattern(r"\p{Cf}++")
 _FENCE: Final = re_pattern(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _FIELD: Final = re_pattern(r"\W{0,6}([A-Za-z]+(?:[ _-][A-Za-z]+)?)[\s*_]{0,3}[:|=][\s*_]{0,6}(\S.*)")
@@ -102,7 +102,8 @@ def statements_of(title: str, key: str, text: str, metadata: Mapping[str, object
     head = text[:MAX_HEAD_CHARACTERS]
     if not head.isascii():
         head = _UNSEEN.sub("", head)
-    if _HINT.search(head):
+    folded = head.casefold()
+    if any(hint in folded for hint in _HINTS):
         head = _FENCE.sub("", head)
         statements += _read_fields(head, own_names)
         statements += _read_banners(head, own_names)
