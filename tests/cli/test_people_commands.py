@@ -114,6 +114,36 @@ def test_roles_are_given_and_taken(peopled: Shell) -> None:
     assert len(peopled("grants", "list", "--json").json) == 1
 
 
+def test_identities_and_claims_of_groups_are_mapped_and_unmapped(peopled: Shell) -> None:
+    issuer = ("--issuer", "https://login.example.org")
+    assert peopled("identities", "list").code == 3
+    assert peopled("identities", "map", "alice", "subject-1").code == 2, "no issuer is set"
+    assert (
+        peopled("identities", "map", "alice", "subject-1", "--issuer", "http://login.example.org").code == 2
+    )
+    assert (
+        peopled("identities", "map", "alice", "subject-1", *issuer).out.strip()
+        == "alice signs in as subject-1"
+    )
+    for account, subject in (("bob", "subject-1"), ("alice", "subject-2")):
+        assert peopled("identities", "map", account, subject, *issuer).code == 1
+    assert peopled("identities", "map", "nobody", "subject-3", *issuer).code == 3
+    [identity] = peopled("identities", "list", "--json").json
+    assert "alice" in peopled("identities", "list").out
+    assert peopled("groups", "add", "team").code == 0
+    assert peopled("identities", "map-group", "staff", "team", *issuer).code == 0
+    assert peopled("identities", "map-group", "staff", "team", *issuer).code == 1
+    [group_claim] = peopled("identities", "groups", "--json").json
+    assert "team" in peopled("identities", "groups").out
+    for _ in range(2):
+        codes = (
+            peopled("identities", "unmap", identity["id"]).code,
+            peopled("identities", "unmap-group", group_claim["id"]).code,
+        )
+    assert codes == (3, 3)
+    assert peopled("identities", "groups").code == 3
+
+
 def test_nothing_is_made_where_there_is_no_store(shell: Shell) -> None:
     for arguments in (("users", "list"), ("keys", "list"), ("grants", "list"), ("sessions", "list")):
         assert shell(*arguments).code == 3

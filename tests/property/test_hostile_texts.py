@@ -81,6 +81,7 @@ OUT_OF_REACH = {
     "window.counting.count_in_parts": "takes a function that counts",
 }
 OWN_FORMAT = {
+    "access.token_claims.read_claims": "raises TokenFault, which a sign-in logs",
     "cli.agent_helper.event_of": "raises ValueError, which the helper logs",
     "cli.agent_helper.one_of_levels": "raises ValueError, which the helper logs",
     "cli.agent_helper.response_json": "an event that event_of read",
