@@ -14,6 +14,7 @@ from conspectus.model.records import Document, Period, PreparedChunk, PreparedDo
 from conspectus.ports import Records
 from conspectus.text.hashing import content_hash
 from tests.contracts.records_history_contract import HistoryContract
+from tests.contracts.records_relations_contract import RelationsContract
 from tests.contracts.records_threads_contract import ThreadsContract
 from tests.contracts.records_timeline_contract import TimelineContract
 from tests.support.samples import NOON, NOTES, SHELF, SPACE, notes, prepared, shelf, vector
@@ -48,7 +49,7 @@ async def keys_of(records: Records) -> list[str]:
             return keys
 
 
-class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
+class RecordsContract(HistoryContract, RelationsContract, ThreadsContract, TimelineContract):
     """The behaviour of every record store, as tests. Fixture to override: `records`, an empty store."""
 
     async def test_collections_are_found_by_name(self, records: Records) -> None:
