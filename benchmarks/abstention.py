@@ -1,16 +1,20 @@
 """Whether the confidence of a search tells right answers from none: python benchmarks/abstention.py.
 
-Every question of `SETS` is asked twice: with the documents that answer it, and under a filter that removes
-them. Questions that a set itself calls unanswerable are asked once. A search is right if a document that
-answers the question is among its ten hits. `--searches FILE` keeps one line for each search; a file that
-exists is read instead of searching.
+Every question of `SETS` is asked with the documents that answer it, and under a filter that removes them; of
+half of the questions both again among 20 documents. Questions that a set itself calls unanswerable are asked
+once. A search is right if a document that answers the question is among its ten hits. `--searches FILE` keeps
+one line for each search, which `scripts/train_confidence.py` learns from; a file that exists is read instead
+of searching.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import random
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,9 +28,11 @@ from conspectus.evals.conversation_queries import QueryBuilder
 from conspectus.evals.conversation_sets import read_conversations
 from conspectus.evals.datasets import CitedQuestion, read_retrieval_set, rows, spread
 from conspectus.evals.stores import store_documents
-from conspectus.model.filter import And, Filter, In, Not
+from conspectus.model.filter import And, In, Not
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
+from conspectus.retrieval.confidence import confidence_of
+from conspectus.text.analyzer import STOP_WORDS
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -37,6 +43,7 @@ SETS: Mapping[str, str] = {
     "beam_100k": "conversations",
     "longmemeval_sample": "conversations",
     "qmsum": "conversations",
+    "qmsum_said": "conversations",
     "locomo_memories": "memories",
     "cosqa": "lists",
     "zoomcamp_faq": "lists",
@@ -49,7 +56,20 @@ SETS: Mapping[str, str] = {
     "xquad_en": "documents",
     "xquad_de": "documents",
 }
-"""Sets and the kind of each. `locomo_memories` are the facts that people noted of the turns of locomo."""
+"""Sets and the kind of each.
+
+`locomo_memories` are the facts that people noted of the turns of locomo. `qmsum_said` asks what somebody said
+about three words of a turn; nothing answers the same question about somebody else.
+"""
+FEW = 20
+AMONG_FEW = f", {FEW} documents"
+"""The end of the name of a set whose questions are asked among few documents."""
+FEW_KIND = f"any, {FEW} documents"
+SAID_OF_MEETING = 8
+MIN_WORD_LENGTH = 4
+MIN_WORDS = 6
+MIN_TURNS = 5
+"""A turn that is asked about has so many words, and a person that is named has so many turns."""
 UNANSWERABLE = frozenset({"adversarial", "abstention", "UNANSWERABLE"})
 """Categories of questions that nothing in their set answers."""
 CORPUS = "corpus"
@@ -90,8 +110,16 @@ class Search:
     set: str
     answers: str
     is_right: bool
-    confidence: float
     signals: Mapping[str, float]
+
+    @property
+    def kind(self) -> str:
+        return SETS.get(self.set, FEW_KIND)
+
+    @property
+    def confidence(self) -> float:
+        """The confidence as it is learned today."""
+        return confidence_of(self.signals) if self.signals else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +167,32 @@ async def search_set(folder: Path, name: str, store: str, limit: int) -> list[Se
         for question in (*answerable, *spread(unanswerable, limit)):
             stored = keys[question.source].items()
             gold = [document for document, key in stored if key in question.evidence]
-            for answers, query in queries_of(question, gold):
+            for set, answers, query in queries_of(question, name, list(keys[question.source]), gold):
                 retrieval = await engine.retrieve(query)
                 is_right = answers == STORED and any(hit.document.id in gold for hit in retrieval.hits)
-                searches.append(Search(name, answers, is_right, retrieval.confidence, retrieval.signals))
+                searches.append(Search(set, answers, is_right, retrieval.signals))
     return searches
 
 
-def queries_of(question: Question, gold: Sequence[str]) -> Iterator[tuple[str, Query]]:
-    """Return the queries for a question, each with where its answers are."""
+def queries_of(
+    question: Question, name: str, documents: Sequence[str], gold: Sequence[str]
+) -> Iterator[tuple[str, str, Query]]:
+    """Return the queries for a question, each with the name of its set and where its answers are."""
+    query = question.query
     if question.is_unanswerable:
-        yield NONE, question.query
+        yield name, NONE, query
         return
-    yield STORED, question.query
-    visible: Filter = And((question.query.filter, Not(In("document", tuple(gold)))))
-    yield REMOVED, replace(question.query, filter=visible)
+    yield name, STORED, query
+    yield name, REMOVED, replace(query, filter=And((query.filter, Not(In("document", tuple(gold))))))
+    chance = random.Random(query.query)
+    if chance.random() < 0.5:
+        others = [document for document in documents if document not in gold]
+        few = chance.sample(others, min(FEW, len(others)))
+        some_gold = gold[: FEW // 2]
+        with_gold = (*few[: FEW - len(some_gold)], *some_gold)
+        stored, removed = (And((query.filter, In("document", ids))) for ids in (with_gold, tuple(few)))
+        yield name + AMONG_FEW, STORED, replace(query, filter=stored)
+        yield name + AMONG_FEW, REMOVED, replace(query, filter=removed)
 
 
 async def read_questions(
@@ -162,6 +201,8 @@ async def read_questions(
     """Return the documents of a set by source, and its questions."""
     if name == "locomo_memories":
         return await read_memories(engine, folder / "locomo")
+    if name == "qmsum_said":
+        return await read_said(engine, folder / "qmsum")
     if name.startswith("xquad_"):
         return read_documents(folder / "xquad", prefix=f"{name.removeprefix('xquad_')}-")
     if (folder / name / "qrels.tsv").exists() and not (folder / name / "meetings.jsonl").exists():
@@ -242,6 +283,40 @@ async def read_memories(
     return memories, questions
 
 
+async def read_said(
+    engine: Engine, folder: Path
+) -> tuple[Mapping[str, Sequence[NewDocument]], Sequence[Question]]:
+    """Return meetings, and questions about what somebody said, each once about somebody else."""
+    talks = read_conversations(folder)
+    queries = QueryBuilder(engine, talks)
+    questions = []
+    for meeting, turns in talks.conversations.items():
+        chance = random.Random(meeting)
+        speakers = Counter(turn.author for turn in turns if turn.author)
+        regular = sorted(speaker for speaker, number in speakers.items() if number > MIN_TURNS)
+        long = [turn for turn in turns if turn.author in regular and len(content_words(turn)) >= MIN_WORDS]
+        for turn in chance.sample(long, min(SAID_OF_MEETING, len(long))):
+            first, second, third = sorted(chance.sample(content_words(turn), 3))
+            somebody_else = chance.choice([speaker for speaker in regular if speaker != turn.author])
+            for speaker in (turn.author, somebody_else):
+                text = f"What did {speaker} say about {first}, {second} and {third}?"
+                cited = CitedQuestion(text, meeting, text, "", frozenset({turn.key or ""}))
+                query = await queries.query(cited)
+                questions.append(Question(query, meeting, cited.evidence, speaker != turn.author))
+    return talks.conversations, questions
+
+
+def content_words(turn: NewDocument) -> list[str]:
+    """Return the distinct longer words of a turn, in order, without stop words and its author's name."""
+    words = (word for word in re.findall(r"[A-Za-z]+", turn.text) if len(word) >= MIN_WORD_LENGTH)
+    name = (turn.author or "").casefold()
+    return [
+        word
+        for word in dict.fromkeys(words)
+        if word.casefold() not in name and word.casefold() not in STOP_WORDS["english"]
+    ]
+
+
 def discrimination_row(name: str, searches: Sequence[Search], lacking: str) -> list[str]:
     """Return how well the best cosine and the confidence tell searches with an answer from those without."""
     compared = [search for search in searches if search.answers in (STORED, lacking)]
@@ -250,7 +325,7 @@ def discrimination_row(name: str, searches: Sequence[Search], lacking: str) -> l
     confidence = np.array([search.confidence for search in compared])
     areas = [f"{100 * area(scores, is_answerable):.1f}" for scores in (cosine, confidence)]
     shares = [f"{100 * false_answers(scores, is_answerable):.0f}" for scores in (cosine, confidence)]
-    return [SETS[name], name, lacking, f"{(~is_answerable).sum()}", *areas, *shares]
+    return [searches[0].kind, name, lacking, f"{(~is_answerable).sum()}", *areas, *shares]
 
 
 def calibration_lines(name: str, searches: Sequence[Search]) -> Iterator[str]:
@@ -266,17 +341,20 @@ def calibration_lines(name: str, searches: Sequence[Search]) -> Iterator[str]:
 
 def report(searches: Sequence[Search]) -> Iterator[str]:
     """Return the table of all sets, and the calibration of each kind of set and of each set below it."""
-    by_set = {name: [search for search in searches if search.set == name] for name in SETS}
+    by_set: dict[str, list[Search]] = {}
+    for search in sorted(searches, key=lambda search: search.set.endswith(AMONG_FEW)):
+        by_set.setdefault(search.set, []).append(search)
     yield f"| {' | '.join(COLUMNS)} |"
     yield "| --- " * len(COLUMNS) + "|"
-    for name in SETS:
+    for name, of_set in by_set.items():
         for lacking in (REMOVED, NONE):
-            if any(search.answers == lacking for search in by_set[name]):
-                yield f"| {' | '.join(discrimination_row(name, by_set[name], lacking))} |"
+            if any(search.answers == lacking for search in of_set):
+                yield f"| {' | '.join(discrimination_row(name, of_set, lacking))} |"
     yield from ("", f"Confidence → share of right answers (searches), in bins of at least {MIN_IN_BIN}:", "")
-    for name in (*dict.fromkeys(SETS.values()), *SETS):
-        of_kind = [search for search in searches if name in (search.set, SETS[search.set])]
-        yield from calibration_lines(name, of_kind)
+    for name in dict.fromkeys((*SETS.values(), FEW_KIND, *by_set)):
+        yield from calibration_lines(
+            name, [search for search in searches if name in (search.set, search.kind)]
+        )
 
 
 def read_searches(path: Path) -> list[Search]:
@@ -289,7 +367,8 @@ def measure(sets: Sequence[str], stores: Path, limit: int) -> list[Search]:
     searches: list[Search] = []
     for name in sets:
         print(name, flush=True)
-        searches += asyncio.run(search_set(FOLDER, name, str(stores / name), limit))
+        store = stores / name.removesuffix("_said")
+        searches += asyncio.run(search_set(FOLDER, name, str(store), limit))
     return searches
 
 

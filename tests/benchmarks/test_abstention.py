@@ -50,9 +50,10 @@ def test_bins_with_few_searches_are_left_out() -> None:
 
 def test_a_question_is_asked_with_its_answers_and_without() -> None:
     question = Question(Query("where?"), "corpus", frozenset({"a"}))
-    assert [answers for answers, _ in queries_of(question, ["id"])] == ["stored", "removed"]
+    queries = list(queries_of(question, "set", ["id", *map(str, range(30))], ["id"]))
+    assert [answers for _, answers, _ in queries[:2]] == ["stored", "removed"]
     nobody = Question(Query("who?"), "corpus", frozenset(), is_unanswerable=True)
-    assert [answers for answers, _ in queries_of(nobody, [])] == ["none"]
+    assert [answers for _, answers, _ in queries_of(nobody, "set", [], [])] == ["none"]
 
 
 async def test_only_a_search_that_may_find_its_answer_is_right(tmp_path: Path) -> None:
@@ -63,7 +64,8 @@ async def test_only_a_search_that_may_find_its_answer_is_right(tmp_path: Path) -
     write_rows(tmp_path / "beam_100k", "messages.jsonl", turns)
     write_rows(tmp_path / "beam_100k", "questions.jsonl", [ferry, nobody])
     searches = await search_set(tmp_path, "beam_100k", str(tmp_path / "store"), 10)
-    assert [(search.answers, search.is_right) for search in searches] == [
+    among_all = [search for search in searches if search.set == "beam_100k"]
+    assert [(search.answers, search.is_right) for search in among_all] == [
         ("stored", True),
         ("removed", False),
         ("none", False),

@@ -8,7 +8,7 @@ import numpy as np
 from conspectus.model.query import Query
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.fusion import WORDS_ONLY_FUSION, FusionProfile, fuse, fusion_for_model
-from conspectus.retrieval.plan import FUSION_ENTRY, GRAPH_ENTRIES, GRAPH_PART
+from conspectus.retrieval.plan import CONFIDENCE_ENTRY, FUSION_ENTRY, GRAPH_ENTRIES, GRAPH_PART
 from conspectus.retrieval.profiles import MultiplicativeProfile, profile_by_name
 from conspectus.text.analyzer import Analyzer
 
@@ -33,6 +33,7 @@ def merge_retrievals(query: Query, retrievals: Sequence[Retrieval], *, comparabl
             "collections": str(len(retrievals)),
             "merged by": "raw scores" if comparable else "rank",
             **_merge_graph_entries(retrievals),
+            **{name: surest.plan[name] for name in (CONFIDENCE_ENTRY,) if name in surest.plan},
         },
         notices=tuple(dict.fromkeys(notice for retrieval in retrievals for notice in retrieval.notices)),
         terms={name: terms for retrieval in retrievals for name, terms in retrieval.terms.items()},

@@ -11,6 +11,8 @@ MIN_DEPTH: Final = 100
 """Minimum number of candidates per retriever; twice the limit if that is more."""
 FUSION_ENTRY: Final = "fusion"
 """The entry of a plan that says that only keyword scores are used."""
+CONFIDENCE_ENTRY: Final = "confidence"
+"""The entry of a plan that says what the confidence rests on."""
 GRAPH_PART: Final = "graph"
 """The part of a score from a graph, and the entry of a plan that says how the graph was used."""
 QUERY_ENTITIES_ENTRY: Final = "query_entities"

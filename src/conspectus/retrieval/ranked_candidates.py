@@ -15,8 +15,9 @@ from conspectus.retrieval.arrays import Floats, Ids
 class RankedCandidates:
     """Candidates by ascending id, with their rows and the named parts of their scores.
 
-    `bm25` is 0 where no term matches, `cosine` is NaN without a vector. `terms` are the terms of the query,
-    and `total` is the number of chunks in the index. `keyword_weight` is the weight of keywords in fusion.
+    `bm25` is 0 where no term matches, `cosine` is NaN without a vector. `all_bm25` and `all_cosine` are those
+    of all candidates, also of those whose rows were not read. `terms` are the terms of the query, and `total`
+    is the number of chunks in the index. `keyword_weight` is the weight of keywords in fusion.
     `through` has the entities that led to candidates. `plan` and `notices` describe how a graph was used.
     """
 
@@ -31,6 +32,8 @@ class RankedCandidates:
     through: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    all_bm25: Floats = field(default_factory=lambda: np.zeros(0))
+    all_cosine: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def rows_in_order(self) -> list[StoredChunk]:

@@ -241,6 +241,8 @@ def _make_candidates(candidates: Candidates, fused: Fused, rows: Rows) -> Ranked
         parts=parts,
         rows=rows,
         keyword_weight=fused.words_weight,
+        all_bm25=candidates.words,
+        all_cosine=candidates.cosine,
     )
 
 

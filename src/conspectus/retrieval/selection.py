@@ -9,8 +9,15 @@ from typing import Final
 from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.confidence import MAX_READ_PASSAGES, Passage, confidence_of, confidence_signals
-from conspectus.retrieval.plan import QueryPlan
+from conspectus.retrieval.confidence import (
+    MAX_WEIGHED_HITS,
+    Passage,
+    author_of,
+    confidence_of,
+    confidence_signals,
+    describe_confidence,
+)
+from conspectus.retrieval.plan import CONFIDENCE_ENTRY, QueryPlan
 from conspectus.retrieval.ranked_candidates import RankedCandidates
 from conspectus.retrieval.ranking_context import RankingContext, mark_kept_by_thread
 
@@ -43,11 +50,17 @@ def select_hits(
     above = [hit for hit in hits if not _is_dropped(hit, plan.min_similarity)]
     best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in requested]
     signals = _signals(query, ranked, best) if best else {}
+    described = {CONFIDENCE_ENTRY: describe_confidence(signals)} if best else {}
     return Retrieval(
         outcome="found" if best else "no_match",
         hits=tuple(best),
         below_min_similarity=tuple(hit for hit in hits if _is_dropped(hit, plan.min_similarity)),
-        plan={**plan.describe(), "keyword_weight": f"{ranked.keyword_weight:.2f}", **ranked.plan},
+        plan={
+            **plan.describe(),
+            "keyword_weight": f"{ranked.keyword_weight:.2f}",
+            **ranked.plan,
+            **described,
+        },
         notices=(*plan.notices, *ranked.notices),
         confidence=confidence_of(signals) if best else 0.0,
         signals=signals,
@@ -63,7 +76,7 @@ def above_min_confidence(query: Query, retrieval: Retrieval) -> Retrieval:
         return replace(retrieval, plan=plan)
     notice = (
         f"the stored texts probably do not answer the query: the confidence {retrieval.confidence:.2f}"
-        f" is below the minimum {query.min_confidence:.2f}"
+        f" is below the minimum {query.min_confidence:.2f} ({describe_confidence(retrieval.signals)})"
     )
     return replace(
         retrieval,
@@ -138,7 +151,10 @@ def _is_below(hit: Hit, min_similarity: float | None) -> bool:
 
 def _signals(query: Query, ranked: RankedCandidates, best: Sequence[Hit]) -> dict[str, float]:
     """Return the signals of the confidence; all rows that were read are texts that the user may read."""
-    passages = [Passage(hit.document.title, hit.chunk.text_with_header) for hit in best[:MAX_READ_PASSAGES]]
+    passages = [
+        Passage(hit.document.title, hit.chunk.text_with_header, author_of(hit.document), hit.score)
+        for hit in best[:MAX_WEIGHED_HITS]
+    ]
     rows = chain([ranked.rows[hit.chunk.id] for hit in best], ranked.rows.values())
     readable_texts = (f"{row.document.title} {row.chunk.text}" for row in rows)
     return confidence_signals(query.query, ranked, passages, readable_texts=readable_texts)
