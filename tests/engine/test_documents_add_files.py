@@ -8,6 +8,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
+from tests.office_samples import docx, paragraph, pptx, shape
 from tests.outlook_samples import BODY, FILE_BYTES, FILE_NAME, SUBJECT, outlook_message
 
 import conspectus
@@ -313,3 +314,23 @@ def pack(folder: Path, members: dict[str, str | bytes]) -> None:
     with zipfile.ZipFile(folder / "pack.zip", "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content)
+
+
+async def test_a_picture_without_a_description_is_found_by_its_caption(
+    engine: Engine, tmp_path: Path
+) -> None:
+    caption, picture = "Figure 1: The lighthouse at dusk", "<p:pic><p:nvPicPr/></p:pic>"
+    drawing = "<w:p><w:r><w:drawing/></w:r></w:p>"
+    files = {
+        "a.docx": docx(paragraph("Intro.") + drawing + paragraph(caption)),
+        "b.pptx": pptx([shape("Harbor", placeholder="title") + picture + shape(caption)]),
+        "c.html": f"<figure><img src='x.png'><figcaption>{caption}</figcaption></figure>".encode(),
+        "d.md": f"# Harbor\n\n![](x.png)\n*{caption}*\n".encode(),
+    }
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    await engine.documents.add_files([folder])
+    hits = (await engine.search("lighthouse at dusk", limit=10)).hits
+    assert {hit.document.key for hit in hits} == set(files)
