@@ -178,11 +178,11 @@ async def _ask_other_titles(
 def to_rows(figures: dict[str, Any]) -> list[list[str]]:
     """Return the figures as rows of a table."""
     windows, others = figures["windows"], figures["other windows"]
-    asked = f"of {windows['asked']}"
+    of_all = f"of {windows['asked']}"
     rows = [
-        ["asked with an old title: the old text is shown", f"{windows['old']} {asked}"],
-        ["the old text without its successor", f"{windows['old without new']} {asked}"],
-        ["the old text without a mark", f"{windows['old not marked']} {asked}"],
+        ["asked with an old title: the old text is shown", f"{windows['old']} {of_all}"],
+        ["the old text without its successor", f"{windows['old without new']} {of_all}"],
+        ["the old text without a mark", f"{windows['old not marked']} {of_all}"],
         ["asked with another title: the text is shown", f"{others['has it']} of {others['asked']}"],
         ["a text that nothing supersedes has a mark", f"{others['marked']} of {others['asked']}"],
     ]

@@ -146,11 +146,11 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One name's points; its place gives color and shape."""
+    """One name's points; its position gives color and shape."""
 
     name: str
     points: Sequence[Point]
-    place: int
+    position: int
     dashed: bool = False
 
 
@@ -283,9 +283,9 @@ def _line(line: Line, across: Axis, up: Axis) -> Iterator[str]:
         return
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     dash = ' stroke-dasharray="5 4"' if line.dashed else ""
-    yield f'<path d="{path}" fill="none" stroke="{_color(line.place)}" stroke-width="2"{dash}/>'
+    yield f'<path d="{path}" fill="none" stroke="{_color(line.position)}" stroke-width="2"{dash}/>'
     for x, y in places:
-        yield _mark(line.place, x, y)
+        yield _mark(line.position, x, y)
 
 
 def _mark(number: int, x: float, y: float) -> str:
