@@ -74,25 +74,25 @@ async def measure(
     """The rows of a set: one for each budget."""
     queries = QueryBuilder(engine, conversation_set)
     questions = spread(conversation_set.questions, limit or None)
-    found: list[float] = []
+    recalls: list[float] = []
     cited: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
     lost: dict[int, list[dict[str, float]]] = {budget: [] for budget in BUDGETS}
     for question in questions:
         query = replace(await queries.query(question), limit=CANDIDATES)
         retrieval = await engine.retrieve(query)
         turns = list(dict.fromkeys(keys[hit.document.id] for hit in retrieval.hits))[:DEPTH]
-        found.append(len(question.evidence.intersection(turns)) / len(question.evidence))
+        recalls.append(len(question.evidence.intersection(turns)) / len(question.evidence))
         for budget in BUDGETS:
             window = build_window(retrieval, Budget(budget, TOKENIZER), renderer_by_name("text"), COUNT)
-            shown = {keys[citation.document] for citation in window.citations}
-            cited[budget].append(len(question.evidence & shown) / len(question.evidence))
+            cited_turns = {keys[citation.document] for citation in window.citations}
+            cited[budget].append(len(question.evidence & cited_turns) / len(question.evidence))
             losses = count_losses(retrieval.hits, window, keys, question.evidence)
             lost[budget].append({cause: losses[cause] / len(question.evidence) for cause in CAUSES})
     return [
         [
             f"{name}, {budget:,}",
             str(len(questions)),
-            f"{100 * fmean(found):.1f}",
+            f"{100 * fmean(recalls):.1f}",
             f"{100 * fmean(cited[budget]):.1f}",
             *(f"{100 * fmean(losses[cause] for losses in lost[budget]):.1f}" for cause in CAUSES),
         ]
