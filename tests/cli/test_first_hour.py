@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import conspectus
+from conspectus import Settings
 from conspectus.cli.main import COMMANDS, GROUPS, SYNONYMS, run
 from tests.cli.conftest import Shell
 
@@ -53,6 +54,22 @@ def test_a_store_without_memories_says_how_to_add_one(shell: Shell, notes: Path,
     shell("add", notes)
     done = shell("memory", *command.split())
     assert (done.code, "no memories yet; `conspectus memory add TEXT`" in done.err) == (3, True)
+
+
+EMPTY_LISTS = (
+    "list", "alerts list", "connections list", "feedback list", "graph list", "grants list", "groups list",
+    "invitations list", "jobs list", "keys list", "memory list", "quarantine list", "requests list",
+    "sessions list", "streams list", "tasks list", "users list",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", EMPTY_LISTS)
+def test_an_empty_list_says_so(shell: Shell, command: str) -> None:
+    with conspectus.open(shell.folder / "data", settings=Settings(embedder="none")) as engine:
+        engine.collections.get_or_create("default")
+    done = shell(*command.split())
+    assert (done.code, done.out) == (3, ""), done
+    assert done.err.startswith(("no ", "nothing ")), done.err
 
 
 def test_a_variable_that_is_no_setting_is_named(shell: Shell, notes: Path) -> None:

@@ -82,7 +82,7 @@ CONNECTIONS_COMMANDS: Final = {
     ),
     "list": Command(
         "jobs:ConnectionService.list", "List the connections of the collection with their last runs.",
-        _connections_table, limit=100,
+        _connections_table, limit=100, nothing="no connections",
     ),
     "sync": Command("jobs:ConnectionService.sync", "Sync a connection now.", extra=Waiting, show=show_job),
     "watch": watch,

@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from importlib import import_module
 from pkgutil import resolve_name
@@ -117,7 +117,10 @@ class Derivation:
             if hasattr(result, "next"):
                 session.note_next(result)
         else:
-            session.show_or_exit(document, self.command.picture(result), self.command.nothing, matches=result)
+            picture = self.command.picture(result)
+            session.show_or_exit(document, picture, self.command.nothing, matches=_records_of(result))
+            if hasattr(result, "next"):
+                session.note_next(result)
 
     def _call(self, session: Session, arguments: Arguments) -> Any:
         """Call the operation, with progress bars if it reports progress, and return the result to show."""
@@ -167,6 +170,14 @@ def operation_at(path: str) -> Operation:
     operations = (row for group in rows if isinstance(group, tuple) for row in group)
     method_at_path = resolve_name(f"conspectus.operations.{path}")
     return next(row for row in operations if isinstance(row, Operation) and row.method is method_at_path)
+
+
+def _records_of(listing: Any) -> Sequence[object]:
+    """Return the records of a list or of a page, which are its first field."""
+    records: Sequence[object] = (
+        getattr(listing, fields(listing)[0].name) if is_dataclass(listing) else listing
+    )
+    return records
 
 
 def _terminal_type(hint: Any) -> Any:

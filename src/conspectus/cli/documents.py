@@ -283,7 +283,7 @@ def _stdin() -> str:
 
 list_documents = Command(
     "documents:DocumentService.list", "List documents in the order they were added.", _documents_table,
-    only="status limit after", extra=Selection, prepare=_filter_selection,
+    only="status limit after", extra=Selection, prepare=_filter_selection, nothing="no documents",
 )  # fmt: skip
 list_files = Command(
     "documents:FileService.list", "List files and folders.", arguments={"path": "PATH"},
@@ -310,7 +310,7 @@ grep = Command(
 RELATIONS_COMMANDS: Final = {
     "list": Command(
         "documents:DocumentService.list_relations", "List how a document is related to others.",
-        _make_relations_table, limit=100,
+        _make_relations_table, limit=100, nothing="no relations",
     ),
     "add": Command(
         "documents:DocumentService.relate", "Set that a document supersedes another one.",
@@ -325,6 +325,7 @@ QUARANTINE_COMMANDS: Final = {
     "list": Command(
         "documents:DocumentService.list_quarantined",
         "List quarantined documents, for managers of the collection.", _make_quarantine_table,
+        nothing="nothing is in quarantine",
     ),
     "release": Command(
         "documents:DocumentService.release_quarantined", "Release a quarantined document after review.",

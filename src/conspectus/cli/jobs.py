@@ -206,7 +206,7 @@ def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
 JOBS_COMMANDS: Final = {
     "list": Command(
         "jobs:JobService.list", "List jobs, newest first.", lambda page: jobs_table(page.jobs),
-        any_collection=True,
+        any_collection=True, nothing="no jobs",
     ),
     "get": Command("engine.jobs:JobService.get", "Show a job with its result or error.", job_picture),
     "cancel": Command("jobs:JobService.cancel", "Cancel a queued or running job.", show=_show_cancelled),
@@ -222,6 +222,7 @@ JOBS_COMMANDS: Final = {
 REQUESTS_COMMANDS: Final = {
     "list": Command(
         "jobs:JobService.list_requests", "List model provider requests, newest first.", _requests_table,
+        nothing="no requests",
     ),
     "summary": Command(
         "jobs:JobService.request_totals", "Show totals of model provider requests by model.", _totals_table,

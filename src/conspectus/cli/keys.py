@@ -22,7 +22,7 @@ def _show_keys(session: Session, keys: Sequence[Key], _: Arguments) -> None:
         )
         for key in keys
     )  # fmt: skip
-    session.show(keys, rows_table(columns, rows))
+    session.show_or_exit(keys, rows_table(columns, rows), "no keys")
 
 
 def _own_store(session: Session, arguments: Arguments) -> None:

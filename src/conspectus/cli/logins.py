@@ -26,7 +26,7 @@ def _show_sessions(session: Session, browser_sessions: Sequence[BrowserSession],
         )
         for browser_session in browser_sessions
     )
-    session.show(browser_sessions, rows_table(columns, rows))
+    session.show_or_exit(browser_sessions, rows_table(columns, rows), "no open sessions")
 
 
 def _show_invitations(session: Session, invitations: Sequence[Invitation], _: Arguments) -> None:

@@ -79,7 +79,9 @@ USERS_COMMANDS: Final = {
 
 
 GROUPS_COMMANDS: Final = {
-    "list": Command("people:PeopleService.list_groups", "List groups.", _groups_table, limit=100),
+    "list": Command(
+        "people:PeopleService.list_groups", "List groups.", _groups_table, limit=100, nothing="no groups",
+    ),
     "add": Command(
         "people:PeopleService.create_group", "Create a group of users.", "created the group {name}",
         opening=Opening(new=True),

@@ -343,7 +343,7 @@ FEEDBACK_COMMANDS: Final = {
     ),
     "list": Command(
         "search:SearchService.list_feedback", "List your feedback, newest first; managers see everyone's.",
-        lambda page: _feedback_table(page.feedback), defaults={"limit": 20},
+        lambda page: _feedback_table(page.feedback), defaults={"limit": 20}, nothing="no feedback",
     ),
     "revoke": Command(
         "search:SearchService.revoke_feedback", "Delete feedback.", "revoked {feedback}",

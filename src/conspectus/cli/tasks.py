@@ -120,7 +120,8 @@ def _show_page(session: Session, page: TaskPage, _: Arguments) -> None:
         for task in page.tasks
     )  # fmt: skip
     columns = ("id", "status", "priority", "title", "tags", "attached", "updated")
-    session.show_page(page, rows_table(columns, rows))
+    session.show_or_exit(page, rows_table(columns, rows), "no tasks", matches=page.tasks)
+    session.note_next(page)
 
 
 def _show_hits(session: Session, hits: Sequence[TaskResult], _: Arguments) -> None:
@@ -132,7 +133,7 @@ def _show_hits(session: Session, hits: Sequence[TaskResult], _: Arguments) -> No
         for number, hit in enumerate(hits, 1)
     )  # fmt: skip
     columns = ("#", "similarity", "task", "attachment", "status", "priority", "text")
-    session.show(hits, rows_table(columns, rows), matches=hits)
+    session.show_or_exit(hits, rows_table(columns, rows), "no match")
 
 
 def get_task(task: TaskName, session: Session) -> None:
