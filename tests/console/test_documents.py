@@ -219,7 +219,7 @@ def test_a_folder_is_connected_and_synced(visit: Opened, notes: Site, tmp_path: 
     page.get_by_text("Connect a repository, a wiki or a folder").click()
     page.get_by_label("Kind of connection").select_option("Folder of Markdown on the server")
     page.get_by_label("Name of the connection").fill("fruit")
-    page.get_by_label("Address or path").fill(str(tmp_path / "pages"))
+    page.get_by_label("Absolute path of the folder").fill(str(tmp_path / "pages"))
     page.get_by_role("button", name="Connect and sync").click()
     expect(page.locator(".document-row", has_text="Apples")).to_be_visible()
     expect(page.locator(".connection", has_text="fruit")).to_contain_text("synced")

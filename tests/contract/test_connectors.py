@@ -1,18 +1,20 @@
 """Every connector, held to the contract."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
 from tests.support.mediawiki_server import WikiSite
 from tests.support.web_server import ScriptedServer
 
-from conspectus.ports.web import Connector
+from conspectus.ports.connectors import Connector
 from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
@@ -136,3 +138,16 @@ class TestMediaWiki(ConnectorContract):
             wiki.api = MediaWikiApi(fetcher, f"{server.base}/api.php")
             yield wiki
             await fetcher.close()
+
+
+def load_guide() -> dict[str, Any]:
+    """Run the code of the guide. Returns its names."""
+    page = (Path(__file__).parents[2] / "docs/guides/write-a-connector.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "guide"}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "write-a-connector.md", "exec"), names)
+    return names
+
+
+class TestGuide(load_guide()["TestNotesConnector"]):  # type: ignore[misc]
+    """The connector that the guide for packages writes."""

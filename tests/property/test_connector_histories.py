@@ -12,7 +12,7 @@ from tests.repetitions import tries
 from tests.support.mediawiki_server import WikiSite
 from tests.support.web_server import ScriptedServer
 
-from conspectus.ports.web import Connector
+from conspectus.ports.connectors import Connector
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi

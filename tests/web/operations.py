@@ -200,6 +200,7 @@ READS: Final[Mapping[str, Parts]] = {
     "GET /identities": {},
     "GET /group-claims": {},
     "GET /collections/{collection}/grants": {},
+    "GET /connectors": {},
     "GET /collections/{collection}/connections": {},
     "GET /users/{user}/roles": {},
     "GET /documents/{document}/readers": {},

@@ -3,7 +3,6 @@
 import asyncio
 import importlib.metadata
 import os
-import shutil
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,13 +19,12 @@ from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
-from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.identities import TokenVerifier
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns
 from conspectus.ports.streams import CaptionReader, Poster
-from conspectus.ports.web import Connector, Fetcher
+from conspectus.ports.web import Fetcher
 from conspectus.private import make_folder
 from conspectus.settings import Settings
 
@@ -201,6 +199,7 @@ def _work_parts(
     address: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
 ) -> WorkParts:
     from conspectus.records.jobs.store import SqlJobStore
+    from conspectus.sources.connectors.registry import InstalledConnectors
 
     allow, folder, shared = _list_allowed_addresses(settings), address.folder, _if_shared(address, turns)
     executor = f"{JOBS_LOCK} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
@@ -212,20 +211,6 @@ def _work_parts(
         size, redirects = settings.max_fetch_bytes, settings.max_fetch_redirects
         return WebFetcher(FetchLimits(size, redirects, settings.fetch_timeout_seconds, allow))
 
-    def connector_for(connection: Connection, fetcher: Fetcher) -> Connector:
-        from conspectus.sources.connectors.registry import Connectors
-        from conspectus.sources.web.address_policy import AddressPolicy
-
-        connectors = Connectors(
-            folder / WIKI_COPIES_FOLDER, local_files(settings), AddressPolicy.from_entries(allow)
-        )
-        return connectors.of(connection, fetcher)
-
-    async def forget_connection(connection: Connection) -> None:
-        await asyncio.to_thread(
-            shutil.rmtree, folder / WIKI_COPIES_FOLDER / connection.id, ignore_errors=True
-        )
-
     return WorkParts(
         job_store=SqlJobStore(transactions),
         files=_job_files(address, transactions),
@@ -233,8 +218,7 @@ def _work_parts(
         alone=lambda job: shared(f"job {job}"),
         open_jobs=partial(_open_jobs, address, settings.job_workers, executor=executor, turns=turns),
         make_fetcher=make_fetcher,
-        connector_for=connector_for,
-        forget_connection=forget_connection,
+        connectors=InstalledConnectors(folder / WIKI_COPIES_FOLDER, settings),
     )
 
 

@@ -16,6 +16,7 @@ from conspectus.cli.output import moment, rows_table
 from conspectus.cli.session import Opening, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.connections import Connection
+from conspectus.model.connectors import ConnectorKind
 from conspectus.model.files import expand_home
 from conspectus.model.jobs import Job
 from conspectus.model.parameters import ConnectionName
@@ -54,6 +55,19 @@ def _connections_table(connections: Iterable[Connection]) -> RenderableType:
     return rows_table(("name", "connector", "state", "access", "last run", "options", "error"), rows)
 
 
+def _kinds_table(kinds: Iterable[ConnectorKind]) -> RenderableType:
+    rows = (
+        (
+            kind.name, kind.title, option.name if option else None,
+            ("yes" if option.required else "no") if option else None,
+            option.help if option else kind.failure,
+        )
+        for kind in kinds
+        for option in kind.options or [None]
+    )  # fmt: skip
+    return rows_table(("connector", "title", "option", "required", "help"), rows)
+
+
 def _options(values: Sequence[str]) -> dict[str, Any]:
     """Parse KEY=VALUE pairs, with JSON lists, true and false. `path` is made absolute."""
     options: dict[str, Any] = {}
@@ -79,6 +93,10 @@ CONNECTIONS_COMMANDS: Final = {
         "jobs:ConnectionService.create", "Connect the collection to Git, MediaWiki or a folder.",
         lambda connection: _connections_table([connection]), options={"options": "--option"},
         defaults={"options": ()}, prepare=_parse_options, opening=Opening(new=True),
+    ),
+    "kinds": Command(
+        "jobs:ConnectionService.list_connectors", "List the installed connectors with their options.",
+        _kinds_table,
     ),
     "list": Command(
         "jobs:ConnectionService.list", "List the connections of the collection with their last runs.",

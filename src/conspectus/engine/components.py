@@ -6,7 +6,6 @@ from typing import Protocol
 from conspectus.deferred import dataclass
 from conspectus.ingest.job_worker import OpenJobs
 from conspectus.ingest.open_indexes import IndexOpener
-from conspectus.model.connections import Connection
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import (
     Archives,
@@ -20,6 +19,7 @@ from conspectus.ports import (
 )
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.chat import ChatModel, ChatRegistry
+from conspectus.ports.connectors import Connectors
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
 from conspectus.ports.identities import TokenVerifier
 from conspectus.ports.jobs import (
@@ -34,7 +34,7 @@ from conspectus.ports.jobs import (
 )
 from conspectus.ports.memories import Memories
 from conspectus.ports.streams import Alerts, CaptionReader, Poster, Summaries
-from conspectus.ports.web import Connector, Fetcher, Reranker
+from conspectus.ports.web import Fetcher, Reranker
 from conspectus.settings import Settings
 
 
@@ -45,7 +45,7 @@ class WorkParts:
 
     It holds `alone` while a job runs, if several processes run jobs.
 
-    `make_fetcher` is called for the first request; `forget_connection` deletes the state of its connector.
+    `make_fetcher` is called for the first request.
     """
 
     job_store: JobStore
@@ -54,8 +54,7 @@ class WorkParts:
     alone: JobTurn
     open_jobs: OpenJobs
     make_fetcher: Callable[[], Fetcher]
-    connector_for: Callable[[Connection, Fetcher], Connector]
-    forget_connection: Callable[[Connection], Awaitable[None]]
+    connectors: Connectors
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from conspectus.ingest.document_fields import check_name, storable
 from conspectus.model.access import Person
 from conspectus.model.annotations import Example
 from conspectus.model.connections import Connection
+from conspectus.model.connectors import ConnectorKind
 from conspectus.model.jobs import Job
 from conspectus.model.pages import pages
 from conspectus.model.parameters import (
@@ -34,8 +35,8 @@ from conspectus.model.parameters import (
     Name,
 )
 from conspectus.model.records import Receipt
+from conspectus.ports.connectors import Watchable
 from conspectus.ports.jobs import JobPlace, JobScope
-from conspectus.ports.web import Watchable
 
 SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
 SECRET_URL = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
@@ -63,7 +64,7 @@ class ConnectionService(Service):
     async def create(
         self,
         name: ConnectionName,
-        connector: Annotated[Name, "Connector: markdown, git or mediawiki.", Example("git")],
+        connector: Annotated[Name, "Connector, as `list_connectors` names it.", Example("git")],
         options: Annotated[
             Mapping[str, Any] | None,
             "Options of the connector: path, address, branch and others.",
@@ -97,11 +98,16 @@ class ConnectionService(Service):
             connector=connector,
             options=storable(options, self._parts.settings),
         )
-        require_readable_origin(self._person, connection)
-        await self._parts.work.connector_for(connection, self._core.fetcher()).close()
+        connectors = self._parts.work.connectors
+        require_readable_origin(self._person, connectors, connection)
+        await connectors.create(connection, self._core.fetcher()).close()
         stored = await self._parts.work.job_store.put_connection(connection)
         await self._context.note_change("create_connection", stored.id, stored.collection, connector)
         return stored
+
+    async def list_connectors(self) -> Sequence[ConnectorKind]:
+        """List the connectors that are installed, with the options that each takes."""
+        return await asyncio.to_thread(self._parts.work.connectors.list_kinds)
 
     async def list(self, *, collection: CollectionName = "default") -> Sequence[Connection]:
         """List the connections of a collection by name, if you may read all of it.
@@ -127,7 +133,7 @@ class ConnectionService(Service):
         for job in await self._list_unfinished_syncs(access, connection):
             await self._jobs.cancel(job.id)
         await self._parts.work.job_store.delete_connection(connection.id)
-        await self._parts.work.forget_connection(connection)
+        await self._parts.work.connectors.forget(connection)
         await self._context.note_change("delete_connection", connection.id, connection.collection)
         total = Receipt()
         if not delete:
@@ -143,7 +149,7 @@ class ConnectionService(Service):
         connection = await self._authorized_jobs.connection(access, name)
         require_scope(self._person, "write", "write")
         access.require("editor", "sync a collection")
-        require_readable_origin(self._person, connection)
+        require_readable_origin(self._person, self._parts.work.connectors, connection)
         unfinished = await self._list_unfinished_syncs(access, connection)
         if unfinished:
             return unfinished[0]
@@ -166,7 +172,7 @@ class ConnectionService(Service):
         """
         access = await self._authorized.collection(collection)
         connection = await self._authorized_jobs.connection(access, name)
-        connector = self._parts.work.connector_for(connection, self._core.fetcher())
+        connector = self._parts.work.connectors.create(connection, self._core.fetcher())
         try:
             if not isinstance(connector, Watchable):
                 raise InvalidInput(

@@ -40,6 +40,7 @@ from conspectus.model.jobs import Job, Upload
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import Json, Metadata, NewDocument, Source, SourceKind, Written
 from conspectus.ports import FoundFile, ParsedFile
+from conspectus.ports.connectors import Connectors
 from conspectus.ports.web import Fetched
 
 
@@ -207,7 +208,7 @@ class JobHandlers(Service, checked=False):
         """Sync the collection with its connection."""
         access = await self._authorized.collection(job.collection)
         connection = await self._authorized_jobs.connection(access, str(job.arguments["connection"]))
-        require_readable_origin(self._person, connection)
+        require_readable_origin(self._person, self._parts.work.connectors, connection)
 
         async def create_source(name: str, metadata: Metadata) -> Source:
             return await self._require_target(job, name, "wiki", metadata)
@@ -220,7 +221,7 @@ class JobHandlers(Service, checked=False):
             create_source=create_source,
             write=partial(self._write_batch, job),
         )
-        connector = self._parts.work.connector_for(connection, self._core.fetcher())
+        connector = self._parts.work.connectors.create(connection, self._core.fetcher())
         state: SyncState = "idle"
         error: str | None = None
         try:
@@ -323,12 +324,9 @@ async def note_stored_files(context: EngineContext, job: Job) -> None:
     await jobs.change(ended.id, result={"stored": stored_names})
 
 
-def require_readable_origin(person: Person, connection: Connection) -> None:
+def require_readable_origin(person: Person, connectors: Connectors, connection: Connection) -> None:
     """Raise PermissionDenied for a connection to local files, which only the owner account may read."""
-    address = str(connection.options.get("address", ""))
-    kind = connection.connector
-    is_remote = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
-    if not is_remote and not person.owner:
+    if not person.owner and connectors.is_local(connection):
         raise PermissionDenied("read what lies on the machine that holds the store", "its owner account")
 
 

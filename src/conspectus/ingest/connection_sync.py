@@ -23,7 +23,7 @@ from conspectus.model.connections import Connection, ConnectorEntry, Listing, Sy
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.ports import Progress
-from conspectus.ports.web import Connector
+from conspectus.ports.connectors import Connector
 
 T = TypeVar("T")
 

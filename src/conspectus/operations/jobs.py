@@ -21,6 +21,7 @@ JOB_OPERATIONS: Final = (
 
 INGEST_OPERATIONS: Final = (
     Operation(JobService.ingest_url, "POST", f"{_INGEST}/url", status=202, for_models="never"),
+    Operation(ConnectionService.list_connectors, "GET", "/connectors", for_models="never"),
     Operation(ConnectionService.list, "GET", _CONNECTIONS, id="list_connections"),
     Operation(
         ConnectionService.create,

@@ -1,12 +1,10 @@
-"""The ports to the outside: fetching, parsing, reranking, and stores to sync with."""
+"""The ports to the outside: fetching and reranking."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from conspectus.deferred import dataclass
-from conspectus.model.connections import ConnectorEntry, Listing
-from conspectus.model.records import NewDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +53,3 @@ class Reranker(Protocol):
 
     async def close(self) -> None:
         """Release connections."""
-
-
-class Connector(Protocol):
-    """An external store that a collection is synced with."""
-
-    def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        """Batches of what changed since the cursor.
-
-        Everything from None, from a cursor that is not the connector's, and where it cannot tell what
-        changed. What is gone comes with the last batch or after what was moved. Raises FetchFailed.
-        """
-
-    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        """The page as it is now, or as it was listed last; empty text if it was emptied.
-
-        For entries of this listing or an earlier one, after `changes` was called. Raises NotFound if the page
-        was deleted, and UnreadableFile, TooLarge or FetchFailed if it cannot be read.
-        """
-
-    async def close(self) -> None:
-        """Release what it holds."""
-
-
-@runtime_checkable
-class Watchable(Protocol):
-    """A connector that hears of changes by itself."""
-
-    def watch(self) -> AsyncIterator[None]:
-        """Yields when something changed since the first step was asked for. Raises FetchFailed."""

@@ -11,7 +11,7 @@ import pytest
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.connections import ConnectorEntry, Listing
-from conspectus.ports.web import Connector
+from conspectus.ports.connectors import Connector
 
 Change = Callable[["PageStore"], object]
 STRANGE = ("Größe", "東京 ガイド", "naïve — “quotes” & more", "🎉 party", "a'b;c $(d)")

@@ -5,6 +5,7 @@ import { instant, whole } from "../../ui/format";
 import { JobProgress } from "../../ui/job";
 import { useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
+import { Connect } from "./connect";
 import { counting } from "./count";
 
 type Connection = Schemas["Connection"];
@@ -15,75 +16,6 @@ async function brought(connection: Connection, collection: string): Promise<numb
   const own = sources.filter((each) => each.metadata["wiki"] === connection.id);
   const counts = await Promise.all(own.map((each) => counting(collection, each.id)));
   return counts.reduce((sum, each) => sum + each, 0);
-}
-
-const CONNECTORS = [
-  { connector: "git", title: "Git repository", option: "address", example: "https://git.example.org/handbook.git" },
-  { connector: "mediawiki", title: "MediaWiki", option: "address", example: "https://wiki.example.org/w/api.php" },
-  { connector: "markdown", title: "Folder of Markdown on the server", option: "path", example: "/srv/handbook" },
-] as const;
-
-/** Connects a repository, a wiki or a folder. */
-function Connect({ collection, onConnected }: { collection: string; onConnected: (name: string) => void }) {
-  const [at, choose] = useState(0);
-  const [name, setName] = useState("");
-  const [place, setPlace] = useState("");
-  const { act, busy, failure } = useAction();
-  const { connector, option, example } = CONNECTORS[at] ?? CONNECTORS[0];
-  const connect = () =>
-    act(
-      () => api.createConnection({ collection, name: name.trim(), connector, options: { [option]: place.trim() } }),
-      () => {
-        onConnected(name.trim());
-        setName("");
-        setPlace("");
-      },
-    );
-  return (
-    <details class="connect">
-      <summary class="link small">Connect a repository, a wiki or a folder</summary>
-      <form
-        class="cluster after"
-        onSubmit={(event) => {
-          event.preventDefault();
-          connect();
-        }}
-      >
-        <select
-          class="pick"
-          aria-label="Kind of connection"
-          value={String(at)}
-          onChange={(event) => choose(Number(event.currentTarget.value))}
-        >
-          {CONNECTORS.map((each, place) => (
-            <option key={each.connector} value={String(place)}>
-              {each.title}
-            </option>
-          ))}
-        </select>
-        <input
-          class="field connect-name"
-          required
-          aria-label="Name of the connection"
-          placeholder="Name"
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-        />
-        <input
-          class="field connect-place"
-          required
-          aria-label="Address or path"
-          placeholder={example}
-          value={place}
-          onInput={(event) => setPlace(event.currentTarget.value)}
-        />
-        <button class="btn" type="submit" disabled={busy}>
-          Connect and sync
-        </button>
-      </form>
-      <Failure text={failure} />
-    </details>
-  );
 }
 
 /** Repositories, wikis and folders whose pages are copied; nothing where there are none that one may see. */

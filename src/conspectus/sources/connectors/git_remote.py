@@ -41,7 +41,8 @@ def protocol_of(address: str, protocols: Collection[str]) -> str:
     """Return the protocol of an address. Raises InvalidInput for unsupported ones."""
     scheme = SCHEME.match(address)
     protocol = scheme[1].lower() if scheme else "file"
-    if protocol not in PROTOCOLS or (scheme is None and not address.startswith("/")):
+    is_path = scheme is None and address.startswith("/")
+    if protocol not in PROTOCOLS or "\0" in address or not (scheme or is_path):
         raise InvalidInput("address", "use https://, ssh://, file:// or an absolute path")
     if protocol not in protocols:
         raise InvalidInput("address", f"{protocol} is not allowed here")

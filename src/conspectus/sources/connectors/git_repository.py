@@ -10,12 +10,16 @@ import re
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path, PurePosixPath
+from typing import Annotated, ClassVar
 
 from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
+from conspectus.model.annotations import Example, Length
+from conspectus.model.checks import Checked
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.pages import portions
 from conspectus.model.records import NewDocument
+from conspectus.ports.connectors import ConnectionSite
 from conspectus.private import make_folder
 from conspectus.sources.connectors.front_matter import page_id, read_page
 from conspectus.sources.connectors.git_process import Git
@@ -212,3 +216,38 @@ def _regular_files(listed: bytes) -> Iterator[tuple[str, Blob]]:
         left_out = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
         if mode in REGULAR and not left_out:
             yield path, Blob(id.decode(), int(size))
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryOptions(Checked):
+    """The options of a repository."""
+
+    address: Annotated[
+        str,
+        Length(1, 4_096),
+        "Address of the repository: https, ssh, file or a path.",
+        Example("https://git.example.org/handbook.git"),
+    ]
+    branch: Annotated[str | None, Length(1, 255), "Branch; that of HEAD if omitted.", Example("main")] = None
+    folder: Annotated[str, Length(0, 4_096), "Folder inside the repository.", Example("docs")] = ""
+
+
+class GitRepositories:
+    """Connects with Git repositories."""
+
+    title: ClassVar[str] = "Git repository"
+    options: ClassVar[type[RepositoryOptions]] = RepositoryOptions
+
+    def is_local(self, options: RepositoryOptions) -> bool:
+        """Return whether a repository is reached by a path, or with the keys of the machine."""
+        return protocol_of(options.address, PROTOCOLS) != "https"
+
+    def create(self, options: RepositoryOptions, site: ConnectionSite) -> GitRepository:
+        """Return the connector of a repository. Raises InvalidInput for an invalid address or branch."""
+        repository = Repository(
+            options.address,
+            branch=options.branch,
+            folder=options.folder,
+            boundary=AddressPolicy.from_entries(site.settings.fetch_allowed_networks.split(",")),
+        )
+        return GitRepository(repository, site.folder, files=LocalFiles(site.settings))

@@ -12,13 +12,18 @@ reads every file, so that it does not depend on clocks; only changed files are p
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Annotated, ClassVar
 
 from watchfiles import Change, awatch
 
+from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, UnreadableFile
+from conspectus.model.annotations import Example, Length
+from conspectus.model.checks import Checked
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.ports import FoundFile
+from conspectus.ports.connectors import ConnectionSite
 from conspectus.sources.connectors.front_matter import page_id, read_page
 from conspectus.sources.connectors.page_index import Difference, File, PageIndexState, Row, identify, is_page
 from conspectus.sources.files.local_files import LocalFiles
@@ -125,3 +130,33 @@ class MarkdownFolder:
         """Return whether a change may affect a page or a folder with pages."""
         inside = Path(path).relative_to(self._root) if Path(path).is_relative_to(self._root) else Path()
         return not any(part.startswith(".") for part in inside.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOptions(Checked):
+    """The options of a folder."""
+
+    path: Annotated[
+        str, Length(1, 4_096), "Absolute path of the folder on the server.", Example("/srv/handbook")
+    ]
+    watch: Annotated[bool, "Sync after every change."] = False
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        if "\0" in self.path or not Path(self.path).is_absolute():
+            raise InvalidInput("path", "must be an absolute path")
+
+
+class MarkdownFolders:
+    """Connects with folders of Markdown files."""
+
+    title: ClassVar[str] = "Folder of Markdown on the server"
+    options: ClassVar[type[FolderOptions]] = FolderOptions
+
+    def is_local(self, _: FolderOptions) -> bool:
+        """Return True: a folder is on the machine that holds the store."""
+        return True
+
+    def create(self, options: FolderOptions, site: ConnectionSite) -> MarkdownFolder:
+        """Return the connector of a folder."""
+        return MarkdownFolder(Path(options.path), files=LocalFiles(site.settings))

@@ -16,11 +16,15 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import replace
+from typing import Annotated, ClassVar
 
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
+from conspectus.model.annotations import Example, Length
+from conspectus.model.checks import Checked
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
+from conspectus.ports.connectors import ConnectionSite
 from conspectus.sources.connectors.mediawiki_api import Answer, Contents, MediaWikiApi
 from conspectus.sources.connectors.mediawiki_pages import (
     MediaWikiCursor,
@@ -229,3 +233,30 @@ def _matters(event: Answer, site: Site) -> bool:
 def _target(event: Answer) -> Answer:
     """Return the target of a move or a merge."""
     return event.get("params") or {}
+
+
+@dataclass(frozen=True, slots=True)
+class WikiOptions(Checked):
+    """The options of a wiki."""
+
+    address: Annotated[
+        str, Length(1, 4_096), "Address of the wiki's api.php.", Example("https://wiki.example.org/w/api.php")
+    ]
+    namespaces: Annotated[
+        Sequence[int] | None, Length(1, 1_000), "Namespaces; all with content if omitted.", Example([0, 4])
+    ] = None
+
+
+class MediaWikis:
+    """Connects with MediaWiki sites."""
+
+    title: ClassVar[str] = "MediaWiki"
+    options: ClassVar[type[WikiOptions]] = WikiOptions
+
+    def is_local(self, _: WikiOptions) -> bool:
+        """Return False: a wiki is asked over HTTP."""
+        return False
+
+    def create(self, options: WikiOptions, site: ConnectionSite) -> MediaWiki:
+        """Return the connector of a wiki. Raises InvalidInput for an invalid address."""
+        return MediaWiki(MediaWikiApi(site.fetcher, options.address), namespaces=options.namespaces)

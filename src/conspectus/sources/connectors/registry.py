@@ -1,77 +1,150 @@
-"""Create the connector of a connection from its options."""
+"""The installed connectors: those of the product, and those that packages add by entry points."""
 
-from collections.abc import Collection
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any, Final, cast, get_args, get_origin
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
+from conspectus.model.annotations import NO_EXAMPLE, annotated_hints, base_of, declaration_of
 from conspectus.model.connections import Connection
-from conspectus.model.records import Json, Metadata
-from conspectus.ports.web import Connector, Fetcher
-from conspectus.sources.connectors.git_repository import GitRepository, Repository
-from conspectus.sources.connectors.markdown_folder import MarkdownFolder
-from conspectus.sources.connectors.mediawiki import MediaWiki
-from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
-from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.web.address_policy import AddressPolicy
+from conspectus.model.connectors import ConnectorKind, ConnectorOption, OptionType
+from conspectus.model.records import Json
+from conspectus.ports.connectors import ConnectionSite, Connector, ConnectorFactory
+from conspectus.ports.web import Fetcher
+from conspectus.settings import Settings
+
+GROUP: Final = "conspectus.connectors"
+BUILT_IN: Final = tuple(
+    EntryPoint(name, f"conspectus.sources.connectors.{factory}", GROUP)
+    for name, factory in (
+        ("markdown", "markdown_folder:MarkdownFolders"),
+        ("git", "git_repository:GitRepositories"),
+        ("mediawiki", "mediawiki:MediaWikis"),
+    )
+)
+_OPTION_TYPES: Final[Mapping[type, OptionType]] = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+}
+_LIST_TYPES: Final[Mapping[type, OptionType]] = {str: "texts", int: "integers"}
 
 
 @dataclass(frozen=True, slots=True)
-class Connectors:
-    """Creates connectors. `copies` is the folder for clones of repositories."""
+class InstalledConnectors:
+    """The `Connectors` port. `copies` has a folder for each connection that keeps copies."""
 
     copies: Path
-    files: LocalFiles
-    boundary: AddressPolicy
+    settings: Settings
 
-    def of(self, connection: Connection, fetcher: Fetcher) -> Connector:
-        """Return the connector of a connection. Raises InvalidInput for an unknown name or option."""
-        options = connection.options
-        match connection.connector:
-            case "markdown":
-                _require_options(options, needed={"path"}, more={"watch"})
-                if not isinstance(options.get("watch", False), bool):
-                    raise InvalidInput("watch", "must be true or false")
-                path = Path(_text(options, "path"))
-                if not path.is_absolute():
-                    raise InvalidInput("path", "must be an absolute path")
-                return MarkdownFolder(path, files=self.files)
-            case "git":
-                _require_options(options, needed={"address"}, more={"branch", "folder"})
-                repository = Repository(
-                    _text(options, "address"),
-                    branch=_text(options, "branch") if "branch" in options else None,
-                    folder=_text(options, "folder") if "folder" in options else "",
-                    boundary=self.boundary,
-                )
-                return GitRepository(repository, self.copies / connection.id, files=self.files)
-            case "mediawiki":
-                _require_options(options, needed={"address"}, more={"namespaces"})
-                api = MediaWikiApi(fetcher, _text(options, "address"))
-                return MediaWiki(api, namespaces=_numbers(options.get("namespaces")))
-        raise InvalidInput("connector", f"{connection.connector!r} is not markdown, git or mediawiki")
+    def list_kinds(self) -> Sequence[ConnectorKind]:
+        """Return every installed kind, by name, also those that cannot be loaded."""
+        return [_describe(entry_point) for _, entry_point in sorted(_find_entry_points().items())]
+
+    def create(self, connection: Connection, fetcher: Fetcher) -> Connector:
+        """Return the connector of a connection. Raises InvalidInput for an unknown kind or option."""
+        factory = _load(connection.connector)
+        site = ConnectionSite(fetcher, self._folder_of(connection), self.settings)
+        return factory.create(_parse_options(factory, connection), site)
+
+    def is_local(self, connection: Connection) -> bool:
+        """Return whether it reads the machine that holds the store. Raises InvalidInput as `create` does."""
+        factory = _load(connection.connector)
+        return factory.is_local(_parse_options(factory, connection))
+
+    async def forget(self, connection: Connection) -> None:
+        """Delete the copies of a connection."""
+        await asyncio.to_thread(shutil.rmtree, self._folder_of(connection), ignore_errors=True)
+
+    def _folder_of(self, connection: Connection) -> Path:
+        return self.copies / connection.id
 
 
-def _require_options(options: Metadata, *, needed: Collection[str], more: Collection[str] = ()) -> None:
-    for name in needed:
-        if name not in options:
-            raise InvalidInput("options", f"{name} is missing")
+def _find_entry_points() -> dict[str, EntryPoint]:
+    """Return the entry points by name. No package replaces a connector of the product."""
+    installed = {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
+    return installed | {entry_point.name: entry_point for entry_point in BUILT_IN}
+
+
+def _load(name: str) -> ConnectorFactory:
+    """Return the factory of a kind. Raises InvalidInput if there is none, or it cannot be loaded."""
+    built_in = next((entry_point for entry_point in BUILT_IN if entry_point.name == name), None)
+    entry_point = built_in or _find_entry_points().get(name)
+    if entry_point is None:
+        raise InvalidInput(
+            "connector", f"{name!r} is not installed; there are {', '.join(sorted(_find_entry_points()))}"
+        )
+    try:
+        return _load_factory(entry_point)
+    except (ImportError, AttributeError) as fault:
+        raise InvalidInput("connector", f"{name!r} cannot be loaded: {fault}") from fault
+
+
+def _load_factory(entry_point: EntryPoint) -> ConnectorFactory:
+    factory: ConnectorFactory = entry_point.load()()
+    return factory
+
+
+def _describe(entry_point: EntryPoint) -> ConnectorKind:
+    try:
+        factory = _load_factory(entry_point)
+    except (ImportError, AttributeError) as fault:
+        return ConnectorKind(entry_point.name, entry_point.name, failure=str(fault))
+    hints = annotated_hints(factory.options)
+    options = tuple(_describe_option(field, hints[field.name]) for field in fields(factory.options))
+    return ConnectorKind(entry_point.name, factory.title, options)
+
+
+def _describe_option(field: Field[Any], hint: Any) -> ConnectorOption:
+    declaration = declaration_of(hint)
+    return ConnectorOption(
+        field.name,
+        _type_of(hint),
+        declaration.help,
+        required=_is_required(field),
+        default=_default_of(field),
+        example=None if declaration.example is NO_EXAMPLE else cast(Json, declaration.example),
+    )
+
+
+def _default_of(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return None if field.default is MISSING else field.default
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _type_of(hint: Any) -> OptionType:
+    """Return the type of an option, which may be omitted."""
+    base = base_of(hint)
+    members = [member for member in get_args(base) if member is not type(None)]
+    if type(None) in get_args(base):
+        return _type_of(members[0])
+    if get_origin(base) is None:
+        return _OPTION_TYPES[base]
+    return _LIST_TYPES[base_of(members[0])]
+
+
+def _parse_options(factory: ConnectorFactory, connection: Connection) -> Any:
+    """Return the options as the dataclass of a factory, whose fields check themselves."""
+    options = connection.options
+    known_fields = {field.name: field for field in fields(factory.options)}
     for name in options:
-        if name not in {*needed, *more}:
-            raise InvalidInput("options", f"{name!r} is not an option of this connector")
-
-
-def _text(options: Metadata, name: str) -> str:
-    value = options[name]
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise InvalidInput(name, "must be a string")
-    return value
-
-
-def _numbers(value: Json) -> list[int] | None:
-    if value is None:
-        return None
-    numbers = [number for number in value if isinstance(number, int)] if isinstance(value, list) else []
-    if not numbers or not isinstance(value, list) or len(numbers) != len(value):
-        raise InvalidInput("namespaces", "must be a list of numbers")
-    return numbers
+        if name not in known_fields:
+            names = ", ".join(known_fields)
+            raise InvalidInput(
+                "options", f"{name!r} is not an option of {connection.connector}; give {names}"
+            )
+    for name, field in known_fields.items():
+        if name not in options and _is_required(field):
+            raise InvalidInput("options", f"{name} is missing")
+    return factory.options(**options)

@@ -1,0 +1,96 @@
+"""The port of connectors: stores of documents that collections are synced with."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from conspectus.deferred import dataclass
+from conspectus.model.connections import Connection, ConnectorEntry, Listing
+from conspectus.model.connectors import ConnectorKind
+from conspectus.model.records import NewDocument
+from conspectus.ports.web import Fetcher
+from conspectus.settings import Settings
+
+
+class Connector(Protocol):
+    """An external store that a collection is synced with."""
+
+    def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
+        """Batches of what changed since the cursor.
+
+        Everything from None, from a cursor that is not the connector's, and where it cannot tell what
+        changed. What is gone comes with the last batch or after what was moved. Raises FetchFailed.
+        """
+
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
+        """The page as it is now, or as it was listed last; empty text if it was emptied.
+
+        For entries of this listing or an earlier one, after `changes` was called. Raises NotFound if the page
+        was deleted, and UnreadableFile, TooLarge or FetchFailed if it cannot be read.
+        """
+
+    async def close(self) -> None:
+        """Release what it holds."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A connector that hears of changes by itself."""
+
+    def watch(self) -> AsyncIterator[None]:
+        """Yields when something changed since the first step was asked for. Raises FetchFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSite:
+    """What the connector of one connection may use.
+
+    Args:
+        fetcher: requests to addresses that the settings allow, bounded in bytes, time and redirects.
+        folder: a folder for copies, which is deleted with the connection. It need not exist yet.
+        settings: the limits of files, requests and documents.
+    """
+
+    fetcher: Fetcher
+    folder: Path
+    settings: Settings
+
+
+class ConnectorFactory(Protocol):
+    """Creates connectors of one kind.
+
+    A package adds a kind by an entry point of the group `conspectus.connectors` that names its factory.
+    """
+
+    @property
+    def title(self) -> str:
+        """What it connects with, as forms show it."""
+
+    @property
+    def options(self) -> type[Any]:
+        """A dataclass of the options; the annotations of its fields declare bounds, help and examples.
+
+        Its fields are texts, numbers, true or false, and lists of texts or integers.
+        """
+
+    def is_local(self, options: Any) -> bool:
+        """Whether it reads the machine that holds the store, which only the owner account may do."""
+
+    def create(self, options: Any, site: ConnectionSite) -> Connector:
+        """A connector with these options. Raises InvalidInput for options that exclude each other."""
+
+
+class Connectors(Protocol):
+    """The installed connectors."""
+
+    def list_kinds(self) -> Sequence[ConnectorKind]:
+        """Every installed kind, by name."""
+
+    def create(self, connection: Connection, fetcher: Fetcher) -> Connector:
+        """The connector of a connection. Raises InvalidInput for an unknown kind or option."""
+
+    def is_local(self, connection: Connection) -> bool:
+        """Whether it reads the machine that holds the store. Raises InvalidInput as `create` does."""
+
+    async def forget(self, connection: Connection) -> None:
+        """Delete what the connector keeps on disk."""
