@@ -96,7 +96,7 @@ CONNECTIONS_COMMANDS: Final = {
     ),
     "kinds": Command(
         "jobs:ConnectionService.list_connectors", "List the installed connectors with their options.",
-        _kinds_table,
+        _kinds_table, limit=100,
     ),
     "list": Command(
         "jobs:ConnectionService.list", "List the connections of the collection with their last runs.",
