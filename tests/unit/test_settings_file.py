@@ -65,8 +65,13 @@ ACCEPTED_WORDS = {
     "chat_events": "text",
     "user_directory": "open",
     "public_address": "https://context.example.org",
+    "oidc_issuer": "https://login.example.org",
+    "oidc_audience": "context",
+    "oidc_create_users": "on",
 }
 """Words for settings that take only some."""
+ISSUER_SETTINGS = {"oidc_issuer", "oidc_audience"}
+"""Settings that are valid together only."""
 
 
 @pytest.mark.parametrize("setting", fields(Settings), ids=lambda setting: setting.name)
@@ -74,6 +79,8 @@ def test_every_setting_can_stand_in_the_file(file: Path, setting) -> None:
     text = ACCEPTED_WORDS.get(setting.name, "something: else # yes")
     value = setting.default + 1 if isinstance(setting.default, int) else text
     written = f"{setting.name}: {value}" if isinstance(value, int) else f"{setting.name}: '{value}'"
+    if setting.name in ISSUER_SETTINGS:
+        written = "\n".join(f"{name}: {ACCEPTED_WORDS[name]}" for name in ISSUER_SETTINGS)
     assert getattr(read_settings(file, written), setting.name) == value
 
 
