@@ -245,7 +245,9 @@ async def test_who_may_connect(engine: Engine) -> None:
         people[name] = engine.as_person(Person(user.name, user.owner, user.id))
     address = {"address": "https://example.org/w/api.php"}
     web = {"address": "https://example.org/r.git"}
-    for options in ({"path": "/", **web}, {"path": "/"}, {"address": "/etc"}, {"address": "ssh://host/x"}):
+    with pytest.raises(InvalidInput, match="'address' is not an option of markdown"):
+        await people["ann"].connections.create("files", "markdown", {"path": "/", **web}, collection=wiki.id)
+    for options in ({"path": "/"}, {"address": "/etc"}, {"address": "ssh://host/x"}):
         connector = "markdown" if "path" in options else "git"
         with pytest.raises(PermissionDenied):
             await people["ann"].connections.create("files", connector, options, collection=wiki.id)

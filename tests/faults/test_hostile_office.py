@@ -145,16 +145,26 @@ def test_what_unpacks_to_too_much_is_not_unpacked() -> None:
     assert "parts, more than 20000" in refusal_of(spread)
 
 
-def test_a_wide_merged_cell_with_a_long_text_is_not_repeated() -> None:
+def wide_table() -> bytes:
+    """A document whose merged cells have long texts: 18 MB of text."""
     wide = f'<w:tc><w:tcPr><w:gridSpan w:val="100"/></w:tcPr>{paragraph("y" * 100_000)}</w:tc>'
-    data = docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>")
-    [document] = FILES.parse_bytes(data, "a.docx").documents
+    return docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>")
+
+
+def test_a_wide_merged_cell_with_a_long_text_is_not_repeated() -> None:
+    [document] = FILES.parse_bytes(wide_table(), "a.docx").documents
     assert document.text.count("y") == 90 * 2 * 100_000
 
 
-def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
+def test_a_stray_cell_far_beyond_a_table_is_named() -> None:
     far = '<row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
-    assert "bytes of memory" in refusal_of(xlsx({"One": row(1, "1") + far}), "a.xlsx")
+    assert "reaches to XFD1048576" in refusal_of(xlsx({"One": row(1, "1") + far}), "a.xlsx")
+
+
+def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
+    tight = LocalFiles(replace(LIMITS, parse_max_memory_bytes=150_000_000))
+    assert tight.parse_bytes(docx(paragraph("y")), "a.docx").documents[0].text == "y"
+    assert "bytes of memory" in refusal_of(wide_table(), "a.docx", tight)
     hasty = LocalFiles(replace(LIMITS, parse_timeout_seconds=1, parse_max_memory_bytes=4_000_000_000))
     assert "more than 1 seconds" in refusal_of(SLOW, "a.pdf", hasty)
 

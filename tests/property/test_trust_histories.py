@@ -30,7 +30,8 @@ SETTINGS = Settings(embedder="none", log_level="error")
 WITHOUT_LEVELS = {
     **dict.fromkeys(("AlertService", "SearchService", "RetentionService"), "write no text for prompts"),
     **dict.fromkeys(
-        ("AccessService", "KeyService", "LoginService", "PeopleService"), "write no text for prompts"
+        ("AccessService", "IdentityService", "KeyService", "LoginService", "PeopleService"),
+        "write no text for prompts",
     ),
     **dict.fromkeys(
         ("CollectionService", "ConnectionService", "JobService"), "names and jobs; syncs write as import"

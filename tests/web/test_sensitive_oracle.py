@@ -20,7 +20,7 @@ from tests.web.test_purge_oracle import create_accounts
 
 RANDOM = "bA16J7PglOU3shVv5UTG79BG16QmtsL4F28G"
 SECRET = re.compile(RANDOM.encode(), re.IGNORECASE)
-ACCOUNTS = {"/users", "/groups", "/keys"}
+ACCOUNTS = {"/users", "/groups", "/keys", "/group-claims"}
 IN_PLACE = rb"\g<0> ghp_" + RANDOM.encode()
 NAMES_WHAT_EXISTS = re.compile('"status": 404|"code": "(not_found|dangling_edges)"')
 REFUSED = "here (secret: github pat)"
@@ -33,8 +33,15 @@ class SecretPlanter(Planter):
         return any(part in path for part in NOT_PLANTED.keys() - ACCOUNTS)
 
     def special(self, path: str, tag: str) -> dict[str, Any]:
-        mine = {"user": "viewer", "expires": "2099-01-01T00:00:00Z"}
-        return mine if path == "/keys" else super().special(path, tag)
+        bodies = {
+            "/keys": {"user": "viewer", "expires": "2099-01-01T00:00:00Z"},
+            "/group-claims": {"group": "readers", "issuer": "https://login.example.org"},
+        }
+        return bodies.get(path, super().special(path, tag))
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        await self.post("/groups", {"name": "readers"})
 
     async def plant(self) -> None:
         for number, (method, path, operation) in enumerate(self.operations()):

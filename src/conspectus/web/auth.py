@@ -300,8 +300,10 @@ class FailureDelays:
         if not self._maximum:
             return
         now = time.monotonic()
-        used_until = max(self._used_until.get(address, now), now) + MINUTE_SECONDS / self._maximum
-        if used_until - now > MINUTE_SECONDS:
+        used_seconds = max(self._used_until.get(address, now) - now, 0.0)
+        # Added to the time first, the share of the first failure could be rounded up to more than a minute.
+        share_seconds = MINUTE_SECONDS / self._maximum
+        if used_seconds + share_seconds > MINUTE_SECONDS:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), self._delay)
             wait = str(math.ceil(MINUTE_SECONDS / self._maximum))
@@ -310,7 +312,7 @@ class FailureDelays:
                 f"too many requests of this address had no valid key; ask again in {wait} s",
                 **{RETRY_AFTER: wait},
             )
-        self._used_until[address] = used_until
+        self._used_until[address] = now + used_seconds + share_seconds
         self._used_until.move_to_end(address)
         if len(self._used_until) > MAX_ADDRESSES:
             self._used_until.popitem(last=False)
