@@ -284,8 +284,9 @@ def is_loopback(host: str) -> bool:
 class FailureDelays:
     """Delays refusals of addresses with too many failures. A valid key is never refused for failures."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._maximum = settings.address_failures_per_minute
+        self._monotonic = monotonic
         self._delay = settings.failure_delay_seconds
         self._stopping = asyncio.Event()
         self._used_until: OrderedDict[str, float] = OrderedDict()
@@ -299,7 +300,7 @@ class FailureDelays:
         """Count a failure. Raises Refused, after a pause, if there were too many."""
         if not self._maximum:
             return
-        now = time.monotonic()
+        now = self._monotonic()
         used_seconds = max(self._used_until.get(address, now) - now, 0.0)
         # Added to the time first, the share of the first failure could be rounded up to more than a minute.
         share_seconds = MINUTE_SECONDS / self._maximum
