@@ -24,8 +24,6 @@ SPEECH := speech/src/conspectus_speech/manifest.json
 SITE := src/conspectus/web/docs/index.html.gz
 # Tests that no slow machine hurries, or that need the environment of other products.
 PATIENT := tests/property tests/cli tests/congruence tests/migration tests/unit/integrations/test_google_adk.py
-# More than half of all tests, and none takes long: to report each to another process takes longer than many of them.
-UNIT := tests/unit
 # Tests of one module at a time, without a store.
 QUICK := tests/unit/chat tests/unit/graph tests/unit/retrieval
 
@@ -35,7 +33,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Registries may be slow; uv gives up after 30 seconds of its own accord.
 export UV_HTTP_TIMEOUT ?= 180
 
-.PHONY: demo check test lint quick behaviour unit types style patient pages docs pictures console client wheel image bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console client wheel image bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -48,7 +46,7 @@ test: export TMPDIR = $(shell scripts/temporary_folder.sh)
 test: export PYTEST_TIMEOUT := 300
 test:  ## everything CI checks; with ALSO=wheel, the wheel as well
 	@$(MAKE) --no-print-directory --jobs=4 $(MULTILINGUAL) $(SPEECH) $(CONSOLE) $(SITE) $(STORES) $(BYTECODE)
-	@$(MAKE) --no-print-directory --jobs=7 unit patient behaviour pages types style $(ALSO)
+	@$(MAKE) --no-print-directory --jobs=6 behaviour pages types style patient $(ALSO)
 
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
 	@$(MAKE) --no-print-directory --jobs=2 types style quick
@@ -61,14 +59,9 @@ $(BYTECODE): $(READY)
 	-@$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 	@touch $@
 
-# Many tests wait for servers: two processes leave a quarter of two cores idle. They share their tests until the end,
-# so they let the others go first.
+# Many tests wait for servers: two processes leave a quarter of two cores idle.
 behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(SPEECH) $(CLIENT)
-	nice -n 2 $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) $(UNIT:%=--ignore=%) \
-		--ignore=tests/style --ignore=tests/console
-
-unit: $(READY) $(CONSOLE) $(MULTILINGUAL) $(SPEECH) $(CLIENT)
-	$(BIN)/python -m pytest -q -m "not slow" $(UNIT) $(PATIENT:%=--ignore=%)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
 # The benchmarks are checked with the same options, so that they use the cache of the first run.
