@@ -71,7 +71,7 @@ class Connections(ServerState):
         self._unproven[connection] = address
         of_address = self._of_address[address] = self._of_address.get(address, 0) + 1
         if of_address > self._maximum_of_address:
-            next(each for each, whose in self._unproven.items() if whose == address).drop()
+            next(oldest for oldest, network in self._unproven.items() if network == address).drop()
         elif len(self.connections) > self._maximum:
             next(iter(self._unproven if len(self._unproven) > 1 else self._idle), connection).drop()
 
