@@ -4,17 +4,21 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Literal
+from itertools import chain, islice
+from typing import Literal, NamedTuple
 
 from conspectus.sources.files.extract import joined, one_line, plain
 from conspectus.sources.files.header_rows import begins_with_names, count_captions
 from conspectus.sources.files.tables import escape_pipes
+from conspectus.text.counts import format_count
 
 DELIMITERS = ",;\t|"
 MAX_SAMPLED_ROWS = 100
 MIN_EQUAL_SHARE = 0.6
+MIN_RAGGED_ROWS = 3
+MAX_NAME_LENGTH = 40
 MAX_COLUMN_LENGTH = 100
+HEADER_LINES = 2
 MAX_CELL_LINES = 100
 """A cell with more lines comes from a quotation mark that is none."""
 
@@ -23,7 +27,14 @@ _BLANKS = re.compile(r"[^\S ]|(?<=[^|])  ")
 Rows = Iterator[list[str]]
 
 
-def delimited_table(text: str, delimiters: str = DELIMITERS) -> str | None:
+class DelimitedTable(NamedTuple):
+    """A Markdown table; `notice` says how many rows have other cells than there are names of columns."""
+
+    markdown: str
+    notice: str | None = None
+
+
+def delimited_table(text: str, delimiters: str = DELIMITERS) -> DelimitedTable | None:
     """Return the Markdown table of a text in columns; None if it has none. The time is linear.
 
     Rows are read one by one, and short ones stay short, so that a large file takes little memory.
@@ -32,11 +43,15 @@ def delimited_table(text: str, delimiters: str = DELIMITERS) -> str | None:
     try:
         return _table_of(text, delimiters)
     except csv.Error:
-        return None
+        if csv.field_size_limit() >= len(text):
+            return None
+    # The limit of a cell holds for the whole process, so it is raised only where a cell is longer.
+    csv.field_size_limit(len(text))
+    return delimited_table(text, delimiters)
 
 
-def _table_of(text: str, delimiters: str) -> str | None:
-    delimiter = _delimiter_of(text, delimiters)
+def _table_of(text: str, delimiters: str) -> DelimitedTable | None:
+    delimiter = _delimiter_of(text, delimiters) or _ragged_delimiter_of(text, delimiters)
     if delimiter is None and not _is_column(text, delimiters):
         return None
     delimiter = delimiter or delimiters[0]
@@ -50,9 +65,14 @@ def _table_of(text: str, delimiters: str) -> str | None:
         return None
     names = table.pop(0) if begins_with_names(table) else []
     lines = [_line_of([*names, *[""] * (width - len(names))]), f"|{' --- |' * width}"]
-    lines += map(_line_of, table)
-    lines += map(_line_of, rows)
-    return joined([*(plain(one_line(" ".join(row))) for row in sample[:captions]), "\n".join(lines)])
+    columns, ragged = _width_of(names), 0
+    for row in chain(table, rows):
+        lines.append(_line_of(row))
+        ragged += len(row) < columns or _width_of(row) > columns
+    row_count = len(lines) - HEADER_LINES
+    notice = f"{ragged} of {format_count(row_count, 'row')} have more or fewer cells than the header"
+    captioned = [*(plain(one_line(" ".join(row))) for row in sample[:captions]), "\n".join(lines)]
+    return DelimitedTable(joined(captioned), notice if names and ragged else None)
 
 
 def _without_hint(text: str, delimiters: str) -> tuple[str, str]:
@@ -74,6 +94,18 @@ def _delimiter_of(text: str, delimiters: str) -> str | None:
         if width > 1 and share >= MIN_EQUAL_SHARE and (share, width) > best_score:
             best, best_score = delimiter, (share, width)
     return best
+
+
+def _ragged_delimiter_of(text: str, delimiters: str) -> str | None:
+    """Return the delimiter that divides a header of short names and most rows unequally."""
+    for delimiter in delimiters:
+        rows = list(islice(_rows_of(text, delimiter), MAX_SAMPLED_ROWS))
+        widths = [_width_of(row) for row in rows]
+        divided = sum(width > 1 for width in widths)
+        is_header = bool(rows) and widths[0] > 1 and max(map(len, rows[0])) <= MAX_NAME_LENGTH
+        if is_header and len(rows) >= MIN_RAGGED_ROWS and divided >= MIN_EQUAL_SHARE * len(rows):
+            return delimiter
+    return None
 
 
 def _is_column(text: str, delimiters: str) -> bool:

@@ -162,7 +162,9 @@ def _delimited(delimiters: str) -> Reader:
 
     def read(text: str, name: str) -> Parsed:
         table = delimited_table(text, delimiters)
-        return _plain(text, name) if table is None else ((_page(table, name, syntax="markdown"),), None)
+        if table is None:
+            return _plain(text, name)
+        return (_page(table.markdown, name, syntax="markdown"),), table.notice
 
     return read
 

@@ -2,7 +2,12 @@
 
 import pytest
 
-from conspectus.sources.files.delimited import delimited_table
+from conspectus.sources.files import delimited
+
+
+def delimited_table(text):
+    table = delimited.delimited_table(text)
+    return table and table.markdown
 
 
 def table_of(*rows):
@@ -73,3 +78,34 @@ def test_a_quotation_mark_that_is_never_closed_swallows_no_rows():
 def test_a_hundred_thousand_rows_are_read_at_once():
     text = "Name,Fee\n" + "Ann,2\n" * 100_000
     assert delimited_table(text).count("\n") == 100_001
+
+
+RAGGED = """name,fee,berth
+Heron,140,12
+Swan,99
+Gull,7,3,by day,by night
+Tern
+Auk,1,2
+Rook,5
+"""
+
+
+def test_rows_longer_and_shorter_than_the_header_are_read_and_counted():
+    table = delimited.delimited_table(RAGGED)
+    assert table.markdown.splitlines()[0] == "| name | fee | berth |  |  |"
+    assert "| Gull | 7 | 3 | by day | by night |" in table.markdown
+    assert "\n| Swan | 99 |\n" in table.markdown
+    assert table.notice == "4 of 6 rows have more or fewer cells than the header"
+
+
+@pytest.mark.parametrize("text", ["Name,Fee\nAnn,2\nBo,\n", "Name,Fee,,\nAnn,2,,\n", "1,2\n3,4\n5\n"])
+def test_blank_cells_and_tables_without_names_are_not_ragged(text):
+    assert delimited.delimited_table(text).notice is None
+
+
+def test_a_cell_of_a_million_characters_is_a_cell():
+    text = 'name,fee,note\nHeron,140,"' + "wave " * 200_000 + '"\nSwan,99,short\n'
+    lines = delimited_table(text).splitlines()
+    assert lines[0] == "| name | fee | note |"
+    assert lines[2].startswith("| Heron | 140 | wave wave")
+    assert lines[3] == "| Swan | 99 | short |"
