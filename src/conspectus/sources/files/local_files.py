@@ -11,20 +11,20 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from conspectus.deferred import dataclass
-from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.model.captions import is_recording
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import RECORDS, Settings
 from conspectus.sources.files import ocr
 from conspectus.sources.files.extract import Extract
+from conspectus.sources.files.file_kinds import binary_kind, format_named, is_text_named_as_binary
 from conspectus.sources.files.ignore_rules import IgnoreRules, rules_above, rules_in
 from conspectus.sources.files.member_reader import MemberFile, MemberReader
 from conspectus.sources.files.parser_children import Children
 from conspectus.sources.files.parsers import (
-    SHEET_SUFFIXES,
     extracted,
     is_caption_file,
     is_known,
@@ -36,25 +36,6 @@ from conspectus.sources.plain_text import plain_text, refuse_unsupported
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
 VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 SQLITE = b"SQLite format 3\x00"
-BINARY = (
-    (b"%PDF-", "pdf"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "compound"),
-    (b"\x89PNG\r\n", "picture"), (b"\xff\xd8\xff", "picture"),
-    (b"II*\x00", "picture"), (b"MM\x00*", "picture"),
-    (b"\x1f\x8b", "tar"), (b"BZh", "tar"), (b"\xfd7zXZ\x00", "tar"),
-)  # fmt: skip
-TAR_MARK = (b"ustar", 257)
-"""Stands at that position."""
-XML_MARK = b"<?xml"
-NAME_DECIDES = {("compound", "workbook"), ("zip", "office")}
-NAMED = {
-    **dict.fromkeys(
-        (".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".xlsb", ".ods", ".odt", ".odp", ".epub"),
-        "office",
-    ),
-    **dict.fromkeys((".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"), "picture"),
-    ".pdf": "pdf", ".xls": "workbook", ".eml": "mail", ".mbox": "mailbox", ".tar": "tar",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +98,17 @@ class LocalFiles:
         """Return the documents of a file without those inside it, and what its reader extracted."""
         if is_recording(name):
             return ParsedFile((), has_captions=True), None
-        kind = _binary_kind(data, name)
-        is_exported_sheet = kind in {"office", "workbook"} and _is_text_named_as_sheet(data, name)
-        if kind is None or is_exported_sheet:
+        kind = binary_kind(data, name)
+        is_misnamed = kind is not None and is_text_named_as_binary(data, kind)
+        if kind is None or is_misnamed:
             plain = plain_text(data, name, is_text=is_known(name), charset=charset)
             if is_caption_file(plain.text, name):
                 return ParsedFile((), plain.encoding, has_captions=True), None
             kind = media_type_of_text(plain.text, name)
             documents, notice = parse_text(plain.text, name=name, path=path, kind=kind)
             notices = [*plain.warnings, *([notice] if notice else [])]
-            if is_exported_sheet:
-                notices.append(f"is no workbook, in spite of its name; it was read as {kind}")
+            if is_misnamed:
+                notices.append(f"is no {format_named(name)}, in spite of its name; it was read as {kind}")
             return ParsedFile(documents, plain.encoding, "; ".join(notices) or None), None
         extract = self._children.read(kind, data, name)
         documents, notice = extracted(extract, name=name, path=path)
@@ -156,7 +137,7 @@ class LocalFiles:
                 return _refuse_special(file, state.st_mode)
             with file.path.open("rb") as stream:
                 start = stream.peek()
-                if _binary_kind(start, file.name) != "picture":
+                if binary_kind(start, file.name) != "picture":
                     refuse_unsupported(file.name, start)
                 self._hold_to_limit(state.st_size)
                 data = stream.read(self.settings.max_file_bytes + 1)
@@ -221,30 +202,6 @@ class _Walk:
             return path.resolve().is_relative_to(self.root)
         except (OSError, RuntimeError):
             return True
-
-
-def _binary_kind(start: bytes, name: str) -> str | None:
-    """Return the reader of a file that begins so, if it is binary. Raises UnsupportedContent."""
-    marked = next((kind for mark, kind in BINARY if start.startswith(mark)), None)
-    if marked is None and start.startswith(*TAR_MARK):
-        marked = "tar"
-    named = NAMED.get(PurePath(name).suffix.lower()) if start else None
-    kind = named if marked is None or (marked, named) in NAME_DECIDES else marked
-    if kind == "picture" and not ocr.is_installed():
-        raise UnsupportedContent(name, f"a picture, whose text the extra `ocr` reads: {ocr.INSTALL}")
-    return kind
-
-
-def _is_text_named_as_sheet(data: bytes, name: str) -> bool:
-    """Return whether a file is a web page or text in columns that a program has exported as a workbook."""
-    is_sheet = PurePath(name).suffix.lower() in SHEET_SUFFIXES
-    if not is_sheet or data.startswith(XML_MARK) or any(data.startswith(mark) for mark, _ in BINARY):
-        return False
-    try:
-        plain_text(data, name, is_text=False)
-    except UnreadableFile:
-        return False
-    return True
 
 
 def _is_data_directory(folder: Path) -> bool:

@@ -152,7 +152,7 @@ def _office(data: bytes, limits: Limits) -> Extract:
             return read(archive)
     if "content.xml" in names:
         return read_open_document(archive)
-    raise Refused("is a ZIP archive, but no office document")
+    raise Refused("is a ZIP archive, but no office document: name it .zip to read the files in it")
 
 
 def _compound(data: bytes, limits: Limits) -> Extract:

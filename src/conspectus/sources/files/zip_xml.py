@@ -15,6 +15,7 @@ from conspectus.sources.files.extract import Oversized, Refused, item, one_line,
 from conspectus.sources.files.tables import render_table
 from conspectus.text.zips import DAMAGED
 
+ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 MAX_PARTS = 20_000
 FAULTS = (*DAMAGED, OSError)
 _LONG_DECIMAL = re.compile(r"-?\d{1,20}\.\d{10,40}(?:[eE][-+]?\d{1,3})?")
@@ -24,6 +25,8 @@ class Archive:
     """The parts of a ZIP archive by name. They are unpacked on demand, up to `limit` bytes in total."""
 
     def __init__(self, data: bytes, limit: int) -> None:
+        if not data.startswith(ZIP_MARKS) and not zipfile.is_zipfile(io.BytesIO(data)):
+            raise Refused("is damaged, or of another format than its name says")
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except FAULTS as error:

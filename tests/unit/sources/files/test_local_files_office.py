@@ -281,8 +281,8 @@ def test_a_document_without_text_is_a_notice() -> None:
 @pytest.mark.parametrize(
     ("data", "name", "error", "reason"),
     [
-        (b"no zip at all", "a.docx", UnreadableFile, "damaged ZIP"),
-        (b"no pdf at all", "a.pdf", UnreadableFile, "damaged PDF"),
+        (b"PK\x03\x04 and no more", "a.docx", UnreadableFile, "damaged ZIP"),
+        (b"%PDF-1.7 and no more", "a.pdf", UnreadableFile, "damaged PDF"),
         (zipped({"a.txt": "text"}), "a.docx", UnreadableFile, "no office document"),
         (zipped({"word/x.xml": "<a/>"}), "a.docx", UnreadableFile, "main part is missing"),
         (zipped({"META-INF/container.xml": "<a/>"}), "a.epub", UnreadableFile, "package is missing"),
