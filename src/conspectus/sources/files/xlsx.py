@@ -26,8 +26,9 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
         shown_texts = None if archive is None else ShownTexts(archive)
         sheets = workbook.sheets_metadata
         names = [sheet.name for sheet in sheets if sheet.visible == SheetVisibleEnum.Visible]
-        if shown_texts is not None:
-            shown_texts.refuse_far_cells(names)
+        if shown_texts is not None and (compacted := shown_texts.without_gaps(names)):
+            data, shown_texts = compacted
+            workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
         blocks = [block for name in names for block in _sheet(workbook.get_sheet_by_name(name), shown_texts)]
     except CalamineError as error:
         reason = str(error)

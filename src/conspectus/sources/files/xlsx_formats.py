@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from lxml import etree
 
-from conspectus.sources.files.extract import Refused
 from conspectus.sources.files.missing_words import ShownText
 from conspectus.sources.files.office_texts import has_margins, texts_of_cells, texts_of_parts
+from conspectus.sources.files.xlsx_gaps import column_number, compact_sheets
 from conspectus.sources.files.xlsx_objects import margins_of_sheet, objects_of_sheet
 from conspectus.sources.files.zip_xml import (
     Archive,
@@ -26,7 +26,6 @@ from conspectus.sources.files.zip_xml import (
 Position: TypeAlias = tuple[int, int]
 
 BUILT_IN_FORMATS = {9: "0%", 10: "0.00%"}
-MAX_LAID_OUT_CELLS = 30_000_000
 MAX_EXACT_DIGITS = 15
 """Digits that a double keeps exactly."""
 
@@ -34,8 +33,6 @@ _LITERALS = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]')
 _DECIMALS = re.compile(r"\.([0#?]+)")
 _REFERENCE = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
 _NEEDS_TEXT = re.compile(rb"""t=["']e["']|>-?[0-9]{16,40}<""")
-_DIMENSION = re.compile(rb"""dimension\s+ref=["']([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7})["']""")
-_CELL_REFERENCE = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _UNSAVED_FORMULA = re.compile(
     rb"""<(?:\w+:)?c\b(?![^>]*\bt=["']str["'])[^>]*>\s*<(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f>)\s*"""
     rb"""(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>)?\s*</(?:\w+:)?c>"""
@@ -59,6 +56,18 @@ class ShownTexts:
         styles = next((link.target for link in targets.values() if link.kind == "styles"), "")
         self._percent_decimals = _percent_styles(archive.xml(styles))
 
+    def without_gaps(self, names: Sequence[str]) -> "tuple[bytes, ShownTexts] | None":
+        """Return the workbook and its texts without the wide gaps of these sheets; None if there are none.
+
+        Raises Refused for a sheet that is too large without its gaps, too.
+        """
+        visible = {name: self._parts[name] for name in names if name in self._parts}
+        sheets = compact_sheets(self._archive, visible)
+        if not sheets:
+            return None
+        workbook = self._archive.unread().repack(sheets)
+        return workbook, ShownTexts(Archive(workbook, self._archive.limit))
+
     def of_sheet(self, name: str) -> Mapping[Position, str]:
         """Return the texts of a sheet by row and column, both from 0, where they differ from the values."""
         data = self._archive.read(self._parts.get(name, ""))
@@ -73,22 +82,6 @@ class ShownTexts:
         data = self._archive.read(part)
         if has_margins(data):
             yield from margins_of_sheet(root(data, part))
-
-    def refuse_far_cells(self, names: Sequence[str]) -> None:
-        """Raise Refused if cells of a sheet are so far apart that it cannot be laid out in memory.
-
-        A sheet says how far it reaches, which may be too much; only then its cells are looked at.
-        """
-        for name in names:
-            data = self._archive.read(self._parts.get(name, ""))
-            stated = _DIMENSION.search(data)
-            if stated and _area([(stated[1], stated[2]), (stated[3], stated[4])]) <= MAX_LAID_OUT_CELLS:
-                continue
-            if _area(cells := _CELL_REFERENCE.findall(data)) > MAX_LAID_OUT_CELLS:
-                last_row = max(int(row) for _, row in cells)
-                last_column = max((letters for letters, _ in cells), key=_column_order)
-                reason = f"its sheet {name[:40]!r} reaches to {last_column.decode()}{last_row}"
-                raise Refused(f"{reason}, far beyond its tables: delete the cells there, and save it")
 
     def unsaved_formulas_notice(self, names: Sequence[str]) -> str | None:
         """Return a notice of formulas in these sheets that were never calculated, if there are any."""
@@ -119,7 +112,7 @@ class ShownTexts:
                 stored = child(cell, "v") if reference else None
                 text = "" if stored is None else self._shown(cell, (stored.text or "").strip())
                 if reference and text:
-                    yield (int(reference[2]) - 1, _column(reference[1])), text
+                    yield (int(reference[2]) - 1, column_number(reference[1].encode()) - 1), text
             row.clear()
             while row.getprevious() is not None:
                 del row.getparent()[0]
@@ -168,24 +161,5 @@ def _percent_styles(styles: Any) -> Mapping[int, int]:
     return percent
 
 
-def _column_order(letters: bytes) -> tuple[int, bytes]:
-    return len(letters), letters
-
-
-def _area(cells: Sequence[tuple[bytes, bytes]]) -> int:
-    """Return the number of cells in the rectangle around these, each of letters and a row."""
-    columns = {_column(letters.decode()) for letters in {letters for letters, _ in cells}}
-    rows = {int(row) for _, row in cells}
-    return (max(columns) - min(columns) + 1) * (max(rows) - min(rows) + 1) if cells else 0
-
-
 def _relation_id(sheet: Any) -> str:
     return next((str(value) for name, value in sheet.attrib.items() if name.endswith("}id")), "")
-
-
-def _column(letters: str) -> int:
-    """Return the number of a column from 0: column Z is 25, and 26 follows."""
-    column = 0
-    for letter in letters:
-        column = 26 * column + ord(letter) - ord("A") + 1
-    return column - 1

@@ -35,13 +35,13 @@ class Archive:
         if len(entries) > MAX_PARTS:
             raise Refused(f"has {len(entries)} parts, more than {MAX_PARTS}")
         self._parts = {entry.filename.replace("\\", "/").lower(): entry for entry in entries}
-        self._limit = limit
+        self.limit = limit
         self._left = limit
 
     def unread(self) -> "Archive":
         """Return the same archive with all bytes of its limit left."""
         again = copy(self)
-        again._left = again._limit
+        again._left = again.limit
         return again
 
     def __contains__(self, name: str) -> bool:
@@ -65,8 +65,17 @@ class Archive:
             raise Refused(f"a damaged ZIP archive: {entry.filename[:100]}: {error}") from None
         self._left -= len(data)
         if self._left < 0:
-            raise Oversized(self._limit + 1, self._limit)
+            raise Oversized(self.limit + 1, self.limit)
         return data
+
+    def repack(self, changed: Mapping[str, bytes]) -> bytes:
+        """Return the archive with other contents of some parts, uncompressed. Raises Refused or Oversized."""
+        contents = {name.lower(): content for name, content in changed.items()}
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as target:
+            for name, entry in self._parts.items():
+                target.writestr(entry.filename, contents[name] if name in contents else self.read(name))
+        return buffer.getvalue()
 
     def xml(self, name: str) -> Any:
         """Return the root element of a part; an empty element if there is no such part."""

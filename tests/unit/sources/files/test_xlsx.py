@@ -3,7 +3,6 @@
 import pytest
 from tests.office_samples import links, row, xlsx
 
-from conspectus.errors import UnreadableFile
 from conspectus.sources.files.local_files import LocalFiles
 
 FILES = LocalFiles()
@@ -130,13 +129,6 @@ def test_formulas_that_were_never_calculated_are_counted(cell: str, notice: str 
     rows = f'<row r="1">{cell}<c r="B1"><v>1</v></c></row>'
     actual = FILES.parse_bytes(xlsx({"S": rows}), "a.xlsx").notice
     assert actual == notice if notice is None else str(actual).startswith(notice)
-
-
-def test_a_cell_far_from_the_table_is_named_with_what_to_do() -> None:
-    rows = row(1, "Name", "City") + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
-    reason = "reaches to XFD1048576, far beyond its tables: delete the cells"
-    with pytest.raises(UnreadableFile, match=reason):
-        FILES.parse_bytes(xlsx({"S": rows}), "a.xlsx")
 
 
 def test_a_cell_far_down_in_few_columns_is_read() -> None:
