@@ -1,6 +1,8 @@
 """Documents: what is stored, on the text that it comes from; adding and deleting."""
 
+import io
 import re
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,6 +103,44 @@ def test_files_are_shown_as_chunks_before_they_are_added(visit: Opened, notes: S
     expect(preview).to_be_hidden()
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
+
+
+def packed_gif() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("guide.md", "# Guide")
+        archive.writestr("logo.gif", b"GIF89a")
+    return buffer.getvalue()
+
+
+UPLOADED: list[FilePayload] = [
+    *CHOSEN,
+    {"name": "pack.zip", "mimeType": "application/zip", "buffer": packed_gif()},
+    {"name": "broken.docx", "mimeType": "application/zip", "buffer": b"PK\x03\x04 nothing"},
+]
+
+
+def test_the_panel_of_an_upload_and_its_job_name_what_was_not_read(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents?collection=notes")
+    page.get_by_role("button", name="Add documents").click()
+    page.get_by_label("Files", exact=True).set_input_files(UPLOADED)
+    page.get_by_role("button", name="Add 6 files").click()
+    panel = page.get_by_role("status").filter(has_text="succeeded")
+    expect(panel.get_by_role("listitem")).to_have_text(
+        [
+            "logo.gif: a GIF image is not supported",
+            re.compile("broken.docx: a damaged ZIP archive"),
+            "pack.zip/logo.gif: a GIF image is not supported",
+            "empty.txt: the file is empty",
+        ]
+    )
+    assert violations(page) == []
+    page.goto(f"{notes.address}/console/operations")
+    job = page.get_by_role("list", name="Jobs")
+    expect(job).to_contain_text("Cannot be readlogo.gif: a GIF image is not supported")
+    expect(job).to_contain_text("Skippedpack.zip/logo.gif: a GIF image is not supported")
+    expect(job).to_contain_text("Noticesempty.txt: the file is empty")
+    assert violations(page) == []
 
 
 def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:

@@ -98,6 +98,21 @@ async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
     ]
 
 
+async def test_notices_of_files_and_of_those_inside_them_are_in_the_result(engine: Engine) -> None:
+    ragged = "Berth,Fee,Depth\nHeron,1\nGull,2,3\nTern,4,5,6\n"
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("fees.csv", ragged)
+    files = {"empty.txt": b" ", "fees.csv": ragged.encode(), "p.zip": buffer.getvalue()}
+    job = await ingest_files(engine, *(Upload(name, content) for name, content in files.items()))
+    assert job.result is not None
+    assert job.result["notices"] == {
+        "empty.txt": "the file is empty",
+        "fees.csv": "2 of 3 rows have more or fewer cells than the header",
+        "p.zip/fees.csv": "2 of 3 rows have more or fewer cells than the header",
+    }
+
+
 async def test_an_archive_is_replaced_as_a_whole_but_for_what_cannot_be_read(engine: Engine) -> None:
     first = await ingest_files(engine, packed(a="# A", b="# B", c="# C"))
     again = await ingest_files(engine, packed(a="# A", b="# B", c="# C"))

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Schemas } from "../api/client";
 import { whole } from "./format";
 import { asProblem } from "./load";
+import { FileRemarks } from "./remarks";
 
 type Job = Schemas["Job"];
 
@@ -32,6 +33,7 @@ export function JobProgress({ job, onEnd }: { job: Job; onEnd?: () => void }) {
         </span>
       </p>
       <progress max={total || 1} value={hasEnded(current) ? total || 1 : done} aria-label={`Progress of ${current.title}`} />
+      <FileRemarks result={current.result} />
       {[error ?? "", failure].map((each) => each !== "" && <p class="failed">{each}</p>)}
     </div>
   );

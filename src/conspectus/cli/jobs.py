@@ -141,16 +141,18 @@ def report(
             current = [_wait_until_ended(session, job, bars) for job in jobs]
     session.show(current, (picture or jobs_table)(current))
     for job in current:
-        session.note_by_name(_unread_files(job.result or {}))
+        session.note_by_name(_file_remarks(job.result or {}))
     bad = [job for job in current if job.state in {"failed", "cancelled"}]
     if bad:
         raise typer.Exit(FAILED if len(bad) == len(current) else PARTIAL)
 
 
-def _unread_files(result: Metadata) -> dict[str, str]:
-    """Return why files were skipped or failed by their names, as a job tells it."""
-    skipped, failures = result.get("skipped_files"), result.get("failures")
+def _file_remarks(result: Metadata) -> dict[str, str]:
+    """Return the notices of files, and why files were skipped or failed, by name, as a job tells it."""
+    skipped, failures, notices = (result.get(name) for name in ("skipped_files", "failures", "notices"))
     reasons: dict[str, str] = {}
+    if isinstance(notices, Mapping):
+        reasons |= {name: str(notice) for name, notice in notices.items()}
     if isinstance(skipped, Mapping):
         reasons |= {name: f"skipped, {reason}" for name, reason in skipped.items()}
     if isinstance(failures, Sequence):

@@ -4,12 +4,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path, PurePath
 
 from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_scope
+from conspectus.deferred import dataclass
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.engine.context import EngineContext
@@ -118,34 +119,26 @@ class JobHandlers(Service, checked=False):
         if len(paths) != len(names):
             raise Conflict("job", job.id, "its files were deleted; upload them again")
         source = await self._require_target(job, str(job.arguments["source"]), "upload")
-        counts: Counter[str] = Counter()
+        ingested = _IngestedFiles()
         faults: list[ConspectusError] = []
-        failures: list[Json] = []
-        skipped: dict[str, Json] = {}
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
-                file_counts, member_failures, skipped_members = await self._ingest_file(
-                    job, source, name, path, tell
-                )
-                counts.update(file_counts)
-                failures += member_failures
-                skipped |= skipped_members
+                ingested.add(await self._ingest_file(job, source, name, path, tell))
             except ConspectusError as fault:
                 if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
                 faults.append(fault)
-                failures.append(_failure(name, fault))
+                ingested.failures.append(_failure(name, fault))
         await self._finish_embedding(job)
         tell(len(names), len(names))
         have_all_failed = len(faults) == len(names)
-        skips: Metadata = {"skipped": len(skipped), "skipped_files": skipped} if skipped else {}
-        return Outcome({**counts, **skips, "failures": failures}, faults[0] if have_all_failed else None)
+        return Outcome(ingested.result(), faults[0] if have_all_failed else None)
 
     async def _ingest_file(
         self, job: Job, source: Source, name: str, path: Path, tell: Tell
-    ) -> tuple[Counter[str], list[Json], dict[str, Json]]:
-        """Replace what is stored of a file and of those inside it; return these that failed or were skipped.
+    ) -> "_IngestedFiles":
+        """Replace what is stored of a file and of those inside it.
 
         What was stored of a file inside that cannot be read remains. Files of captions become streams. Raises
         UnreadableFile if the file itself is one without captions.
@@ -184,7 +177,8 @@ class JobHandlers(Service, checked=False):
             raise UnreadableFile(name, failed_captions[name])
         counts.update(imported_counts)
         failures += [_failure(member, UnreadableFile(member, why)) for member, why in failed_captions.items()]
-        return counts, failures, {**skipped, **skipped_captions}
+        notices = {file_name: file.notice for file_name, file in files.items() if file.notice}
+        return _IngestedFiles(counts, failures, {**skipped, **skipped_captions}, notices)
 
     async def _import_subtitles(
         self, job: Job, subtitles: Sequence[Upload], tell: Tell
@@ -370,6 +364,34 @@ def _stream_file(fetched: Fetched) -> str:
     address = page_key(fetched.url).partition("://")[2]
     suffix = PurePath(file_name(fetched)).suffix
     return address if address.endswith(suffix) else f"{address}{suffix}"
+
+
+@dataclass(slots=True)
+class _IngestedFiles:
+    """What became of uploaded files: numbers of documents, failures, and remarks by name."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Json] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    notices: dict[str, str] = field(default_factory=dict)
+
+    def add(self, others: "_IngestedFiles") -> None:
+        """Add what became of other files."""
+        self.counts.update(others.counts)
+        self.failures += others.failures
+        self.skipped |= others.skipped
+        self.notices |= others.notices
+
+    def result(self) -> Metadata:
+        """Return the result of the job."""
+        skipped: Metadata = {"skipped": len(self.skipped), "skipped_files": dict(self.skipped)}
+        notices: Metadata = {"notices": dict(self.notices)}
+        return {
+            **self.counts,
+            **(skipped if self.skipped else {}),
+            **(notices if self.notices else {}),
+            "failures": self.failures,
+        }
 
 
 def _failure(name: str, fault: ConspectusError) -> Json:

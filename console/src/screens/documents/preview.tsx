@@ -1,6 +1,7 @@
 import { api, type Schemas } from "../../api/client";
 import { counted, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
+import { failureRemarks, Remarks } from "../../ui/remarks";
 
 type DocumentPreview = Schemas["DocumentPreview"];
 type ChunkPreview = Schemas["ChunkPreview"];
@@ -42,7 +43,7 @@ export function Preview({
             <p class="sub" role="status">
               {summary(preview.documents)}; nothing is stored yet
             </p>
-            <Remarks title="Cannot be read" remarks={failures(preview.failures)} failed />
+            <Remarks title="Cannot be read" remarks={failureRemarks(preview.failures)} failed />
             <Remarks title="Skipped" remarks={Object.entries(preview.skipped_files)} />
             <Remarks title="Notices" remarks={Object.entries(preview.notices)} />
             {preview.documents.map((document) => (
@@ -59,34 +60,6 @@ function summary(documents: readonly DocumentPreview[]): string {
   const chunks = documents.reduce((sum, document) => sum + document.chunk_count, 0);
   const tokens = documents.reduce((sum, document) => sum + document.tokens, 0);
   return `${counted(documents.length, "document")}, ${counted(chunks, "chunk")}, ${counted(tokens, "token")}`;
-}
-
-function failures(list: readonly Schemas["FileFailure"][]): (readonly [string, string])[] {
-  return list.map(({ name, reason }) => [name, reason.replace(`${name}: `, "")] as const);
-}
-
-function Remarks({
-  title,
-  remarks,
-  failed = false,
-}: {
-  title: string;
-  remarks: readonly (readonly [string, string])[];
-  failed?: boolean;
-}) {
-  if (remarks.length === 0) return null;
-  return (
-    <div>
-      <p class="label">{title}</p>
-      <ul>
-        {remarks.map(([name, text]) => (
-          <li key={name} class={failed ? "failed" : undefined}>
-            <bdi>{name}</bdi>: {text}
-          </li>
-        ))}
-      </ul>
-    </div>
-  );
 }
 
 function DocumentChunks({ document }: { document: DocumentPreview }) {

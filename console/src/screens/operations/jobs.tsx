@@ -2,6 +2,7 @@ import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { counted, instant, whole } from "../../ui/format";
 import { hasEnded } from "../../ui/job";
+import { FileRemarks } from "../../ui/remarks";
 
 type Job = Schemas["Job"];
 
@@ -113,6 +114,7 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
           Cancel
         </button>
       )}
+      <FileRemarks result={job.result} />
     </li>
   );
 }
