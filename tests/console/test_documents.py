@@ -59,6 +59,34 @@ def test_passages_are_marked_on_the_text(visit: Opened, unchanged_notes: Site) -
     assert "".join(page.locator(".marked > *").all_text_contents()) == TEXT
 
 
+@pytest.fixture(scope="module")
+def related(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Fees of 2026, which supersede those of 2025 and amend the rules."""
+    folder = tmp_path_factory.mktemp("related")
+    texts = {
+        "fees-2026.md": "---\nSupersedes: Fees 2025\n---\n# Fees 2026\n\nA berth costs 12.",
+        "fees-2025.md": "# Fees 2025\n\nA berth costs 10.",
+        "rules.md": "# Rules\n\nNo fires.",
+    }
+    with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
+        documents = [conspectus.NewDocument(text, key=key) for key, text in texts.items()]
+        newer, _, rules = engine.add(documents, collection="notes", source="harbour")
+        engine.documents.relate(newer.id, rules.id, kind="amends")
+    with running_site(folder, "--no-auth") as site:
+        yield site
+
+
+def test_a_superseded_document_names_its_successor(visit: Opened, related: Site) -> None:
+    page = visit(related, "/documents?collection=notes")
+    open_document(page, "fees-2025.md")
+    expect(page.locator("main")).to_contain_text("superseded by fees-2026.md")
+    page.get_by_role("link", name="fees-2026.md").first.click()
+    relations = page.get_by_role("region", name="Relations").get_by_role("listitem")
+    expect(relations.filter(has_text="supersedes")).to_contain_text("fees-2025.md")
+    expect(relations.filter(has_text="amends")).to_contain_text("rules.md")
+    assert violations(page) == []
+
+
 def test_a_file_is_uploaded_with_progress(visit: Opened, notes: Site) -> None:
     page = visit(notes, "/documents?collection=notes")
     page.get_by_role("button", name="Add documents").click()

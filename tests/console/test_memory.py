@@ -46,6 +46,27 @@ def test_a_memory_is_forgotten_with_a_receipt(visit: Opened, changeable: Site) -
     assert violations(page) == []
 
 
+def test_a_statement_that_a_later_one_supersedes_is_marked(visit: Opened, moved: Site) -> None:
+    page = visit(moved, "/memory?user=ann&query=Where+do+I+live%3F")
+    recalled = page.get_by_role("region", name="Recall").get_by_role("listitem")
+    earlier = recalled.filter(has_text="said earlier, probably about the same, than “I live in Lisbon now”")
+    expect(earlier).to_contain_text("superseded by a later one")
+    expect(recalled.first).to_contain_text("I live in Lisbon now")
+    expect(recalled.first).not_to_contain_text("superseded")
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Memories of somebody who moved."""
+    folder = tmp_path_factory.mktemp("moved")
+    others = ("The soup needs salt.", "My bike is blue.", "The dentist is on Friday.", "Jazz is on at nine.")
+    with conspectus.open(folder) as engine:
+        texts = ("I live in Porto", *others, "I live in Lisbon now")
+        engine.memory.add([NewMemory(text) for text in texts], scope=Scope(user="ann"), wait=True)
+    with running_site(folder, "--no-auth") as site:
+        yield site
+
+
 def test_a_rule_is_previewed(visit: Opened, example: Site) -> None:
     page = visit(example, "/memory", key=example.key)
     rule = page.locator("section", has=page.get_by_role("heading", name="What a rule would delete"))

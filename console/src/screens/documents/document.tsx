@@ -11,6 +11,7 @@ import { DeleteDialog } from "../../ui/receipt";
 import { Virtual } from "../../ui/virtual";
 import { lastHeading } from "../../window/window-map";
 import { MomentLink } from "../streams/moment-link";
+import { Relations, SupersededLabel, type Relation } from "./relations";
 
 type Document = Schemas["Document"];
 type Chunk = Schemas["Chunk"];
@@ -21,18 +22,20 @@ interface Read {
   collection: string;
   text: string;
   chunks: Chunk[];
+  relations: Relation[];
 }
 
 async function read(id: string, signal: AbortSignal): Promise<Read> {
-  const [document, { text }, chunks, collections] = await Promise.all([
+  const [document, { text }, chunks, collections, relations] = await Promise.all([
     api.getDocument({ document: id }, { signal }),
     api.getText({ document: id }, { signal }),
     api.listChunks({ document: id }, { signal }),
     api.listCollections({}, { signal }),
+    api.listDocumentRelations({ document: id }, { signal }),
   ]);
   const source = await api.getSource({ source: document.source }, { signal });
   const collection = collections.find((each) => each.id === document.collection)?.name ?? document.collection;
-  return { document, source, collection, text, chunks };
+  return { document, source, collection, text, chunks, relations };
 }
 
 export function DocumentView({ id }: { id: string }) {
@@ -44,7 +47,7 @@ export function DocumentView({ id }: { id: string }) {
   );
 }
 
-function Pages({ document, source, collection, text, chunks }: Read) {
+function Pages({ document, source, collection, text, chunks, relations }: Read) {
   const [fields, setFields] = useFields();
   const [, go] = useLocation();
   const [deleting, remove] = useState(false);
@@ -73,6 +76,7 @@ function Pages({ document, source, collection, text, chunks }: Read) {
             {counted(document.characters, "character")} in {counted(chunks.length, "passage")}
             {document.error !== null && <span class="failed"> · {document.error}</span>}
           </p>
+          <SupersededLabel document={document.id} relations={relations} />
         </div>
         <button class="btn danger" type="button" onClick={() => remove(true)}>
           Delete …
@@ -83,6 +87,7 @@ function Pages({ document, source, collection, text, chunks }: Read) {
         <div class="document-side">
           <MomentLink document={document} collection={collection} />
           <Passages chunks={chunks} chosen={chosen} onChoose={choose} />
+          <Relations document={document.id} relations={relations} />
           <Facts document={document} />
           <Readers document={document.id} />
         </div>

@@ -48,6 +48,7 @@ export function Recall({
                   <li key={each.memory.id}>
                     <p class="row">
                       <span class="text">{each.memory.text}</span>
+                      {(each.parts["earlier_statement"] ?? 0) < 0 && <span class="tag bad">superseded by a later one</span>}
                       <span class="small">{score(each.score)}</span>
                     </p>
                     <ScoreBar parts={each.parts} most={Math.max(...memories.map((other) => other.score))} />
