@@ -68,6 +68,7 @@ OUT_OF_REACH = {
     "model.checks.Arguments": "takes the declarations of a function; every method of an engine uses it",
     "retrieval.confidence.confidence_signals": "takes arrays of equal length",
     "retrieval.counting.repeated_thread_penalty": "takes arrays of equal length",
+    "retrieval.first_mention.first_mention_boost": "takes arrays of equal length",
     "retrieval.ranked_candidates.RankedCandidates": "takes arrays of equal length",
     "retrieval.statements.with_statement_parts": "takes ranked candidates",
     "retrieval.thread_parts.thread_parts": "takes arrays of equal length",

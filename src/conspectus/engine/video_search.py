@@ -34,6 +34,8 @@ from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Moment, Moments, StreamQuery, StreamRange, StreamWindow
 from conspectus.ports.streams import Extent, Span
+from conspectus.retrieval.filler_captions import is_filler_caption
+from conspectus.retrieval.first_mention import FIRST_MENTION_PART, first_mention_question
 from conspectus.retrieval.moments import SHARE_BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
 from conspectus.retrieval.query_checks import check_query
 from conspectus.streams.caption_format import format_time
@@ -234,7 +236,7 @@ class VideoSearch(Service, checked=False):
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
     async def _with_moments(self, query: ResolvedStreams, retrieval: Retrieval, limit: int) -> Retrieval:
-        """Group hits into moments, each with the captions between its hits."""
+        """Group hits into moments, each with the captions between its hits, without fillers."""
         if not query.text:
             return retrieval
         by_document: dict[str, Hit] = {}
@@ -248,11 +250,14 @@ class VideoSearch(Service, checked=False):
             best_hits = {id: best for id in ids if id not in by_document} | best_hits
         added: list[Hit] = []
         for hit in await self._read_hits(list(best_hits)):
+            if is_filler_caption(hit.chunk.text):
+                continue
             best = best_hits[hit.document.id]
             added.append(
                 replace(hit, score=best.score, parts={WITH_MOMENT: best.score}, along_with=best.chunk.id)
             )
-        return replace(retrieval, hits=(*retrieval.hits, *added))
+        hits = [hit for hit in retrieval.hits if hit.bm25 or not is_filler_caption(hit.chunk.text)]
+        return replace(retrieval, hits=(*hits, *added) if hits else retrieval.hits)
 
     async def _find_moments(self, query: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """Return the best time ranges around hits, with the other captions in them."""
@@ -310,7 +315,8 @@ def _matches(query: ResolvedStreams, document: Document) -> bool:
 def score_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, ScoredCaption]:
     """Return hits with times as scored captions, by document. Neighbors are scored separately."""
     analyser = analyzer_for(query.access.collection.language)
-    terms = frozenset(analyser.terms(query.text))
+    question = first_mention_question(query.text)
+    terms = frozenset(analyser.terms(query.text if question is None else question.subject))
     captions: dict[str, ScoredCaption] = {}
     for hit in hits:
         period, source = hit.document.occurred, hit.document.source
@@ -323,6 +329,7 @@ def score_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Sco
                 score=hit.parts["keyword"] + hit.parts["vector"],
                 similarity=nan if hit.similarity is None else hit.similarity,
                 words=terms.intersection(analyser.terms(hit.chunk.text)) if hit.bm25 else frozenset(),
+                first_mention=hit.parts.get(FIRST_MENTION_PART, 0.0),
             )
     return captions
 

@@ -38,6 +38,7 @@ class ScoredCaption:
     """A caption with its fused keyword and vector score, NaN if it has none.
 
     `similarity` is its cosine with the query, NaN without a vector. `words` are the query terms in its text.
+    `first_mention` is what it gets as the first one that mentions the subject.
     """
 
     stream: str
@@ -46,6 +47,7 @@ class ScoredCaption:
     score: float
     similarity: float = nan
     words: frozenset[str] = frozenset()
+    first_mention: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class MomentSpan:
     """Adjacent captions of one stream in order of time, by their positions in the input.
 
     `score` is the sum of `parts`: the score of the best caption, the similarity of the captions around it to
-    the query, the share of query terms in them, and the good captions beside it.
+    the query, the share of query terms in them, the good captions beside it, and what the best caption gets
+    as a first mention.
     """
 
     stream: str
@@ -74,6 +77,9 @@ def moments(captions: Sequence[ScoredCaption], *, limit: int) -> list[MomentSpan
     if not ordered.scored.any():
         return []
     parts = _parts(ordered, _term_matrix(ordered, captions))
+    first_mentions = np.array([captions[position].first_mention for position in ordered.inputs.tolist()])
+    if first_mentions.any():
+        parts["first mention"] = first_mentions
     best: list[MomentSpan] = []
     order = np.argsort(-sum(parts.values()), kind="stable")
     for position in order[ordered.scored[order]].tolist():

@@ -13,6 +13,7 @@ from conspectus.model.query import Query
 from conspectus.model.results import QueryTerms, Retrieval
 from conspectus.ports import Candidates, Probe
 from conspectus.retrieval.candidates import CandidateSelection, collect_candidates
+from conspectus.retrieval.first_mention import with_first_mention_part
 from conspectus.retrieval.fusion import WORDS_ONLY_FUSION
 from conspectus.retrieval.graph_scores import with_graph_scores
 from conspectus.retrieval.plan import QueryPlan
@@ -21,6 +22,7 @@ from conspectus.retrieval.ranked_candidates import RankedCandidates
 from conspectus.retrieval.ranking import SearchContext, rank
 from conspectus.retrieval.selection import select_hits
 from conspectus.retrieval.statements import with_statement_parts
+from conspectus.text.analyzer import analyzer_for
 
 MAX_ATTEMPTS: Final = 5
 """Maximum number of searches while documents are replaced."""
@@ -55,8 +57,7 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
     if plan.words_only:
         context = replace(context, fusion=WORDS_ONLY_FUSION)
     watch.note_step("embed_query")
-    reorders = plan.min_similarity is not None or context.ranking_context is not None
-    selection = CandidateSelection(query.limit, (*requested, *context.thread_chunks), reorders=reorders)
+    selection = _selection_for(query, plan, context, requested)
     feedback_parts: Mapping[int, float] = {}
     if context.feedback is not None:
         feedback_parts = context.feedback.parts(query.query, probe.vector)
@@ -82,6 +83,17 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
     raise StorageBusy("documents changed while they were read; try again")
 
 
+def _selection_for(
+    query: Query, plan: QueryPlan, context: SearchContext, requested: Sequence[ChunkId]
+) -> CandidateSelection:
+    """Return which candidates are ranked: all of them if the query asks for a first mention."""
+    return CandidateSelection(
+        limit=plan.depth if plan.first_mention else query.limit,
+        requested=(*requested, *context.thread_chunks),
+        reorders=plan.min_similarity is not None or context.ranking_context is not None,
+    )
+
+
 async def _select(
     query: Query,
     plan: QueryPlan,
@@ -93,6 +105,9 @@ async def _select(
     """Return the hits of the ranked candidates, with the terms of the query."""
     if not context.multiplies:
         ranked = with_statement_parts(query.query, ranked)
+        if plan.first_mention:
+            analyzer = analyzer_for(context.collection.language)
+            ranked = with_first_mention_part(plan.first_mention, ranked, analyzer)
     select = partial(
         select_hits, query, plan, ranked, ranking_context=context.ranking_context, requested=requested
     )

@@ -5,6 +5,12 @@ from typing import Final
 from conspectus.deferred import dataclass
 from conspectus.errors import ProviderError
 from conspectus.model.query import RETRIEVERS, Query
+from conspectus.retrieval.first_mention import (
+    FIRST_MENTION_CANDIDATES,
+    FIRST_MENTION_PART,
+    FirstMentionQuestion,
+    first_mention_question,
+)
 from conspectus.retrieval.profiles import profile_by_name
 
 MIN_DEPTH: Final = 100
@@ -26,6 +32,7 @@ class QueryPlan:
     """The retrievers of a search, their depth, and its minimum similarity.
 
     With `words_only`, only keyword scores are used. `profile` is the name of the scoring profile, if any.
+    `first_mention` is what a question for a first mention asks for.
     """
 
     keyword: bool
@@ -35,6 +42,7 @@ class QueryPlan:
     notices: tuple[str, ...] = ()
     profile: str | None = None
     words_only: bool = False
+    first_mention: FirstMentionQuestion | None = None
 
     def describe(self) -> dict[str, str]:
         """Return the plan as strings for the trace."""
@@ -44,6 +52,8 @@ class QueryPlan:
             entries["min_similarity"] = f"{self.min_similarity:.2f}"
         if self.profile is not None:
             entries["profile"] = self.profile
+        if self.first_mention:
+            entries[FIRST_MENTION_PART] = self.first_mention.subject
         if self.words_only:
             entries[FUSION_ENTRY] = "keyword scores alone"
         return entries
@@ -56,6 +66,7 @@ def plan_query(query: Query, *, unembeddable: str | None) -> QueryPlan:
     that cannot be used. Raises ProviderError if it is the only one requested.
     """
     has_text = bool(query.query.strip())
+    first_mention = first_mention_question(query.query)
     asks_vector = "vector" in query.retrievers
     can_vector = asks_vector and (unembeddable is None or query.vector is not None)
     if unembeddable is not None and query.retrievers == ("vector",) and not can_vector:
@@ -66,10 +77,11 @@ def plan_query(query: Query, *, unembeddable: str | None) -> QueryPlan:
     return QueryPlan(
         keyword="keyword" in query.retrievers and has_text,
         vector=can_vector and (query.vector is not None or has_text),
-        depth=max(MIN_DEPTH, 2 * query.limit),
+        depth=max(FIRST_MENTION_CANDIDATES if first_mention else MIN_DEPTH, 2 * query.limit),
         min_similarity=_min_similarity(query),
         notices=notices,
         profile=None if query.query_context is None else query.query_context.profile,
+        first_mention=first_mention,
     )
 
 

@@ -18,13 +18,18 @@ async def prepare_query(
     """Plan and embed the query. If embedding fails, use keyword search only, with a notice.
 
     `embedder` may be the reason why queries cannot be embedded. `language` is that of the collection. Of a
-    request, only its subject is searched for.
+    request or a question for a first mention, only its subject is searched for.
     """
     plan, probe = await _prepare_whole_query(query, where, embedder)
-    subject = request_subject(query.query)
+    subject = _subject_of(query.query, plan)
     if probe.words is None or subject == query.query:
         return plan, probe
     return plan, replace(probe, terms=tuple(analyzer_for(language).terms(subject)))
+
+
+def _subject_of(text: str, plan: QueryPlan) -> str:
+    """Return what a text asks about; the whole text if it is no request and asks for no first mention."""
+    return request_subject(text) if plan.first_mention is None else plan.first_mention.subject
 
 
 async def _prepare_whole_query(
@@ -60,15 +65,15 @@ async def _new_probe(query: Query, plan: QueryPlan, where: Filter, embedder: Emb
     return Probe(
         filter=where,
         words=query.query if plan.keyword else None,
-        vector=await _query_vector(query, embedder) if plan.vector else None,
+        vector=await _query_vector(query, plan, embedder) if plan.vector else None,
         limit=plan.depth,
     )
 
 
-async def _query_vector(query: Query, embedder: Embedder | None) -> Vectors | None:
+async def _query_vector(query: Query, plan: QueryPlan, embedder: Embedder | None) -> Vectors | None:
     if query.vector is None:
         if embedder is not None:
-            return await embedder.embed_query(request_subject(query.query))
+            return await embedder.embed_query(_subject_of(query.query, plan))
         return None
     vector = unit(query.vector)
     if embedder is not None and len(vector) != embedder.space.dimensions:
