@@ -55,7 +55,7 @@ def journal_at(path: str) -> Journal:
 
 async def catch_up(index: Index, journal: Journal, limit: int = 1_000) -> None:
     """Apply all that is new, so many changes at a time."""
-    while changes := await journal.changes_since(index.applied(), limit=limit):
+    while changes := await journal.changes_since(index.applied_sequence(), limit=limit):
         await index.apply(changes)
 
 

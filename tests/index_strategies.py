@@ -123,7 +123,7 @@ async def perform(index: Index, journal: Journal, name: str, value: object) -> N
         case "remove", list():
             journal.remove(value)
         case "apply", int():
-            await index.apply(await journal.changes_since(index.applied(), limit=value))
+            await index.apply(await journal.changes_since(index.applied_sequence(), limit=value))
         case "flush", _:
             await index.flush()
         case "merge", _:
@@ -136,7 +136,7 @@ async def perform(index: Index, journal: Journal, name: str, value: object) -> N
 
 async def catch_up(index: Index, journal: Journal) -> None:
     """Apply all that is new, at once."""
-    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
+    await index.apply(await journal.changes_since(index.applied_sequence(), limit=10**6))
 
 
 async def assert_as_exact(index: Index, journal: Journal, probes: list[Probe]) -> None:

@@ -369,7 +369,7 @@ class Settings:
         for unknown in unknown_variables(variables):
             warnings.warn(unknown, UnknownSetting, stacklevel=2)
         file = variables.get(CONFIG)
-        return cls.from_file(file, variables) if file else cls(**_overridden(cls, {}, variables))
+        return cls.from_file(file, variables) if file else cls(**_override_by_environment(cls, {}, variables))
 
     @classmethod
     def from_file(cls, path: str | Path, environment: Mapping[str, str] | None = None) -> "Settings":
@@ -384,7 +384,7 @@ class Settings:
         defaults = {setting.name: setting.default for setting in fields(cls)}
         written = read_settings(Path(path), tuple(defaults))
         values = {name: _read(f"{path}: {name}", word, defaults[name]) for name, word in written.items()}
-        return cls(**_overridden(cls, values, variables))
+        return cls(**_override_by_environment(cls, values, variables))
 
 
 class UnknownSetting(UserWarning):
@@ -426,7 +426,7 @@ def context_token_limit(environment: Mapping[str, str] | None = None) -> int | N
     return int(_read(TOKEN_LIMIT, limit, 0)) if limit else None
 
 
-def _overridden(
+def _override_by_environment(
     cls: type[Settings], values: Mapping[str, Any], environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """The values, and above them what the environment sets."""

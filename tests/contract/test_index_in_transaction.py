@@ -39,7 +39,7 @@ class Shop:
     async def behind(self) -> bool:
         """Whether an index that is opened now lacks something."""
         opened = await self.indexes.open(self.collection, SPACE, self.reader)
-        return opened.applied() < await self.reader.last_sequence()
+        return opened.applied_sequence() < await self.reader.last_sequence()
 
     async def is_right(self) -> bool:
         """Whether the index answers as the exact one does, and differs in nothing from the records."""

@@ -43,7 +43,7 @@ def put_chunks(journal: Journal, first: int, count: int, *, seed: int = 0) -> No
 
 
 async def catch_up(index: PgvectorIndex, journal: Journal, limit: int = 1_000) -> None:
-    while changes := await journal.changes_since(index.applied(), limit=limit):
+    while changes := await journal.changes_since(index.applied_sequence(), limit=limit):
         await index.apply(changes)
 
 
@@ -156,7 +156,7 @@ async def test_an_index_of_an_older_format_is_built_anew(postgres_url: str) -> N
             connection.execute("UPDATE conspectus_indexes SET format = 1")
             connection.execute("ALTER TABLE conspectus_indexes DROP COLUMN loose")
         index = await open_index(options, journal)
-        assert index.applied() == 0
+        assert index.applied_sequence() == 0
         await catch_up(index, journal)
         await assert_right(index, journal)
 

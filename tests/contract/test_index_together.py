@@ -43,7 +43,7 @@ async def open_here(directory: Path, journal: Journal, *, tail_chunks: int = 30)
 
 async def follow(index: Index, versions: Versions, rounds: int) -> None:
     for _ in range(rounds):
-        await index.apply(await versions.journal.changes_since(index.applied(), limit=10_000))
+        await index.apply(await versions.journal.changes_since(index.applied_sequence(), limit=10_000))
         await asyncio.sleep(0.001)
 
 
@@ -102,10 +102,10 @@ async def test_two_indexes_share_what_one_has_built(tmp_path: Path) -> None:
     await first.rebuild()
     assert (await second.status()).details["tail"] == "100"
     journal.remove([3])
-    await second.apply(await journal.changes_since(second.applied(), limit=1_000))
+    await second.apply(await journal.changes_since(second.applied_sequence(), limit=1_000))
     status = await second.status()
     assert (status.details["tail"], status.chunks) == ("0", 99)
     for index in (first, second):
-        await index.apply(await journal.changes_since(index.applied(), limit=1_000))
+        await index.apply(await journal.changes_since(index.applied_sequence(), limit=1_000))
         assert len((await index.search(VERSIONED)).ids) == 99
         await index.close()

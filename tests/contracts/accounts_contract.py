@@ -461,10 +461,10 @@ class AccountsContract:
         elsewhere = replace(an_identity("two", "anna"), issuer="https://other.example.org")
         await accounts.add_identity(elsewhere)
         assert await accounts.identities(ANNA) == [an_identity("one", "anna"), elsewhere]
-        signed_in = await accounts.signed_in("one")
+        signed_in = await accounts.find_sign_in("one")
         assert signed_in is not None
         assert (signed_in.identity, signed_in.user.id) == (an_identity("one", "anna"), ANNA)
-        assert await accounts.signed_in("unknown") is None
+        assert await accounts.find_sign_in("unknown") is None
         await accounts.remove_identity(elsewhere, a_change("unmap_identity"))
         with pytest.raises(NotFound):
             await accounts.remove_identity(elsewhere, a_change("unmap_identity"))
@@ -506,7 +506,7 @@ class AccountsContract:
             )
 
         async def memberships() -> Mapping[GroupId, str | None]:
-            signed_in = await accounts.signed_in("one")
+            signed_in = await accounts.find_sign_in("one")
             assert signed_in is not None
             return signed_in.memberships
 

@@ -45,7 +45,7 @@ def ask(
 
 async def catch_up(index: Index, journal: Journal) -> None:
     """Apply what the index has not seen."""
-    await index.apply(await journal.changes_since(index.applied(), limit=1_000_000))
+    await index.apply(await journal.changes_since(index.applied_sequence(), limit=1_000_000))
 
 
 def ids(candidates: Candidates) -> list[int]:
@@ -86,7 +86,7 @@ class IndexContract:
     async def test_empty(self, index: Index) -> None:
         """Nothing stored: nothing found, and no failure."""
         candidates = await index.search(ask("anything", axis(0)))
-        assert (ids(candidates), candidates.total, index.applied()) == ([], 0, 0)
+        assert (ids(candidates), candidates.total, index.applied_sequence()) == ([], 0, 0)
         assert [(term.term, term.documents) for term in candidates.terms] == [("anyth", 0)]
         assert await index.check() == []
         assert (await index.status()).chunks == 0
@@ -241,7 +241,7 @@ class IndexContract:
         await index.apply(changes)
         await index.apply([])
         again = await index.search(ask("fox", axis(9)))
-        assert index.applied() == changes[-1].sequence
+        assert index.applied_sequence() == changes[-1].sequence
         assert (ids(first), first.total) == (ids(again), again.total)
         assert np.array_equal(first.words, again.words)
 
@@ -337,7 +337,7 @@ class IndexContract:
         steps: list[tuple[int, int]] = []
         await index.rebuild(lambda _, done, total: steps.append((done, total)))
         after = await index.search(ask("fox"))
-        assert index.applied() == await journal.last_sequence()
+        assert index.applied_sequence() == await journal.last_sequence()
         assert (before.total, after.total) == (20, 19)
         assert ids(before) == ids(after)
         assert steps[-1][0] == 19

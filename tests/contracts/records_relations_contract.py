@@ -35,7 +35,7 @@ class RelationsContract:
         await records.write([old_page(), new_page(REPLACES_OLD)])
         expected = StoredStatement(NEW, REPLACES_OLD, frozenset({NOTES}))
         for ids in ([NEW], [OLD], [OLD, NEW], None):
-            rows = await records.related(SHELF, ids)
+            rows = await records.read_relations(SHELF, ids)
             assert rows.statements == (expected,)
             assert rows.named == {"old rules": (OLD,)}
         assert await records.has_statements(SHELF)
@@ -45,9 +45,9 @@ class RelationsContract:
     ) -> None:
         await records.write([old_page()])
         assert not await records.has_statements(SHELF)
-        assert (await records.related(SHELF, [OLD, DocumentId("nobody")])).statements == ()
-        assert (await records.related(SHELF, [])).statements == ()
-        assert (await records.related(CollectionId("gone"), [OLD])).statements == ()
+        assert (await records.read_relations(SHELF, [OLD, DocumentId("nobody")])).statements == ()
+        assert (await records.read_relations(SHELF, [])).statements == ()
+        assert (await records.read_relations(CollectionId("gone"), [OLD])).statements == ()
 
     async def test_what_a_text_states_changes_with_it(self, records: Records, stocked: None) -> None:
         """What a person set stays; the rights at the first writing of a statement stay too."""
@@ -55,11 +55,11 @@ class RelationsContract:
         await records.set_relation(NEW, SET_BY_PERSON, [EVERY_SOURCE])
         changed = prepared("new", "Row faster.")
         await records.write([replace(changed, statements=(REPLACES_OLD,), editable=("other",))])
-        stored = set((await records.related(SHELF, [NEW])).statements)
+        stored = set((await records.read_relations(SHELF, [NEW])).statements)
         by_person = StoredStatement(NEW, SET_BY_PERSON, frozenset({EVERY_SOURCE}))
         assert stored == {StoredStatement(NEW, REPLACES_OLD, frozenset({NOTES})), by_person}
         await records.write([prepared("new", "Row.")])
-        assert (await records.related(SHELF, [NEW])).statements == (by_person,)
+        assert (await records.read_relations(SHELF, [NEW])).statements == (by_person,)
 
     async def test_a_relation_of_a_person_is_set_once_and_deleted(
         self, records: Records, stocked: None
@@ -67,7 +67,7 @@ class RelationsContract:
         await records.write([old_page(), new_page()])
         for editable in (["a"], ["b", "c"]):
             await records.set_relation(NEW, SET_BY_PERSON, editable)
-        rows = await records.related(SHELF, [OLD])
+        rows = await records.read_relations(SHELF, [OLD])
         assert rows.statements == (StoredStatement(NEW, SET_BY_PERSON, frozenset({"b", "c"})),)
         assert await records.delete_relation(NEW, SET_BY_PERSON) == 1
         assert await records.delete_relation(NEW, SET_BY_PERSON) == 0
@@ -81,6 +81,6 @@ class RelationsContract:
     async def test_names_and_statements_go_with_their_document(self, records: Records, stocked: None) -> None:
         await records.write([old_page(), new_page(REPLACES_OLD)])
         await records.delete([OLD])
-        assert (await records.related(SHELF, [NEW])).named == {}
+        assert (await records.read_relations(SHELF, [NEW])).named == {}
         await records.delete([NEW])
         assert not await records.has_statements(SHELF)

@@ -43,7 +43,9 @@ async def test_whatever_writes_is_in_the_index_when_it_returns(tmp_path: Path) -
 
         async def behind() -> int:
             sequence, _ = await engine._context.core.records.state(home.id)
-            return sequence - engine._context.core.open_indexes._by_collection[home.id].index.applied()
+            return (
+                sequence - engine._context.core.open_indexes._by_collection[home.id].index.applied_sequence()
+            )
 
         written = await engine.add("a heron")
         assert await behind() == 0

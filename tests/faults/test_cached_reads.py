@@ -185,9 +185,9 @@ async def test_a_commit_between_two_parts_of_a_read_leaves_one_view(records: Sql
     assert version is not None
     await records.delete([DocumentId("a")])
     assert inline.read(version, lambda connection: 1) is None
-    inline.cached(version, [1])
+    inline.find_cached(version, [1])
     inline.cache(version + 1, {7: "of another version"})
-    assert inline.cached(version, [7]) == {}
+    assert inline.find_cached(version, [7]) == {}
 
 
 async def test_a_file_that_was_replaced_has_no_version(records: SqlRecords, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_no_more_is_kept_than_may_be(records: SqlRecords) -> None:
     inline = inline_of(records)
     version = inline.version()
     assert version is not None
-    assert list(inline.cached(version, ids)) == ids[-(MAX_CACHE_BYTES // 1_000_000) :]
+    assert list(inline.find_cached(version, ids)) == ids[-(MAX_CACHE_BYTES // 1_000_000) :]
 
 
 async def test_a_locked_file_is_waited_for_by_a_thread(records: SqlRecords, tmp_path: Path) -> None:

@@ -93,5 +93,5 @@ async def test_rows_beyond_what_milvus_holds(tmp_path: Path, milvus_client: Milv
         expected = [chunk.chunk.id for chunk in journal.live() if matches(where, chunk.row())]
         assert await find_admitted(index, where) == expected, where
     journal.remove([1, 3, 4])
-    await index.apply(await journal.changes_since(index.applied(), limit=10))
+    await index.apply(await journal.changes_since(index.applied_sequence(), limit=10))
     assert await find_admitted(index, Not(Eq("author", "z" * 5_000))) == [2, 5]

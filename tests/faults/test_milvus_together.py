@@ -53,10 +53,10 @@ async def test_what_one_has_applied_the_other_need_not(tmp_path: Path, servers: 
     ]
     changes = await journal.changes_since(0, limit=1_000)
     await asyncio.gather(first.apply(changes), second.apply(changes))
-    assert first.applied() == second.applied() == changes[-1].sequence
+    assert first.applied_sequence() == second.applied_sequence() == changes[-1].sequence
     assert len((await second.search(Versions.every)).ids) == (await second.status()).chunks == 100
     journal.remove([3])
-    await first.apply(await journal.changes_since(first.applied(), limit=1_000))
+    await first.apply(await journal.changes_since(first.applied_sequence(), limit=1_000))
     assert len((await second.search(Versions.every)).ids) == 99
     assert await second.check() == await first.check() == []
 

@@ -258,7 +258,7 @@ async def test_another_analysis_makes_another_index(postgres_url: str) -> None:
     async with options_at(postgres_url, DIMENSIONS) as options:
         await catch_up(await PgvectorIndex.open(options, journal, str.split), journal)
         index = await PgvectorIndex.open(options, journal, list)
-        assert index.applied() == 0
+        assert index.applied_sequence() == 0
         await catch_up(index, journal)
         assert (await index.search(Probe(EVERYTHING, "f", None, 5))).terms[0].documents > 0
 

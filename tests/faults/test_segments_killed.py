@@ -104,7 +104,7 @@ async def test_a_failing_child_is_told_and_nothing_is_lost(tmp_path: Path) -> No
     # The tail is written here; only when there are five segments, a child is to make one of them.
     for start in range(1_000, 50_000, 50):
         journal.put([make_chunk(start + number, "more foxes") for number in range(50)])
-        await index.apply(await journal.changes_since(index.applied(), limit=10_000))
+        await index.apply(await journal.changes_since(index.applied_sequence(), limit=10_000))
         if "failure" in (await index.status()).details:
             break
         await asyncio.sleep(0.01)
@@ -189,7 +189,7 @@ async def test_a_missing_segment_is_damage_and_a_missing_directory_is_empty(tmp_
     with pytest.raises(IndexDamaged):
         await open_index(tmp_path / "index", journal)
     index = await open_index(tmp_path / "nothing" / "here", journal)
-    assert index.applied() == 0
+    assert index.applied_sequence() == 0
     await assert_right(index, journal)
     await index.close()
 
@@ -215,7 +215,7 @@ async def test_removed_content_leaves_the_files(tmp_path: Path) -> None:
     assert holding(tmp_path / "index", "secret", "*.bin") != []
     journal.remove([1_000])
     index = await open_index(tmp_path / "index", journal)
-    await index.apply(await journal.changes_since(index.applied(), limit=10))
+    await index.apply(await journal.changes_since(index.applied_sequence(), limit=10))
     await index.purge()
     assert holding(tmp_path / "index", "secret") == []
     await assert_right(index, journal)
@@ -228,7 +228,7 @@ async def test_another_analysis_makes_another_index(tmp_path: Path) -> None:
     index = await SegmentsIndex.open(
         tmp_path / "index", journal, list, dimensions=DIMENSIONS, options=OPTIONS
     )
-    assert index.applied() == 0
+    assert index.applied_sequence() == 0
     await index.rebuild()
     assert (await index.search(Probe(EVERYTHING, "f", None, 5))).terms[0].documents > 0
     await index.close()

@@ -141,7 +141,7 @@ async def write_in_turn(writes: list[tuple[list[IndexedChunk], set[int]]], probe
         given_rows = ids_in_order([new for new, _ in writes])
         for fresh, (_, gone) in zip(given_rows, writes, strict=True):
             journal.replace(gone - {_id(chunk) for chunk in fresh}, fresh)
-            changes = await journal.changes_since(index.applied(), limit=10**6)
+            changes = await journal.changes_since(index.applied_sequence(), limit=10**6)
             await index.apply(changes, partial(list, fresh))
             assert (await index.status()).chunks == len(journal.live())
         await assert_as_exact(index, journal, probes)
@@ -155,7 +155,9 @@ async def test_small_writes_make_few_segments(tmp_path: Path) -> None:
     for number in range(1, 201):
         chunk = make_chunk(number, f"word{number}")
         journal.put([chunk])
-        await index.apply(await journal.changes_since(index.applied(), limit=9), partial(list, [chunk]))
+        await index.apply(
+            await journal.changes_since(index.applied_sequence(), limit=9), partial(list, [chunk])
+        )
         sizes.append((await index.status()).segments)
     assert sizes[:8] == [1] * 8
     assert max(sizes) <= 6

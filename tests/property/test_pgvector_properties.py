@@ -105,7 +105,7 @@ steps_of_a_history = st.one_of(
 async def perform_step(index: PgvectorIndex, journal: Journal, name: str, value: object) -> None:
     match name, value:
         case "many", int():
-            while changes := await journal.changes_since(index.applied(), limit=value):
+            while changes := await journal.changes_since(index.applied_sequence(), limit=value):
                 await index.apply(changes)
         case "search", _:
             await index.search(Probe(Exists(("group",)), "fox sun", None, 5))

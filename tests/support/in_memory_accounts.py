@@ -375,7 +375,7 @@ class MemoryAccounts(Accounts):
         self._identities[identity.id] = identity
         self._note(change)
 
-    async def signed_in(self, identity: str) -> SignedIn | None:
+    async def find_sign_in(self, identity: str) -> SignedIn | None:
         stored = self._identities.get(identity)
         if stored is None:
             return None

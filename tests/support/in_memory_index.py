@@ -43,7 +43,7 @@ class MemoryIndex:
         self._rows: dict[int, _Row] = {}
         self._applied = 0
 
-    def applied(self) -> int:
+    def applied_sequence(self) -> int:
         """The sequence of the last change taken in."""
         return self._applied
 

@@ -4,12 +4,12 @@ import gc
 
 import pytest
 
-from conspectus.web.warmup import frozen_gc
+from conspectus.web.warmup import freeze_gc
 
 
 def test_what_was_loaded_is_never_looked_at_again() -> None:
     before = gc.get_freeze_count()
-    with frozen_gc():
+    with freeze_gc():
         assert not gc.isenabled()
         cycle: list[object] = []
         cycle.append(cycle)
@@ -19,6 +19,6 @@ def test_what_was_loaded_is_never_looked_at_again() -> None:
 
 
 def test_garbage_is_looked_for_after_a_fault_too() -> None:
-    with pytest.raises(ImportError), frozen_gc():
+    with pytest.raises(ImportError), freeze_gc():
         raise ImportError
     assert gc.isenabled()

@@ -47,10 +47,12 @@ class AuthorizedMemories:
             if document.source in memory_sources.by_id and as_given(document).kind == "memory"
         ]
 
-    def withheld(self, memory_sources: "MemorySources", where: Filter) -> AsyncIterator[Sequence[Document]]:
+    def read_quarantined(
+        self, memory_sources: "MemorySources", where: Filter
+    ) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the quarantined memories of these sources of which what was given matches."""
         of_memories = And((memory_sources.filter, Eq("kind", "memory"), where))
-        return self._authorized.withheld(memory_sources.access, of_memories)
+        return self._authorized.read_quarantined(memory_sources.access, of_memories)
 
     async def has_versions(self, access: CollectionAccess) -> bool:
         """Return whether the collection has earlier versions, which searches exclude."""

@@ -249,14 +249,14 @@ class AuthorizedReader:
         """Return whether any document of a collection, readable or not, states anything about another."""
         return await self._records.has_statements(access.collection.id)
 
-    async def related(
+    async def read_relations(
         self, access: CollectionAccess, ids: Sequence[DocumentId] | None = None
     ) -> tuple[RelationRows, Mapping[DocumentId, Document]]:
         """Return the statements by and about documents (None: all), and the readable documents in them.
 
         Names and statements of other documents are left out.
         """
-        rows = await self._records.related(access.collection.id, ids)
+        rows = await self._records.read_relations(access.collection.id, ids)
         named = {id for documents in rows.named.values() for id in documents}
         for stored in rows.statements:
             named |= {stored.document, DocumentId(stored.statement.target)}
@@ -505,10 +505,12 @@ class AuthorizedReader:
         """Yield pages of the documents that match, quarantined ones by what was given, for deletions."""
         async for page in self._pages(access, And((Not(QUARANTINED), where))):
             yield page
-        async for page in self.withheld(access, where):
+        async for page in self.read_quarantined(access, where):
             yield page
 
-    async def withheld(self, access: CollectionAccess, where: Filter) -> AsyncIterator[Sequence[Document]]:
+    async def read_quarantined(
+        self, access: CollectionAccess, where: Filter
+    ) -> AsyncIterator[Sequence[Document]]:
         """Yield pages of the quarantined documents of which what was given matches."""
         named = bound(where)
         within = QUARANTINED if named is None else And((QUARANTINED, among(named)))

@@ -77,7 +77,7 @@ class SignIns:
 
     async def _sign_in(self, claims: TokenClaims) -> Person:
         id = identity_id(claims.issuer, claims.subject)
-        signed_in = await self._accounts.signed_in(id)
+        signed_in = await self._accounts.find_sign_in(id)
         if signed_in is None:
             signed_in = await self._create_user(id, claims)
         user = signed_in.user
@@ -109,7 +109,7 @@ class SignIns:
             change = _describe(user, "create_user", f"first sign-in of {claims.issuer}", now)
             with suppress(Conflict):
                 await self._accounts.add_identity(identity, change, new_user=user)
-            signed_in = await self._accounts.signed_in(id)
+            signed_in = await self._accounts.find_sign_in(id)
             if signed_in is not None:
                 return signed_in
         raise TokenFault("no_free_name")

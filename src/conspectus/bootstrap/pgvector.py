@@ -73,14 +73,14 @@ class IndexTransactions:
     async def open_long_transaction(self) -> AsyncIterator["Run"]:
         """A write transaction over several steps, in a thread: other transactions may wait for its locks."""
         self.renew()
-        async with self._lasting, self._connected() as (thread, connection):
+        async with self._lasting, self._connect() as (thread, connection):
             run = partial(self._step, thread, connection)
             await run(Connection.begin)
             yield run
             await run(Connection.commit)
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[tuple[ThreadPoolExecutor, Connection]]:
+    async def _connect(self) -> AsyncIterator[tuple[ThreadPoolExecutor, Connection]]:
         """Return a connection with a thread for it."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="index-build")
         try:

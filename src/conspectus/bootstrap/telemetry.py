@@ -117,7 +117,7 @@ class Telemetry:
                 seen.add(name)
             start = end
 
-    def used(self, attributes: Mapping[str, Any], usage: Usage, span: Any) -> None:
+    def record_usage(self, attributes: Mapping[str, Any], usage: Usage, span: Any) -> None:
         """Record the cost of a chat."""
         for kind, count in (("input", usage.input), ("output", usage.output)):
             span.set_attribute(f"gen_ai.usage.{kind}_tokens", count)
@@ -262,7 +262,7 @@ def _chat(telemetry: Telemetry, method: Callable[..., Any]) -> Callable[..., Any
         with telemetry.open_detached_span(f"chat {model}", attributes, "CLIENT") as span:
             async for piece in method(self, *arguments, **options):
                 if isinstance(piece, Usage):
-                    telemetry.used(attributes, piece, span)
+                    telemetry.record_usage(attributes, piece, span)
                 yield piece
 
     return traced

@@ -27,7 +27,7 @@ from conspectus.model.trust import MIN_TRUST_LEVELS, MinTrust
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.printing import on_one_line
-from conspectus.web.warmup import frozen_gc
+from conspectus.web.warmup import freeze_gc
 
 IDLE_SECONDS: Final = 1_800.0
 """Seconds without an event after which the helper exits."""
@@ -290,7 +290,7 @@ async def serve(folder: Path, idle: float) -> None:
         stop = asyncio.Event()
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(signal_number, stop.set)
-        with frozen_gc():
+        with freeze_gc():
             await helper.warm()
         async with await asyncio.start_unix_server(
             helper.handle_connection, hook.SOCKET, limit=hook.MAX_BYTES

@@ -23,7 +23,7 @@ from conspectus.model.stream_events import NewEvent
 from conspectus.model.streams import NewStream
 from conspectus.private import make_folder
 from conspectus.text.counts import format_count
-from conspectus.web.warmup import frozen_gc
+from conspectus.web.warmup import freeze_gc
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
@@ -81,7 +81,7 @@ def demo(
         mark.touch()
     keys: dict[str, str] = {}
     if mark.read_text(encoding="utf-8") != COMPLETE:
-        with frozen_gc():
+        with freeze_gc():
             from conspectus import sync
         with sync.open(folder, settings=session.settings) as engine, progress() as bars:
             keys = fill(engine, session.note, bars)

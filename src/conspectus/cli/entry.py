@@ -6,7 +6,7 @@ import signal
 import sys
 from types import FrameType
 
-from conspectus.web.warmup import frozen_gc
+from conspectus.web.warmup import freeze_gc
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -16,7 +16,7 @@ def main() -> None:
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default:
         signal.signal(signal.SIGINT, _exit_at_once)
-    with frozen_gc():
+    with freeze_gc():
         program = importlib.import_module("conspectus.cli.main")
     try:
         if is_default:

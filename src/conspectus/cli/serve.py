@@ -26,7 +26,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, optional
 from conspectus.model.memory import Scope
 from conspectus.settings import Settings
-from conspectus.web.warmup import frozen_gc
+from conspectus.web.warmup import freeze_gc
 
 if TYPE_CHECKING:
     from conspectus.engine.any_engine import AnyEngine
@@ -118,7 +118,7 @@ def serve(
         workers=base.workers if workers is None else workers,
         run_background_jobs="off" if no_jobs else base.run_background_jobs,
     )
-    with frozen_gc():
+    with freeze_gc():
         server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
     serving = server.serve if settings.workers <= 1 else server.serve_many
     announce = partial(_announce, as_json=session.json)
@@ -136,7 +136,7 @@ def console(
     """Open the web console on this machine, until interrupted."""
     session.require_here()
     settings = replace(session.settings, host="127.0.0.1", port=port, log_level="warning")
-    with frozen_gc():
+    with freeze_gc():
         server = importlib.import_module(SERVER)
     announce = partial(_show_console, as_json=session.json, in_browser=not no_open)
     asyncio.run(server.serve(settings, path=session.common.data_dir, keyless=None, announce=announce))
@@ -274,7 +274,7 @@ def _serve_http(session: Session, listening: Listening, options: "ToolOptions") 
         raise InvalidInput("url", "cannot be used with --http; a server serves MCP at /mcp itself")
     settings = _with_address(session.settings, listening.host, listening.port)
     announce = partial(_announce, as_json=session.json, path="/mcp")
-    with frozen_gc():
+    with freeze_gc():
         server = importlib.import_module(SERVER)
     asyncio.run(
         server.serve(

@@ -143,7 +143,7 @@ class DocumentLines(Service, checked=False):
         for kind, name in OTHER_KINDS.items():
             counts[name] = await self._authorized.count(access, And((Eq("kind", kind), filter)), status=None)
         if not self._may_review(access):
-            pages = [page async for page in self._authorized.withheld(access, filter)]
+            pages = [page async for page in self._authorized.read_quarantined(access, filter)]
             counts[QUARANTINED] = sum(
                 as_given(document).kind in EXPORTED_KINDS for page in pages for document in page
             )
@@ -208,7 +208,7 @@ class DocumentLines(Service, checked=False):
         if not documents or not await self._authorized.has_statements(access):
             return relations
         ids = {document.id for document in documents}
-        rows, readable = await self._authorized.related(access, sorted(ids))
+        rows, readable = await self._authorized.read_relations(access, sorted(ids))
         others = [DocumentId(stored.statement.target) for stored in rows.statements]
         source_ids = sorted({readable[other].source for other in others if other in readable})
         sources = {source.id: source for source in await self._authorized.sources_by_name(access, source_ids)}

@@ -61,7 +61,7 @@ class RelationReader:
         relations: list[DocumentRelation] = []
         for _ in range(MAX_ROUNDS):
             expanded |= frontier
-            rows, documents_in_rows = await self._authorized.related(access, sorted(frontier))
+            rows, documents_in_rows = await self._authorized.read_relations(access, sorted(frontier))
             statements |= dict.fromkeys(rows.statements)
             named |= rows.named
             readable |= documents_in_rows
@@ -75,7 +75,7 @@ class RelationReader:
         """Return the ids of all documents of a collection that others supersede."""
         if not await self._authorized.has_statements(access):
             return []
-        rows, readable = await self._authorized.related(access)
+        rows, readable = await self._authorized.read_relations(access)
         return sorted(successors_of(resolve_relations(rows, readable), readable))
 
     async def restrict_to_current(self, access: CollectionAccess, filter: Filter) -> Filter:

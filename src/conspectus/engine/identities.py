@@ -68,7 +68,7 @@ class IdentityService(Service):
         Only the owner account may do this. Raises NotFound.
         """
         require_owner_in_person(self._person, "unmap identities")
-        signed_in = await self._parts.accounts.signed_in(identity)
+        signed_in = await self._parts.accounts.find_sign_in(identity)
         if signed_in is None:
             raise NotFound("identity", identity)
         user, detail = signed_in.user, f"issuer {signed_in.identity.issuer}"

@@ -81,7 +81,7 @@ class MemoryDeletion(Service, checked=False):
         where = selection_filter(selection, self._parts.clock())
         async for rows in memory_sources.pages(where, size=MAX_DELETED_MEMORIES):
             yield [document for document, _ in rows]
-        async for page in stored.withheld(memory_sources, where):
+        async for page in stored.read_quarantined(memory_sources, where):
             yield page
 
 

@@ -102,7 +102,7 @@ class MemoryExporter(Service, checked=False):
         self, memory_sources: MemorySources, after: Position | None
     ) -> AsyncIterator[Document]:
         """Yield quarantined memories by the time of recording."""
-        async for page in self._reader.stored.withheld(memory_sources, EVERYTHING):
+        async for page in self._reader.stored.read_quarantined(memory_sources, EVERYTHING):
             for document in page:
                 if after is None or (document.recorded, document.id) > after:
                     yield document

@@ -12,7 +12,13 @@ from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
 from conspectus.engine.service import Service
 from conspectus.errors import NotFound, PreconditionFailed, as_field
-from conspectus.memory.documents import as_input, document_of, remade, store_metadata, version_of
+from conspectus.memory.documents import (
+    as_input,
+    change_document,
+    document_of,
+    store_metadata,
+    version_of,
+)
 from conspectus.memory.fact_edges import edge_of_fact, ends_of_fact, same_edge
 from conspectus.memory.scopes import graph_name, scope_of
 from conspectus.model.graph import Edge, GraphWritten
@@ -238,7 +244,7 @@ class MemoryFacts(Service, checked=False):
         metadata = store_metadata(before) if beside is None else dict(beside)
         if new.fact != before.fact:
             metadata.pop(CLOSED_BY, None)
-        document = remade(before, new, now=now, beside=metadata)
+        document = change_document(before, new, now=now, beside=metadata)
         try:
             written = await self._context.write([version_of(before, now=now), document], source)
         except NotFound as fault:

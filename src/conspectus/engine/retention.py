@@ -106,7 +106,7 @@ class RetentionRules(Service, checked=False):
             holds=lambda source: scope is None or includes_scope(scope, scope_of(source.name)),
         )
         now = self._parts.clock()
-        withheld = self._reader.stored.withheld(memory_sources, Not(Eq((PINNED,), True)))
+        withheld = self._reader.stored.read_quarantined(memory_sources, Not(Eq((PINNED,), True)))
         all_quarantined = [
             document async for page in withheld for document in page if document.thread is not None
         ]

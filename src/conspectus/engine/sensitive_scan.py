@@ -61,7 +61,7 @@ class SensitiveScan(Service, checked=False):
             if after is None:
                 break
         if includes_role(access.roles.collection, "manager"):
-            async for page in self._authorized.withheld(access, EVERYTHING):
+            async for page in self._authorized.read_quarantined(access, EVERYTHING):
                 yield page
 
 

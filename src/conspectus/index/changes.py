@@ -66,8 +66,8 @@ def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
 
 async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
     """Apply changes until the index has the records up to `sequence`, also if it was deleted meanwhile."""
-    while index.applied() < sequence:
-        changes = await reader.changes_since(index.applied(), limit=CHANGES)
+    while index.applied_sequence() < sequence:
+        changes = await reader.changes_since(index.applied_sequence(), limit=CHANGES)
         if not changes:
             break
         await index.apply(changes)

@@ -40,7 +40,7 @@ class OpenIndex:
 
     async def read_missing_chunks(self) -> AsyncIterator[Sequence[IndexedChunk]]:
         """Yield the chunks of all changes that the index has not applied."""
-        sequence = self.index.applied()
+        sequence = self.index.applied_sequence()
         while changes := await self.reader.changes_since(sequence, limit=MAX_CHANGES):
             sequence = changes[-1].sequence
             for change in changes:
@@ -51,14 +51,14 @@ class OpenIndex:
 
 async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
     """Apply every committed change up to at least `sequence`; nothing to do costs one comparison."""
-    while index.applied() < sequence:
-        changes = await reader.changes_since(index.applied(), limit=MAX_CHANGES)
+    while index.applied_sequence() < sequence:
+        changes = await reader.changes_since(index.applied_sequence(), limit=MAX_CHANGES)
         if not changes:
             return
         if sum(change.last - change.first + 1 for change in changes) >= MIN_BULK_CHUNKS:
-            before = index.applied()
+            before = index.applied_sequence()
             await index.flush(least=0)
-            if index.applied() > before:
+            if index.applied_sequence() > before:
                 continue
         await index.apply(changes)
 
@@ -67,5 +67,5 @@ async def apply_updates(index: Index, updates: Sequence[IndexUpdate]) -> None:
     """Apply the updates that directly follow what the index holds, without reading the records."""
     for update in updates:
         size = sum(change.last - change.first + 1 for change in update.changes)
-        if update.chunks is not None and update.before == index.applied() and size < MIN_BULK_CHUNKS:
+        if update.chunks is not None and update.before == index.applied_sequence() and size < MIN_BULK_CHUNKS:
             await index.apply(update.changes, update.chunks)

@@ -58,7 +58,7 @@ class OpenIndexes:
         written = (write.collection for write in updates if write.indexed)
         opened.indexed = max([opened.indexed, *(state.sequence for state in written if opened.is_of(state))])
         sequence = max(collection.sequence, opened.required)
-        if max(opened.indexed, opened.index.applied()) < sequence:
+        if max(opened.indexed, opened.index.applied_sequence()) < sequence:
             async with opened.lock:
                 await self._index(opened, updates, sequence)
         self._unavailable.discard(collection.id)

@@ -214,7 +214,9 @@ def date_versions(versions: Sequence[Memory]) -> list[Memory]:
     return [*stored, *versions[-1:]]
 
 
-def remade(memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str, Json]) -> NewDocument:
+def change_document(
+    memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str, Json]
+) -> NewDocument:
     """Return the document of a changed memory. It keeps the key, and therefore the id."""
     stored: dict[str, Json] = {KNOWN_FROM: canonical(now)}
     document = document_of(

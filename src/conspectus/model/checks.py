@@ -174,7 +174,7 @@ class Arguments:
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._names = [parameter.name for parameter in parameters if parameter.kind in by_position]
 
-    def checked(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments of a call, converted if necessary. Raises InvalidInput."""
         takes = self._takes
         positional = [
@@ -236,18 +236,18 @@ class Arguments:
         ]
 
 
-def checked(function: F, how: How) -> F:
+def add_checks(function: F, how: How) -> F:
     """Return the function with a check of its arguments before each call."""
     arguments = Arguments(function, how)
 
     @functools.wraps(function)
     async def asynchronous(*args: Any, **named: Any) -> Any:
-        positional, others = arguments.checked(args, named)
+        positional, others = arguments.check(args, named)
         return await function(*positional, **others)
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        positional, others = arguments.checked(args, named)
+        positional, others = arguments.check(args, named)
         return function(*positional, **others)
 
     return cast(F, asynchronous if inspect.iscoroutinefunction(function) else call)

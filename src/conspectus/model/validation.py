@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeVar
 
-from conspectus.model.checks import Checked, How, checked
+from conspectus.model.checks import Checked, How, add_checks
 from conspectus.model.filter import Eq
 from conspectus.model.filter_json import filter_from_mapping
 
@@ -27,9 +27,9 @@ def check_methods(cls: type[Any], settings: Callable[[Any], object] | None = Non
     """
     for name, method in list(vars(cls).items()):
         if not name.startswith("_") and inspect.isfunction(method):
-            setattr(cls, name, checked(method, HOW._replace(settings=settings)))
+            setattr(cls, name, add_checks(method, HOW._replace(settings=settings)))
 
 
 def checked_arguments(function: F) -> F:
     """Return the function with a check of its arguments before each call."""
-    return checked(function, HOW)
+    return add_checks(function, HOW)

@@ -125,15 +125,15 @@ class Reader(Protocol):
 
 
 class Index(Protocol):
-    """Which chunks, how similar. Derived from Records: a pure function of them up to `applied()`."""
+    """Which chunks, how similar. Derived from Records: a pure function of them up to `applied_sequence()`."""
 
-    def applied(self) -> int:
+    def applied_sequence(self) -> int:
         """The sequence number up to which queries see the records."""
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
         """Apply changes in order; visible to the next query all at once. Applying twice is harmless.
 
-        `chunks` are given only with changes that follow right after `applied()`; else they are read.
+        `chunks` are given only with changes that follow right after `applied_sequence()`; else they are read.
         """
 
     async def search(self, probe: Probe) -> Candidates:
@@ -271,7 +271,7 @@ class Records(Timelines, Protocol):
     async def has_statements(self, collection: CollectionId) -> bool:
         """Whether any document of the collection states anything about another."""
 
-    async def related(
+    async def read_relations(
         self, collection: CollectionId, ids: Sequence[DocumentId] | None = None
     ) -> RelationRows:
         """The statements by and about these documents, with the documents that they name; None: all of them.

@@ -179,7 +179,7 @@ class Accounts(Protocol):
         or if the user has another identity of that issuer.
         """
 
-    async def signed_in(self, identity: str) -> SignedIn | None:
+    async def find_sign_in(self, identity: str) -> SignedIn | None:
         """An identity with its user and the memberships of that user."""
 
     async def identities(self, user: UserId | None = None) -> Sequence[Identity]:

@@ -145,7 +145,7 @@ class SqlRecords(SqlStore):
     list = reading(reads.list_documents)
     list_by_key = reading(reads.list_by_key)
     has_statements = cached(relations.has_statements, single=True)
-    related = reading(relations.related)
+    read_relations = reading(relations.read_relations)
     count = reading(reads.count_documents)
     text = reading(reads.text_of)
     texts = reading(reads.texts_of)

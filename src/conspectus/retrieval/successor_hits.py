@@ -47,7 +47,7 @@ def with_successors_first(retrieval: Retrieval, more: Mapping[DocumentId, Hit]) 
         hit = listed[0] if listed else replace(added[0], along_with=old.chunk.id)
         hit = moved.get(hit.chunk.id, hit)
         if hit.score <= old.score:
-            hit = _raised(hit, math.nextafter(old.score, math.inf))
+            hit = _raise_score(hit, math.nextafter(old.score, math.inf))
         moved[hit.chunk.id] = hit
     hits = {hit.chunk.id: hit for hit in retrieval.hits} | moved
     return replace(
@@ -59,6 +59,6 @@ def with_successors_first(retrieval: Retrieval, more: Mapping[DocumentId, Hit]) 
     )
 
 
-def _raised(hit: Hit, score: float) -> Hit:
+def _raise_score(hit: Hit, score: float) -> Hit:
     raised_by = hit.parts.get(SUPERSEDES, 0.0) + score - hit.score
     return replace(hit, score=score, parts={**hit.parts, SUPERSEDES: raised_by})

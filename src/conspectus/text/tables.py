@@ -121,14 +121,14 @@ def sentences_and_rows(text: str, tables: Sequence[TextTable]) -> Iterator[Span]
     """Yield the spans of sentences, and of each row of a table as one; header rows are one together."""
     start = 0
     for table in tables:
-        yield from _shifted(sentences(text[start : table.start]), start)
+        yield from _shift_spans(sentences(text[start : table.start]), start)
         if table.start < table.body:
             yield table.start, table.start + len(text[table.start : table.body].rstrip())
         for row_start, row_end in find_rows(text, table):
             if row := text[row_start:row_end].rstrip():
                 yield row_start, row_start + len(row)
         start = table.end
-    yield from _shifted(sentences(text[start:]), start)
+    yield from _shift_spans(sentences(text[start:]), start)
 
 
 def find_rows(text: str, table: TextTable) -> Iterator[Span]:
@@ -168,5 +168,5 @@ def _count_cells(line: str) -> int:
     return len(_CELL_BORDER.findall(cells.removeprefix("|").removesuffix("|"))) + 1
 
 
-def _shifted(spans: Iterator[Span], by: int) -> Iterator[Span]:
+def _shift_spans(spans: Iterator[Span], by: int) -> Iterator[Span]:
     return ((start + by, end + by) for start, end in spans)

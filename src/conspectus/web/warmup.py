@@ -13,7 +13,7 @@ COLLECTION_THRESHOLDS: Final = (2_000, 10, 100)
 
 
 @contextmanager
-def frozen_gc() -> Iterator[None]:
+def freeze_gc() -> Iterator[None]:
     """Exclude all objects made in the block or before it from garbage collection.
 
     Repeated collections take a fifth of a server's start, and would delay requests later.

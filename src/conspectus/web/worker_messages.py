@@ -23,8 +23,8 @@ STOP: Final = b"stop\n"
 WORKER_PROGRAM: Final = """
 import os, sys
 os.environ['{variable}'] = sys.argv[1]
-from conspectus.web.warmup import frozen_gc
-with frozen_gc():
+from conspectus.web.warmup import freeze_gc
+with freeze_gc():
     from conspectus.web.server_process import main
 main()
 """

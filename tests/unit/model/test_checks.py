@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.model.checks import LARGEST, Checked, How, checked, format_value, taker
+from conspectus.model.checks import LARGEST, Checked, How, add_checks, format_value, taker
 
 Name = NewType("Name", str)
 STRICT, ANY_NUMBER = How(), How(any_number=True)
@@ -203,7 +203,7 @@ async def return_later(first: int) -> int:
 
 
 def test_arguments_are_checked_by_position_and_name() -> None:
-    call: Any = checked(return_arguments, How())
+    call: Any = add_checks(return_arguments, How())
     assert call(1) == (1, "b", (), {})
     assert call(1, "c", None, 2, limit=3, names=["a"]) == (1, "c", (None, 2), {"limit": 3, "names": ("a",)})
     for args, named, field in (
@@ -218,7 +218,7 @@ def test_arguments_are_checked_by_position_and_name() -> None:
 
 
 async def test_an_asynchronous_function_stays_one() -> None:
-    call = checked(return_later, How())
+    call = add_checks(return_later, How())
     assert await call(1) == 1
     with pytest.raises(InvalidInput):
         await call("1")  # type: ignore[arg-type]

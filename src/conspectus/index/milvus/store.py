@@ -52,7 +52,7 @@ class MilvusIndex:
         index._state = await index._notes.read()
         return index
 
-    def applied(self) -> int:
+    def applied_sequence(self) -> int:
         """Return the sequence up to which queries see the records."""
         return self._state.applied
 

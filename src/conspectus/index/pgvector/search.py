@@ -58,7 +58,7 @@ class Words:
         scores = np.zeros(len(rows))
         lengths = self.view.lengths[rows].astype(np.float64)
         row_numbers = rows.astype(np.uint32)
-        for term, posting in self._ordered():
+        for term, posting in self._sort_postings():
             positions = np.searchsorted(posting.rows, row_numbers)
             positions[positions == len(posting.rows)] = 0
             hits = np.flatnonzero(posting.rows[positions] == row_numbers)
@@ -69,7 +69,7 @@ class Words:
     def score_all(self) -> tuple[RowNumbers, Floats]:
         """Return every live row that has a term, with its exact score."""
         scores = np.zeros(len(self.view.chunks))
-        for term, posting in self._ordered():
+        for term, posting in self._sort_postings():
             lengths = self.view.lengths[posting.rows].astype(np.float64)
             scores[posting.rows] += self._add_term(term, posting.counts.astype(np.float64), lengths)
         if not self.view.all_alive:
@@ -89,7 +89,7 @@ class Words:
     def _corpus(self) -> Corpus:
         return self.view.corpus
 
-    def _ordered(self) -> list[tuple[TermStatistic, PgvectorPosting]]:
+    def _sort_postings(self) -> list[tuple[TermStatistic, PgvectorPosting]]:
         ordered = sorted(self.terms, key=lambda statistic: statistic.term)
         return [(term, self.postings[term.term]) for term in ordered if len(self.postings[term.term].rows)]
 
@@ -236,7 +236,7 @@ class Near:
         """Return rows from the graph that match."""
         self._set(limit)
         if allowed.condition.admits_all:
-            self.cursor.execute(f"{self._ordered()} LIMIT {limit}", {"query": as_literal(self.query)})
+            self.cursor.execute(f"{self._nearest_rows()} LIMIT {limit}", {"query": as_literal(self.query)})
             rows = np.array([row for (row,) in self.cursor], np.int64)
             return rows if len(rows) == limit else None
         matching = np.zeros(0, np.int64)
@@ -249,7 +249,8 @@ class Near:
     def _fetch_batches(self, limit: int) -> Iterator[RowNumbers]:
         """Yield the results of the graph in batches, nearest first."""
         self.cursor.execute(
-            f"DECLARE near NO SCROLL CURSOR FOR {self._ordered()}", {"query": as_literal(self.query)}
+            f"DECLARE near NO SCROLL CURSOR FOR {self._nearest_rows()}",
+            {"query": as_literal(self.query)},
         )
         offered = 0
         while offered < MAX_SCANNED:
@@ -263,7 +264,7 @@ class Near:
     def _set(self, limit: int) -> None:
         self.cursor.execute(_SETTINGS, (str(min(1_000, max(EF_SEARCH, 2 * limit))), str(MAX_SCANNED)))
 
-    def _ordered(self) -> str:
+    def _nearest_rows(self) -> str:
         return (
             f"SELECT row FROM {self.tables.vectors} WHERE version <= {self.tables.graph}"
             " ORDER BY vector <#> %(query)s::halfvec"

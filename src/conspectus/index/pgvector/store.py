@@ -68,7 +68,7 @@ class PgvectorIndex:
         await index._read_state()
         return index
 
-    def applied(self) -> int:
+    def applied_sequence(self) -> int:
         """Return the sequence up to which queries see the records."""
         return self._state.applied
 

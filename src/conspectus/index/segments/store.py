@@ -238,7 +238,7 @@ class SegmentsIndex:
         index._compact_if_due()
         return index
 
-    def applied(self) -> int:
+    def applied_sequence(self) -> int:
         """Return the sequence up to which queries see the records."""
         return self._state.applied
 

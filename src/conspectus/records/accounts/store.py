@@ -131,7 +131,7 @@ class SqlAccounts(SqlStore):
             *(() if new_user is None else (name_lock(users, new_user.name),)),
         },
     )
-    signed_in = cached(find_signed_in, single=True)
+    find_sign_in = cached(find_signed_in, single=True)
     identities = reading(list_identities)
     remove_identity = writing(
         remove_identity,

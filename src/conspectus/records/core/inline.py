@@ -68,7 +68,7 @@ class InlineReads:
         with self._lock:
             return self._read_version()
 
-    def cached(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
+    def find_cached(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
         """Return the cached values of the keys at a version that was just read."""
         hits: dict[Key, Any] = {}
         with self._lock:

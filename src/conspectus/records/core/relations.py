@@ -141,7 +141,7 @@ def has_statements(connection: Connection, collection: CollectionId) -> bool:
     return bool(fetch_rows(connection, _ANY_STATED, {"collection": collection}))
 
 
-def related(
+def read_relations(
     connection: Connection, collection: CollectionId, ids: Sequence[DocumentId] | None = None
 ) -> RelationRows:
     """Return the statements by and about documents, or all of a collection, with the documents they name."""

@@ -99,7 +99,7 @@ class Transactions:
         if inline is None or version is None:
             is_single = single and len(keys) <= MAX_BLOCK_VALUES
             return await self.read(lambda connection: find(connection, keys), single=is_single)
-        cached_values: dict[Key, Result] = inline.cached(version, keys)
+        cached_values: dict[Key, Result] = inline.find_cached(version, keys)
         missing = [key for key in keys if key not in cached_values]
         if not missing:
             return cached_values
