@@ -4,7 +4,7 @@ from typing import Final
 
 from conspectus.chat.content_words import content_words, inner_names, words
 from conspectus.chat.query_rewriting import GOING_ON, PRONOUNS
-from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.analyzer import ALL_STOP_WORDS
 
 _VAGUE = """
 mean means meant work works worked working fix fixes fixed fixing solve solved happen happens happened
@@ -17,7 +17,6 @@ write wrote written summary summarize summarise topic point recap continue
 VAGUE: Final = frozenset(_VAGUE.split())
 """Content words that a conversation must fill with a subject."""
 POINTING: Final = PRONOUNS | {"that", "there", "so"}
-_FUNCTION_WORDS: Final = frozenset().union(*STOP_WORDS.values())
 
 _GERMAN = """
 was wer wen wem wann wo wie warum wieso weshalb woran worum womit das der die den dem des es er sie ist sind
@@ -63,6 +62,6 @@ def names_nothing(prompt: str) -> bool:
         return True
     if not prompt.strip() or inner_names(prompt):
         return False
-    subjects = [word for word in content_words(prompt) if word.lower() not in VAGUE | _FUNCTION_WORDS]
+    subjects = [word for word in content_words(prompt) if word.lower() not in VAGUE | ALL_STOP_WORDS]
     refers_back = not POINTING.isdisjoint(words(prompt.lower())) and not GOING_ON.match(prompt)
     return len(subjects) <= int(refers_back)

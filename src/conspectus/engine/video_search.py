@@ -36,7 +36,13 @@ from conspectus.model.streams import Moment, Moments, StreamQuery, StreamRange, 
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.filler_captions import is_filler_caption
 from conspectus.retrieval.first_mention import FIRST_MENTION_PART, first_mention_question
-from conspectus.retrieval.moments import SHARE_BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
+from conspectus.retrieval.moments import (
+    SHARE_BEFORE,
+    TYPICAL_SECONDS,
+    MomentSpan,
+    ScoredCaption,
+    find_moments,
+)
 from conspectus.retrieval.query_checks import check_query
 from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
@@ -272,7 +278,7 @@ class VideoSearch(Service, checked=False):
                     times = (position_row.start - origin) / 1_000_000, (position_row.end - origin) / 1_000_000
                     scored[position_row.document] = ScoredCaption(name, *times, nan)
         document_ids = list(scored)
-        best = moments(list(scored.values()), limit=limit)
+        best = find_moments(list(scored.values()), limit=limit)
         member_ids = dict.fromkeys(document_ids[position] for span in best for position in span.members)
         captions = {
             str(hit.document.id): caption_of(query, hit.document, hit.chunk.text)

@@ -17,7 +17,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.graph import GraphExpansion, Neighbor, Node, Traversal
 from conspectus.model.ids import ChunkId
 from conspectus.ports.graphs import Mentioned, TextPassage
-from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.analyzer import ALL_STOP_WORDS
 from conspectus.text.name_keys import key_of, keys_of
 
 MAX_SEEDS: Final = 10
@@ -38,7 +38,6 @@ MAX_NAME_WORDS: Final = 6
 """Maximum numbers of query words that are examined, and of words in an entity name."""
 
 _WORD: Final = re.compile(r"\w(?:[\w'\u2019.&/+#-]*[\w+#])?")
-_EMPTY: Final = frozenset().union(*STOP_WORDS.values())
 
 Begin = TypeVar("Begin", int, str)
 
@@ -98,7 +97,7 @@ def phrases(question: str) -> list[Phrase]:
     for first, last in spans:
         key = keys[first, last]
         article = key == keys.get((first + 1, last))
-        if len(key) > 1 and key not in _EMPTY and not article:
+        if len(key) > 1 and key not in ALL_STOP_WORDS and not article:
             names.append(Phrase(first, last, texts[first, last], key))
     return names
 

@@ -164,6 +164,11 @@ class Document:
     read_by: ReadBy = "text"
 
     @property
+    def time(self) -> datetime:
+        """When it happened, or else when it was first stored."""
+        return self.occurred.start if self.occurred else self.recorded
+
+    @property
     def assisted(self) -> bool:
         """Whether it is a turn of a conversation with an assistant."""
         return self.role in {"user", "assistant"}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from conspectus.retrieval.arrays import Floats, Ids
-from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.analyzer import ALL_STOP_WORDS
 
 IDENTIFIER_WEIGHT = 2.0
 """More than the range of fused scores."""
@@ -18,7 +18,7 @@ QUESTION_WEIGHT = 0.08
 ROLE_WEIGHT = 0.1
 _WORD = re.compile(r"\w+")
 _ROLES = (["user"], ["assistant"], ["system"], ["tool"], ["agent"], ["bot"], ["human"], ["ai"])
-_NO_NAMES = frozenset().union(*STOP_WORDS.values(), *_ROLES)
+_NO_NAMES = ALL_STOP_WORDS.union(*_ROLES)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u037e")
 
 
@@ -44,7 +44,7 @@ def speaker_boost(query: str, authors: Sequence[str | None], *, weight: float = 
 
 
 def question_penalty(texts: Sequence[str], *, weight: float = QUESTION_WEIGHT) -> Floats:
-    """Return minus `weight` for texts that end with a query: they rarely contain an answer."""
+    """Return minus `weight` for texts that end with a question: they rarely contain an answer."""
     return 0.0 - weight * np.array([float(ends_with_question(text)) for text in texts], dtype=np.float64)
 
 
@@ -54,7 +54,7 @@ def role_boost(roles: Sequence[str | None], *, role: str = "user", weight: float
 
 
 def ends_with_question(text: str) -> bool:
-    """Return whether a text ends with a query."""
+    """Return whether the last sign of a text, except for quotes and brackets, is a question mark."""
     for character in reversed(text):
         if character in _QUESTION_MARKS or character.isalnum():
             return not character.isalnum()

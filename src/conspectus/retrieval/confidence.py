@@ -19,7 +19,7 @@ from conspectus.retrieval.arrays import Floats
 from conspectus.retrieval.confidence_weights import INTERCEPT, WEIGHTS
 from conspectus.retrieval.fusion import MAX_LEAD_HITS
 from conspectus.retrieval.ranked_candidates import RankedCandidates
-from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.analyzer import ALL_STOP_WORDS
 
 MAX_READ_PASSAGES: Final = 3
 """Number of best passages that are compared with the query."""
@@ -31,7 +31,6 @@ MAX_NEAREST: Final = 100
 """Number of nearest texts over which the best cosine has its lead; the depth of every search."""
 MAX_QUERY_WORDS: Final = 64
 """Maximum number of query words that are examined."""
-_STOP_WORDS: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w+")
 _IN_PARENTHESES: Final = re.compile(r"\([^)]*\)")
 
@@ -126,7 +125,7 @@ def _share_of_author(words: Sequence[str], hits: Sequence[Passage], authors: Set
 
     The signal is missing if the query names no author, or all of them.
     """
-    spoken = {word for word in words if len(word) > 1 and word.casefold() not in _STOP_WORDS}
+    spoken = {word for word in words if len(word) > 1 and word.casefold() not in ALL_STOP_WORDS}
     named_words = {author: len(spoken.intersection(_WORD.findall(author))) for author in authors if author}
     most = max(named_words.values(), default=0)
     named = {author for author, number in named_words.items() if number == most}
@@ -158,7 +157,9 @@ def _phrase_coverage(name: str, phrases: Set[str], texts: str) -> dict[str, floa
 def _word_pairs(words: Sequence[str]) -> set[str]:
     """Return pairs of adjacent words, of which at most one is a stop word."""
     folded = [word.casefold() for word in words]
-    return {f"{first} {second}" for first, second in pairwise(folded) if not {first, second} <= _STOP_WORDS}
+    return {
+        f"{first} {second}" for first, second in pairwise(folded) if not {first, second} <= ALL_STOP_WORDS
+    }
 
 
 def _find_capitalized_runs(words: Sequence[str]) -> set[str]:
@@ -168,7 +169,7 @@ def _find_capitalized_runs(words: Sequence[str]) -> set[str]:
         for is_name, run in groupby(words[1:], lambda word: word[0].isupper())
         if is_name
     )
-    return {run for run in runs if run not in _STOP_WORDS}
+    return {run for run in runs if run not in ALL_STOP_WORDS}
 
 
 def _count_titles(words: Sequence[str], passages: Sequence[Passage]) -> int:

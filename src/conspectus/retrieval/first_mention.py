@@ -130,5 +130,5 @@ def _reading_order(row: StoredChunk) -> tuple[float, int, int, int]:
     document = row.document
     time = 0.0
     if document.kind in _SEQUENCE_KINDS:
-        time = (document.occurred.start if document.occurred else document.recorded).timestamp()
+        time = document.time.timestamp()
     return (time, document.sequence or 0, document.number, row.chunk.position)

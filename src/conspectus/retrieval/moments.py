@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.deferred import dataclass
+from conspectus.retrieval.arrays import Floats
 
-Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 TYPICAL_SECONDS = 36.0
@@ -67,7 +67,7 @@ class MomentSpan:
     parts: Mapping[str, float]
 
 
-def moments(captions: Sequence[ScoredCaption], *, limit: int) -> list[MomentSpan]:
+def find_moments(captions: Sequence[ScoredCaption], *, limit: int) -> list[MomentSpan]:
     """Return the best moments, at most `limit`. None overlaps a better moment of its stream by much.
 
     Captions may be in any order and from several streams. Results improve with more captions around the good

@@ -7,14 +7,13 @@ from typing import Final
 import numpy as np
 
 from conspectus.retrieval.arrays import Floats
-from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.analyzer import ALL_STOP_WORDS
 
 PHRASE_WEIGHT: Final = 1.0
 """The score of a text that has the complete query."""
 MIN_QUOTATION_WORDS: Final = 5
 """Minimum words of a quotation. A complete query of at least three words also counts."""
 MIN_PHRASE_WORDS, MAX_PHRASE_WORDS = 3, 64
-_STOP_WORDS: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w{2,}")
 """Words of one character, such as articles or line numbers, are ignored in sequences."""
 
@@ -30,7 +29,7 @@ def phrase_boost(words: Sequence[str], texts: Sequence[str], *, weight: float = 
 
     Stop words are not counted. The cube raises quotations and hardly affects common phrases.
     """
-    has_content = [word not in _STOP_WORDS for word in words]
+    has_content = [word not in ALL_STOP_WORDS for word in words]
     shares = []
     for text in texts:
         start, end = longest_run(words, text)

@@ -143,8 +143,7 @@ def _are_forms(one: str, other: str) -> bool:
 
 
 def _time_key(document: Document) -> tuple[float, int]:
-    moment = document.occurred.start if document.occurred else document.recorded
-    return moment.timestamp(), document.number
+    return document.time.timestamp(), document.number
 
 
 def _time_order_parts(

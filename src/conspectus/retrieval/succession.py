@@ -157,8 +157,7 @@ def _is_last(other: DocumentId, document: DocumentId, reached: Mapping[DocumentI
 
 
 def _recency(document: Document) -> tuple[float, int, str]:
-    moment = document.occurred.start if document.occurred else document.recorded
-    return moment.timestamp(), document.number, document.id
+    return document.time.timestamp(), document.number, document.id
 
 
 def display_name(document: Document) -> str:

@@ -343,3 +343,4 @@ cannot cant dont doesnt didnt isnt arent wasnt werent wont
 """
 
 STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType({"english": frozenset(_ENGLISH.split())})
+ALL_STOP_WORDS = frozenset().union(*STOP_WORDS.values())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.moments import MAX_OVERLAP, TYPICAL_SECONDS, ScoredCaption, moments
+from conspectus.retrieval.moments import MAX_OVERLAP, TYPICAL_SECONDS, ScoredCaption, find_moments
 
 UNSCORED = math.nan
 TIMES = st.floats(-1e6, 1e6)
@@ -38,14 +38,14 @@ def minutes(*scored: tuple[float, float, str]) -> list[ScoredCaption]:
 
 
 def test_a_stretch_begins_before_its_best_caption_and_goes_on_after_it():
-    best, *_ = moments(every_six_seconds(*[0.1] * 10, 0.9, *[0.1] * 10), limit=1)
+    best, *_ = find_moments(every_six_seconds(*[0.1] * 10, 0.9, *[0.1] * 10), limit=1)
     assert best.members == (8, 9, 10, 11, 12, 13)
     assert (best.start, best.end) == (48.0, 84.0)
 
 
 def test_a_score_is_the_sum_of_its_parts():
     beside = [(0.2, 0.1, "")] * 9
-    best, *_ = moments(minutes(*beside, (0.4, 0.3, "red"), (0.9, 0.5, "car"), *beside), limit=1)
+    best, *_ = find_moments(minutes(*beside, (0.4, 0.3, "red"), (0.9, 0.5, "car"), *beside), limit=1)
     assert best.parts == {
         "best caption": 0.9,
         "like it around": pytest.approx(0.65 * (0.5 + 0.3 + 5 * 0.1) / 7),
@@ -58,7 +58,7 @@ def test_a_score_is_the_sum_of_its_parts():
 def test_words_count_once_however_often_they_are_said_around_and_rare_ones_weigh_more():
     others = [(0.1, 0.1, "")] * 4
     captions = minutes((0.5, 0.1, "red"), (0.5, 0.1, "red"), *others, (0.5, 0.1, "car"), *others)
-    shares = {moment.start: moment.parts["words around"] for moment in moments(captions, limit=20)}
+    shares = {moment.start: moment.parts["words around"] for moment in find_moments(captions, limit=20)}
     red, car = math.log(9.5 / 2.5 + 1), math.log(10.5 / 1.5 + 1)
     assert shares[0.0] == shares[60.0] == pytest.approx(0.25 * red / (red + car))
     assert shares[360.0] == pytest.approx(0.25 * car / (red + car))
@@ -69,22 +69,22 @@ def test_words_count_once_however_often_they_are_said_around_and_rare_ones_weigh
 def test_what_was_not_found_is_as_unlike_as_the_worst_and_what_has_no_vector_as_the_typical():
     far = minutes((0.5, 0.9, ""), (0.5, 0.5, ""), (0.5, 0.1, ""), (0.4, UNSCORED, ""))
     around = 0.65 * (0.9 + 0.5 + 0.1 + 0.5) / 4
-    assert moments(far, limit=1)[0].parts["like it around"] == pytest.approx(around)
+    assert find_moments(far, limit=1)[0].parts["like it around"] == pytest.approx(around)
     far = minutes((0.5, 0.9, ""), (0.5, 0.5, ""), (0.5, 0.1, ""), (UNSCORED, UNSCORED, ""))
     around = 0.65 * (0.9 + 0.5 + 0.1 + 0.1) / 4
-    assert moments(far, limit=1)[0].parts["like it around"] == pytest.approx(around)
+    assert find_moments(far, limit=1)[0].parts["like it around"] == pytest.approx(around)
 
 
 def test_of_equal_captions_the_one_among_those_about_the_same_wins():
     nothing = [(0.2, 0.2, "")] * 8
     for good, beside in (((0.7, 0.5, ""), (0.2, 0.4, "")), ((0.7, 0.5, "car"), (0.2, 0.2, "red"))):
-        best = moments(minutes(*nothing, good, *nothing, beside, good, *nothing), limit=2)
+        best = find_moments(minutes(*nothing, good, *nothing, beside, good, *nothing), limit=2)
         assert [moment.members for moment in best] == [(18,), (8,)]
 
 
 def test_only_the_best_captions_speak_for_those_beside_them():
     many = every_six_seconds(*[0.9] * 11, 0.2, 0.9, 0.2)
-    assert {moment.parts["good beside"] for moment in moments(many, limit=9)} == {0.0}
+    assert {moment.parts["good beside"] for moment in find_moments(many, limit=9)} == {0.0}
 
 
 def test_a_caption_gains_no_more_than_it_is_good_itself():
@@ -94,13 +94,14 @@ def test_a_caption_gains_no_more_than_it_is_good_itself():
         for minute, score in enumerate(scores)
     ]
     gains = {
-        moment.parts["best caption"]: moment.parts["good beside"] for moment in moments(minutes, limit=20)
+        moment.parts["best caption"]: moment.parts["good beside"]
+        for moment in find_moments(minutes, limit=20)
     }
     assert gains == {0.9: pytest.approx(0.4 * 0.85), 0.8: pytest.approx(0.4 * 0.95), 0.05: 0.05, 0.0: 0.0}
 
 
 def test_of_equal_captions_the_one_in_good_company_wins():
-    best, *_ = moments(every_six_seconds(0.7, *[0.1] * 20, 0.3, 0.3, 0.7, 0.3, 0.3), limit=1)
+    best, *_ = find_moments(every_six_seconds(0.7, *[0.1] * 20, 0.3, 0.3, 0.7, 0.3, 0.3), limit=1)
     assert 23 in best.members
     assert 0 not in best.members
 
@@ -109,19 +110,19 @@ def test_captions_as_long_as_an_answer_stand_alone():
     minutes = [
         ScoredCaption("camera", 60.0 * minute, 60.0 * minute + 62.0, 0.1 * minute) for minute in range(5)
     ]
-    ranked = moments(minutes, limit=10)
+    ranked = find_moments(minutes, limit=10)
     assert [moment.members for moment in ranked] == [(4,), (3,), (2,), (1,), (0,)]
     assert (ranked[0].start, ranked[0].end) == (240.0, 302.0)
 
 
 def test_captions_over_one_another_are_answers_of_their_own():
     day, minute = ScoredCaption("day", 0.0, 300.0, 0.4), ScoredCaption("day", 20.0, 60.0, 0.6)
-    assert [moment.members for moment in moments([day, minute], limit=5)] == [(1,), (1, 0)]
+    assert [moment.members for moment in find_moments([day, minute], limit=5)] == [(1,), (1, 0)]
 
 
 def test_streams_do_not_speak_for_each_other():
-    alone = moments(every_six_seconds(0.5, 0.1, stream="b"), limit=1)
-    both = moments(
+    alone = find_moments(every_six_seconds(0.5, 0.1, stream="b"), limit=1)
+    both = find_moments(
         [*every_six_seconds(0.4, 0.4, stream="a"), *every_six_seconds(0.5, 0.1, stream="b")], limit=2
     )
     assert {moment.stream for moment in both} == {"a", "b"}
@@ -129,24 +130,24 @@ def test_streams_do_not_speak_for_each_other():
 
 
 def test_what_has_no_score_is_in_stretches_but_never_makes_one():
-    ranked = moments(every_six_seconds(UNSCORED, 0.8, UNSCORED, UNSCORED, *[UNSCORED] * 20), limit=10)
+    ranked = find_moments(every_six_seconds(UNSCORED, 0.8, UNSCORED, UNSCORED, *[UNSCORED] * 20), limit=10)
     assert [moment.members for moment in ranked] == [(0, 1, 2, 3, 4)]
-    assert moments(every_six_seconds(UNSCORED, UNSCORED), limit=10) == []
+    assert find_moments(every_six_seconds(UNSCORED, UNSCORED), limit=10) == []
 
 
 def test_instants_at_one_time_are_one_answer():
-    (moment,) = moments([ScoredCaption("a", 5.0, 5.0, 0.3), ScoredCaption("a", 5.0, 5.0, 0.4)], limit=10)
+    (moment,) = find_moments([ScoredCaption("a", 5.0, 5.0, 0.3), ScoredCaption("a", 5.0, 5.0, 0.4)], limit=10)
     assert moment.members == (0, 1)
     assert (moment.start, moment.end) == (5.0, 5.0)
 
 
 def test_nothing_seen_and_nothing_wanted():
-    assert moments([], limit=10) == []
-    assert moments(every_six_seconds(0.5), limit=0) == []
+    assert find_moments([], limit=10) == []
+    assert find_moments(every_six_seconds(0.5), limit=0) == []
 
 
 def test_far_captions_of_one_stream_are_not_of_one_stretch():
-    (first, second) = moments(
+    (first, second) = find_moments(
         [ScoredCaption("a", 0.0, 2.0, 0.5), ScoredCaption("a", 9_000.0, 9_002.0, 0.5)], limit=10
     )
     assert (first.members, second.members) == ((0,), (1,))
@@ -154,7 +155,7 @@ def test_far_captions_of_one_stream_are_not_of_one_stretch():
 
 @given(st.lists(SEEN, max_size=30), st.integers(0, 12))
 def test_stretches_are_sound_whatever_is_seen(captions, limit):
-    ranked = moments(captions, limit=limit)
+    ranked = find_moments(captions, limit=limit)
     assert len(ranked) <= limit
     assert [moment.score for moment in ranked] == sorted((moment.score for moment in ranked), reverse=True)
     for moment in ranked:
@@ -174,9 +175,9 @@ def test_stretches_are_sound_whatever_is_seen(captions, limit):
 def test_the_order_in_which_captions_are_seen_does_not_matter(captions, chance):
     order = list(range(len(captions)))
     chance.shuffle(order)
-    ranked = moments([captions[position] for position in order], limit=50)
+    ranked = find_moments([captions[position] for position in order], limit=50)
     assert [{order[member] for member in moment.members} for moment in ranked] == [
-        set(moment.members) for moment in moments(captions, limit=50)
+        set(moment.members) for moment in find_moments(captions, limit=50)
     ]
 
 
@@ -185,6 +186,6 @@ def test_a_day_of_captions_is_looked_at_at_once():
         ScoredCaption("camera", 4.0 * index, 4.0 * index + 4.0, (index * 7_919 % 997) / 997)
         for index in range(21_600)
     ]
-    ranked = moments(day, limit=100)
+    ranked = find_moments(day, limit=100)
     assert len(ranked) == 100
     assert all(moment.end - moment.start <= TYPICAL_SECONDS + 8.0 for moment in ranked)
