@@ -1,6 +1,6 @@
 """What a package needs to add a connector: the port, its entries, and what declares options."""
 
-from conspectus.model.annotations import Example, Length, Range
+from conspectus.model.annotations import Example, Length, Range, Secret
 from conspectus.model.checks import Checked
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
@@ -20,5 +20,6 @@ __all__ = [
     "Listing",
     "NewDocument",
     "Range",
+    "Secret",
     "Watchable",
 ]

@@ -218,6 +218,14 @@ class Settings:
         "names, addresses or networks that may be fetched from although they are not public, separated "
         "by commas",
     ] = ""
+    secret_key: Annotated[
+        str,
+        "key that seals credentials of connections: 32 random bytes in URL-safe Base64; several, newest "
+        "first, separated by commas",
+    ] = field(default="", repr=False)
+    secret_key_file: Annotated[str, "file with such a key in each line, in place of `secret_key`"] = field(
+        default="", repr=False
+    )
 
     access_lost_keep_hours: Annotated[
         int, "hours that documents stay readable after their connection was refused access; 0: none"
@@ -338,6 +346,8 @@ class Settings:
             _similarity("chat_min_similarity", self.chat_min_similarity)
         if bool(self.oidc_issuer) != bool(self.oidc_audience.strip(", ")):
             raise InvalidInput("oidc_audience", "goes with oidc_issuer: set both, or neither")
+        if self.secret_key and self.secret_key_file:
+            raise InvalidInput("secret_key_file", "excludes secret_key: set one of them")
         if self.public_address and not PUBLIC_ADDRESS.fullmatch(self.public_address):
             raise InvalidInput("public_address", "must be `http://` or `https://` with a host, and no path")
 

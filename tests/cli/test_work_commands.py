@@ -148,6 +148,28 @@ def test_a_folder_is_followed(shell: Shell, notes: Path) -> None:
     assert shell("connections", "sync", "docs").code == 3
 
 
+def test_credentials_come_from_a_file_and_are_not_repeated(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    add = ("connections", "add", "docs", "git", "--option", "address=https://git.example.org/x.git")
+    for text, reason in (
+        ("token: s3cret", "'token' is not a credential of git; it has none"),
+        ("token s3cret", "line 1 is not `name: value`"),
+        ('{"token": "s3cret"', "is not a JSON object"),
+        ('{"token": 57}', "a secret of another type cannot be used"),
+    ):
+        file.write_text(text)
+        refused = shell(*add, "--credentials", file)
+        assert (refused.code, "s3cret" in refused.err, "57" in refused.err) == (2, False, False)
+        assert reason in " ".join(refused.err.split())
+    file.write_text("\n")
+    assert shell(*add, "--credentials", file).code == 0
+    stored = shell("connections", "credentials", "docs", "--credentials", file, "--json")
+    assert (stored.code, stored.json["has_credentials"]) == (0, False)
+    file.write_text("token: s3cret")
+    assert shell("connections", "credentials", "docs", "--credentials", file).code == 2
+    assert shell("connections", "credentials", "none").code == 3
+
+
 @pytest.mark.parametrize(
     "options", [["path"], ["token=x", "path=/"], ["path=/", "colour=red"], [], ["path=/", "namespaces=[1"]]
 )

@@ -173,6 +173,24 @@ class LedgerContract:
             False,
         ]
 
+    async def test_credentials_stand_apart_from_their_connection(self, ledger: JobStore) -> None:
+        """A sync that stores its connection keeps them, and only the ones that were read are replaced."""
+        wiki = Connection("1", SHELF, ANN, "wiki", "imap")
+        await ledger.put_connection(wiki, sealed="first")
+        await ledger.put_connection(replace(wiki, id="2", name="open"))
+        await ledger.put_connection(replace(wiki, cursor="later"))
+        assert [await ledger.credentials(name) for name in ("1", "2", "none")] == ["first", None, None]
+        assert [c.has_credentials for c in await ledger.connections(SHELF)] == [False, True]
+        assert not await ledger.put_credentials("1", "third", replaced="second")
+        assert await ledger.put_credentials("1", "second", replaced="first")
+        assert await ledger.put_credentials("2", "new", replaced=None)
+        assert not await ledger.put_credentials("none", "new", replaced=None)
+        assert [await ledger.credentials(name) for name in ("1", "2")] == ["second", "new"]
+        assert await ledger.put_credentials("1", None, replaced="second")
+        assert [c.has_credentials for c in await ledger.connections(SHELF)] == [True, False]
+        await ledger.delete_connection("2")
+        assert await ledger.credentials("2") is None
+
 
 class RequestLogContract:
     """The behaviour of every log of calls to providers. Fixture to override: `log`."""

@@ -78,6 +78,7 @@ WRITES: Mapping[str, Work] = {
     "create_connection": lambda a: a.owner.connections.create(
         "git", "markdown", {"path": str(a.folder)}, collection="wiki"
     ),
+    "set_credentials": lambda a: a.owner.connections.set_credentials("docs", {}, collection="wiki"),
     "delete_connection": lambda a: a.owner.connections.delete("docs", collection="wiki"),
     "set_entity_extraction": lambda a: a.owner.graph.set_entity_extraction(collection="wiki"),
     "delete_graph": lambda a: a.owner.graph.delete("parts", collection="wiki"),

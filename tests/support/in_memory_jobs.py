@@ -33,6 +33,7 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._jobs: dict[JobId, Job] = {}
         self._connections: dict[str, Connection] = {}
+        self._credentials: dict[str, str] = {}
 
     async def add(self, job: Job) -> Job:
         """Store it, or return the stored one of that id."""
@@ -86,24 +87,42 @@ class MemoryLedger:
             sources={source: _rates(list(jobs)) for source, jobs in by_source if source is not None},
         )
 
-    async def put_connection(self, connection: Connection) -> Connection:
+    async def put_connection(self, connection: Connection, *, sealed: str | None = None) -> Connection:
         """Store it, or change the stored one of that id. Raises Conflict if its name is taken."""
         for stored in self._connections.values():
             same = (stored.collection, stored.name) == (connection.collection, connection.name)
             if same and stored.id != connection.id:
                 raise Conflict("connection", connection.name, "exists already")
         self._connections[connection.id] = connection
+        if sealed is not None:
+            self._credentials[connection.id] = sealed
         return connection
+
+    async def put_credentials(self, connection: str, sealed: str | None, *, replaced: str | None) -> bool:
+        """Replace sealed credentials; whether these were the ones to be `replaced`."""
+        if connection not in self._connections or self._credentials.get(connection) != replaced:
+            return False
+        self._credentials.pop(connection, None)
+        if sealed is not None:
+            self._credentials[connection] = sealed
+        return True
+
+    async def credentials(self, connection: str) -> str | None:
+        """The sealed credentials of a connection."""
+        return self._credentials.get(connection)
 
     async def connections(self, collection: CollectionId) -> Sequence[Connection]:
         """The connections of a collection, by name."""
         connections = [
-            connection for connection in self._connections.values() if connection.collection == collection
+            replace(connection, has_credentials=connection.id in self._credentials)
+            for connection in self._connections.values()
+            if connection.collection == collection
         ]
         return sorted(connections, key=lambda connection: connection.name)
 
     async def delete_connection(self, connection: str) -> bool:
         """Forget a connection; whether there was one."""
+        self._credentials.pop(connection, None)
         return self._connections.pop(connection, None) is not None
 
     def _within(self, scope: JobScope) -> list[Job]:

@@ -112,6 +112,7 @@ WRITES: Final[Mapping[str, Parts]] = {
     "POST /collections/{collection}/ingest/files": {"files": _FILES},
     "POST /collections/{collection}/ingest/preview": {"files": _FILES},
     "POST /collections/{collection}/connections": {"json": {"name": "{fresh}", **_WIKI}},
+    "PUT /collections/{collection}/connections/{name}/credentials": {"json": {"credentials": {}}},
     "DELETE /collections/{collection}/connections/{name}": {},
     "POST /collections/{collection}/connections/{name}/sync": {},
     "POST /jobs/{job}/cancel": {},

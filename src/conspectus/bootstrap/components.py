@@ -3,6 +3,7 @@
 import asyncio
 import importlib.metadata
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from conspectus.ports import CountTokens
 from conspectus.ports.identities import TokenVerifier
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns
+from conspectus.ports.sealing import Sealer
 from conspectus.ports.streams import CaptionReader, Poster
 from conspectus.ports.web import Fetcher
 from conspectus.private import make_folder
@@ -219,7 +221,25 @@ def _work_parts(
         open_jobs=partial(_open_jobs, address, settings.job_workers, executor=executor, turns=turns),
         make_fetcher=make_fetcher,
         connectors=InstalledConnectors(folder / WIKI_COPIES_FOLDER, settings),
+        make_sealer=cache(partial(_make_sealer, settings)),
     )
+
+
+def _make_sealer(settings: Settings) -> Sealer:
+    """Return what seals credentials with the keys of the settings. Raises InvalidInput or MissingExtra."""
+    keys = re.split(r"[,\s]+", settings.secret_key.strip())
+    if settings.secret_key_file:
+        try:
+            keys = Path(settings.secret_key_file).read_text(encoding="utf-8").split()
+        except (OSError, UnicodeDecodeError) as fault:
+            raise InvalidInput("secret_key_file", f"cannot be read: {type(fault).__name__}") from fault
+    if not any(keys):
+        raise InvalidInput(
+            "secret_key", "is not set, so no credentials can be stored; set it or secret_key_file"
+        )
+    fernet_sealer = optional("conspectus.providers.fernet_sealer", "credentials", "cryptography")
+    sealer: Sealer = fernet_sealer.FernetSealer([key for key in keys if key])
+    return sealer
 
 
 def _job_files(address: StoreAddress, transactions: "Transactions") -> JobFiles:

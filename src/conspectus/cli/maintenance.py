@@ -68,6 +68,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "audio": "captions of recordings",
     "bedrock": "models on Amazon Bedrock",
     "cohere": "models of Cohere",
+    "credentials": "connections with passwords or tokens",
     "gliner": "entities found by GLiNER",
     "google": "models of Google",
     "google-adk": "memory service for Google ADK",

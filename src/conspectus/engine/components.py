@@ -33,6 +33,7 @@ from conspectus.ports.jobs import (
     Turns,
 )
 from conspectus.ports.memories import Memories
+from conspectus.ports.sealing import Sealer
 from conspectus.ports.streams import Alerts, CaptionReader, Poster, Summaries
 from conspectus.ports.web import Fetcher, Reranker
 from conspectus.settings import Settings
@@ -45,7 +46,8 @@ class WorkParts:
 
     It holds `alone` while a job runs, if several processes run jobs.
 
-    `make_fetcher` is called for the first request.
+    `make_fetcher` is called for the first request, and `make_sealer` where a connection has credentials; it
+    raises InvalidInput without a key.
     """
 
     job_store: JobStore
@@ -55,6 +57,7 @@ class WorkParts:
     open_jobs: OpenJobs
     make_fetcher: Callable[[], Fetcher]
     connectors: Connectors
+    make_sealer: Callable[[], Sealer]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from conspectus.access.policy import includes_role, require_own_origin, require_
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
+from conspectus.engine.credentials import ConnectionCredentials
 from conspectus.engine.job_handlers import require_readable_origin
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.jobs import JobService
@@ -24,7 +25,7 @@ from conspectus.errors import (
 from conspectus.ingest.connection_followers import Follow, Followers
 from conspectus.ingest.document_fields import check_name, storable
 from conspectus.model.access import Person
-from conspectus.model.annotations import Example
+from conspectus.model.annotations import Example, Secret
 from conspectus.model.connections import Connection
 from conspectus.model.connectors import ConnectorKind
 from conspectus.model.jobs import Job
@@ -60,6 +61,7 @@ class ConnectionService(Service):
         self._queue = queue
         self._as_person = as_person
         self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
+        self._credentials = ConnectionCredentials(context.parts.work)
 
     async def create(
         self,
@@ -71,12 +73,18 @@ class ConnectionService(Service):
             Example({"address": "https://git.example.org/handbook.git"}),
         ] = None,
         *,
+        credentials: Annotated[
+            Mapping[str, str] | None,
+            Secret,
+            "Secret options of the connector. They are sealed, and never shown again.",
+            Example({}),
+        ] = None,
         collection: CollectionName = "default",
     ) -> Connection:
         """Connect a collection with a Git repository, a MediaWiki or a folder; `sync` then copies its pages.
 
         Raises Conflict if the name is taken, InvalidInput for options that the connector does not know or
-        that look like secrets, which cannot be stored yet.
+        that look like secrets, and for credentials if the settings have no key that seals them.
         """
         require_scope(self._person, "write", "write")
         access = await self._authorized.collection((await self._collections.get_or_create(collection)).id)
@@ -84,7 +92,7 @@ class ConnectionService(Service):
         require_own_origin(self._person, "connect a collection")
         if "/" in name:
             raise InvalidInput("name", "has no slash")
-        options = options or {}
+        options, credentials = options or {}, credentials or {}
         _refuse_secrets(options)
         if any(existing.name == name for existing in await self._authorized_jobs.connections(access)):
             raise Conflict("connection", name, "exists already")
@@ -98,12 +106,41 @@ class ConnectionService(Service):
             connector=connector,
             options=storable(options, self._parts.settings),
         )
-        connectors = self._parts.work.connectors
-        require_readable_origin(self._person, connectors, connection)
-        await connectors.create(connection, self._core.fetcher()).close()
-        stored = await self._parts.work.job_store.put_connection(connection)
+        await self._check_connection(connection, credentials)
+        sealed = self._credentials.seal(connection, credentials)
+        await self._parts.work.job_store.put_connection(connection, sealed=sealed)
+        stored = replace(connection, has_credentials=sealed is not None)
         await self._context.note_change("create_connection", stored.id, stored.collection, connector)
         return stored
+
+    async def set_credentials(
+        self,
+        name: ConnectionName,
+        credentials: Annotated[
+            Mapping[str, str],
+            Secret,
+            "Secret options of the connector, in place of those that are stored.",
+            Example({}),
+        ],
+        *,
+        collection: CollectionName = "default",
+    ) -> Connection:
+        """Replace the credentials of a connection. They are sealed, and never shown again.
+
+        Raises NotFound, Conflict if they are replaced at the same time, and InvalidInput for credentials that
+        the connector does not have, or if the settings have no key that seals them.
+        """
+        access = await self._context.collection_with_role(collection, "manager", "give credentials")
+        require_own_origin(self._person, "give credentials")
+        connection = await self._authorized_jobs.connection(access, name)
+        job_store = self._parts.work.job_store
+        replaced = await job_store.credentials(connection.id)
+        await self._check_connection(connection, credentials)
+        sealed = self._credentials.seal(connection, credentials)
+        if not await job_store.put_credentials(connection.id, sealed, replaced=replaced):
+            raise Conflict("connection", connection.name, "was given other credentials at the same time")
+        await self._context.note_change("set_credentials", connection.id, connection.collection)
+        return replace(connection, has_credentials=sealed is not None)
 
     async def list_connectors(self) -> Sequence[ConnectorKind]:
         """List the connectors that are installed, with the options that each takes."""
@@ -149,7 +186,7 @@ class ConnectionService(Service):
         connection = await self._authorized_jobs.connection(access, name)
         require_scope(self._person, "write", "write")
         access.require("editor", "sync a collection")
-        require_readable_origin(self._person, self._parts.work.connectors, connection)
+        await self._require_readable_origin(connection)
         unfinished = await self._list_unfinished_syncs(access, connection)
         if unfinished:
             return unfinished[0]
@@ -172,7 +209,8 @@ class ConnectionService(Service):
         """
         access = await self._authorized.collection(collection)
         connection = await self._authorized_jobs.connection(access, name)
-        connector = self._parts.work.connectors.create(connection, self._core.fetcher())
+        credentials = await self._credentials.open(connection)
+        connector = self._parts.work.connectors.create(connection, self._core.fetcher(), credentials)
         try:
             if not isinstance(connector, Watchable):
                 raise InvalidInput(
@@ -192,6 +230,17 @@ class ConnectionService(Service):
     async def start(self) -> None:
         """Watch every connection with the option `watch` in the background, with the rights of its owner."""
         self._core.ensure_running(Followers, lambda: Followers(self._list_watched_connections))
+
+    async def _check_connection(self, connection: Connection, credentials: Mapping[str, str]) -> None:
+        """Raise InvalidInput for wrong options or credentials, and PermissionDenied for local files."""
+        connectors = self._parts.work.connectors
+        require_readable_origin(self._person, connectors, connection, credentials)
+        await connectors.create(connection, self._core.fetcher(), credentials).close()
+
+    async def _require_readable_origin(self, connection: Connection) -> None:
+        if not self._person.owner:
+            credentials = await self._credentials.open(connection)
+            require_readable_origin(self._person, self._parts.work.connectors, connection, credentials)
 
     async def _list_unfinished_syncs(self, access: CollectionAccess, connection: Connection) -> Sequence[Job]:
         """Return the unfinished sync jobs of this connection."""
@@ -231,8 +280,9 @@ class ConnectionService(Service):
 def _refuse_secrets(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if SECRET_NAME.search(name):
-            raise InvalidInput("options", f"{name!r} looks like a secret; secrets cannot be stored")
+            raise InvalidInput("options", f"{name!r} looks like a secret; give it in `credentials`")
         if isinstance(value, str) and SECRET_URL.match(value.strip()):
             raise InvalidInput(
-                "options", f"{name!r} may hold a secret in its address; secrets cannot be stored"
+                "options",
+                f"{name!r} may hold a secret in its address; give it in `credentials`",
             )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
@@ -14,6 +14,7 @@ from conspectus.deferred import dataclass
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.engine.context import EngineContext
+from conspectus.engine.credentials import ConnectionCredentials, mask_credentials, mask_error
 from conspectus.engine.documents import DocumentService, ImportCaptions
 from conspectus.engine.service import Service
 from conspectus.errors import (
@@ -58,6 +59,7 @@ class JobHandlers(Service, checked=False):
         super().__init__(context)
         self._import_captions = import_captions
         self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
+        self._credentials = ConnectionCredentials(context.parts.work)
         self._collections = collections
         self._documents = documents
 
@@ -202,7 +204,6 @@ class JobHandlers(Service, checked=False):
         """Sync the collection with its connection."""
         access = await self._authorized.collection(job.collection)
         connection = await self._authorized_jobs.connection(access, str(job.arguments["connection"]))
-        require_readable_origin(self._person, self._parts.work.connectors, connection)
 
         async def create_source(name: str, metadata: Metadata) -> Source:
             return await self._require_target(job, name, "wiki", metadata)
@@ -215,14 +216,11 @@ class JobHandlers(Service, checked=False):
             create_source=create_source,
             write=partial(self._write_batch, job),
         )
-        connector = self._parts.work.connectors.create(connection, self._core.fetcher())
         state: SyncState = "idle"
         error: str | None = None
         try:
             await store.update(state="running", error=None)
-            report = await synchronise(
-                connection, connector, store, progress=lambda _, done, total: tell(done, total)
-            )
+            report = await self._copy_changes(connection, store, tell)
             await store.show_again()
             await self._finish_embedding(job)
             state = "complete"
@@ -233,9 +231,26 @@ class JobHandlers(Service, checked=False):
                 await store.hide("lost" if fault.refused else "unreachable")
             raise
         finally:
-            await connector.close()
             await store.update(state=state, error=error, last_run=self._parts.clock())
         return _sync_outcome(report)
+
+    async def _copy_changes(self, connection: Connection, store: ConnectionSources, tell: Tell) -> SyncReport:
+        """Sync with the credentials of the connection, which no error and no report repeats."""
+        connectors = self._parts.work.connectors
+        credentials = await self._credentials.open(connection)
+        require_readable_origin(self._person, connectors, connection, credentials)
+        connector = connectors.create(connection, self._core.fetcher(), credentials)
+        try:
+            report = await synchronise(
+                connection, connector, store, progress=lambda _, done, total: tell(done, total)
+            )
+        except ConspectusError as fault:
+            mask_error(fault, credentials)
+            raise
+        finally:
+            await connector.close()
+        failures = tuple((name, mask_credentials(reason, credentials)) for name, reason in report.failures)
+        return replace(report, failures=failures)
 
     async def _require_target(
         self, job: Job, name: str, kind: SourceKind, metadata: Metadata | None = None
@@ -318,9 +333,11 @@ async def note_stored_files(context: EngineContext, job: Job) -> None:
     await jobs.change(ended.id, result={"stored": stored_names})
 
 
-def require_readable_origin(person: Person, connectors: Connectors, connection: Connection) -> None:
+def require_readable_origin(
+    person: Person, connectors: Connectors, connection: Connection, credentials: Mapping[str, str]
+) -> None:
     """Raise PermissionDenied for a connection to local files, which only the owner account may read."""
-    if not person.owner and connectors.is_local(connection):
+    if not person.owner and connectors.is_local(connection, credentials):
         raise PermissionDenied("read what lies on the machine that holds the store", "its owner account")
 
 

@@ -73,6 +73,10 @@ class MayHaveSlash:
     """A marker: a name may contain slashes, and is the rest of a path or a part of it."""
 
 
+class Secret:
+    """A marker: a text is a credential. It is sealed at rest, and no answer, error or log repeats it."""
+
+
 class NullIsDefault:
     """A marker: requests may have null for the default of a parameter that is never None."""
 
@@ -96,6 +100,7 @@ class Declaration:
     local_prefix: LocalPrefix | None = None
     null_is_default: bool = False
     may_have_slash: bool = False
+    is_secret: bool = False
     example: object = NO_EXAMPLE
 
 
@@ -121,6 +126,7 @@ def declaration_of(annotation: Any) -> Declaration:
         local_prefix=_first(metadata, LocalPrefix),
         null_is_default=NullIsDefault in metadata,
         may_have_slash=MayHaveSlash in metadata,
+        is_secret=Secret in metadata,
         example=NO_EXAMPLE if example is None else example.value,
     )
 

@@ -112,7 +112,8 @@ def taker(annotation: Any, how: How) -> Take:
         for rule in rules:
             if rule.reads is not None and (converted := rule.reads(name, value)) is not None:
                 return converted
-        raise InvalidInput(name, f"{format_value(value)} cannot be used; give {allowed}")
+        preview = "a secret of another type" if declaration.is_secret else format_value(value)
+        raise InvalidInput(name, f"{preview} cannot be used; give {allowed}")
 
     return _bound(take, declaration, counts_elements=any(map(_is_list, options)))
 

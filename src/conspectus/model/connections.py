@@ -51,7 +51,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A link between a collection and a store of documents. `options` hold no secret.
+    """A link between a collection and a store of documents.
+
+    `options` hold no secret. Credentials are sealed apart, and only `has_credentials` tells that there are
+    some.
 
     `access` tells whether the last syncs could read, since `access_since`. Documents of a connection that has
     lost access are hidden from all but managers until a sync succeeds.
@@ -71,6 +74,7 @@ class Connection:
     last_run: datetime | None = None
     access: RemoteAccess = "granted"
     access_since: datetime | None = None
+    has_credentials: bool = False
 
 
 @dataclass(frozen=True, slots=True)

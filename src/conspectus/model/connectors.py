@@ -11,7 +11,7 @@ OptionType = Literal["text", "boolean", "integer", "number", "texts", "integers"
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOption:
-    """An option of a connector: what a form needs to ask for it."""
+    """An option of a connector: what a form needs to ask for it. A `secret` one is given in `credentials`."""
 
     name: Annotated[str, Example("address")]
     type: OptionType
@@ -19,6 +19,7 @@ class ConnectorOption:
     required: bool
     default: Json = None
     example: Annotated[Json, Example("https://git.example.org/handbook.git")] = None
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)

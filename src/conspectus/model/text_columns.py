@@ -133,6 +133,9 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "connections.cursor": replace(
             FAULT, purging="stays", reason="where a sync stopped; keys of pages that are refused are masked"
         ),
+        "connections.credentials": TextColumn(
+            "exempt", "stays", reason="sealed with a key that is elsewhere; deleted with the connection"
+        ),
         "connections.error": TextColumn("text", "erased"),
         "connections.name": SETTING,
         "connections.options": replace(

@@ -33,6 +33,13 @@ INGEST_OPERATIONS: Final = (
         audited=True,
     ),
     Operation(
+        ConnectionService.set_credentials,
+        "PUT",
+        f"{_CONNECTION}/credentials",
+        for_models="never",
+        audited=True,
+    ),
+    Operation(
         ConnectionService.delete,
         "DELETE",
         _CONNECTION,

@@ -1,6 +1,6 @@
 """The port of connectors: stores of documents that collections are synced with."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -70,7 +70,8 @@ class ConnectorFactory(Protocol):
     def options(self) -> type[Any]:
         """A dataclass of the options; the annotations of its fields declare bounds, help and examples.
 
-        Its fields are texts, numbers, true or false, and lists of texts or integers.
+        Its fields are texts, numbers, true or false, and lists of texts or integers. A text that is declared
+        `Secret` is a credential: it is given apart, sealed at rest, and has `field(repr=False)`.
         """
 
     def is_local(self, options: Any) -> bool:
@@ -86,10 +87,10 @@ class Connectors(Protocol):
     def list_kinds(self) -> Sequence[ConnectorKind]:
         """Every installed kind, by name."""
 
-    def create(self, connection: Connection, fetcher: Fetcher) -> Connector:
-        """The connector of a connection. Raises InvalidInput for an unknown kind or option."""
+    def create(self, connection: Connection, fetcher: Fetcher, credentials: Mapping[str, str]) -> Connector:
+        """The connector of a connection. Raises InvalidInput for an unknown kind, option or credential."""
 
-    def is_local(self, connection: Connection) -> bool:
+    def is_local(self, connection: Connection, credentials: Mapping[str, str]) -> bool:
         """Whether it reads the machine that holds the store. Raises InvalidInput as `create` does."""
 
     async def forget(self, connection: Connection) -> None:

@@ -101,8 +101,14 @@ class JobStore(Protocol):
     async def report(self, scope: JobScope, *, now: datetime) -> IngestReport:
         """Numbers over the jobs in scope."""
 
-    async def put_connection(self, connection: Connection) -> Connection:
-        """Store it, or change the stored one of that id."""
+    async def put_connection(self, connection: Connection, *, sealed: str | None = None) -> Connection:
+        """Store it, or change the stored one of that id; without `sealed`, its credentials stay."""
+
+    async def put_credentials(self, connection: str, sealed: str | None, *, replaced: str | None) -> bool:
+        """Replace sealed credentials, None for none; whether these were the ones to be `replaced`."""
+
+    async def credentials(self, connection: str) -> str | None:
+        """The sealed credentials of a connection; None without any."""
 
     async def connections(self, collection: CollectionId) -> Sequence[Connection]:
         """The connections of a collection, by name."""

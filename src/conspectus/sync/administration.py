@@ -95,6 +95,7 @@ class BlockingConnections(BlockingService[ConnectionService]):
     """Connections of collections to wikis, repositories and folders."""
 
     create = blocking(ConnectionService.create)
+    set_credentials = blocking(ConnectionService.set_credentials)
     list_connectors = blocking(ConnectionService.list_connectors)
     list = blocking(ConnectionService.list)
     delete = blocking(ConnectionService.delete)

@@ -2,12 +2,12 @@ import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { useLoad } from "../../ui/load";
-import { exampleOf, optionsOf, type Texts } from "./connector-options";
+import { credentialsOf, exampleOf, optionsOf, type Texts } from "./connector-options";
 
 type Option = Schemas["ConnectorOption"];
 
 /** Asks for one option, as its connector declares it. */
-function OptionField({ option, text, onInput }: { option: Option; text: string; onInput: (text: string) => void }) {
+export function OptionField({ option, text, onInput }: { option: Option; text: string; onInput: (text: string) => void }) {
   if (option.type === "boolean") {
     return (
       <label class="cluster small connect-option">
@@ -26,6 +26,8 @@ function OptionField({ option, text, onInput }: { option: Option; text: string; 
       <input
         class="field"
         name={option.name}
+        type={option.secret ? "password" : "text"}
+        autocomplete="off"
         required={option.required}
         placeholder={exampleOf(option)}
         value={text}
@@ -53,6 +55,7 @@ export function Connect({ collection, onConnected }: { collection: string; onCon
           name: name.trim(),
           connector: kind.name,
           options: optionsOf(kind.options, texts),
+          credentials: credentialsOf(kind.options, texts),
         }),
       () => {
         onConnected(name.trim());

@@ -7,6 +7,7 @@ import { useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import { Connect } from "./connect";
 import { counting } from "./count";
+import { Credentials } from "./credentials";
 
 type Connection = Schemas["Connection"];
 
@@ -58,6 +59,9 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
                   {each.access === "lost" ? "Access lost: only managers see its documents" : "Unreachable"} since{" "}
                   {each.access_since === null ? "an unknown time" : instant(each.access_since)}
                 </span>
+              )}
+              {each.has_credentials && (
+                <Credentials connection={each} collection={collection} onStored={() => sync(each.name)} />
               )}
             </span>
             <span class="small dim">

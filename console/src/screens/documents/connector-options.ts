@@ -16,9 +16,20 @@ export function exampleOf(option: Option): string {
 export function optionsOf(options: readonly Option[], texts: Texts): Record<string, unknown> {
   return Object.fromEntries(
     options
+      .filter((option) => !option.secret)
       .map((option) => [option, (texts[option.name] ?? "").trim()] as const)
       .filter(([, text]) => text !== "")
       .map(([option, text]) => [option.name, valueOf(option, text)]),
+  );
+}
+
+/** The credentials of a connection, as they were typed. */
+export function credentialsOf(options: readonly Option[], texts: Texts): Record<string, string> {
+  return Object.fromEntries(
+    options
+      .filter((option) => option.secret)
+      .map((option) => [option.name, texts[option.name] ?? ""] as const)
+      .filter(([, text]) => text !== ""),
   );
 }
 

@@ -39,6 +39,12 @@ RATE_SPANS: Mapping[str, timedelta] = {
 }
 
 
+_CONNECTION_COLUMNS = (
+    *(column for column in connections.c if column.name != "credentials"),
+    connections.c.credentials.is_not(None).label("has_credentials"),
+)
+
+
 def _add(connection: Connection, job: Job) -> Job:
     state(connection, job.collection)
     stored = _job(connection, job.id)
@@ -125,8 +131,11 @@ def _at(job_place: JobPlace) -> ColumnElement[bool]:
     return and_(here, or_(of_owner, jobs.c.source.in_(job_place.sources or ())))
 
 
-def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
+def _put_connection(connection: Connection, wiki: Wiki, *, sealed: str | None = None) -> Wiki:
     values = columns_of(wiki)
+    del values["has_credentials"]
+    if sealed is not None:
+        values["credentials"] = sealed
     same = connections.c.id == wiki.id
     if connection.execute(update(connections).where(same).values(values)).rowcount == 0:
         state(connection, wiki.collection)
@@ -135,13 +144,25 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 
 
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
-    query = select(connections).where(connections.c.collection == collection)
+    query = select(*_CONNECTION_COLUMNS).where(connections.c.collection == collection)
     rows = connection.execute(query.order_by(connections.c.name))
     return [to_model(Wiki, row._mapping) for row in rows]
 
 
 def _delete_connection(connection: Connection, wiki: str) -> bool:
     return connection.execute(delete(connections).where(connections.c.id == wiki)).rowcount > 0
+
+
+def _put_credentials(connection: Connection, wiki: str, sealed: str | None, *, replaced: str | None) -> bool:
+    same = connections.c.id == wiki, connections.c.credentials.is_not_distinct_from(replaced)
+    return connection.execute(update(connections).where(*same).values(credentials=sealed)).rowcount > 0
+
+
+def _credentials(connection: Connection, wiki: str) -> str | None:
+    sealed: str | None = connection.execute(
+        select(connections.c.credentials).where(connections.c.id == wiki)
+    ).scalar()
+    return sealed
 
 
 class SqlJobStore(SqlStore):
@@ -155,6 +176,8 @@ class SqlJobStore(SqlStore):
     connections = reading(_connections)
     put_connection = writing(
         _put_connection,
-        locks=lambda wiki: {row_lock(collections, wiki.collection), row_lock(connections, wiki.id)},
+        locks=lambda wiki, **_: {row_lock(collections, wiki.collection), row_lock(connections, wiki.id)},
     )
+    put_credentials = writing(_put_credentials, locks=lambda wiki, sealed, **_: {row_lock(connections, wiki)})
+    credentials = reading(_credentials)
     delete_connection = writing(_delete_connection, locks=lambda wiki: {row_lock(connections, wiki)})

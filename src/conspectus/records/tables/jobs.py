@@ -44,8 +44,10 @@ connections = Table(
     Column("last_run", Number),
     Column("access", String, nullable=False, server_default="granted"),
     Column("access_since", Number),
+    Column("credentials", Text),
     UniqueConstraint("collection", "name"),
 )
+"""`credentials` are sealed with a key that is not in the database."""
 
 embedding_requests = Table(
     "embedding_requests",

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -47,16 +47,16 @@ class InstalledConnectors:
         """Return every installed kind, by name, also those that cannot be loaded."""
         return [_describe(entry_point) for _, entry_point in sorted(_find_entry_points().items())]
 
-    def create(self, connection: Connection, fetcher: Fetcher) -> Connector:
+    def create(self, connection: Connection, fetcher: Fetcher, credentials: Mapping[str, str]) -> Connector:
         """Return the connector of a connection. Raises InvalidInput for an unknown kind or option."""
         factory = _load(connection.connector)
         site = ConnectionSite(fetcher, self._folder_of(connection), self.settings)
-        return factory.create(_parse_options(factory, connection), site)
+        return factory.create(_parse_options(factory, connection, credentials), site)
 
-    def is_local(self, connection: Connection) -> bool:
+    def is_local(self, connection: Connection, credentials: Mapping[str, str]) -> bool:
         """Return whether it reads the machine that holds the store. Raises InvalidInput as `create` does."""
         factory = _load(connection.connector)
-        return factory.is_local(_parse_options(factory, connection))
+        return factory.is_local(_parse_options(factory, connection, credentials))
 
     async def forget(self, connection: Connection) -> None:
         """Delete the copies of a connection."""
@@ -87,8 +87,21 @@ def _load(name: str) -> ConnectorFactory:
 
 
 def _load_factory(entry_point: EntryPoint) -> ConnectorFactory:
+    """Return the factory of an entry point. Raises AttributeError for options that would show a secret."""
     factory: ConnectorFactory = entry_point.load()()
+    hints = annotated_hints(factory.options)
+    for field in fields(factory.options):
+        if declaration_of(hints[field.name]).is_secret and (
+            field.repr or _type_of(hints[field.name]) != "text"
+        ):
+            raise AttributeError(f"the secret option {field.name} must be a text with field(repr=False)")
     return factory
+
+
+def _list_secrets(factory: ConnectorFactory) -> list[str]:
+    """Return the names of the options that are credentials."""
+    hints = annotated_hints(factory.options)
+    return [field.name for field in fields(factory.options) if declaration_of(hints[field.name]).is_secret]
 
 
 def _describe(entry_point: EntryPoint) -> ConnectorKind:
@@ -108,8 +121,9 @@ def _describe_option(field: Field[Any], hint: Any) -> ConnectorOption:
         _type_of(hint),
         declaration.help,
         required=_is_required(field),
-        default=_default_of(field),
+        default=None if declaration.is_secret else _default_of(field),
         example=None if declaration.example is NO_EXAMPLE else cast(Json, declaration.example),
+        secret=declaration.is_secret,
     )
 
 
@@ -134,17 +148,27 @@ def _type_of(hint: Any) -> OptionType:
     return _LIST_TYPES[base_of(members[0])]
 
 
-def _parse_options(factory: ConnectorFactory, connection: Connection) -> Any:
-    """Return the options as the dataclass of a factory, whose fields check themselves."""
-    options = connection.options
-    known_fields = {field.name: field for field in fields(factory.options)}
-    for name in options:
-        if name not in known_fields:
-            names = ", ".join(known_fields)
-            raise InvalidInput(
-                "options", f"{name!r} is not an option of {connection.connector}; give {names}"
-            )
-    for name, field in known_fields.items():
-        if name not in options and _is_required(field):
-            raise InvalidInput("options", f"{name} is missing")
-    return factory.options(**options)
+def _parse_options(factory: ConnectorFactory, connection: Connection, credentials: Mapping[str, str]) -> Any:
+    """Return options and credentials as the dataclass of a factory, whose fields check themselves."""
+    secrets = _list_secrets(factory)
+    options = [field.name for field in fields(factory.options) if field.name not in secrets]
+    _require_known("options", connection, connection.options, options)
+    _require_known("credentials", connection, credentials, secrets)
+    arguments = {**connection.options, **credentials}
+    for field in fields(factory.options):
+        if field.name not in arguments and _is_required(field):
+            group = "credentials" if field.name in secrets else "options"
+            raise InvalidInput(group, f"{field.name} is missing")
+    return factory.options(**arguments)
+
+
+def _require_known(
+    group: str, connection: Connection, names: Iterable[str], known_names: Sequence[str]
+) -> None:
+    """Raise InvalidInput for an option or a credential that a connector does not have."""
+    for name in names:
+        if name not in known_names:
+            advice = f"give {', '.join(known_names)}" if known_names else "it has none"
+            kind = group.removesuffix("s")
+            article = "an" if kind == "option" else "a"
+            raise InvalidInput(group, f"{name!r} is not {article} {kind} of {connection.connector}; {advice}")

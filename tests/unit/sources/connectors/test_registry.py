@@ -21,7 +21,7 @@ MODULE = """
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from conspectus.connectors import Checked, Example, Length, Range
+from conspectus.connectors import Checked, Example, Length, Range, Secret
 from conspectus.errors import InvalidInput
 
 
@@ -31,6 +31,17 @@ class Options(Checked):
     depth: Annotated[int, Range(1, 5), "Levels."] = 2
     share: Annotated[float | None, "Share."] = None
     labels: Annotated[tuple[str, ...], "Labels."] = field(default_factory=tuple)
+    token: Annotated[str | None, Length(8, 20), "Token.", Secret] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Locked(Checked):
+    password: Annotated[str, Length(1, 20), "Password.", Secret] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Leaky(Checked):
+    password: Annotated[str, "Password.", Secret]
 
 
 class Boards:
@@ -44,6 +55,14 @@ class Boards:
         if options.board == "refused":
             raise InvalidInput("board", "is refused")
         return options, site
+
+
+class LockedBoards(Boards):
+    options = Locked
+
+
+class LeakyBoards(Boards):
+    options = Leaky
 """
 
 
@@ -67,6 +86,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (metadata / "entry_points.txt").write_text(
         "[conspectus.connectors]\nboards = boards_of_a_package:Boards\ngit = boards_of_a_package:Boards\n"
         "broken = module_that_is_not_there:Boards\nempty = boards_of_a_package:Nothing\n"
+        "locked = boards_of_a_package:LockedBoards\nleaky = boards_of_a_package:LeakyBoards\n"
     )
     (folder / "boards_of_a_package.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(folder))
@@ -96,7 +116,7 @@ def test_each_is_made_of_its_options(
         ("git", {"address": "https://git.example.org/x.git", "branch": "main"}, GitRepository),
         ("mediawiki", {"address": "https://wiki.example.org/w/api.php", "namespaces": [0, 4]}, MediaWiki),
     ):
-        assert isinstance(installed.create(make_connection(connector, options), fetcher), connector_class)
+        assert isinstance(installed.create(make_connection(connector, options), fetcher, {}), connector_class)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +147,7 @@ def test_wrong_options_are_named(
     installed: InstalledConnectors, fetcher: Fetcher, connector: str, options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidInput, match=reason):
-        installed.create(make_connection(connector, options), fetcher)
+        installed.create(make_connection(connector, options), fetcher, {})
 
 
 @pytest.mark.parametrize(
@@ -145,25 +165,67 @@ def test_wrong_options_are_named(
 def test_what_reads_this_machine(
     installed: InstalledConnectors, connector: str, options: dict[str, Any], is_local: bool
 ) -> None:
-    assert installed.is_local(make_connection(connector, options)) is is_local
+    assert installed.is_local(make_connection(connector, options), {}) is is_local
 
 
 @pytest.mark.usefixtures("package")
 def test_a_package_adds_a_connector(installed: InstalledConnectors, fetcher: Fetcher, tmp_path: Path) -> None:
     kinds = {kind.name: kind for kind in installed.list_kinds()}
-    assert [option.type for option in kinds["boards"].options] == ["text", "integer", "number", "texts"]
-    assert [option.default for option in kinds["boards"].options] == [None, 2, None, ()]
+    assert [option.type for option in kinds["boards"].options] == [
+        "text",
+        "integer",
+        "number",
+        "texts",
+        "text",
+    ]
+    assert [option.default for option in kinds["boards"].options] == [None, 2, None, (), None]
     connection = make_connection("boards", {"board": "local", "labels": ["a"]})
-    connector: Any = installed.create(connection, fetcher)
+    connector: Any = installed.create(connection, fetcher, {})
     options, site = connector
     assert (options.board, options.depth, options.labels) == ("local", 2, ("a",))
     assert (site.folder, site.fetcher) == (tmp_path / "copies" / "c1", fetcher)
-    assert installed.is_local(connection)
+    assert installed.is_local(connection, {})
     for board, reason in (("far too long a name", "board: must have"), ("refused", "board: is refused")):
         with pytest.raises(InvalidInput, match=reason):
-            installed.create(make_connection("boards", {"board": board}), fetcher)
+            installed.create(make_connection("boards", {"board": board}), fetcher, {})
     with pytest.raises(InvalidInput, match="depth: must be from 1 to 5"):
-        installed.create(make_connection("boards", {"board": "b", "depth": 9}), fetcher)
+        installed.create(make_connection("boards", {"board": "b", "depth": 9}), fetcher, {})
+
+
+@pytest.mark.usefixtures("package")
+def test_credentials_are_apart_from_options(installed: InstalledConnectors, fetcher: Fetcher) -> None:
+    kinds = {kind.name: kind for kind in installed.list_kinds()}
+    assert [option.secret for option in kinds["boards"].options] == [False] * 4 + [True]
+    assert "password must be a text with field(repr=False)" in (kinds["leaky"].failure or "")
+    connection = make_connection("boards", {"board": "b"})
+    connector: Any = installed.create(connection, fetcher, {"token": "s3cret-token"})
+    assert connector[0].token == "s3cret-token"
+    assert "s3cret" not in repr(connector)
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("connector", "options", "credentials", "reason"),
+    [
+        ("boards", {"board": "b", "token": "s3cret-token"}, {}, "'token' is not an option"),
+        ("boards", {"board": "b"}, {"board": "s3cret"}, "'board' is not a credential of boards; give token"),
+        ("git", {"address": "/x"}, {"token": "s3cret"}, "a credential of git; it has none"),
+        ("locked", {}, {}, "credentials: password is missing"),
+        ("locked", {}, {"password": 53}, "password: a secret of another type cannot be used; give a string"),
+        ("boards", {"board": "b"}, {"token": "s3cret"}, "token: must have from 8 to 20 characters"),
+    ],
+)
+def test_wrong_credentials_are_named_and_not_repeated(
+    installed: InstalledConnectors,
+    fetcher: Fetcher,
+    connector: str,
+    options: dict[str, Any],
+    credentials: dict[str, Any],
+    reason: str,
+) -> None:
+    with pytest.raises(InvalidInput, match=reason) as refused:
+        installed.create(make_connection(connector, options), fetcher, credentials)
+    assert not any(secret in str(refused.value) for secret in ("s3cret", "53"))
 
 
 @pytest.mark.usefixtures("package")
@@ -180,7 +242,7 @@ def test_a_package_that_cannot_be_loaded_stops_no_other(
     assert "Nothing" in (kinds["empty"].failure or "")
     assert kinds["git"].failure is None
     with pytest.raises(InvalidInput, match="'broken' cannot be loaded: No module named"):
-        installed.create(make_connection("broken", {}), fetcher)
+        installed.create(make_connection("broken", {}), fetcher, {})
 
 
 async def test_copies_are_deleted(installed: InstalledConnectors, tmp_path: Path) -> None:
