@@ -152,7 +152,7 @@ def test_credentials_come_from_a_file_and_are_not_repeated(shell: Shell, tmp_pat
     file = tmp_path / "credentials"
     add = ("connections", "add", "docs", "git", "--option", "address=https://git.example.org/x.git")
     for text, reason in (
-        ("token: s3cret", "'token' is not a credential of git; it has none"),
+        ("token: s3cret", "a name is not a credential of git; it has none"),
         ("token s3cret", "line 1 is not `name: value`"),
         ('{"token": "s3cret"', "is not a JSON object"),
         ('{"token": 57}', "a secret of another type cannot be used"),

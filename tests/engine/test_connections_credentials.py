@@ -168,7 +168,7 @@ async def test_an_error_that_repeats_a_credential_is_masked(
     [
         (OPTIONS, {}, "credentials: password is missing"),
         (OPTIONS, None, "credentials: password is missing"),
-        (OPTIONS, {"password": PASSWORD, "pin": PASSWORD}, "'pin' is not a credential of notes"),
+        (OPTIONS, {"password": PASSWORD, PASSWORD: "pin"}, "a name is not a credential of notes"),
         (OPTIONS, {"password": ""}, "password: must have from 1 to 100 characters"),
         (OPTIONS, {"password": PASSWORD * 10}, "password: must have from 1 to 100 characters"),
         (OPTIONS, {"password": 77_777_777}, "credentials"),

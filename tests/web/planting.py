@@ -181,7 +181,8 @@ class Planter:
         bodies: dict[str, dict[str, Any]] = {
             "texts": {"ids": [self.known["document"]]},
             "url": {"url": page},
-            "connections": {"name": self.known["name"], **wiki},
+            "connections": {"name": self.known["name"], **wiki, "credentials": {}},
+            "credentials": {"credentials": {}},
             "merge": {"into": "zqx0qz", "nodes": ["zqx3qz"]},
             "edges": {"edges": [edge]},
             "feedback": {"used": [self.known["chunk"]]},

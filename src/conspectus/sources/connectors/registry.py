@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -152,8 +152,16 @@ def _parse_options(factory: ConnectorFactory, connection: Connection, credential
     """Return options and credentials as the dataclass of a factory, whose fields check themselves."""
     secrets = _list_secrets(factory)
     options = [field.name for field in fields(factory.options) if field.name not in secrets]
-    _require_known("options", connection, connection.options, options)
-    _require_known("credentials", connection, credentials, secrets)
+    for name in connection.options:
+        if name not in options:
+            advice = _advise(options)
+            raise InvalidInput("options", f"{name!r} is not an option of {connection.connector}; {advice}")
+    for name in credentials:
+        if name not in secrets:  # The name is not repeated: somebody may have typed the secret there.
+            advice = _advise(secrets)
+            raise InvalidInput(
+                "credentials", f"a name is not a credential of {connection.connector}; {advice}"
+            )
     arguments = {**connection.options, **credentials}
     for field in fields(factory.options):
         if field.name not in arguments and _is_required(field):
@@ -162,13 +170,5 @@ def _parse_options(factory: ConnectorFactory, connection: Connection, credential
     return factory.options(**arguments)
 
 
-def _require_known(
-    group: str, connection: Connection, names: Iterable[str], known_names: Sequence[str]
-) -> None:
-    """Raise InvalidInput for an option or a credential that a connector does not have."""
-    for name in names:
-        if name not in known_names:
-            advice = f"give {', '.join(known_names)}" if known_names else "it has none"
-            kind = group.removesuffix("s")
-            article = "an" if kind == "option" else "a"
-            raise InvalidInput(group, f"{name!r} is not {article} {kind} of {connection.connector}; {advice}")
+def _advise(names: Sequence[str]) -> str:
+    return f"give {', '.join(names)}" if names else "it has none"

@@ -208,8 +208,8 @@ def test_credentials_are_apart_from_options(installed: InstalledConnectors, fetc
     ("connector", "options", "credentials", "reason"),
     [
         ("boards", {"board": "b", "token": "s3cret-token"}, {}, "'token' is not an option"),
-        ("boards", {"board": "b"}, {"board": "s3cret"}, "'board' is not a credential of boards; give token"),
-        ("git", {"address": "/x"}, {"token": "s3cret"}, "a credential of git; it has none"),
+        ("boards", {"board": "b"}, {"s3cret": "x"}, "a name is not a credential of boards; give token"),
+        ("git", {"address": "/x"}, {"token": "s3cret"}, "a name is not a credential of git; it has none"),
         ("locked", {}, {}, "credentials: password is missing"),
         ("locked", {}, {"password": 53}, "password: a secret of another type cannot be used; give a string"),
         ("boards", {"board": "b"}, {"token": "s3cret"}, "token: must have from 8 to 20 characters"),
